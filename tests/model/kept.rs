@@ -103,3 +103,16 @@ fn cleaning_leaves_a_page_for_each_die_of_a_superblock() {
 fn a_timeout_of_what_cleaning_moved_cleans_nothing() {
     assert!(crate::rain::timed(entry("subpage"), 2_201_053));
 }
+
+/// As above, with parity: what the cut left out was skipped. The first of these drives had lost a die before, and all dies of the second worked.
+#[test]
+fn pages_that_a_cut_left_out_of_stripes_with_parity_are_programmed_afterwards() {
+    assert!(crate::rain::timed(entry("page-fgm"), 7_100_771));
+    assert!(crate::rain::healthy(entry("subpage"), 5_010_144));
+}
+
+/// A die failed in an erase of recovery: the last page that a block had, which a cut had left out, was lost, and the block was a frontier without any.
+#[test]
+fn a_die_that_fails_in_recovery_takes_pages_that_the_cut_left_out() {
+    assert!(crate::rain::timed(entry("page-fgm"), 11_100_147));
+}

@@ -138,8 +138,15 @@ impl Stripes {
 
     /// The die of its group that page number `place` of `stripe` is on.
     fn member(&self, stripe: u32, place: u32) -> u32 {
+        self.member_for(stripe, place, true)
+    }
+
+    /// As [`Self::member`]; of a page that is not `programmed`, the die that it is to be on.
+    #[inline]
+    fn member_for(&self, stripe: u32, place: u32, programmed: bool) -> u32 {
         let home = self.home(stripe, place);
-        let moved = self.parity && self.swapped[stripe as usize] && self.dead[self.die(stripe, home) as usize];
+        let moves = self.parity && (!programmed || self.swapped[stripe as usize]);
+        let moved = moves && self.dead[self.die(stripe, home) as usize];
         if moved { self.parity_member(stripe) } else { home }
     }
 
@@ -239,9 +246,9 @@ impl Nand {
         self.stripes.as_ref().is_some_and(|stripes| stripes.parity)
     }
 
-    /// Dies that the pages of a block of layers are on, of which a power cut tears a page each; of superblocks with parity one counts.
+    /// Dies that the pages of a block of layers are on, of which a power cut tears a page each.
     pub fn pages_torn(&self) -> u32 {
-        self.stripes.as_ref().filter(|stripes| !stripes.parity).map_or(1, |stripes| stripes.members)
+        self.stripes.as_ref().map_or(1, |stripes| stripes.members)
     }
 
     /// Shape of the drive itself.
@@ -464,19 +471,27 @@ impl Nand {
     }
 
     /// Pages of the superblock `block` that a power cut left out, as their die was behind the others: erased, before pages of other dies that are
-    /// programmed, and behind all that are on their own. The last comes first. Stripes with parity have none: what their parity covers is programmed.
+    /// programmed, and behind all that are on their own, those of parity among them. The last comes first.
     pub fn left_out(&self, block: u32) -> Vec<u32> {
         let (state, Some(stripes)) = (&self.blocks[block as usize], &self.stripes) else { return Vec::new() };
-        if stripes.parity || !state.gaps || state.bad || state.torn {
+        if !state.gaps || state.bad || state.torn {
             return Vec::new();
         }
-        let (first, mut reached) = (self.first_page(block), vec![false; stripes.data as usize]);
+        let (begin, mut reached) = (self.first_page(block) as u32, vec![false; stripes.members as usize]);
         let mut left_out = Vec::new();
-        for page in (0..state.next_page).rev() {
-            let reached = &mut reached[(page % stripes.data) as usize];
-            *reached |= self.programs[first + page as usize] > 0;
-            if !*reached {
-                left_out.push(page);
+        for first in (0..state.next_page).step_by(stripes.data as usize).rev() {
+            let stripe = stripes.split(begin + first).0;
+            if stripes.parity && self.programs(stripes.pages + stripe) > 0 {
+                reached[stripes.parity_member(stripe) as usize] = true;
+            }
+            for page in (first..state.next_page.min(first + stripes.data)).rev() {
+                let programmed = self.programs(begin + page) > 0;
+                let member = stripes.member_for(stripe, page - first, programmed);
+                let is_dead = stripes.dead[stripes.die(stripe, member) as usize];
+                if !programmed && !is_dead && !reached[member as usize] {
+                    left_out.push(page);
+                }
+                reached[member as usize] |= programmed;
             }
         }
         left_out
@@ -484,14 +499,17 @@ impl Nand {
 
     /// Whether `page` of `block` is one of [`Self::left_out`].
     #[cold]
-    pub(super) fn is_left_out(&self, block: u32, page: u32) -> bool {
-        let Some(stripes) = self.stripes.as_ref().filter(|stripes| !stripes.parity) else { return false };
-        let (first, next_page) = (self.first_page(block), self.blocks[block as usize].next_page);
-        (page..next_page).step_by(stripes.data as usize).all(|page| self.programs[first + page as usize] == 0)
+    pub fn is_left_out(&self, block: u32, page: u32) -> bool {
+        self.left_out(block).contains(&page)
     }
 
-    /// After operations of `block` were undone, which had run on some dies and not on others: what is programmed of it. A stripe whose parity is
-    /// programmed takes no more pages, and those that it lacks are skipped: were their die to fail, no place would be left for them.
+    /// Pages of the superblock `block` up to the first whose stripe is to take another: the first that a power cut left out, or else the next.
+    pub fn written_up_to(&self, block: u32) -> u32 {
+        self.left_out(block).last().copied().unwrap_or(self.next_page(block))
+    }
+
+    /// After operations of `block` were undone, which had run on some dies and not on others: what is programmed of it. Of a stripe whose parity is
+    /// programmed, all that it lacks was left out.
     pub(super) fn settle_striped(&mut self, block: u32) {
         let first = self.first_page(block);
         let parity = self.parity_of(block).rev().find(|&ppn| self.programs(ppn) > 0);

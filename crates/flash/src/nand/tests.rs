@@ -327,3 +327,74 @@ fn pages_of_a_superblock_that_a_cut_left_out_are_programmed_in_the_order_of_thei
     }
     assert_eq!(rule_of(program(&mut nand, 2)), Rule::PageOrder);
 }
+
+/// Parity is programmed when its data is in memory, and so before pages of its stripe that are on a die which is behind. After a cut these are
+/// programmed in the order of their die, whether their stripe can still have parity or not; once a die has failed, where any place is left.
+#[test]
+fn pages_of_stripes_with_parity_that_a_cut_left_out_are_programmed_while_they_have_a_place() {
+    let part = slc();
+    let subpages = part.subpages_per_page();
+    let shape = stripes::StripeShape { data: 2, parity: true };
+    let physical = Geometry { channels: 3, ..*nand(part.clone()).geometry() };
+    let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
+    let program = |nand: &mut Nand, page| nand.program(page, first_subpages(subpages), &logical, &data);
+    // Die 0 has P0 2 4, die 1 has 0 P1 5, and die 2 has 1 3 P2; so many of each have ended.
+    let cut = |on_dies: [usize; 3]| {
+        let mut nand = Nand::new(stripes::striped(&physical, shape), part.clone(), Payload::Tag, None);
+        nand.set_stripes(physical, shape);
+        nand.keep_undo();
+        for page in 0..6 {
+            done(program(&mut nand, page));
+            if page % 2 == 1 {
+                let parity = nand.parity_of(0).start + page / 2;
+                nand.program_parity(parity, &data, 0b11).expect("power");
+            }
+        }
+        let in_order: [[u64; 3]; 3] = [[3, 4, 7], [1, 6, 8], [2, 5, 9]];
+        in_order
+            .iter()
+            .zip(on_dies)
+            .for_each(|(of_die, ended)| of_die[..ended].iter().for_each(|&one| nand.ended(one)));
+        assert_eq!(nand.lose_power(&[]), 9 - on_dies.iter().sum::<usize>() as u64);
+        nand
+    };
+    let fail = |nand: &mut Nand, die| {
+        nand.fail_dies(&[(nand.operations() + 1, die)]);
+        assert!(nand.read(0, 1, ReadCommand::PAGE).is_ok());
+    };
+    let parity_is_taken =
+        |nand: &Nand| -> Vec<bool> { nand.parity_of(0).take(3).map(|parity| nand.takes_parity(parity)).collect() };
+
+    // The parity of stripes 1 and 2 is there, and is none of what they hold.
+    let mut nand = cut([1, 3, 3]);
+    assert_eq!((nand.next_page(0), nand.left_out(0), nand.written_up_to(0)), (6, vec![4, 2], 2));
+    let mut failed = cut([1, 3, 3]);
+    for (page, left) in [(2, vec![4]), (4, vec![])] {
+        done(program(&mut nand, page));
+        assert_eq!(nand.left_out(0), left);
+    }
+    assert!(!nand.holds_parity(nand.parity_of(0).start + 1), "another page came since");
+    fail(&mut failed, 0);
+    assert_eq!((failed.left_out(0), failed.written_up_to(0)), (vec![], 6), "the place of the parity is taken");
+    assert_eq!(rule_of(program(&mut failed, 2)), Rule::PageOrder);
+
+    // Stripe 2 is full, but pages of the die of its parity come first.
+    let mut nand = cut([3, 3, 0]);
+    assert_eq!((nand.next_page(0), nand.left_out(0), nand.written_up_to(0)), (6, vec![3, 1], 1));
+    [1, 3].into_iter().for_each(|page| done(program(&mut nand, page)));
+    assert_eq!((nand.left_out(0), parity_is_taken(&nand)), (vec![], vec![false, false, true]));
+    // Were its parity programmed before, they would be lost.
+    let mut nand = cut([3, 3, 0]);
+    nand.program_parity(nand.parity_of(0).start + 2, &data, 0b11).expect("power");
+    assert_eq!(nand.left_out(0), vec![]);
+
+    // A page of a die that fails takes the place of a parity that is not there.
+    let mut nand = cut([1, 1, 3]);
+    assert_eq!((nand.next_page(0), nand.left_out(0)), (6, vec![5, 4, 2]));
+    fail(&mut nand, 0);
+    assert_eq!(nand.left_out(0), vec![5, 2]);
+    for (page, left) in [(2, vec![5]), (5, vec![])] {
+        done(program(&mut nand, page));
+        assert_eq!((nand.left_out(0), nand.is_unreadable(page)), (left, false));
+    }
+}

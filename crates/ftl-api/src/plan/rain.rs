@@ -4,7 +4,9 @@
 //! How pages lie on dies is flash's ([`palimpsest_flash::nand::Nand::stripe_of`]). Parity is the exclusive or of the pages of a stripe, and is there when all of
 //! their data is: the program of it follows what they follow. No write waits for it. A page that cannot be read is rebuilt of the others of its
 //! stripe and of its parity, which are read together. A stripe that is not full is protected as long as the power is on; after a power cut the
-//! controller reads what is programmed of it again, and programs the parity of stripes that are full and have none.
+//! controller reads what is programmed of it again, and programs the parity of stripes that are full and have none. Pages that the cut left out come
+//! before that of their stripe and of later ones. Where the parity was programmed before the page that the cut left out, the one of what the stripe
+//! holds now stays in memory.
 //!
 //! Ignored: the size of that memory, the time of the exclusive or, and that what is rebuilt crosses the host link behind the last of the pages read
 //! (it crosses behind one of them).
@@ -124,12 +126,35 @@ impl Io {
         self.nand.note_single(program.ppn, program.single);
         program.after = self.behind_erases(program.ppn, program.after);
         self.time_program(program.ppn);
+        let (block, page) = self.nand.split(program.ppn);
+        let left_out = page < self.nand.next_page(block);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed_of_stripe(&program, outcome);
         if outcome == Outcome::Done {
             self.protect(&program)?;
+            if left_out {
+                self.close_stripes(block, self.nand.written_up_to(block))?;
+            }
         }
         Ok(outcome)
+    }
+
+    /// Programs the parity of the stripes of `block` that end before its page `end` or with it, in their order.
+    fn close_stripes(&mut self, block: u32, end: u32) -> Flash<()> {
+        let begin = block * self.geometry().pages_per_block;
+        let open =
+            self.rain.as_ref().map(|rain| rain.open.range(self.nand.parity_of(block)).map(|(&parity, _)| parity));
+        let full = |&parity: &u32| self.nand.stripe_of(parity).is_some_and(|(pages, _)| pages.end <= begin + end);
+        let full: Vec<u32> = open.into_iter().flatten().filter(full).collect();
+        full.into_iter().try_for_each(|parity| self.close_stripe(parity))
+    }
+
+    /// No page that a power cut left out of `block` is programmed any more: its stripes that are full up to those get their parity.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn leave_out(&mut self, block: u32) -> Flash<()> {
+        self.close_stripes(block, self.nand.next_page(block))
     }
 
     /// What a program of page `ppn` follows beside `after`: the erases of all blocks of its superblock. Else a power cut could leave it in one that is
@@ -375,8 +400,8 @@ impl Io {
         Ok(outcome)
     }
 
-    /// The power is back: of stripes without parity what is programmed is read, and parity is programmed where no page is to come. Before a layer
-    /// reads anything.
+    /// The power is back: of stripes without parity what is programmed is read, and parity is programmed where no page is to come, neither
+    /// of it nor of a stripe before it. Before a layer reads anything.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -390,6 +415,7 @@ impl Io {
             if next == 0 || self.nand.is_torn(block) {
                 continue;
             }
+            let full = self.nand.written_up_to(block);
             for parity in self.nand.parity_of(block) {
                 let Some((pages, _)) = self.nand.stripe_of(parity) else { continue };
                 let begin = block * self.geometry().pages_per_block;
@@ -397,7 +423,7 @@ impl Io {
                     continue;
                 }
                 self.reopen(pages.clone(), parity)?;
-                if pages.end <= begin + next {
+                if pages.end <= begin + full {
                     self.close_stripe(parity)?;
                 }
             }

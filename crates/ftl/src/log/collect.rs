@@ -25,7 +25,7 @@ pub(super) struct Collector {
     policy: Box<dyn Victim>,
     rng: Rng,
     /// Pages that stay free when a block is cleaned that need not be: a program that fails spoils one, and a power cut one of each die of a
-    /// superblock. Of one with parity, whose pages that a cut leaves out are lost, too, a single one.
+    /// superblock.
     pub slack: u32,
     /// Free pages of a plane at which collection starts, and above which it stops.
     pub start: u32,

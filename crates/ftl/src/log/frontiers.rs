@@ -221,6 +221,7 @@ impl Frontiers {
     #[inline]
     fn take_page_in(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
         let index = self.index(plane, stream);
+        self.drop_lost(io, plane, index);
         if self.open[index].block == NO_BLOCK && !self.open_block(io, plane, stream) {
             // Where a power cut left no block to clean into, moved data takes the last pages of the block of the map.
             return match stream != self.own_stream()
@@ -238,11 +239,28 @@ impl Frontiers {
             frontier.next_page - 1
         });
         self.free_pages[plane as usize] -= 1;
-        if frontier.next_page == self.single.pages_of(block) && self.left_out.count(block) == 0 {
-            frontier.block = NO_BLOCK;
+        self.close_full(index);
+        Ok(block * self.pages_per_block + page)
+    }
+
+    /// The frontier number `index` is closed if it has no page left.
+    #[inline]
+    fn close_full(&mut self, index: usize) {
+        let Frontier { block, next_page } = self.open[index];
+        if next_page == self.single.pages_of(block) && self.left_out.count(block) == 0 {
+            self.open[index].block = NO_BLOCK;
             self.blocks.close(block);
         }
-        Ok(block * self.pages_per_block + page)
+    }
+
+    /// Pages that a power cut left out of the block of frontier number `index`, in `plane`, may be lost since.
+    #[inline]
+    fn drop_lost(&mut self, io: &Io, plane: u32, index: usize) {
+        let lost = self.left_out.drop_lost(io.nand(), self.open[index].block);
+        if lost > 0 {
+            self.free_pages[plane as usize] -= lost;
+            self.close_full(index);
+        }
     }
 
     #[cold]
@@ -419,24 +437,26 @@ impl Frontiers {
     }
 
     /// After a power cut: `block`, which is open, is written up to `next_page`, but for what was left out (`left_out`, the last page first). It is
-    /// the frontier of the first of `streams` that has none in `plane`, or else closed.
+    /// the frontier of the first of `streams` that has none in `plane`, or else closed, as it is where a die has failed since it was found to have
+    /// pages left. Returns which of the two.
     pub fn resume(
         &mut self,
         plane: u32,
         block: u32,
         (next_page, left_out): (u32, Vec<u32>),
         mut streams: impl Iterator<Item = u32>,
-    ) {
-        match streams.find(|&stream| !self.is_open(plane, stream)) {
-            Some(stream) => {
-                let index = self.index(plane, stream);
-                self.open[index] = Frontier { block, next_page };
-                self.note_stream(Some(block), stream);
-                self.left_out.found(block, left_out);
-                self.free_pages[plane as usize] += self.pages_left(plane, stream);
-            }
-            None => self.blocks.close(block),
-        }
+    ) -> bool {
+        let has_pages = next_page < self.single.pages_of(block) || !left_out.is_empty();
+        let Some(stream) = streams.find(|&stream| has_pages && !self.is_open(plane, stream)) else {
+            self.blocks.close(block);
+            return false;
+        };
+        let index = self.index(plane, stream);
+        self.open[index] = Frontier { block, next_page };
+        self.note_stream(Some(block), stream);
+        self.left_out.found(block, left_out);
+        self.free_pages[plane as usize] += self.pages_left(plane, stream);
+        true
     }
 
     /// Checks the counts of free pages, and every block.

@@ -1,6 +1,8 @@
 //! Pages that a power cut left out: one die of a superblock was behind the others when the power failed, so that pages which it had not begun lie
-//! before pages that the others had programmed. They are erased, and are programmed before the next page of the block. Where stripes have parity,
-//! flash has none of them.
+//! before pages that the others had programmed. They are erased, and are programmed before the next page of the block. Where stripes have parity, one
+//! may be lost before: its die fails, and the parity of its stripe, whose place it would take, is programmed.
+
+use palimpsest_flash::nand::Nand;
 
 /// What was left out of blocks that are frontiers again after a power cut.
 #[derive(Default)]
@@ -35,6 +37,25 @@ impl LeftOut {
             self.blocks.swap_remove(at);
         }
         first
+    }
+
+    /// Drops the pages of `block` that cannot be programmed any more. Returns how many.
+    #[inline]
+    pub fn drop_lost(&mut self, nand: &Nand, block: u32) -> u32 {
+        if self.blocks.is_empty() || !nand.has_parity() { 0 } else { self.drop_lost_of(nand, block) }
+    }
+
+    #[cold]
+    fn drop_lost_of(&mut self, nand: &Nand, block: u32) -> u32 {
+        let Some(at) = self.find(block) else { return 0 };
+        let pages = &mut self.blocks[at].pages;
+        let before = pages.len();
+        pages.retain(|&page| nand.is_left_out(block, page));
+        let lost = before - pages.len();
+        if pages.is_empty() {
+            self.blocks.swap_remove(at);
+        }
+        lost as u32
     }
 
     #[cold]

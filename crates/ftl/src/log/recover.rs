@@ -100,7 +100,7 @@ impl<M: Map> Log<M> {
             let next_page = if io.nand().is_dead(block) { u32::MAX } else { next_page };
             self.frontiers.fixed.resume(plane, block, next_page);
         }
-        self.resume_frontiers(io, found.begun);
+        self.resume_frontiers(io, found.begun)?;
         for page in 0..self.open.len() {
             if self.open.is_full(page) {
                 self.program_restored(io, page)?;
@@ -110,7 +110,7 @@ impl<M: Map> Log<M> {
     }
 
     /// Blocks that were not written to their end are frontiers again: the emptiest ones, that of moved data first.
-    fn resume_frontiers(&mut self, io: &Io, mut begun: Vec<u32>) {
+    fn resume_frontiers(&mut self, io: &mut Io, mut begun: Vec<u32>) -> Flash<()> {
         begun.sort_by_key(|&block| io.nand().next_page(block) - io.nand().left_out(block).len() as u32);
         let (data, own) = (self.frontiers.data_streams(), self.frontiers.own_stream());
         for block in begun {
@@ -121,8 +121,12 @@ impl<M: Map> Log<M> {
             let of_map = units.filter_map(|unit| self.shape.unit_at(io.nand(), unit)).next().is_some_and(is_own);
             let streams = if of_map { own..own + 1 } else { 0..data };
             let first = self.frontiers.moved_stream(block);
-            self.frontiers.resume(plane, block, written, (!of_map).then_some(first).into_iter().chain(streams));
+            let streams = (!of_map).then_some(first).into_iter().chain(streams);
+            if !self.frontiers.resume(plane, block, written, streams) {
+                io.leave_out(block)?;
+            }
         }
+        Ok(())
     }
 
     /// Programs an open page whose program was cut off, where that takes no free block if possible.
