@@ -151,10 +151,11 @@ $(BIN)/.packages: $(BIN)/.python requirements/dev.lock requirements/uv.lock
 		$(PIP_INSTALL) -r requirements/dev.lock
 	@touch $@
 
-# Fetching every crate here, those of the tests included, lets all later builds work offline.
-$(BIN)/.crates: $(BIN)/.python Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml)
+# Fetching every crate here, those of the tests included, lets all later builds work offline. It waits for no Python.
+$(BIN)/.crates: Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml)
 	@command -v cargo >/dev/null || { echo "setup: expected cargo (a Rust toolchain, https://rustup.rs) in PATH" >&2; exit 1; }
 	@cargo fetch --locked --quiet
+	@mkdir -p $(BIN)
 	@touch $@
 
 $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)

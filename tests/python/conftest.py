@@ -60,19 +60,24 @@ def fake_command() -> Command:
 
 
 @pytest.fixture(scope="session")
-def palimpsest() -> Iterator[Command]:
-    """Calls the installed command: `palimpsest(*arguments, timeout=300)`, in seconds."""
-    # macOS ends processes that were forked from one with its frameworks.
+def loaded() -> Iterator[Loaded | None]:
+    """The process that has loaded the program; none on macOS, which ends what is forked from its frameworks."""
     loaded = Loaded(COMMAND) if sys.platform == "linux" else None
+    yield loaded
+    if loaded:
+        loaded.close()
+
+
+@pytest.fixture(scope="session")
+def palimpsest(loaded: Loaded | None) -> Command:
+    """Calls the installed command: `palimpsest(*arguments, timeout=300)`, in seconds."""
 
     def call(*arguments: str, timeout: float = 300, **options: Any) -> Completed:
         if loaded and options.keys() <= {"cwd"}:
             return loaded.run(*arguments, timeout=timeout, **options)
         return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=timeout, **options)
 
-    yield call
-    if loaded:
-        loaded.close()
+    return call
 
 
 def figures(completed: Completed) -> Any:

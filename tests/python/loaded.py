@@ -1,8 +1,9 @@
 """The command for tests, run by a process that has loaded the program: it forks one for each command.
 
 What a command prints and its status are those of the installed script, which the forked process runs; the loading is
-done once instead of for each (80 ms, 180 with tables). Not modelled: what happens while a program is being loaded, and
-options of `subprocess.run` other than `cwd`. Tests of these start processes of their own, as those of the documents do.
+done once instead of for each (80 ms, 180 with tables, 500 with figures). Not modelled: what happens or
+is decided while a program is being loaded (the width of its help), and options of `subprocess.run` other than `cwd`.
+Tests of these start processes of their own.
 """
 
 import atexit
@@ -13,6 +14,8 @@ import json
 import os
 import pkgutil
 import runpy
+import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -22,23 +25,40 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
+
+import ask
 
 
 class Loaded:
-    """The process that has loaded the program; it ends at `close`, or with the process of the tests."""
+    """The process that has loaded the program; it ends at `close`, or with the process of the tests.
+
+    Attributes:
+        folder: a folder with the command `palimpsest`, for the path of a shell.
+    """
 
     def __init__(self, script: Path) -> None:
         self._script = script
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, __file__, str(theirs.fileno())]
-            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        self._temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self._temporary.name)
+        self._place = str(self.folder / "socket")
+        words = [sys.executable, "-IS", ask.__file__, self._place, str(script)]
+        command = self.folder / script.name
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        command.chmod(0o755)
+        # It ends when nothing holds the other end of its standard input any more.
+        begin = [sys.executable, __file__, self._place]
+        self._process = subprocess.Popen(begin, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        said: IO[bytes] = self._process.stdout  # type: ignore[assignment]
+        assert said.readline() == b"loaded\n", "the program cannot be loaded"
+        said.close()
 
     def close(self) -> None:
         """Ends the process."""
-        self._socket.close()
+        held: IO[bytes] = self._process.stdin  # type: ignore[assignment]
+        held.close()
         self._process.wait()
+        self._temporary.cleanup()
 
     def run(self, *arguments: str | Path, timeout: float, cwd: str | Path = ".") -> subprocess.CompletedProcess[str]:
         """What `subprocess.run` gives for the script with these arguments, what it prints captured as text.
@@ -48,52 +68,74 @@ class Loaded:
         """
         words = [str(word) for word in (self._script, *arguments)]
         with contextlib.ExitStack() as opened:
-            request, printed, errors = (opened.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
-            json.dump({"words": words, "folder": str(Path(cwd).absolute()), "environment": dict(os.environ)}, request)
-            request.seek(0)
-            socket.send_fds(self._socket, [b"?"], [file.fileno() for file in (request, printed, errors)])
-            process = self._number(None)
+            printed, errors = (opened.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2))
+            streams = (0, printed.fileno(), errors.fileno())
+            asked = opened.enter_context(ask.ask(self._place, words, str(Path(cwd).absolute()), os.environ, streams))
+            process = ask.number(asked)
+            asked.settimeout(timeout)
             try:
-                status = self._number(timeout)
+                status = ask.number(asked)
             except TimeoutError:
                 os.kill(process, signal.SIGKILL)
-                self._number(None)
+                asked.settimeout(None)
+                ask.number(asked)
                 raise subprocess.TimeoutExpired(words, timeout) from None
             for file in (printed, errors):
                 file.seek(0)
             return subprocess.CompletedProcess(words, status, printed.read(), errors.read())
 
-    def _number(self, timeout: float | None) -> int:
-        """What the process says next, within so many seconds."""
-        self._socket.settimeout(timeout)
-        return int.from_bytes(self._socket.recv(4), "little", signed=True)
-
 
 def load() -> None:
-    """Imports all of the program, and the library of its tables."""
+    """Imports all of the program, and the libraries of its tables and figures."""
     package = importlib.import_module("palimpsest")
     for module in pkgutil.walk_packages(package.__path__, "palimpsest."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    importlib.import_module("matplotlib.figure")
+
+
+def send(asked: socket.socket, number: int) -> None:
+    """Sends a number to who asked, if that is still there."""
+    with contextlib.suppress(OSError):
+        asked.send(number.to_bytes(4, "little", signed=True))
 
 
 def serve(requests: socket.socket) -> dict[str, Any]:
     """Forks a process for each request and sends its number and its status; returns only where it was forked."""
-    while streams := socket.recv_fds(requests, 1, 3)[1]:
-        if not (process := os.fork()):
-            requests.close()
-            request: dict[str, Any] = json.loads(Path(f"/proc/self/fd/{streams[0]}").read_text(encoding="utf-8"))
-            for place, stream in ((1, streams[1]), (2, streams[2])):
-                os.dup2(stream, place)
+    running: dict[int, tuple[int, socket.socket]] = {}
+    poll = select.poll()
+    for descriptor in (sys.stdin.fileno(), requests.fileno()):
+        poll.register(descriptor, select.POLLIN)
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor == sys.stdin.fileno():
+                sys.exit()
+            if descriptor in running:
+                process, asked = running.pop(descriptor)
+                poll.unregister(descriptor)
+                os.close(descriptor)
+                send(asked, os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+                asked.close()
+                continue
+            asked, _ = requests.accept()
+            streams = socket.recv_fds(asked, 1, 4)[1]
+            if not (process := os.fork()):
+                for other in (requests, asked, *(other for _, other in running.values())):
+                    other.close()
+                for other_end in running:
+                    os.close(other_end)
+                request: dict[str, Any] = json.loads(Path(f"/proc/self/fd/{streams[0]}").read_text(encoding="utf-8"))
+                for place, stream in enumerate(streams[1:]):
+                    os.dup2(stream, place)
+                for stream in streams:
+                    os.close(stream)
+                return request
             for stream in streams:
                 os.close(stream)
-            return request
-        for stream in streams:
-            os.close(stream)
-        requests.send(process.to_bytes(4, "little", signed=True))
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        requests.send(status.to_bytes(4, "little", signed=True))
-    sys.exit()
+            send(asked, process)
+            ended = os.pidfd_open(process)
+            running[ended] = process, asked
+            poll.register(ended, select.POLLIN)
 
 
 def end(script: Callable[[], object]) -> NoReturn:
@@ -121,7 +163,11 @@ def main() -> None:
     load()
     gc.collect()
     gc.freeze()
-    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    requests = socket.socket(socket.AF_UNIX)
+    requests.bind(sys.argv[1])
+    requests.listen()
+    print("loaded", flush=True)
+    request = serve(requests)
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -15,6 +15,7 @@ import pytest
 import documents
 from conftest import COMMAND, ROOT, Command
 from documents import COUNTS, Block
+from loaded import Loaded
 from palimpsest import states
 
 pytestmark = pytest.mark.contract
@@ -45,23 +46,33 @@ SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000"
 MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,norandommap"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def path_of_the_command(loaded: Loaded | None) -> Iterator[None]:
+    """A shell finds the command of the process that has loaded the program, or the installed one."""
+    with pytest.MonkeyPatch.context() as patch:
+        folders = [str(loaded.folder)] if loaded else []
+        patch.setenv("PATH", os.pathsep.join([*folders, str(COMMAND.parent), os.environ["PATH"]]))
+        yield
+
+
 @pytest.fixture(scope="session")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory: pytest.TempPathFactory, palimpsest: Command) -> Path:
     """Files of the names that the documents use: traces of all sorts, a drive, an image of one, a job."""
     folder = tmp_path_factory.mktemp("inputs")
     for name, form in (
         ("trace.csv.zst", "csv"), ("web_3.csv", "csv"), ("web_3.csv.zst", "csv"), ("old.trace", "disksim"),
     ):  # fmt: skip
-        command = [str(COMMAND), "trace", "synth", SPEC, name, "--format", form]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        palimpsest("trace", "synth", SPEC, name, "--format", form, cwd=folder).check_returncode()
     served = ["serve", "--image", "drive.pal", "--listen", "unix:drive.sock", "--run", "true"]
     drive = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64"]
-    subprocess.run([str(COMMAND), *served, *drive], cwd=folder, check=True, capture_output=True)
+    palimpsest(*served, *drive, cwd=folder).check_returncode()
     grid = '[grid]\nftl = ["page", "subpage"]\n"ssd.over_provisioning" = ["7%", "28%"]\n'
     with tarfile.open(folder / "msr-cambridge1.tar", "w") as archive:
         for name, seed in (("web_3", 1), ("wdev_1", 2)):
-            command = [str(COMMAND), "trace", "synth", MSR, f"{name}.msr.gz", "--seed", str(seed), "--ssd", "mga-8k"]
-            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            written = palimpsest(
+                "trace", "synth", MSR, f"{name}.msr.gz", "--seed", str(seed), "--ssd", "mga-8k", cwd=folder
+            )
+            written.check_returncode()
             archive.add(folder / f"{name}.msr.gz", f"MSR-Cambridge/{name}.csv.gz")
     sweep = f'[base]\nworkload = "trade,n=500"\nprecondition = "none"\n{grid}'
     (folder / "op.toml").write_text(sweep)
@@ -94,8 +105,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a line as a reader's shell would."""
     if shutil.which("jq") is None:
         command = re.sub(r"\| jq [^|]+", "| cat", command)
-    path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "HOME": str(folder), "COLUMNS": "100"}
+    environment = os.environ | {"HOME": str(folder), "COLUMNS": "100"}
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
         timeout=240,

@@ -48,10 +48,8 @@ def test_workloads_have_the_statistics_of_the_table() -> None:
     assert mga.table_ii(batch).data.filter(pl.col("off_percent").abs() >= 2).is_empty()
 
 
-FIRST, *OTHERS = mga_implied.BY_SEED
-
-
-@pytest.mark.parametrize("setting", [FIRST, *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)])
+@pytest.mark.long
+@pytest.mark.parametrize("setting", mga_implied.BY_SEED)
 def test_the_implied_setting_gives_every_claim(setting: mga_implied.Setting) -> None:
     """MGA paper, Sec. IV: all numbers at once, under one setting (see `mga_implied`)."""
     scale = mga_runs.Scale(blocks=16, requests=20_000, first=0, trace_requests=0)
