@@ -10,7 +10,7 @@ use crate::geometry::Geometry;
 use crate::nand::data::{Data, Payload};
 use crate::nand::faults::{FaultSettings, Faults};
 use crate::nand::part::samples::slc;
-use crate::nand::part::{CellKind, Part, ProgramOrder};
+use crate::nand::part::{CellKind, Part, ProgramOrder, ReadCommand};
 use crate::nand::{Own, PADDING, UNWRITTEN};
 use crate::rng::Rng;
 
@@ -199,42 +199,56 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
     }
 }
 
-/// The format of the first version: lives without a time.
-fn as_first_version(memory: &Memory) {
-    for version in 0..2 {
+/// The format of an earlier version: the first has lives without a time, and no mark of the second says that a die has failed.
+fn as_version(memory: &Memory, version: u32) {
+    for place_of in (0..2).filter(|_| version == 1) {
         let mut place = vec![0; 64];
-        memory.read(life_at(version), &mut place).unwrap();
+        memory.read(life_at(place_of), &mut place).unwrap();
         if place[4..].iter().any(|&byte| byte != 0) {
             let sum = crc32fast::hash(&place[4..]);
             place[..4].copy_from_slice(&sum.to_le_bytes());
             place.resize(72, 0);
-            memory.write(life_at(version), &place).unwrap();
+            memory.write(life_at(place_of), &place).unwrap();
         }
     }
     let mut page = vec![0; PAGE as usize];
     memory.read(0, &mut page).unwrap();
-    let (header, _) = Header::read(&page, memory.length().unwrap()).unwrap();
-    memory.write(0, &Header { version: 1, ..header }.bytes()).unwrap();
+    let (header, layout) = Header::read(&page, memory.length().unwrap()).unwrap();
+    let range = layout.marks(0..header.shape.blocks);
+    let mut marks = vec![0; (range.end - range.start) as usize];
+    memory.read(range.start, &mut marks).unwrap();
+    for place in marks.chunks_exact(super::record::MARK_BYTES as usize) {
+        assert!(place[17] < 8, "flags that earlier versions have");
+    }
+    memory.write(0, &Header { version, ..header }.bytes()).unwrap();
 }
 
 #[test]
-fn an_image_of_the_first_version_becomes_one_of_this() {
-    let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
-    let mut rng = Rng::new(1, 5);
-    (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
-    nand.note_host(10, 20);
-    nand.note_clock(77);
-    nand.close_image().unwrap();
-    let expected = seen(&mut nand);
-    as_first_version(&memory);
-    let (old, figures) = inspect(&memory, Look::Everything).unwrap();
-    assert_eq!((old.header.version, figures.found), (1, 0));
-    assert_eq!(figures.life.map(|life| (life.host_written, life.clock, life.ended_well)), Some((10, 0, true)));
-    let mut opened = new_nand(&slc(), &FaultSettings::default());
-    opened.open_image(Box::new(memory.clone()), &old.header, false).unwrap();
-    assert_eq!(seen(&mut opened), expected);
-    let (now, figures) = inspect(&memory, Look::Everything).unwrap();
-    assert_eq!((now.header.version, figures.found), (super::layout::VERSION, 0));
+fn an_image_of_an_earlier_version_becomes_one_of_this() {
+    for (version, clock) in [(1, 0), (2, 77)] {
+        let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
+        let mut rng = Rng::new(1, 5);
+        (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
+        nand.note_host(10, 20);
+        nand.note_clock(77);
+        nand.close_image().unwrap();
+        let expected = seen(&mut nand);
+        as_version(&memory, version);
+        let (old, figures) = inspect(&memory, Look::Everything).unwrap();
+        assert_eq!((old.header.version, figures.found), (version, 0));
+        assert_eq!(figures.life.map(|life| (life.host_written, life.clock, life.ended_well)), Some((10, clock, true)));
+        let mut opened = new_nand(&slc(), &FaultSettings::default());
+        opened.open_image(Box::new(memory.clone()), &old.header, false).unwrap();
+        assert_eq!((seen(&mut opened), opened.failed_dies()), (expected, &[][..]));
+        let (now, figures) = inspect(&memory, Look::Everything).unwrap();
+        assert_eq!((now.header.version, figures.found), (super::layout::VERSION, 0));
+        assert_eq!(figures.life.map(|life| (life.clock, life.services)), Some((clock, 2)));
+        // From now on it keeps what that version has not.
+        opened.fail_dies(&[(opened.operations() + 1, 1)]);
+        let _ = opened.read(0, 1, ReadCommand::PAGE);
+        drop(opened);
+        assert_eq!(found(&slc(), &FaultSettings::default(), &memory).failed_dies(), [1]);
+    }
 }
 
 #[test]
