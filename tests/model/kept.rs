@@ -116,3 +116,17 @@ fn pages_that_a_cut_left_out_of_stripes_with_parity_are_programmed_afterwards() 
 fn a_die_that_fails_in_recovery_takes_pages_that_the_cut_left_out() {
     assert!(crate::rain::timed(entry("page-fgm"), 11_100_147));
 }
+
+/// The parity of a stripe was that of what a cut had left of it; after the next cut a page was programmed that the first had left out, and of what the
+/// parity was made of there was nothing in memory.
+#[test]
+fn a_stripe_that_has_pages_left_out_is_in_memory_though_it_has_parity() {
+    assert!(crate::rain::cut_again_and_again(entry("page"), 1891));
+}
+
+/// One die of a superblock was erased when the power failed, and another had yet to program what the erase took: undoing that made the superblock one
+/// that was erased as a whole.
+#[test]
+fn a_superblock_that_is_erased_in_part_is_erased_again() {
+    assert!(crate::rain::cut_again_and_again(entry("page"), 3_002_199));
+}

@@ -398,3 +398,30 @@ fn pages_of_stripes_with_parity_that_a_cut_left_out_are_programmed_while_they_ha
         assert_eq!((nand.left_out(0), nand.is_unreadable(page)), (left, false));
     }
 }
+
+/// A die of a superblock that is to be erased is behind when the power fails: it has yet to program what the erase of the other has taken.
+#[test]
+fn a_superblock_that_is_erased_in_part_is_torn_whatever_a_die_had_not_programmed() {
+    let part = slc();
+    let subpages = part.subpages_per_page();
+    let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
+    for (parity, running) in [(false, None), (false, Some(2)), (true, None), (true, Some(2))] {
+        let shape = stripes::StripeShape { data: if parity { 1 } else { 2 }, parity };
+        let physical = Geometry { channels: 2, ..*nand(part.clone()).geometry() };
+        let mut nand = Nand::new(stripes::striped(&physical, shape), part.clone(), Payload::Tag, None);
+        nand.set_stripes(physical, shape);
+        nand.keep_undo();
+        done(nand.program(0, first_subpages(subpages), &logical, &data));
+        match parity {
+            true => nand.program_parity(nand.parity_of(0).start, &data, 1).expect("power"),
+            false => done(nand.program(1, first_subpages(subpages), &logical, &data)),
+        }
+        nand.erase_together(2);
+        done(nand.erase(0));
+        nand.erase_also(0).expect("power");
+        [1, 3].into_iter().for_each(|number| nand.ended(number));
+        assert_eq!(nand.lose_power(running.as_slice()), 2 - u64::from(running.is_some()));
+        assert_eq!((nand.is_torn(0), nand.next_page(0), nand.erases(0)), (true, 0, 1));
+        assert_eq!((nand.sum_of_erases(), nand.counters().erases), (1, 1));
+    }
+}

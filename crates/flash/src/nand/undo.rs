@@ -141,7 +141,7 @@ impl Nand {
     /// what they were programming or erasing cannot be read. Returns how many are undone.
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let Some(log) = self.undo.take() else { return 0 };
-        let mut undone = 0;
+        let (mut undone, mut erased) = (0, BTreeSet::new());
         let mut erases: BTreeMap<u64, u32> = BTreeMap::new();
         let parts = log.0.iter().filter(|(number, _)| !running.contains(number)).filter_map(|(_, undo)| undo.part_of);
         parts.for_each(|(first, _)| *erases.entry(first).or_default() += 1);
@@ -150,10 +150,14 @@ impl Nand {
             undone += u64::from(!running.contains(&number));
             self.counters.take_back(&undo.counters);
             if let Some((first, all)) = undo.part_of {
-                self.undo_part(number, undo, erases.get(&first) == Some(&all), first);
+                let is_all = erases.get(&first) == Some(&all);
+                erased.extend((!is_all).then_some(undo.block));
+                self.undo_part(number, undo, is_all, first);
                 continue;
             }
-            match (undo.pages.is_empty(), running.contains(&number)) {
+            // What a die of a superblock had not programmed is gone with what the others had, where they were erased.
+            let is_gone = undo.pages.is_empty() || erased.contains(&undo.block);
+            match (is_gone, running.contains(&number)) {
                 (true, _) => {}
                 (false, false) => self.restore(number, undo),
                 (false, true) => self.tear(number, undo),

@@ -415,11 +415,14 @@ impl Io {
             if next == 0 || self.nand.is_torn(block) {
                 continue;
             }
-            let full = self.nand.written_up_to(block);
+            let (left_out, full) = (self.nand.left_out(block), self.nand.written_up_to(block));
             for parity in self.nand.parity_of(block) {
                 let Some((pages, _)) = self.nand.stripe_of(parity) else { continue };
                 let begin = block * self.geometry().pages_per_block;
-                if pages.start >= begin + next || self.nand.holds_parity(parity) || self.nand.is_bare(parity) {
+                // A parity that there is may lose its use by what is still to come.
+                let is_done =
+                    self.nand.holds_parity(parity) && !left_out.iter().any(|page| pages.contains(&(begin + page)));
+                if pages.start >= begin + next || is_done || self.nand.is_bare(parity) {
                     continue;
                 }
                 self.reopen(pages.clone(), parity)?;
