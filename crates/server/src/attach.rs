@@ -16,6 +16,8 @@ pub mod disk;
 #[cfg(target_os = "linux")]
 pub mod file;
 #[cfg(target_os = "linux")]
+mod messages;
+#[cfg(target_os = "linux")]
 pub mod places;
 #[cfg(target_os = "linux")]
 pub mod session;

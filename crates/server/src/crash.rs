@@ -131,10 +131,10 @@ impl<W: Write + Send> Disk for Recorded<W> {
         0
     }
 
-    fn serve(&mut self, _since: u64, requests: &[Request], data: &[u8], answer: Answer) {
+    fn serve(&mut self, _since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer) {
         for &request in requests {
             let mut log = locked(&self.log);
-            if let Err(error) = log.request(request, data) {
+            if let Err(error) = log.request(request, memory) {
                 log.failed.get_or_insert(error);
                 return answer(Err(libc::EIO));
             }
@@ -143,7 +143,7 @@ impl<W: Write + Send> Disk for Recorded<W> {
                 Request::Write { offset, length, at, .. } => {
                     let place = self.place(offset, length);
                     let length = place.len();
-                    self.bytes[place].copy_from_slice(&data[at..at + length]);
+                    self.bytes[place].copy_from_slice(&memory[at..at + length]);
                 }
                 Request::Zero { offset, length, .. } | Request::Trim { offset, length, .. } => {
                     let place = self.place(offset, length);
@@ -230,7 +230,7 @@ mod tests {
         let log = Arc::new(Mutex::new(Log::new(Vec::new(), None).unwrap()));
         let mut disk = Recorded { bytes: vec![0; 16384], log: Arc::clone(&log) };
         let serve = |disk: &mut Recorded<Vec<u8>>, request, data: &[u8], expected: &'static [u8]| {
-            disk.serve(0, &[request], data, Box::new(move |done| assert_eq!(done, Ok(expected))));
+            disk.serve(0, &[request], &mut data.to_vec(), Box::new(move |done| assert_eq!(done, Ok(expected))));
         };
         serve(&mut disk, Request::Write { offset: 4096, length: 3, at: 1, durable: false }, b"-abc", &[]);
         serve(&mut disk, Request::Flush, &[], &[]);
@@ -253,7 +253,7 @@ mod tests {
         let mut disk = Recorded { bytes: vec![0; 4096], log: Arc::clone(&log) };
         for said in ["", "put 2\n"] {
             File::options().append(true).open(&path).unwrap().write_all(said.as_bytes()).unwrap();
-            disk.serve(0, &[Request::Flush], &[], Box::new(|done| assert!(done.is_ok())));
+            disk.serve(0, &[Request::Flush], &mut Vec::new(), Box::new(|done| assert!(done.is_ok())));
         }
         std::fs::remove_file(&path).unwrap();
         let text: Vec<(u8, Vec<u8>)> =

@@ -12,6 +12,7 @@ use crate::transmission::{Asked, PowerLost, Replies, Request};
 use crate::wire;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::nand::data::buffers::Step;
 use palimpsest_lab::nand::data::buffers::slabs::Slab;
 use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::{Failure, Reply, Served};
@@ -22,6 +23,9 @@ use std::time::Instant;
 
 /// Bytes of zeroes that are written before others have their turn.
 const ZEROES: u64 = 1 << 20;
+
+/// Requests of which all that memory has is awaited together: that takes longer than all else that a small one does.
+pub const EXPECTED: usize = 8;
 
 /// Gets what happens to the drive.
 pub trait Witness {
@@ -101,6 +105,13 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// These `requests`, up to [`EXPECTED`], are served next, each by itself.
+    pub fn expect(&self, requests: &[Request]) {
+        if let Ok(mut state) = self.state.lock() {
+            state.expect(requests.iter().copied());
+        }
+    }
+
     /// Every later request is refused.
     pub fn end(&self) {
         if let Ok(mut state) = self.state.lock() {
@@ -117,9 +128,9 @@ impl<'a> Drive<'a> {
         failed.map_or_else(|| served.finish(), Err)
     }
 
-    /// Serves `asked` in order for the client with the number `queue`, that connected when the power had failed `since` times. After the drive's first error every
-    /// request is refused, as its flash may hold part of a write; at the end of its life all but reads are. `witness` is called for it, and for
-    /// power cuts, immediately.
+    /// Serves `all` in order for the client with the number `queue`, that connected when the power had failed `since`
+    /// times. After the drive's first error every request is refused, as its flash may hold part of a write; at the end
+    /// of its life all but reads are. `witness` is called for it, and for power cuts, immediately.
     ///
     /// # Errors
     /// [`PowerLost`]; all have an answer nevertheless.
@@ -127,7 +138,7 @@ impl<'a> Drive<'a> {
         &self,
         queue: u32,
         since: u64,
-        asked: &[Asked],
+        all: &[Asked],
         mut bytes: Bytes<'_>,
         replies: &mut Replies,
         witness: &dyn Witness,
@@ -135,7 +146,10 @@ impl<'a> Drive<'a> {
         let mut lost = Ok(());
         let mut state = self.lock();
         state.served.set_queue(queue, self.begin.elapsed().as_nanos() as Nanos);
-        for asked in asked {
+        for (index, asked) in all.iter().enumerate() {
+            if index % EXPECTED == 0 && all.len() > 1 {
+                state.expect(all[index..].iter().take(EXPECTED).filter_map(|asked| asked.request.ok()));
+            }
             let request = match asked.request {
                 Ok(request) => request,
                 Err(error) => {
@@ -245,6 +259,17 @@ fn widened(offset: u64, length: u64) -> Extent {
 }
 
 impl State<'_> {
+    /// `requests` are served next.
+    fn expect(&mut self, requests: impl Iterator<Item = Request> + Clone) {
+        for step in [Step::Name, Step::Place, Step::Bytes] {
+            for request in requests.clone() {
+                if let Request::Read { offset, length } | Request::Write { offset, length, .. } = request {
+                    self.served.expect(widened(offset, length.into()), step);
+                }
+            }
+        }
+    }
+
     /// Appends the bytes of a range to `into`.
     fn read(&mut self, offset: u64, length: u32, into: &mut Vec<u8>) -> Reply<()> {
         let begin = into.len();

@@ -56,7 +56,12 @@ fn with_service(options: &[&str], test: impl FnOnce(&Service<'_>)) {
 /// What an operation on the file gives, whenever its answer comes.
 fn ask(disk: &mut dyn Disk, since: u64, requests: &[Request], data: &[u8]) -> Result<Vec<u8>, i32> {
     let (sender, answer) = channel();
-    disk.serve(since, requests, data, Box::new(move |done| sender.send(done.map(<[u8]>::to_vec)).unwrap()));
+    disk.serve(
+        since,
+        requests,
+        &mut data.to_vec(),
+        Box::new(move |done| sender.send(done.map(<[u8]>::to_vec)).unwrap()),
+    );
     answer.recv_timeout(client::PATIENCE).expect("an operation has an answer")
 }
 
@@ -87,7 +92,7 @@ fn against_array(options: &[&str], grain: u64) {
                 choice => {
                     let data = random.bytes(range.len() as u64);
                     let flags = if choice == 9 { libc::O_DSYNC } else { 0 };
-                    let write = file::write(bytes, from, data.len(), flags).unwrap();
+                    let write = file::write(bytes, from, 0..data.len(), flags).unwrap();
                     assert_eq!(ask(&mut disk, 0, write.as_slice(), &data), Ok(vec![]));
                     array[range].copy_from_slice(&data);
                 }
@@ -115,7 +120,7 @@ fn an_open_file_is_of_no_use_after_a_power_cut() {
             let mut disk = disk::of(service);
             let mut write = |since, number: u64| {
                 let offset = (number % 100 * 65536) as i64;
-                let request = file::write(disk.bytes(), offset, 65536, 0).unwrap();
+                let request = file::write(disk.bytes(), offset, 0..65536, 0).unwrap();
                 (ask(&mut disk, since, request.as_slice(), &[7; 65536]), disk.power_cuts())
             };
             let cut = (0..1000).find(|&number| write(0, number) == (Err(libc::EIO), 1));
@@ -143,13 +148,16 @@ impl Disk for Memory {
         0
     }
 
-    fn serve(&mut self, _since: u64, requests: &[Request], data: &[u8], answer: Answer) {
+    fn serve(&mut self, _since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer) {
         for &request in requests {
             match request {
                 Request::Read { offset, length } => {
                     return answer(Ok(&self.0[offset as usize..][..length as usize]));
                 }
-                Request::Write { offset, .. } => self.0[offset as usize..][..data.len()].copy_from_slice(data),
+                Request::Write { offset, length, at, .. } => {
+                    let length = length as usize;
+                    self.0[offset as usize..][..length].copy_from_slice(&memory[at..at + length]);
+                }
                 Request::Zero { offset, length, .. } => self.0[offset as usize..][..length as usize].fill(0),
                 Request::Trim { .. } | Request::Flush => {}
             }

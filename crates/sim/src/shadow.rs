@@ -13,6 +13,7 @@ use crate::fingerprint::fingerprint;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
+use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
@@ -152,6 +153,12 @@ impl Shadow {
             unreadable: 0,
             learns: false,
         }
+    }
+
+    /// A request comes to subpage `lsn`: prefetches what it is verified against.
+    #[inline]
+    pub fn expect(&self, lsn: u32) {
+        prefetch(&self.sectors, self.sectors_of(lsn).start);
     }
 
     /// What was lost so far.

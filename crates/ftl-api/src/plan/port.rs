@@ -6,6 +6,7 @@
 
 use palimpsest_flash::geometry::{RequestKind, unit_of};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
+use palimpsest_flash::past_caches;
 use palimpsest_flash::rng::{mix, split_mix};
 use palimpsest_flash::units::SECTOR_BYTES;
 
@@ -220,7 +221,7 @@ impl HostPort {
         let per_sector = SECTOR_BYTES as usize;
         match &self.incoming {
             Some(Incoming { sector, bytes, at, .. }) => {
-                place.copy_from_slice(&bytes[at + (number - sector) as usize * per_sector..][..place.len()]);
+                past_caches::copy(place, &bytes[at + (number - sector) as usize * per_sector..][..place.len()]);
             }
             None => {
                 for (number, place) in (number..).zip(place.chunks_exact_mut(per_sector)) {

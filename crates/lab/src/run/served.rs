@@ -20,6 +20,7 @@ use crate::metrics::summary::Precondition;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::nand::data::buffers::Step;
 use palimpsest_flash::nand::data::buffers::slabs::Slab;
 use palimpsest_flash::nand::image::mount::Mounted;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
@@ -157,6 +158,22 @@ impl<'a> Served<'a> {
         self.session.drive.set_stream(queue);
         if let Some(record) = &mut self.record {
             record.arrival = arrival;
+        }
+    }
+
+    /// Reads or writes `extent`, which must be in the drive, after some other requests: prefetches the next `step` to
+    /// what it begins with, of which the steps before must be at hand.
+    #[inline]
+    pub fn expect(&mut self, extent: Extent, step: Step) {
+        let lsn = self.session.subpage_of(extent.sector);
+        self.session.drive.io.buffers().expect(lsn, step);
+        match step {
+            Step::Name => {
+                self.session.foresee(extent, false);
+                self.session.verifier.shadow.expect(lsn);
+            }
+            Step::Place => self.session.foresee(extent, true),
+            Step::Bytes => {}
         }
     }
 
@@ -423,6 +440,7 @@ mod tests {
             let sector = rng.below(sectors);
             let extent = Extent { sector, sectors: (1 + rng.below(40)).min(sectors - sector) as u32 };
             let range = (sector * SECTOR_BYTES) as usize..(extent.end() * SECTOR_BYTES) as usize;
+            [Step::Name, Step::Place, Step::Bytes].into_iter().for_each(|step| served.expect(extent, step));
             match rng.below(16) {
                 0 => again(&mut served, |served| served.flush()),
                 1 if !trims => {}

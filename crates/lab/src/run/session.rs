@@ -206,7 +206,13 @@ impl<'a> Session<'a> {
         self.config.logical_bytes() / self.unit_bytes()
     }
 
-    /// Tells the layer of an extent that preconditioning writes after some others (`soon`: after a few).
+    /// The subpage that begins with `sector` or has it.
+    #[inline]
+    pub(super) fn subpage_of(&self, sector: u64) -> u32 {
+        self.subpage.divide_wide(sector) as u32
+    }
+
+    /// Tells the layer of an extent that is written after some others (`soon`: after a few).
     #[inline]
     pub(super) fn foresee(&self, extent: Extent, soon: bool) {
         self.drive.ftl.expect(extent, soon);

@@ -28,9 +28,13 @@ pub trait Disk: Send {
     /// How often the power failed so far.
     fn power_cuts(&self) -> u64;
 
+    /// These `requests` come next, each in an operation of its own.
+    fn expect(&mut self, _requests: &[Request]) {}
+
     /// Serves the requests of one operation, in order, for a file that was opened when the power had failed `since` times: one
-    /// read, or any number of others. `data` is what a write brings. The answer may come later, from another thread.
-    fn serve(&mut self, since: u64, requests: &[Request], data: &[u8], answer: Answer);
+    /// read, or any number of others. What writes bring is in `memory`, which stays as it is. The answer may come
+    /// later, from another thread.
+    fn serve(&mut self, since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer);
 }
 
 impl<D: Disk + ?Sized> Disk for Box<D> {
@@ -46,8 +50,12 @@ impl<D: Disk + ?Sized> Disk for Box<D> {
         (**self).power_cuts()
     }
 
-    fn serve(&mut self, since: u64, requests: &[Request], data: &[u8], answer: Answer) {
-        (**self).serve(since, requests, data, answer);
+    fn expect(&mut self, requests: &[Request]) {
+        (**self).expect(requests);
+    }
+
+    fn serve(&mut self, since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer) {
+        (**self).serve(since, requests, memory, answer);
     }
 }
 
@@ -56,7 +64,7 @@ pub fn of<'s>(service: &'s Service<'_>) -> Box<dyn Disk + 's> {
     match &service.drive {
         Engine::Counted(drive) => {
             let (queue, replies) = (service.number() as u32, Replies::new(false));
-            Box::new(Counted { service, drive, queue, input: Vec::new(), replies })
+            Box::new(Counted { service, drive, queue, replies })
         }
         Engine::Timed(drive) => {
             let waiting = Arc::default();
@@ -79,7 +87,6 @@ struct Counted<'s, 'a> {
     service: &'s Service<'a>,
     drive: &'s Drive<'a>,
     queue: u32,
-    input: Vec<u8>,
     replies: Replies,
 }
 
@@ -96,9 +103,11 @@ impl Disk for Counted<'_, '_> {
         self.drive.power_cuts()
     }
 
-    fn serve(&mut self, since: u64, requests: &[Request], data: &[u8], answer: Answer) {
-        self.input.clear();
-        self.input.extend_from_slice(data);
+    fn expect(&mut self, requests: &[Request]) {
+        self.drive.expect(requests);
+    }
+
+    fn serve(&mut self, since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer) {
         self.replies.clear();
         let mut failed = None;
         for &request in requests {
@@ -107,7 +116,7 @@ impl Disk for Counted<'_, '_> {
                 self.queue,
                 since,
                 &[asked(0, request)],
-                Bytes::Together(&mut self.input),
+                Bytes::Together(&mut *memory),
                 &mut self.replies,
                 self.service,
             );
@@ -185,7 +194,7 @@ impl Disk for InFlight<'_, '_> {
         self.drive.power_cuts()
     }
 
-    fn serve(&mut self, since: u64, requests: &[Request], data: &[u8], answer: Answer) {
+    fn serve(&mut self, since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer) {
         if requests.is_empty() {
             return answer(Ok(&[]));
         }
@@ -200,6 +209,6 @@ impl Disk for InFlight<'_, '_> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(self.next, waiting);
         let asked: Vec<Asked> = requests.iter().map(|&request| asked(self.next, request)).collect();
         // A power cut is in the answers, too.
-        let _ = self.drive.serve(&self.client, &asked, data, &self.service.budget, self.service);
+        let _ = self.drive.serve(&self.client, &asked, memory, &self.service.budget, self.service);
     }
 }

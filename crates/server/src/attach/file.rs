@@ -5,6 +5,7 @@
 //! the drive is there.
 
 use crate::transmission::Request;
+use std::ops::Range;
 
 /// Bytes that one request zeroes: requests count them in 32 bits.
 const PIECE: u64 = 1 << 30;
@@ -26,18 +27,19 @@ pub fn read(bytes: u64, offset: i64, size: u32) -> Result<Option<Request>, i32> 
     Ok((length > 0).then_some(Request::Read { offset, length }))
 }
 
-/// The write of `length` bytes at `offset` with the `flags` that the file was opened with; `None` if it is empty.
+/// The write of what is at `data` in memory, at `offset`, with the `flags` that the file was opened with; `None` if it
+/// is empty.
 ///
 /// # Errors
 /// `EINVAL` for a negative offset, `ENOSPC` for a write beyond the end.
-pub fn write(bytes: u64, offset: i64, length: usize, flags: i32) -> Result<Option<Request>, i32> {
+pub fn write(bytes: u64, offset: i64, data: Range<usize>, flags: i32) -> Result<Option<Request>, i32> {
     let offset = u64::try_from(offset).map_err(|_| libc::EINVAL)?;
-    let end = offset.checked_add(length as u64).filter(|&end| end <= bytes);
+    let end = offset.checked_add(data.len() as u64).filter(|&end| end <= bytes);
     end.ok_or(libc::ENOSPC)?;
-    let length = u32::try_from(length).map_err(|_| libc::EINVAL)?;
+    let length = u32::try_from(data.len()).map_err(|_| libc::EINVAL)?;
     // O_SYNC includes the bit of O_DSYNC.
     let durable = flags & libc::O_DSYNC != 0;
-    Ok((length > 0).then_some(Request::Write { offset, length, at: 0, durable }))
+    Ok((length > 0).then_some(Request::Write { offset, length, at: data.start, durable }))
 }
 
 /// The requests of `fallocate`.
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn writes_are_within_and_durable_as_the_file_was_opened() {
-        let written = |offset, length, flags| write(MIB, offset, length, flags);
+        let written = |offset, length, flags| write(MIB, offset, 0..length, flags);
         let request = |durable| Ok(Some(Request::Write { offset: 512, length: 4096, at: 0, durable }));
         assert_eq!(written(512, 4096, libc::O_WRONLY | libc::O_NONBLOCK), request(false));
         assert_eq!(written(512, 4096, libc::O_RDWR | libc::O_DSYNC), request(true));

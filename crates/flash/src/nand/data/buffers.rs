@@ -22,19 +22,40 @@ const NOWHERE: u32 = u32::MAX;
 /// What cells hold that the host has overwritten.
 const OVERWRITTEN: u8 = 0xa5;
 
+/// A buffer: in one line of the processor's cache, as requests come to any of them.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Buffer {
+    /// How often it is pinned.
+    pins: u32,
+    /// Its place in the slabs.
+    place: u32,
+    /// The logical subpage that it was written to, and one; 0 for none.
+    owner: u32,
+}
+
+/// What is to be at hand when a request comes to a logical subpage, in this order: each names the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Which buffer it was written with.
+    Name,
+    /// Where that is.
+    Place,
+    /// Its bytes.
+    Bytes,
+}
+
+/// Bytes that are prefetched at the most: those of a larger subpage come in order anyway.
+const MOST_EXPECTED: usize = 4096;
+
 /// Memory for real bytes. A buffer lives until the request that made it ends, unless it is pinned.
 #[derive(Default)]
 pub struct Buffers {
     /// Whether [`Data`] names buffers at all; with fingerprints there is nothing to pin.
     real: bool,
     slabs: Slabs,
-    /// Of each buffer: how often it is pinned.
-    pins: Vec<u32>,
+    all: Vec<Buffer>,
     free: Vec<u32>,
-    /// Of each buffer: its place in the slabs.
-    places: Vec<u32>,
-    /// Of each buffer: the logical subpage that it was written to, and one; 0 for none.
-    owners: Vec<u32>,
     /// Of each logical subpage: what the host wrote last, a buffer's number and one; empty where nothing is forgotten.
     written: Vec<u32>,
     /// Logical subpages that the present request has overwritten, and what they had.
@@ -63,22 +84,24 @@ impl Buffers {
 
     #[inline]
     fn bytes(&self, index: usize) -> &[u8] {
-        let place = self.places[index];
+        let place = self.all[index].place;
         if place == NOWHERE { &self.gone } else { self.slabs.get(place) }
     }
 
     /// A buffer whose bytes are at `place`.
     #[inline]
     fn buffer_at(&mut self, place: u32) -> Data {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.pins.push(FREE);
-            self.places.push(NOWHERE);
-            self.owners.push(0);
-            self.pins.len() as u32 - 1
-        });
-        self.pins[index as usize] = 0;
-        self.places[index as usize] = place;
-        self.owners[index as usize] = 0;
+        let new = Buffer { pins: 0, place, owner: 0 };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.all[index as usize] = new;
+                index
+            }
+            None => {
+                self.all.push(new);
+                self.all.len() as u32 - 1
+            }
+        };
         self.transient.push(index);
         Data::new(u64::from(index) + 1)
     }
@@ -107,10 +130,10 @@ impl Buffers {
     fn take_from(&mut self, lsn: u32) -> Option<u32> {
         let old = self.written.get(lsn as usize)?.checked_sub(1)? as usize;
         // A buffer whose cells were lost may have become that of another.
-        if self.owners[old] != lsn + 1 {
+        if self.all[old].owner != lsn + 1 {
             return None;
         }
-        let place = std::mem::replace(&mut self.places[old], NOWHERE);
+        let place = std::mem::replace(&mut self.all[old].place, NOWHERE);
         (place != NOWHERE).then_some(place)
     }
 
@@ -137,11 +160,11 @@ impl Buffers {
             if !self.is_gone_from(lsn, old as usize) {
                 continue;
             }
-            if let Some(new) = new.filter(|&new| self.places[new] != NOWHERE) {
+            if let Some(new) = new.filter(|&new| self.all[new].place != NOWHERE) {
                 let copy = self.bytes(new).to_vec();
                 let place = self.slabs.take();
                 self.slabs.get_mut(place).copy_from_slice(&copy);
-                self.places[old as usize] = place;
+                self.all[old as usize].place = place;
             }
         }
         self.written = Vec::new();
@@ -149,7 +172,7 @@ impl Buffers {
 
     /// Whether `old`, which held `lsn`, has no memory.
     fn is_gone_from(&self, lsn: u32, old: usize) -> bool {
-        self.owners[old] == lsn + 1 && self.places[old] == NOWHERE && self.pins[old] != FREE
+        self.all[old].owner == lsn + 1 && self.all[old].place == NOWHERE && self.all[old].pins != FREE
     }
 
     /// The host writes `data`, a buffer that was filled for it, over logical subpage `lsn`, or zeros by a trim.
@@ -158,7 +181,7 @@ impl Buffers {
         let Some(written) = self.written.get_mut(lsn as usize) else { return };
         let old = std::mem::replace(written, data.value as u32);
         if let Some(new) = (data.value as usize).checked_sub(1) {
-            self.owners[new] = lsn + 1;
+            self.all[new].owner = lsn + 1;
         }
         // A buffer that was freed, as its bytes were copied, may be the new one.
         self.overwritten
@@ -175,7 +198,7 @@ impl Buffers {
     #[inline]
     pub fn get(&self, data: Data) -> Option<&[u8]> {
         let index = self.index_of(data)?;
-        assert!(self.pins[index] != FREE, "a live buffer");
+        assert!(self.all[index].pins != FREE, "a live buffer");
         Some(self.bytes(index))
     }
 
@@ -185,6 +208,21 @@ impl Buffers {
         if let Some(bytes) = self.get(data) {
             (0..bytes.len()).step_by(64).for_each(|line| prefetch(bytes, line));
         }
+    }
+
+    /// A request comes to logical subpage `lsn`: prefetches the next step to the bytes that it was written with, of
+    /// which the steps before must be at hand. Nothing where nothing is forgotten.
+    #[inline]
+    pub fn expect(&self, lsn: u32, step: Step) {
+        if step == Step::Name {
+            return prefetch(&self.written, lsn as usize);
+        }
+        let Some(index) = self.written.get(lsn as usize).and_then(|index| index.checked_sub(1)) else { return };
+        if step == Step::Place {
+            return prefetch(&self.all, index as usize);
+        }
+        let bytes = self.bytes(index as usize);
+        (0..bytes.len().min(MOST_EXPECTED)).step_by(64).for_each(|line| prefetch(bytes, line));
     }
 
     #[inline]
@@ -200,17 +238,17 @@ impl Buffers {
     /// Keeps `data` alive beyond its request.
     pub fn pin(&mut self, data: Data) {
         if let Some(index) = self.index(data) {
-            assert!(self.pins[index] != FREE, "a live buffer");
-            self.pins[index] += 1;
+            assert!(self.all[index].pins != FREE, "a live buffer");
+            self.all[index].pins += 1;
         }
     }
 
     /// Takes back one [`Self::pin`]; the buffer goes when its last pin went and the present request ends.
     pub fn unpin(&mut self, data: Data) {
         if let Some(index) = self.index(data) {
-            assert!(!matches!(self.pins[index], 0 | FREE), "a pinned buffer");
-            self.pins[index] -= 1;
-            if self.pins[index] == 0 {
+            assert!(!matches!(self.all[index].pins, 0 | FREE), "a pinned buffer");
+            self.all[index].pins -= 1;
+            if self.all[index].pins == 0 {
                 self.transient.push(index as u32);
             }
         }
@@ -220,19 +258,19 @@ impl Buffers {
     pub fn end_request(&mut self) {
         for (lsn, index) in self.overwritten.drain(..) {
             // A buffer whose cells were lost may have become that of another.
-            if self.owners[index as usize] != lsn + 1 {
+            if self.all[index as usize].owner != lsn + 1 {
                 continue;
             }
-            let place = std::mem::replace(&mut self.places[index as usize], NOWHERE);
+            let place = std::mem::replace(&mut self.all[index as usize].place, NOWHERE);
             if place != NOWHERE {
                 self.slabs.give(place);
             }
         }
         for index in self.transient.drain(..) {
-            if self.pins[index as usize] == 0 {
-                self.pins[index as usize] = FREE;
+            if self.all[index as usize].pins == 0 {
+                self.all[index as usize].pins = FREE;
                 self.free.push(index);
-                let place = std::mem::replace(&mut self.places[index as usize], NOWHERE);
+                let place = std::mem::replace(&mut self.all[index as usize].place, NOWHERE);
                 if place != NOWHERE {
                     self.slabs.give(place);
                 }

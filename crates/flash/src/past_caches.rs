@@ -1,0 +1,61 @@
+//! Copies to memory that is not read again soon: past the caches of the processor, so that no line of the place is read
+//! before it is written, and none of what is read soon leaves them. What a host writes to a drive is such. Never
+//! changes a result; an ordinary copy where the processor has no such instruction.
+
+/// Bytes of which a copy past the caches is faster: it waits for its end.
+#[cfg(target_arch = "x86_64")]
+const LEAST_BYTES: usize = 2048;
+
+/// Copies `from` to `to`, which has as many bytes.
+#[inline]
+pub fn copy(to: &mut [u8], from: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if from.len() >= LEAST_BYTES {
+        return stream(to, from);
+    }
+    to.copy_from_slice(from);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "the instruction has no safe form")]
+fn stream(to: &mut [u8], from: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    /// Bytes of a line.
+    const LINE: usize = 64;
+    assert_eq!(to.len(), from.len(), "a copy has as many bytes");
+    let head = to.as_ptr().align_offset(LINE).min(to.len());
+    let (to_head, to) = to.split_at_mut(head);
+    let (from_head, from) = from.split_at(head);
+    to_head.copy_from_slice(from_head);
+    let (to, to_tail) = to.as_chunks_mut::<LINE>();
+    let (from, from_tail) = from.as_chunks::<LINE>();
+    for (to, from) in to.iter_mut().zip(from) {
+        let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
+        for part in 0..LINE / size_of::<__m128i>() {
+            // SAFETY: both are within a line of a live slice, and `to` begins at a multiple of a line. Every processor
+            // of this architecture has SSE2.
+            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
+        }
+    }
+    to_tail.copy_from_slice(from_tail);
+    // SAFETY: as above. Another thread that is told of the copy after this finds it.
+    unsafe { _mm_sfence() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_the_same_bytes_at_any_place() {
+        let from: Vec<u8> = (0..5000u32).map(|at| ((at * 7) >> 3) as u8).collect();
+        for begin in [0, 1, 15, 16, 63] {
+            for length in [0, 1, 512, 2047, 2048, 2049, 4096, 4900] {
+                let mut to = vec![0xee; 5000];
+                copy(&mut to[begin..begin + length], &from[3..3 + length]);
+                assert_eq!(to[begin..begin + length], from[3..3 + length], "{length} bytes at {begin}");
+                assert!(to[..begin].iter().chain(&to[begin + length..]).all(|&byte| byte == 0xee), "and no other");
+            }
+        }
+    }
+}
