@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// Pages in which the system counts the memory of a process, on most machines.
@@ -54,7 +55,8 @@ fn address_space() -> Option<u64> {
     Some(limit.saturating_sub(used * PAGE_BYTES))
 }
 
-fn check_signals() -> io::Result<()> {
+/// Runs the handlers of signals that came; the exception of one is kept for [`raised`].
+pub fn check_signals() -> io::Result<()> {
     Python::attach(|py| py.check_signals()).map_err(|error| {
         RAISED.set(Some(error));
         io::Error::other("interrupted")
@@ -82,7 +84,7 @@ impl Waiting {
         let (sender, receiver) = mpsc::channel();
         let owned = path.to_owned();
         // After an interrupt the thread ends with the process.
-        std::thread::spawn(move || sender.send(File::open(owned)));
+        thread::spawn(move || sender.send(File::open(owned)));
         loop {
             match receiver.recv_timeout(CHECK_EVERY) {
                 Ok(opened) => return opened.map(Waiting::from),
@@ -112,18 +114,30 @@ impl Read for Waiting {
     }
 }
 
-/// A regular file that is read whole before anything is reported: each of its large reads looks for signals.
-pub struct Checked(pub File);
+/// A regular file that is read whole before anything is reported: each of its large reads looks for signals, on the thread that
+/// opened it. On another, Python would look for none.
+pub struct Checked {
+    file: File,
+    opener: ThreadId,
+}
+
+impl From<File> for Checked {
+    fn from(file: File) -> Self {
+        Checked { file, opener: thread::current().id() }
+    }
+}
 
 impl Read for Checked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        check_signals()?;
-        self.0.read(buffer)
+        if thread::current().id() == self.opener {
+            check_signals()?;
+        }
+        self.file.read(buffer)
     }
 }
 
 impl Seek for Checked {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.0.seek(position)
+        self.file.seek(position)
     }
 }

@@ -3,6 +3,7 @@
 //! It opens files and reads the wall clock, which the core may not, and maps each error of the core to one exception class. No
 //! logic of the simulator is here.
 
+mod ahead;
 mod crash;
 mod files;
 mod images;

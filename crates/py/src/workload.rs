@@ -1,5 +1,6 @@
 //! Workloads by name: a preset, a trace, a job file of fio, or a specification; and how they are played.
 
+use crate::ahead::ahead;
 use crate::files::{Checked, Waiting};
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -135,15 +136,16 @@ fn in_archive(path: &str) -> Option<(&str, &str)> {
 
 /// A trace that has random access; signals are seen while an archive is searched.
 fn open_trace(file: File, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    let file = BufReader::with_capacity(BUFFER_BYTES, Checked(file));
+    let file = BufReader::with_capacity(BUFFER_BYTES, Checked::from(file));
     let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
-    played(source, Some(reopening(path, opening, open_again)), opening)
+    played(ahead(source), Some(reopening(path, opening, open_again)), opening)
 }
 
 /// A trace in a file that has been opened before.
 fn open_again(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let file = File::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
-    trace::open_trace_file(Box::new(BufReader::with_capacity(BUFFER_BYTES, Checked(file))), path, opening.trace)
+    let file = BufReader::with_capacity(BUFFER_BYTES, Checked::from(file));
+    trace::open_trace_file(Box::new(file), path, opening.trace).map(ahead)
 }
 
 /// As [`open_file`], for a file that can only be read from its start.

@@ -3,6 +3,7 @@
 //! A workload is a [`Source`](request::Source) of requests: a recorded [`trace`] or a generator described in
 //! [fio's language](fio). This crate uses no drive, and opens no files.
 
+pub mod batches;
 pub mod file_names;
 pub mod fio;
 pub mod fuzzing;

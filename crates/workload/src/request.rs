@@ -95,6 +95,12 @@ pub trait Source: Send {
     /// The place of the last request, for error messages (`FILE:LINE`, or the name of the generator).
     fn place(&self) -> String;
 
+    /// The line or record of the last request in a file that is read once from its start, where [`place`](Self::place) is that of the
+    /// file, a colon and this number (1 before the first); `None` for other sources.
+    fn line(&self) -> Option<u64> {
+        None
+    }
+
     /// The loop of the workload unless the user sets one.
     fn arrivals(&self) -> Arrivals;
 

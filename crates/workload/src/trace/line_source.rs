@@ -61,6 +61,10 @@ impl<F: LineFormat> Source for LineSource<F> {
         self.opened.lines.place()
     }
 
+    fn line(&self) -> Option<u64> {
+        Some(self.opened.lines.number())
+    }
+
     fn arrivals(&self) -> Arrivals {
         self.format.arrivals()
     }

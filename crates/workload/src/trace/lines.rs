@@ -164,6 +164,11 @@ impl LineReader {
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
+    /// Number of the line last reached; 0 before the first.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// `FILE:LINE` of the line last reached.
     pub fn place(&self) -> String {
         format!("{}:{}", self.name, self.number.max(1))

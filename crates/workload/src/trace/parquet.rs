@@ -162,6 +162,10 @@ impl Source for ParquetSource {
         format!("{}:{}", self.name, self.row.max(1))
     }
 
+    fn line(&self) -> Option<u64> {
+        Some(self.row)
+    }
+
     fn arrivals(&self) -> Arrivals {
         Arrivals::Open
     }

@@ -134,6 +134,10 @@ impl<F: RecordFormat> Source for RecordSource<F> {
         self.opened.lines.place()
     }
 
+    fn line(&self) -> Option<u64> {
+        Some(self.opened.lines.number())
+    }
+
     fn arrivals(&self) -> Arrivals {
         Arrivals::Open
     }

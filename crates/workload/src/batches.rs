@@ -1,0 +1,226 @@
+//! A trace in batches of requests, so that one thread reads and parses the next while another serves the last.
+//!
+//! [`Batch::read`] is for the thread that reads, [`Batched`] for the one that serves: it gives the requests, errors, places and counts of
+//! skipped lines that the source would give, each after the same request. What carries batches from one to the other is up to the
+//! caller. Not for sources whose requests depend on completions ([`Source::jobs`]), or that name files ([`Source::file_names`]).
+
+use crate::request::{Arrivals, Request, Source};
+use palimpsest_flash::error::Result;
+
+/// Requests of a batch: some 50 KB.
+const REQUESTS: usize = 1024;
+
+/// Consecutive requests of a source.
+pub struct Batch {
+    /// Each with its line.
+    requests: Vec<(Request, u64)>,
+    /// Malformed lines skipped so far, from the request of this number on.
+    skipped: Vec<(usize, u64)>,
+    /// The source ended behind them, in this line and for this reason.
+    end: Option<(u64, Result<()>)>,
+}
+
+impl Batch {
+    /// Reads the next requests of `source`.
+    pub fn read(source: &mut dyn Source) -> Batch {
+        let mut batch = Batch { requests: Vec::with_capacity(REQUESTS), skipped: Vec::new(), end: None };
+        let mut skipped = 0;
+        while batch.requests.len() < REQUESTS && batch.end.is_none() {
+            let next = source.next_request();
+            let line = source.line().unwrap_or(0);
+            if source.skipped_lines() > skipped {
+                skipped = source.skipped_lines();
+                batch.skipped.push((batch.requests.len(), skipped));
+            }
+            match next {
+                Ok(Some(request)) => batch.requests.push((request, line)),
+                Ok(None) => batch.end = Some((line, Ok(()))),
+                Err(error) => batch.end = Some((line, Err(error))),
+            }
+        }
+        batch
+    }
+
+    /// Whether nothing comes behind it.
+    pub fn is_last(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
+/// The next batch, in the order of reading.
+///
+/// # Errors
+/// What else ends the run.
+pub type NextBatch = Box<dyn FnMut() -> Result<Batch> + Send>;
+
+/// A source whose requests come in batches.
+pub struct Batched {
+    next: NextBatch,
+    batch: Batch,
+    /// Requests of the batch that were given, and entries of its skipped lines.
+    given: usize,
+    passed: usize,
+    line: u64,
+    skipped: u64,
+    name: String,
+    arrivals: Arrivals,
+    expected_requests: Option<u64>,
+    format: Option<&'static str>,
+    has_volumes: bool,
+    notes: Vec<String>,
+}
+
+impl Batched {
+    /// The requests of `source`, of which none was read, as `next` gives them; the function that it is given to makes that. A source
+    /// that has no lines or names files is returned as it is.
+    pub fn of(source: Box<dyn Source>, carry: impl FnOnce(Box<dyn Source>) -> NextBatch) -> Box<dyn Source> {
+        let (Some(line), None) = (source.line(), source.file_names()) else { return source };
+        let place = source.place();
+        Box::new(Batched {
+            batch: Batch { requests: Vec::new(), skipped: Vec::new(), end: None },
+            given: 0,
+            passed: 0,
+            line,
+            skipped: source.skipped_lines(),
+            name: place.rsplit_once(':').map_or(place.clone(), |(name, _)| name.into()),
+            arrivals: source.arrivals(),
+            expected_requests: source.expected_requests(),
+            format: source.format(),
+            has_volumes: source.has_volumes(),
+            notes: source.notes(),
+            next: carry(source),
+        })
+    }
+
+    /// Goes on to the next batch, or to the end.
+    #[cold]
+    fn pass_batch(&mut self) -> Result<Option<Request>> {
+        loop {
+            self.pass_skipped();
+            if let Some((line, end)) = &mut self.batch.end {
+                self.line = *line;
+                return std::mem::replace(end, Ok(())).map(|()| None);
+            }
+            self.batch = (self.next)()?;
+            (self.given, self.passed) = (0, 0);
+            if !self.batch.requests.is_empty() {
+                return self.next_request();
+            }
+        }
+    }
+
+    /// Counts the lines that were skipped before the request that comes next.
+    #[inline]
+    fn pass_skipped(&mut self) {
+        while let Some(&(at, skipped)) = self.batch.skipped.get(self.passed)
+            && at <= self.given
+        {
+            (self.passed, self.skipped) = (self.passed + 1, skipped);
+        }
+    }
+}
+
+impl Source for Batched {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        let Some(&(request, line)) = self.batch.requests.get(self.given) else { return self.pass_batch() };
+        self.pass_skipped();
+        self.line = line;
+        self.given += 1;
+        Ok(Some(request))
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.name, self.line.max(1))
+    }
+
+    fn line(&self) -> Option<u64> {
+        Some(self.line)
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        self.arrivals
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected_requests
+    }
+
+    fn format(&self) -> Option<&'static str> {
+        self.format
+    }
+
+    fn skipped_lines(&self) -> u64 {
+        self.skipped
+    }
+
+    fn has_volumes(&self) -> bool {
+        self.has_volumes
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{TraceOptions, open_trace};
+    use palimpsest_flash::rng::Rng;
+    use std::io::Cursor;
+
+    /// Everything that a source says after each request, to its end and once more.
+    fn said(mut source: Box<dyn Source>) -> Vec<String> {
+        let mut said = Vec::new();
+        loop {
+            let next = source.next_request();
+            let figures = (source.place(), source.line(), source.skipped_lines(), source.notes(), source.format());
+            let ended = !matches!(next, Ok(Some(_)));
+            said.push(format!("{next:?} {figures:?} {:?} {}", source.arrivals(), source.has_volumes()));
+            if ended {
+                // After an error nothing is asked for.
+                said.extend(next.is_ok().then(|| format!("{:?}", source.next_request())));
+                return said;
+            }
+        }
+    }
+
+    fn in_batches(source: Box<dyn Source>) -> Box<dyn Source> {
+        Batched::of(source, |mut source| {
+            let mut ended = false;
+            Box::new(move || {
+                assert!(!ended, "nothing is read behind the end");
+                let batch = Batch::read(source.as_mut());
+                ended = batch.is_last();
+                Ok(batch)
+            })
+        })
+    }
+
+    #[test]
+    fn batches_say_what_the_source_says() {
+        let mut rng = Rng::new(3, 0);
+        for (lines, bad) in [(1, 0), (1023, 0), (1024, 0), (1025, 3), (5000, 40), (5000, 0), (2048, 1)] {
+            for skip_bad in [false, true] {
+                let mut text: Vec<String> =
+                    (0..lines).map(|at| format!("{at},r,{},4096", rng.below(999) * 512)).collect();
+                for _ in 0..bad {
+                    let at = rng.below(lines) as usize;
+                    text[at] = "wrong".into();
+                }
+                let text = text.join("\n");
+                let options = TraceOptions { skip_bad, format: Some("csv".into()), ..TraceOptions::default() };
+                let open = || open_trace(Box::new(Cursor::new(text.clone().into_bytes())), "t", &options).unwrap();
+                let (expected, found) = (said(open()), said(in_batches(open())));
+                assert_eq!(expected, found);
+            }
+        }
+    }
+
+    #[test]
+    fn a_trace_without_requests_fails_alike() {
+        let options = TraceOptions { skip_bad: true, format: Some("csv".into()), ..TraceOptions::default() };
+        let open = || open_trace(Box::new(Cursor::new(b"wrong\nwrong\n".to_vec())), "t", &options).unwrap();
+        assert_eq!(said(open()), said(in_batches(open())));
+    }
+}
