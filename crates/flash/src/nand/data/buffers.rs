@@ -22,9 +22,8 @@ const NOWHERE: u32 = u32::MAX;
 /// What cells hold that the host has overwritten.
 const OVERWRITTEN: u8 = 0xa5;
 
-/// A buffer: in one line of the processor's cache, as requests come to any of them.
+/// A buffer: its numbers lie together, as requests come to any of them, and each line of the processor's cache is awaited.
 #[derive(Clone, Copy)]
-#[repr(align(16))]
 struct Buffer {
     /// How often it is pinned.
     pins: u32,
