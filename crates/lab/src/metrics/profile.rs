@@ -8,6 +8,7 @@
 
 pub mod by_volume;
 pub mod grid;
+mod page_table;
 pub mod pages;
 pub mod reuse;
 pub mod working_set;
@@ -279,7 +280,7 @@ impl Profile {
     }
 
     /// The description of the requests so far.
-    pub fn description(&self) -> Description {
+    pub fn description(&mut self) -> Description {
         let [reads, writes, ..] = self.requests;
         let data = reads + writes;
         let is_open = self.arrivals == Arrivals::Open;

@@ -5,12 +5,12 @@
 //! depends on page numbers alone, so that the counters of its pages are exact; sizes are scaled up, and shares are those of
 //! the sample.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 
 use serde::Serialize;
 
 use super::PAGE_BYTES;
+use super::page_table::PageTable;
 use super::working_set::WorkingSets;
 use palimpsest_flash::rng::mix;
 
@@ -20,15 +20,27 @@ pub const MOST_PAGES: usize = 1 << 21;
 /// Points of a curve, less one.
 const CURVE_STEPS: u64 = 50;
 
+/// Accesses between the fetch of a page's counters and their use.
+const AHEAD: usize = 16;
+
+/// The most pages of an access whose counters are fetched.
+const FETCHED: u64 = 4;
+
 /// No access yet.
 const NEVER: u32 = u32::MAX;
 
 /// Reads and writes of a page.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Counts {
     of: [u32; 2],
     /// Times of the latest read and write, by the clock of the working sets.
     latest: [u32; 2],
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts { of: [0; 2], latest: [NEVER; 2] }
+    }
 }
 
 impl Counts {
@@ -47,13 +59,24 @@ impl Counts {
 #[derive(Debug)]
 pub struct PageCounters {
     // Aggregated only after sorting: its order never affects a result.
-    counts: HashMap<u64, Counts, BuildHasherDefault<PageHasher>>,
+    counts: PageTable<Counts>,
     /// One page in 2^halvings has counters.
     halvings: u32,
     most: usize,
     touches: [u64; 2],
     /// Of all accesses, reads and writes.
     sets: [WorkingSets; 3],
+    /// Accesses that are not counted yet: their counters are on the way from memory.
+    coming: VecDeque<Access>,
+}
+
+/// Pages from `first` to before `end` that are read or written at `time`.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    time: u64,
+    first: u64,
+    end: u64,
+    kind: usize,
 }
 
 /// Footprint, overwrites and hot share, in pages of 4 KiB.
@@ -86,19 +109,35 @@ impl PageCounters {
     /// Counters of at most `most` pages, of a workload with times or without.
     pub fn up_to(most: usize, is_time: bool) -> PageCounters {
         let sets = [(); 3].map(|()| WorkingSets::new(is_time));
-        PageCounters { counts: HashMap::default(), halvings: 0, most, touches: [0; 2], sets }
+        PageCounters { counts: PageTable::default(), halvings: 0, most, touches: [0; 2], sets, coming: VecDeque::new() }
     }
 
     /// Counts a read (`kind` 0) or a write (1) at `time` of the pages from `first` to before `end`.
     pub fn add(&mut self, time: u64, first: u64, end: u64, kind: usize) {
         self.touches[kind] += end - first;
+        (first..end.min(first + FETCHED)).for_each(|page| self.counts.expect(page));
+        self.coming.push_back(Access { time, first, end, kind });
+        if self.coming.len() > AHEAD {
+            self.count_next();
+        }
+    }
+
+    /// Counts all accesses so far.
+    fn settle(&mut self) {
+        while !self.coming.is_empty() {
+            self.count_next();
+        }
+    }
+
+    #[inline]
+    fn count_next(&mut self) {
+        let Some(Access { time, first, end, kind }) = self.coming.pop_front() else { return };
         let now = self.sets[0].clock(time);
         self.sets.iter_mut().for_each(|sets| sets.go_to(now));
         let weight = 1 << self.halvings;
         for page in first..end {
             if is_sampled(page, self.halvings) {
-                let unused = || Counts { of: [0; 2], latest: [NEVER; 2] };
-                let [any, own] = self.counts.entry(page).or_insert_with(unused).note(kind, now);
+                let [any, own] = self.counts.of(page).note(kind, now);
                 self.sets[0].count(any, weight);
                 self.sets[1 + kind].count(own, weight);
             }
@@ -106,14 +145,16 @@ impl PageCounters {
         while self.counts.len() > self.most {
             self.halvings += 1;
             let halvings = self.halvings;
-            self.counts.retain(|&page, _| is_sampled(page, halvings));
+            self.counts.retain(|page| is_sampled(page, halvings));
         }
     }
 
     /// The figures.
-    pub fn locality(&self) -> Locality {
+    pub fn locality(&mut self) -> Locality {
+        self.settle();
         let [reads, writes] = [0, 1].map(|kind| {
-            let mut counts: Vec<u32> = self.counts.values().map(|counts| counts.of[kind]).filter(|&n| n > 0).collect();
+            let mut counts: Vec<u32> =
+                self.counts.iter().map(|(_, counts)| counts.of[kind]).filter(|&n| n > 0).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts
         });
@@ -135,7 +176,8 @@ impl PageCounters {
     }
 
     /// Working sets of all accesses, of reads and of writes.
-    pub fn working_sets(&self) -> &[WorkingSets; 3] {
+    pub fn working_sets(&mut self) -> &[WorkingSets; 3] {
+        self.settle();
         &self.sets
     }
 
@@ -171,26 +213,4 @@ fn curve(counts: &[u32]) -> Vec<f64> {
         sum as f64 / total as f64
     };
     (0..=CURVE_STEPS).map(point).collect()
-}
-
-/// A hash of page numbers that differs from the one that samples them.
-#[derive(Debug, Default)]
-pub struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    #[inline]
-    fn write_u64(&mut self, value: u64) {
-        const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
-        self.0 = mix(self.0 ^ value ^ SALT);
-    }
 }

@@ -13,13 +13,10 @@
 //!
 //! Ignored: sizes other than pages of 4 KiB, other policies than LRU, read-ahead, writes that bypass a cache.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use serde::Serialize;
 
 use super::PAGE_BYTES;
-use super::pages::PageHasher;
+use super::page_table::PageTable;
 use palimpsest_flash::rng::mix;
 
 /// Most pages that are followed: the figures are exact up to 64 MiB of footprint.
@@ -31,7 +28,10 @@ const STEPS: u64 = 4;
 /// Slots of the smallest tree.
 const LEAST_SLOTS: usize = 64;
 
-/// The hash that samples `page`; another than that of [`PageHasher`].
+/// Of a page without an access.
+const NO_SLOT: u32 = u32::MAX;
+
+/// The hash that samples `page`; another than that of [`PageTable`].
 #[inline]
 pub fn sampling_hash(page: u64) -> u64 {
     mix(page.wrapping_add(0x9e37_79b9_7f4a_7c15))
@@ -46,11 +46,17 @@ struct Page {
     at: u32,
 }
 
+impl Default for Page {
+    fn default() -> Self {
+        Page { slot: NO_SLOT, at: 0 }
+    }
+}
+
 /// Reuse distances of the accesses so far.
 #[derive(Debug)]
 pub struct ReuseDistances {
     // Renumbered in the order of slots: its own order never affects a result.
-    pages: HashMap<u64, Page, BuildHasherDefault<PageHasher>>,
+    pages: PageTable<Page>,
     /// A Fenwick tree over slots: one where a page has its latest access.
     tree: Vec<u32>,
     next: usize,
@@ -110,7 +116,7 @@ impl ReuseDistances {
     /// Follows at most `most` pages.
     pub fn up_to(most: usize) -> ReuseDistances {
         ReuseDistances {
-            pages: HashMap::default(),
+            pages: PageTable::default(),
             tree: vec![0; LEAST_SLOTS + 1],
             next: 0,
             halvings: 0,
@@ -140,7 +146,8 @@ impl ReuseDistances {
         }
         let (slot, weight) = (self.next, 1 << self.halvings);
         self.next += 1;
-        let before = self.pages.insert(page, Page { slot: slot as u32, at });
+        let before = std::mem::replace(self.pages.of(page), Page { slot: slot as u32, at });
+        let before = (before.slot != NO_SLOT).then_some(before);
         match before {
             Some(before) => {
                 let older = self.count_upto(before.slot as usize);
@@ -159,7 +166,7 @@ impl ReuseDistances {
             while self.pages.len() > self.most {
                 self.halvings += 1;
                 let halvings = self.halvings;
-                self.pages.retain(|&page, _| is_followed(sampling_hash(page), halvings));
+                self.pages.retain(|page| is_followed(sampling_hash(page), halvings));
             }
             self.renumber();
         }
@@ -186,13 +193,13 @@ impl ReuseDistances {
 
     /// Gives the live pages the first slots, in their order, and leaves three times as many free.
     fn renumber(&mut self) {
-        let mut live: Vec<(u32, u64)> = self.pages.iter().map(|(&page, found)| (found.slot, page)).collect();
+        let mut live: Vec<(u32, u64)> = self.pages.iter().map(|(page, found)| (found.slot, page)).collect();
         live.sort_unstable();
         let slots = (4 * live.len()).max(LEAST_SLOTS);
         self.tree.clear();
         self.tree.resize(slots + 1, 0);
         for (slot, &(_, page)) in live.iter().enumerate() {
-            self.pages.get_mut(&page).expect("a live page").slot = slot as u32;
+            self.pages.of(page).slot = slot as u32;
             self.tree[slot + 1] = 1;
         }
         for at in 1..=slots {

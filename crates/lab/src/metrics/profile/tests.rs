@@ -90,7 +90,7 @@ fn sampled_figures_are_near_exact_ones() {
             pages.add(at * 10_000, page, page + 1, 1);
         }
     }
-    let sets = [&exact, &sampled].map(|pages| pages.working_sets()[2].figures());
+    let sets = [&mut exact, &mut sampled].map(|pages| pages.working_sets()[2].figures());
     let (exact, sampled) = (exact.locality(), sampled.locality());
     assert_eq!(exact.sampled_share, 1.0);
     assert!(sampled.sampled_share <= 0.25);

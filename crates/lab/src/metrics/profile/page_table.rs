@@ -1,0 +1,132 @@
+//! A table of pages with open addressing: a page and what is kept of it lie together, so that an access to one of millions of pages
+//! misses the caches once, where a map of the standard library misses twice, the second time after the first.
+
+use palimpsest_flash::prefetch::prefetch;
+use palimpsest_flash::rng::mix;
+
+/// No page has this number: traces have addresses below 2^63 bytes.
+const FREE: u64 = u64::MAX;
+
+/// Entries of the smallest table.
+const LEAST: usize = 16;
+
+/// What is kept of pages.
+#[derive(Debug)]
+pub struct PageTable<T> {
+    /// A power of two of entries, at most three quarters of them taken; none before the first page.
+    entries: Vec<(u64, T)>,
+    taken: usize,
+}
+
+impl<T> Default for PageTable<T> {
+    fn default() -> Self {
+        PageTable { entries: Vec::new(), taken: 0 }
+    }
+}
+
+impl<T: Copy + Default> PageTable<T> {
+    /// Pages in the table.
+    pub fn len(&self) -> usize {
+        self.taken
+    }
+
+    /// What is kept of `page`, which is not [`u64::MAX`]: the default if nothing is.
+    #[inline]
+    pub fn of(&mut self, page: u64) -> &mut T {
+        debug_assert!(page != FREE);
+        if self.taken * 4 >= self.entries.len() * 3 {
+            self.grow();
+        }
+        let at = place(&self.entries, page);
+        let entry = &mut self.entries[at];
+        if entry.0 == FREE {
+            entry.0 = page;
+            self.taken += 1;
+        }
+        &mut entry.1
+    }
+
+    /// Fetches what is kept of `page` into the caches.
+    #[inline]
+    pub fn expect(&self, page: u64) {
+        if !self.entries.is_empty() {
+            prefetch(&self.entries, first_place(&self.entries, page));
+        }
+    }
+
+    /// Pages and what is kept of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.entries.iter().filter(|(page, _)| *page != FREE).map(|(page, kept)| (*page, kept))
+    }
+
+    /// Drops all pages but those that `keeps` wants.
+    pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        self.rebuild(self.entries.len(), keeps);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.rebuild((self.entries.len() * 2).max(LEAST), |_| true);
+    }
+
+    fn rebuild(&mut self, entries: usize, keeps: impl Fn(u64) -> bool) {
+        let old = std::mem::replace(&mut self.entries, vec![(FREE, T::default()); entries]);
+        self.taken = 0;
+        for (page, kept) in old {
+            if page != FREE && keeps(page) {
+                let at = place(&self.entries, page);
+                self.entries[at] = (page, kept);
+                self.taken += 1;
+            }
+        }
+    }
+}
+
+/// Where `page` is in `entries`, if no other is there.
+#[inline]
+fn first_place<T>(entries: &[(u64, T)], page: u64) -> usize {
+    const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+    // Another hash than that which samples pages.
+    mix(page ^ SALT) as usize & (entries.len() - 1)
+}
+
+/// Where `page` is in `entries`, or goes: there is a free one.
+#[inline]
+fn place<T>(entries: &[(u64, T)], page: u64) -> usize {
+    let last = entries.len() - 1;
+    let mut at = first_place(entries, page);
+    while entries[at].0 != page && entries[at].0 != FREE {
+        at = (at + 1) & last;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn it_is_a_map() {
+        let (mut table, mut map, mut rng) = (PageTable::<u32>::default(), BTreeMap::new(), Rng::new(1, 0));
+        for step in 0..20_000u32 {
+            let page = rng.below(1 << (4 + step / 2000)) * [1, 1 << 40][rng.below(2) as usize];
+            let (kept, expected) = (table.of(page), map.entry(page).or_default());
+            assert_eq!(kept, expected);
+            *kept += step;
+            *expected += step;
+            if step % 3001 == 0 {
+                table.retain(|page| page % 3 != 0);
+                map.retain(|page, _| page % 3 != 0);
+            }
+            assert_eq!(table.len(), map.len());
+        }
+        let sorted = |values: Vec<u32>| {
+            let mut values = values;
+            values.sort_unstable();
+            values
+        };
+        assert_eq!(sorted(table.iter().map(|(_, kept)| *kept).collect()), sorted(map.into_values().collect()));
+    }
+}
