@@ -22,9 +22,14 @@ impl From<Fault> for Refused {
     }
 }
 
-/// Whether attributes of this name are kept.
-pub fn is_kept(name: &[u8]) -> bool {
-    [&b"user."[..], b"trusted.", b"security."].iter().any(|space| name.starts_with(space) && name.len() > space.len())
+/// The error of an attribute whose name is of no space that is kept, or has nothing behind that.
+pub fn unkept(name: &[u8]) -> Option<i32> {
+    let space = [&b"user."[..], b"trusted.", b"security."].into_iter().find(|space| name.starts_with(space));
+    match space {
+        None => Some(libc::EOPNOTSUPP),
+        Some(space) if name.len() == space.len() => Some(libc::EINVAL),
+        Some(_) => None,
+    }
 }
 
 /// The value of the attribute `name` of `ino`; `None` where there is none.
@@ -56,8 +61,8 @@ pub fn set(
     value: Option<&[u8]>,
     flags: i32,
 ) -> Result<(), Refused> {
-    if !is_kept(name) {
-        return Err(Refused::Error(libc::EOPNOTSUPP));
+    if let Some(error) = unkept(name) {
+        return Err(Refused::Error(error));
     }
     let mut all = filesystem.extended(device, ino)?;
     let is_there = all.contains_key(name);
@@ -75,10 +80,10 @@ pub fn set(
     Ok(filesystem.set_words(device, ino, &changed())?)
 }
 
-/// The mode without what lets a program run with the rights of its owner or group.
+/// The mode without what lets a program run with the rights of its owner or group; of a folder these bits mean something else.
 pub fn stripped(mode: u32) -> u32 {
     let group = if mode & libc::S_IXGRP != 0 { libc::S_ISGID } else { 0 };
-    if mode & libc::S_IFMT == libc::S_IFREG { mode & !(libc::S_ISUID | group) } else { mode }
+    if mode & libc::S_IFMT == libc::S_IFDIR { mode } else { mode & !(libc::S_ISUID | group) }
 }
 
 /// `ino` was written by a user, or has another owner: programs in it lose the rights that it gave them.

@@ -578,7 +578,7 @@ impl Filesystem for Files<'_, '_> {
     fn getxattr(&mut self, _: &Request<'_>, ino: u64, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.as_bytes();
         let found = self.act(|filesystem, device| extended::value(filesystem, device, number(ino), name));
-        let refused = if extended::is_kept(name) { libc::ENODATA } else { libc::EOPNOTSUPP };
+        let refused = extended::unkept(name).unwrap_or(libc::ENODATA);
         answer!(reply, found.and_then(|value| value.ok_or(refused)), value => send(reply, size, &value));
     }
 
