@@ -5,6 +5,7 @@ use crate::drives::{Limits, Shape, build, draw_with, pick, plain, with};
 use crate::harness::{Model, count_cuts, for_each_seed, is_partial, note};
 use crate::power::{Cuts, cut_everywhere};
 use crate::room::is_tight;
+use crate::superblocks::{run_through_cuts, with_spare};
 use crate::word_lines::word_lines;
 use crate::workload::{Mix, fill};
 use palimpsest_lab::error::Error;
@@ -15,7 +16,6 @@ use palimpsest_lab::plan::ledger::Mutation;
 use palimpsest_lab::plan::{Cause, OperationKind};
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::drive::Command;
-use palimpsest_lab::sim::power_cuts::{PowerCuts, Schedule};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -164,25 +164,11 @@ pub fn cut_again_and_again(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
     }
-    let Some(shape) = drawn(entry, seed, &[]) else { return false };
-    // Each cut spoils a page of each die.
-    let Ok(shape) = build(entry.name, &with(&shape.settings, &["ssd.over_provisioning=400%"])) else { return false };
+    let Some(shape) = drawn(entry, seed, &[]).and_then(|shape| with_spare(entry, &shape)) else { return false };
     let (mut model, mut rng) = (new_model(&shape, entry, seed), Rng::new(seed, 0x4a1a));
-    let mut mix = Mix::new(&shape.drive, seed);
-    let commands: Vec<_> = (0..500).map(|_| mix.next()).collect();
-    let failed = |error| panic!("{error}");
-    model.shadow.start_timing();
-    model.shadow.expect_power_cuts(false);
-    model.drive.read_back_after_cut = Some(shape.drive.logical_subpages());
-    model.drive.start_timing().unwrap_or_else(failed);
-    let cuts = PowerCuts::Poisson(40 + rng.below(100));
-    model.drive.schedule_power_cuts(Schedule::new(cuts, seed, model.drive.operations_run()));
-    model.run_timed(commands.into_iter(), pick(&mut rng, &[1, 4, 16])).unwrap_or_else(failed);
-    model.drive.end_life();
-    model.check();
-    count_cuts(model.drive.power_cuts);
+    run_through_cuts(&mut model, &mut rng, seed, 40);
     fail_a_die(&mut model, &mut rng, 1);
-    model.read_back().unwrap_or_else(failed);
+    model.read_back().unwrap_or_else(|error| panic!("{error}"));
     nothing_is_lost(&mut model, false);
     true
 }

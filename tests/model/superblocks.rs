@@ -62,31 +62,39 @@ pub fn life(entry: &'static Entry, seed: u64) -> bool {
     true
 }
 
+/// The drive with so much spare space that it outlives many power cuts, each of which spoils a page of each die.
+pub fn with_spare(entry: &'static Entry, shape: &Shape) -> Option<Shape> {
+    build(entry.name, &with(&shape.settings, &["ssd.over_provisioning=400%"])).ok()
+}
+
+/// Serves 500 requests, timed, while the power fails every `least` operations or up to 100 more, in the mean.
+pub fn run_through_cuts(model: &mut Model, rng: &mut Rng, seed: u64, least: u64) {
+    let mut mix = Mix::new(&model.config, seed);
+    let commands: Vec<_> = (0..500).map(|_| mix.next()).collect();
+    let failed = |error| panic!("{error}");
+    model.shadow.start_timing();
+    model.shadow.expect_power_cuts(false);
+    model.drive.read_back_after_cut = Some(model.config.logical_subpages());
+    model.drive.start_timing().unwrap_or_else(failed);
+    let cuts = PowerCuts::Poisson(least + rng.below(100));
+    model.drive.schedule_power_cuts(Schedule::new(cuts, seed, model.drive.operations_run()));
+    model.run_timed(commands.into_iter(), pick(rng, &[1, 4, 16])).unwrap_or_else(failed);
+    model.drive.end_life();
+    model.check();
+    count_cuts(model.drive.power_cuts);
+}
+
 /// The power fails again and again, where pages that it left out before are still to be programmed, and blocks are erased in part.
 fn cut_again_and_again(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
     }
-    let Some(shape) = drawn(entry, seed) else { return false };
-    // Each cut spoils a page of each die.
-    let Ok(shape) = build(entry.name, &with(&shape.settings, &["ssd.over_provisioning=400%"])) else { return false };
+    let Some(shape) = drawn(entry, seed).and_then(|shape| with_spare(entry, &shape)) else { return false };
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
-    let (mut mix, mut rng) = (Mix::new(&shape.drive, seed), Rng::new(seed, 0x5b12));
-    let commands: Vec<_> = (0..500).map(|_| mix.next()).collect();
-    let failed = |error| panic!("{error}");
-    model.shadow.start_timing();
-    model.shadow.expect_power_cuts(false);
-    model.drive.read_back_after_cut = Some(shape.drive.logical_subpages());
-    model.drive.start_timing().unwrap_or_else(failed);
     // A request may have to wait until a block is cleaned, of which a cut leaves nothing.
     let to_clean = 3 * u64::from(shape.drive.geometry.pages_per_block * shape.drive.part.pages_per_program);
-    let cuts = PowerCuts::Poisson(20 + rng.below(100) + to_clean);
-    model.drive.schedule_power_cuts(Schedule::new(cuts, seed, model.drive.operations_run()));
-    model.run_timed(commands.into_iter(), pick(&mut rng, &[1, 4, 16])).unwrap_or_else(failed);
-    model.drive.end_life();
-    count_cuts(model.drive.power_cuts);
-    model.check();
-    model.read_back().unwrap_or_else(failed);
+    run_through_cuts(&mut model, &mut Rng::new(seed, 0x5b12), seed, 20 + to_clean);
+    model.read_back().unwrap_or_else(|error| panic!("{error}"));
     true
 }
 

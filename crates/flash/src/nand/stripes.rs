@@ -499,7 +499,7 @@ impl Nand {
 
     /// Whether `page` of `block` is one of [`Self::left_out`].
     #[cold]
-    pub fn is_left_out(&self, block: u32, page: u32) -> bool {
+    pub(super) fn is_left_out(&self, block: u32, page: u32) -> bool {
         self.left_out(block).contains(&page)
     }
 

@@ -48,9 +48,9 @@ impl LeftOut {
     #[cold]
     fn drop_lost_of(&mut self, nand: &Nand, block: u32) -> u32 {
         let Some(at) = self.find(block) else { return 0 };
-        let pages = &mut self.blocks[at].pages;
+        let (still, pages) = (nand.left_out(block), &mut self.blocks[at].pages);
         let before = pages.len();
-        pages.retain(|&page| nand.is_left_out(block, page));
+        pages.retain(|page| still.contains(page));
         let lost = before - pages.len();
         if pages.is_empty() {
             self.blocks.swap_remove(at);

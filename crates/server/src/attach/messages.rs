@@ -8,6 +8,28 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const MAJOR: u32 = 7;
 const MINOR: u32 = 31;
 
+/// Kinds of messages, by the names of `linux/fuse.h`.
+mod kind {
+    pub const LOOKUP: u32 = 1;
+    pub const FORGET: u32 = 2;
+    pub const GETATTR: u32 = 3;
+    pub const SETATTR: u32 = 4;
+    pub const OPEN: u32 = 14;
+    pub const READ: u32 = 15;
+    pub const WRITE: u32 = 16;
+    pub const STATFS: u32 = 17;
+    pub const RELEASE: u32 = 18;
+    pub const FSYNC: u32 = 20;
+    pub const FLUSH: u32 = 25;
+    pub const INIT: u32 = 26;
+    pub const OPENDIR: u32 = 27;
+    pub const READDIR: u32 = 28;
+    pub const RELEASEDIR: u32 = 29;
+    pub const DESTROY: u32 = 38;
+    pub const BATCH_FORGET: u32 = 42;
+    pub const FALLOCATE: u32 = 43;
+}
+
 /// Bytes of the header of a message, and of a write's up to its data.
 const HEADER: usize = 40;
 const WRITE: usize = HEADER + 40;
@@ -91,27 +113,28 @@ impl Message {
         let (word, long) = (|at| word(bytes, HEADER + at), |at| long(bytes, HEADER + at));
         let signed = |at| long(at).map(u64::cast_signed);
         let operation = match kind {
-            1 => Operation::Find(bytes.get(HEADER..)?.split(|&byte| byte == 0).next()?.to_vec()),
-            2 | 42 => Operation::Forget,
-            3 => Operation::Attributes,
-            4 => {
+            kind::LOOKUP => Operation::Find(bytes.get(HEADER..)?.split(|&byte| byte == 0).next()?.to_vec()),
+            kind::FORGET | kind::BATCH_FORGET => Operation::Forget,
+            kind::GETATTR => Operation::Attributes,
+            kind::SETATTR => {
+                // FATTR_SIZE, and FATTR_MODE, FATTR_UID and FATTR_GID.
                 let valid = word(0)?;
                 Operation::Change { size: if valid & 8 != 0 { Some(long(16)?) } else { None }, other: valid & 7 != 0 }
             }
-            14 => Operation::Open,
-            15 => Operation::Read { file: long(0)?, offset: signed(8)?, size: word(16)? },
-            16 => {
+            kind::OPEN => Operation::Open,
+            kind::READ => Operation::Read { file: long(0)?, offset: signed(8)?, size: word(16)? },
+            kind::WRITE => {
                 let length = bytes.get(WRITE..)?.get(..word(16)? as usize)?.len();
                 let (file, offset, flags) = (long(0)?, signed(8)?, word(32)?.cast_signed());
                 Operation::Write { file, offset, flags, at: begin + WRITE, length }
             }
-            17 => Operation::Size,
-            20 => Operation::Sync { file: long(0)? },
-            18 | 25 | 29 | 38 => Operation::Close,
-            26 => Operation::Begin { major: word(0)?, readahead: word(8)?, flags: word(12)? },
-            27 => Operation::OpenFolder,
-            28 => Operation::List { offset: long(8)?, size: word(16)? },
-            43 => {
+            kind::STATFS => Operation::Size,
+            kind::FSYNC => Operation::Sync { file: long(0)? },
+            kind::RELEASE | kind::FLUSH | kind::RELEASEDIR | kind::DESTROY => Operation::Close,
+            kind::INIT => Operation::Begin { major: word(0)?, readahead: word(8)?, flags: word(12)? },
+            kind::OPENDIR => Operation::OpenFolder,
+            kind::READDIR => Operation::List { offset: long(8)?, size: word(16)? },
+            kind::FALLOCATE => {
                 let (offset, length) = (signed(8)?, signed(16)?);
                 Operation::Allocate { file: long(0)?, offset, length, mode: word(24)?.cast_signed() }
             }
@@ -242,7 +265,7 @@ mod tests {
             if let Some(Message { operation: Operation::Write { .. } | Operation::Read { .. }, .. }) =
                 Message::parse(&memory, range.start..end)
             {
-                assert!(kind == 15 && end >= range.start + HEADER + 20, "{end}");
+                assert!(kind == kind::READ && end >= range.start + HEADER + 20, "{end}");
             }
         }
         let Message { number, node, operation } = Message::parse(&memory, range)?;
@@ -254,17 +277,17 @@ mod tests {
     fn messages_are_read() {
         let arguments = Body::default().longs(&[5, 8192]).words(&[3, 0]).longs(&[9]).words(&[libc::O_DSYNC as u32, 0]);
         let write = Operation::Write { file: 5, offset: 8192, flags: libc::O_DSYNC, at: 64 + 80, length: 3 };
-        assert_eq!(parsed(16, &arguments, b"abc"), Some(write));
-        assert_eq!(parsed(16, &arguments, b"ab"), None, "less than it says");
-        assert_eq!(parsed(15, &arguments, b""), Some(Operation::Read { file: 5, offset: 8192, size: 3 }));
-        assert_eq!(parsed(1, &Body::default(), b"drive\0"), Some(Operation::Find(b"drive".to_vec())));
-        assert_eq!(parsed(20, &Body::default().longs(&[5, 0]), b""), Some(Operation::Sync { file: 5 }));
-        let change = |valid: u32| parsed(4, &Body::default().words(&[valid, 0]).longs(&[0, 4096]), b"");
+        assert_eq!(parsed(kind::WRITE, &arguments, b"abc"), Some(write));
+        assert_eq!(parsed(kind::WRITE, &arguments, b"ab"), None, "less than it says");
+        assert_eq!(parsed(kind::READ, &arguments, b""), Some(Operation::Read { file: 5, offset: 8192, size: 3 }));
+        assert_eq!(parsed(kind::LOOKUP, &Body::default(), b"drive\0"), Some(Operation::Find(b"drive".to_vec())));
+        assert_eq!(parsed(kind::FSYNC, &Body::default().longs(&[5, 0]), b""), Some(Operation::Sync { file: 5 }));
+        let change = |valid: u32| parsed(kind::SETATTR, &Body::default().words(&[valid, 0]).longs(&[0, 4096]), b"");
         assert_eq!(change(8), Some(Operation::Change { size: Some(4096), other: false }));
         assert_eq!(change(1 | 1 << 4), Some(Operation::Change { size: None, other: true }));
         let room = Body::default().longs(&[5, u64::MAX, 4096]).words(&[3, 0]);
         let expected = Operation::Allocate { file: 5, offset: -1, length: 4096, mode: 3 };
-        assert_eq!(parsed(43, &room, b""), Some(expected));
+        assert_eq!(parsed(kind::FALLOCATE, &room, b""), Some(expected));
         assert_eq!(parsed(999, &Body::default(), b""), Some(Operation::Unknown));
     }
 
