@@ -3,14 +3,22 @@
 
 /// Prefetches the cache line that holds `slice[index]`, if there is such an element.
 #[inline]
-#[allow(unsafe_code, reason = "a prefetch has no safe form; it reads nothing and cannot fault")]
 pub fn prefetch<T>(slice: &[T], index: usize) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(element) = slice.get(index) {
+        prefetch_place(element);
+    }
+}
+
+/// Prefetches the cache line in which `element` begins.
+#[inline]
+#[allow(unsafe_code, reason = "a prefetch has no safe form; it reads nothing and cannot fault")]
+pub fn prefetch_place<T>(element: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: the address is that of a live element; prefetching it has no effect visible to a program.
         unsafe { _mm_prefetch(std::ptr::from_ref(element).cast::<i8>(), _MM_HINT_T0) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, index);
+    let _ = element;
 }

@@ -8,6 +8,7 @@
 //! before data, so that no array waits for the data of another. With the cache register, a die moves one batch while its array
 //! works on the next of the same kind.
 
+mod ahead;
 mod dies;
 mod ended;
 mod energy;
@@ -39,23 +40,24 @@ const STEPS: usize = 2;
 /// Turn of what comes behind the reads of such steps.
 const BEHIND: u64 = 1 << 63;
 
-/// An operation that has not ended: two lines of a cache, as many wait where blocks are collected.
+/// An operation that has not ended: two lines of a cache, as many wait where blocks are collected. What is looked at until it starts
+/// lies in the first.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 struct Pending {
-    operation: Operation,
     order: u64,
-    enqueued: Nanos,
-    /// Since when it could start: from then on it can be overtaken.
-    ready_at: Nanos,
-    /// When its data has come over the host link.
-    data_at: Nanos,
     /// Things that must happen before it is ready.
     waits: u32,
     /// The next operation in the order of its block.
     next_on_block: u32,
     die: u32,
     plane: u32,
+    operation: Operation,
+    /// Since when it could start: from then on it can be overtaken.
+    ready_at: Nanos,
+    enqueued: Nanos,
+    /// When its data has come over the host link.
+    data_at: Nanos,
     /// Head of the list of erases that follow it.
     followers: u32,
 }
@@ -310,7 +312,7 @@ impl Engine {
         io.plan.clear();
         self.accepted.clear();
         self.followed = 0;
-        self.kick_woken();
+        self.kick_woken(io);
     }
 
     #[inline]
@@ -335,6 +337,7 @@ impl Engine {
             plane,
             followers: NONE,
         };
+        self.ask_for_free();
         let index = match self.free.pop() {
             Some(index) => {
                 self.pending[index as usize] = pending;
@@ -404,7 +407,7 @@ impl Engine {
             next = self.pass_edge(next);
         }
         self.close_listed(io);
-        self.kick_woken();
+        self.kick_woken(io);
     }
 
     /// Class of an operation: class 0 goes first, steps of collection last. The reads of these are the first of class 1: they hold little up,
@@ -449,7 +452,7 @@ impl Engine {
             return self.end(io, index);
         }
         self.make_ready(index);
-        self.kick(die);
+        self.kick(io, die);
     }
 
     /// Time of `bytes` on a bus between controller and die. The last answer is kept: most transfers are of one size.
@@ -502,10 +505,10 @@ impl Engine {
         self.now = time;
         match event {
             Event::Nothing => {}
-            Event::Sensed(die) => self.sensed(die),
+            Event::Sensed(die) => self.sensed(io, die),
             Event::Moved(index) => self.moved(io, index),
             Event::Finished(tagged) => self.finished(io, tagged),
-            Event::Wake(die) => self.kick(die),
+            Event::Wake(die) => self.kick(io, die),
             Event::Coded(index) => self.coded(io, index),
             Event::Accepted(slot) => self.signal(io, slot),
             Event::Loaded(die) => self.load_on(die),
@@ -529,7 +532,7 @@ impl Engine {
         if let Some(causality) = &mut self.causality {
             causality.arrived(order, self.now);
         }
-        self.read_left_die(die);
+        self.read_left_die(io, die);
         let decoded = self.now + Nanos::from(operation.codec);
         let mut end = decoded;
         if (operation.cause == Cause::Host || operation.link_bytes > 0) && self.link_rate.0 > 0 {
@@ -543,10 +546,10 @@ impl Engine {
         }
         if end > self.now {
             self.events.push(end, Event::Coded(index));
-            return self.kick(die);
+            return self.kick(io, die);
         }
         self.end(io, index);
-        self.kick(die);
+        self.kick(io, die);
     }
 
     /// An operation has ended.

@@ -1,6 +1,7 @@
 //! The gates of a run: which are open, and how much each still waits for.
 
 use super::Gate;
+use palimpsest_flash::prefetch::prefetch;
 
 /// Gates made so far, open ones with how much they wait for.
 #[derive(Default)]
@@ -20,6 +21,9 @@ pub struct GateSlot {
     pub due: u128,
 }
 
+/// A free slot is asked for so many gates before it is taken.
+const AHEAD: usize = 4;
+
 /// End of a list of waiters.
 pub const NO_WAITER: u32 = u32::MAX;
 
@@ -27,6 +31,10 @@ impl Gates {
     /// A new open gate that waits for nothing yet.
     #[inline]
     pub fn open(&mut self) -> Gate {
+        // A victim takes many, which lie where gates of another were.
+        if let Some(&later) = self.free.len().checked_sub(AHEAD).and_then(|index| self.free.get(index)) {
+            prefetch(&self.slots, later as usize);
+        }
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER, due: 0 });
             self.slots.len() as u32 - 1
@@ -47,6 +55,12 @@ impl Gates {
             debug_assert!(self.is_open(gate), "a closed gate cannot wait for more");
             self.slots[gate.slot as usize].remaining += 1;
         }
+    }
+
+    /// Asks for `gate`, which will close soon.
+    #[inline]
+    pub fn prefetch(&self, gate: Gate) {
+        prefetch(&self.slots, gate.slot as usize);
     }
 
     /// Every gate closes, and nothing that waited for one goes on.

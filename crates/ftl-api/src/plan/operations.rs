@@ -19,47 +19,48 @@ pub enum OperationKind {
     Erase,
 }
 
-/// One flash operation for the engine.
+/// One flash operation for the engine. What an engine looks at before the end of an operation comes first, and lies in few lines of a cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Operation {
     /// What.
     pub kind: OperationKind,
     /// Why.
     pub cause: Cause,
+    /// A step of collection that no request waits for yet.
+    pub step: bool,
+    /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
+    pub again: bool,
+    /// Transfers that bring the data of a program, each of a page; one for all others.
+    pub loads: u8,
+    /// A program that stores what the host may still be sending.
+    pub from_host: bool,
     /// Page within the block.
     pub page: u16,
     /// Block of the drive.
     pub block: u32,
-    /// Bytes over the bus of the channel.
-    pub bytes: u32,
-    /// Bytes over the host link, of a read for the host.
-    pub link_bytes: u32,
-    /// Time in the array.
-    pub array: u32,
     /// Time of a code in the controller, which holds neither bus nor die: before a program, once it may start; after a read.
     pub codec: u32,
-    /// Starts after this gate has closed.
-    pub after: Gate,
+    /// Bytes over the bus of the channel.
+    pub bytes: u32,
+    /// Time in the array.
+    pub array: u32,
     /// Tells this gate when it has ended.
     pub signal: Gate,
-    /// Subpages of the write buffer that are free when it has ended.
-    pub frees: u32,
-    /// A program that stores what the host may still be sending.
-    pub from_host: bool,
-    /// What a file system sent together has the same number; 0: alone.
-    pub group: u16,
-    /// Transfers that bring the data of a program, each of a page; one for all others.
-    pub loads: u8,
-    /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
-    pub again: bool,
-    /// A step of collection that no request waits for yet.
-    pub step: bool,
-    /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
-    pub energy: i64,
-    /// The first entry of what it stores in [`Replacing`].
-    pub stored: u32,
     /// The entry of its page in [`UnderWay`].
     pub under_way: u32,
+    /// The first entry of what it stores in [`Replacing`].
+    pub stored: u32,
+    /// Starts after this gate has closed.
+    pub after: Gate,
+    /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
+    pub energy: i64,
+    /// Subpages of the write buffer that are free when it has ended.
+    pub frees: u32,
+    /// Bytes over the host link, of a read for the host.
+    pub link_bytes: u32,
+    /// What a file system sent together has the same number; 0: alone.
+    pub group: u16,
 }
 
 /// A program under way.

@@ -4,12 +4,15 @@
 
 use super::{Gate, Io, Read};
 use palimpsest_flash::nand::SubpageMask;
+use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::units::Nanos;
 
 /// No entry.
 pub const NONE: u32 = u32::MAX;
 /// Buckets of pages.
 const BUCKETS: u32 = 1 << 14;
+/// A free entry is asked for so many programs before it is taken.
+const AHEAD: usize = 4;
 
 /// The pages that programs under way store.
 #[derive(Default)]
@@ -42,6 +45,9 @@ impl UnderWay {
         }
         let head = &mut self.heads[(ppn % BUCKETS) as usize];
         let stored = Stored { ppn, written, after, data_at, previous: *head };
+        if let Some(&later) = self.free.len().checked_sub(AHEAD).and_then(|index| self.free.get(index)) {
+            prefetch(&self.entries, later as usize);
+        }
         *head = match self.free.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = stored;
@@ -70,6 +76,13 @@ impl UnderWay {
             self.entries[later as usize].previous = previous;
         }
         self.free.push(entry);
+    }
+
+    /// Asks for `entry`, of page `ppn`, whose program will end soon.
+    #[inline]
+    pub fn prefetch(&self, entry: u32, ppn: u32) {
+        prefetch(&self.entries, entry as usize);
+        prefetch(&self.heads, (ppn % BUCKETS) as usize);
     }
 
     /// Whether nothing is under way.

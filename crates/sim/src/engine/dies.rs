@@ -110,20 +110,20 @@ impl Die {
 impl Engine {
     /// Starts what `die` can start now.
     #[inline]
-    pub(super) fn kick(&mut self, die: u32) {
+    pub(super) fn kick(&mut self, io: &Io, die: u32) {
         let state = &self.dies[die as usize];
         if (state.has_ready() || state.suspended.is_some())
             && state.front.as_ref().is_none_or(|front| self.takes_more(state, front) || self.may_suspend(front))
         {
-            self.start_some(die);
+            self.start_some(io, die);
         }
     }
 
     /// Starts what `die`, which has something to start or to go on with, can start now.
     #[inline(never)]
-    fn start_some(&mut self, die: u32) {
+    fn start_some(&mut self, io: &Io, die: u32) {
         while let Some(first) = self.next_to_start(die) {
-            self.start(die, first);
+            self.start(io, die, first);
         }
     }
 
@@ -236,7 +236,7 @@ impl Engine {
     }
 
     #[inline]
-    fn start(&mut self, die: u32, (first, class): (u32, usize)) {
+    fn start(&mut self, io: &Io, die: u32, (first, class): (u32, usize)) {
         let mut batch = Batch {
             kind: self.pending[first as usize].operation.kind,
             count: 0,
@@ -272,6 +272,7 @@ impl Engine {
             state.back = Some(batch);
         }
         for &index in batch.operations() {
+            self.ask_for_end(io, index);
             self.leave_block(index);
         }
     }
@@ -407,7 +408,7 @@ impl Engine {
     }
 
     /// The array has sensed the newest read of `die`.
-    pub(super) fn sensed(&mut self, die: u32) {
+    pub(super) fn sensed(&mut self, io: &Io, die: u32) {
         let state = &mut self.dies[die as usize];
         let (batch, moves) = match (&mut state.front, &mut state.back) {
             (Some(front), _) if !front.sensed => (front, true),
@@ -420,14 +421,14 @@ impl Engine {
         if !moves {
             return;
         }
-        self.move_front(die);
+        self.move_front(io, die);
         if self.settings.cache_register {
-            self.kick(die);
+            self.kick(io, die);
         }
     }
 
     /// Puts the data of the front batch on the bus.
-    fn move_front(&mut self, die: u32) {
+    fn move_front(&mut self, io: &Io, die: u32) {
         let channel = self.channel_of[die as usize] as usize;
         let Some(Batch { members, count, array_until: sensed, .. }) = self.dies[die as usize].front else { return };
         for &index in members.iter().take(usize::from(count)) {
@@ -435,22 +436,23 @@ impl Engine {
             let end = self.buses[channel].take(self.now, time);
             self.noted(move |engine| engine.record_move(index, sensed, Span { from: end - time, until: end }));
             self.events.push(end, Event::Moved(index));
+            self.ask_for_waiter(io, index);
         }
     }
 
     /// The data of one read has left the die.
     #[inline]
-    pub(super) fn read_left_die(&mut self, die: u32) {
+    pub(super) fn read_left_die(&mut self, io: &Io, die: u32) {
         let Some(front) = &mut self.dies[die as usize].front else { return };
         front.unmoved -= 1;
         if front.unmoved == 0 {
-            self.next_batch(die);
+            self.next_batch(io, die);
         }
     }
 
     /// The front batch has left the die.
     #[inline]
-    fn next_batch(&mut self, die: u32) {
+    fn next_batch(&mut self, io: &Io, die: u32) {
         let state = &mut self.dies[die as usize];
         state.front = state.back.take();
         let Some(front) = &mut state.front else {
@@ -458,7 +460,7 @@ impl Engine {
             return;
         };
         match front.kind {
-            OperationKind::Read if front.sensed => self.move_front(die),
+            OperationKind::Read if front.sensed => self.move_front(io, die),
             OperationKind::Read => {}
             _ if front.unloaded > 0 => self.load_on(die),
             _ => {
@@ -481,12 +483,12 @@ impl Engine {
         let members = &members[..usize::from(count)];
         self.note_ends(members);
         self.spent += energy_of(&self.pending, members);
-        self.next_batch(die);
+        self.next_batch(io, die);
         for &index in members {
             self.end_on_block(index);
             self.end(io, index);
         }
-        self.kick(die);
+        self.kick(io, die);
     }
 
     /// Programs or erases that ran together end at one moment: the check has all their ends before what one of them lets go starts.

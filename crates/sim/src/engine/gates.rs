@@ -19,6 +19,18 @@ pub(super) enum Waiter {
 
 /// Marks the number of a request that a list of waiters ends with, in place of [`NO_WAITER`].
 pub(super) const REQUEST: u32 = 1 << 31;
+/// Marks the number of an operation that it ends with.
+pub(super) const OPERATION: u32 = 1 << 30;
+
+/// What a list of waiters ends with where no link is left.
+#[inline]
+pub(super) fn last_of(end: u32) -> Option<Waiter> {
+    match end {
+        NO_WAITER => None,
+        end if end >= REQUEST => Some(Waiter::Request(end & !REQUEST)),
+        end => Some(Waiter::Operation(end & !OPERATION)),
+    }
+}
 
 /// Data that crosses the host link when a gate has closed: the slot of the gate that waits for that, and bytes.
 #[derive(Default)]
@@ -50,8 +62,11 @@ impl Engine {
 
     #[inline]
     pub(super) fn add_waiter(&mut self, io: &mut Io, gate: Gate, waiter: Waiter) {
-        let head = io.plan.gates.slots[gate.slot as usize].waiters;
-        io.plan.gates.slots[gate.slot as usize].waiters = self.add_edge(waiter, head);
+        let slot = &mut io.plan.gates.slots[gate.slot as usize];
+        slot.waiters = match waiter {
+            Waiter::Operation(index) if slot.waiters == NO_WAITER => OPERATION | index,
+            _ => self.add_edge(waiter, slot.waiters),
+        };
     }
 
     /// A list with `waiter` before those from `next` on; returns its head.
@@ -86,7 +101,7 @@ impl Engine {
         self.close_listed(io);
         // What waits for a gate is listed from the last on.
         self.woken.reverse();
-        self.kick_woken();
+        self.kick_woken(io);
     }
 
     /// One thing that each gate in `closing` waits for has ended.
@@ -107,11 +122,11 @@ impl Engine {
             let (mut next, generation) = (gate.waiters, gate.generation);
             io.plan.gates.close(Gate { slot, generation });
             self.noted(move |engine| engine.record_gate(slot, next));
-            while next < REQUEST {
+            while next < OPERATION {
                 next = self.pass_edge(next);
             }
-            if next != NO_WAITER {
-                self.pass(Waiter::Request(next & !REQUEST));
+            if let Some(last) = last_of(next) {
+                self.pass(last);
             }
         }
     }

@@ -153,6 +153,7 @@ impl Engine {
                 self.ready[plane as usize].behind_steps -= 1;
             }
             self.release(next);
+            self.ask_for(self.pending[next as usize].next_on_block);
         }
     }
 }

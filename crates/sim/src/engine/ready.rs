@@ -2,7 +2,7 @@
 //! so that each joins at the end of a queue; and most events of a die find nothing that is ready.
 
 use super::{BEHIND, Engine, NONE, Pending, STEPS};
-use palimpsest_ftl_api::plan::Operation;
+use palimpsest_ftl_api::plan::{Io, Operation};
 use std::collections::VecDeque;
 
 /// Scheduling classes.
@@ -106,9 +106,9 @@ impl Engine {
     /// Starts the dies that something became ready in, in that order: each has all operations that became ready with it, so that
     /// planes go together.
     #[inline]
-    pub(super) fn kick_woken(&mut self) {
+    pub(super) fn kick_woken(&mut self, io: &Io) {
         for index in 0..self.woken.len() {
-            self.kick(self.woken[index]);
+            self.kick(io, self.woken[index]);
         }
         self.woken.clear();
     }
@@ -136,6 +136,7 @@ impl Engine {
                 first = First { turn, index };
             }
         }
+        self.ask_for(first.index);
         self.dies[die as usize].first[class] = first;
     }
 }

@@ -1,11 +1,11 @@
 //! The notes of the engine in its timeline. Without a timeline each costs one test, and what it calls is kept out of the
 //! engine's own functions, so that they stay as fast as without.
 
-use super::gates::{REQUEST, Waiter};
+use super::gates::{OPERATION, Waiter, last_of};
 use super::{Engine, NONE, Pending};
 use crate::timeline::{Place, Span, Timeline, Window};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Cause, Gates, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, Gates, NO_WAITER, OperationKind};
 
 /// Keeps `note` out of the functions of the engine.
 #[cold]
@@ -116,10 +116,16 @@ impl Engine {
         let Some(timeline) = &mut self.timeline else { return };
         let numbers = timeline.closed(slot);
         let mut next = waiters;
-        while next < REQUEST {
-            let edge = self.edges[next as usize];
-            next = edge.next;
-            match edge.waiter {
+        loop {
+            let waiter = if next < OPERATION {
+                let edge = self.edges[next as usize];
+                next = edge.next;
+                edge.waiter
+            } else {
+                let Some(last) = last_of(std::mem::replace(&mut next, NO_WAITER)) else { return };
+                last
+            };
+            match waiter {
                 Waiter::Operation(index) => {
                     if let Some(operation) = timeline.operation(index) {
                         operation.follows.clone_from(&numbers);
