@@ -42,7 +42,7 @@ pub use masks::{SubpageMask, WordMask, count, first_subpages};
 pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
 use own::OwnStore;
-use part::{Part, ReadCommand};
+use part::{Part, ProgramOrder, ReadCommand};
 use rules::{Refusal, Rule};
 
 /// Logical number recorded with a subpage that holds no data of the host (never written since the erase).
@@ -367,6 +367,48 @@ impl Nand {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::RecordKind::Program, block, page, written);
+        if change == Change::First && !cut && own.is_none() && self.takes_next((block, page), ppn, written) {
+            self.program_next((block, page), ppn, logical);
+            return Ok(Outcome::Done);
+        }
+        self.change_any_cells((block, page), (ppn, written, logical, data), own, change, cut)
+    }
+
+    /// Whether `written` are all subpages of the next page of `block`, and nothing but its cells changes when they are programmed.
+    #[inline]
+    fn takes_next(&self, (block, page): (u32, u32), ppn: u32, written: SubpageMask) -> bool {
+        let state = &self.blocks[block as usize];
+        let next = page == state.next_page && !(state.gaps || state.bad || state.torn);
+        let plain = self.faults.is_none() && self.undo.is_none() && self.payload.kind() == Payload::None;
+        let ordered = !matches!(self.part.order, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow);
+        let alone = ordered && !self.part.paired() && self.payload.image.is_none();
+        next && plain && alone && written == self.all_subpages && self.programs[ppn as usize] == 0
+    }
+
+    /// Programs the next page of `block`, as [`Self::change_any_cells`] would.
+    #[inline]
+    fn program_next(&mut self, (block, page): (u32, u32), ppn: u32, logical: &[u32]) {
+        let count = self.geometry.subpages_per_page as usize;
+        let first = ppn as usize * count;
+        if let ([cell], [logical, ..]) = (&mut self.logical[first..first + count], logical) {
+            *cell = *logical;
+        } else {
+            self.logical[first..first + count].copy_from_slice(&logical[..count]);
+        }
+        self.programs[ppn as usize] = 1;
+        self.blocks[block as usize].next_page = page + 1;
+        self.count_program((block, page), self.all_subpages, false);
+    }
+
+    #[inline(never)]
+    fn change_any_cells(
+        &mut self,
+        (block, page): (u32, u32),
+        (ppn, written, logical, data): (u32, SubpageMask, &[u32], &[Data]),
+        own: Own<'_>,
+        change: Change,
+        cut: bool,
+    ) -> Flash<Outcome> {
         let first = (ppn * self.geometry.subpages_per_page) as usize;
         let reuse = change == Change::Over;
         let mut levels = None;
@@ -411,7 +453,7 @@ impl Nand {
             self.spoil(ppn, written, cut)?
         } else {
             self.payload.store(first, written, data, self.operations);
-            if !(own.page.is_empty() && own.spare.is_empty()) {
+            if !own.is_none() {
                 self.store_own(ppn, written, own);
             }
             self.count_program((block, page), written, again);

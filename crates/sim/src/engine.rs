@@ -354,7 +354,7 @@ impl Engine {
         let (on_block, last) = self.join_block(index, operation);
         let mut waits = u32::from(follows) + on_block;
         if !io.plan.protected {
-            waits += self.follow(io, index, number);
+            waits += self.follow(io, index, number, operation.stored);
         }
         self.noted(move |engine| engine.record_plan(index, last));
         if follows {
@@ -371,9 +371,8 @@ impl Engine {
     /// Operation `index`, number `number` of the plan, follows the programs that replace what it erases, and is followed as a
     /// program. Returns how many it waits for.
     #[inline]
-    fn follow(&mut self, io: &mut Io, index: u32, number: u32) -> u32 {
-        let operation = &self.pending[index as usize].operation;
-        io.plan.replacing.run(operation.stored, index);
+    fn follow(&mut self, io: &mut Io, index: u32, number: u32, stored: u32) -> u32 {
+        io.plan.replacing.run(stored, index);
         if io.plan.follows.is_empty() {
             return 0;
         }
@@ -435,7 +434,7 @@ impl Engine {
     }
 
     /// Nothing has to happen before operation `index` any more but its encoding, where it has one.
-    #[inline]
+    #[inline(always)]
     fn encode(&mut self, index: u32) {
         let Operation { kind, codec, .. } = self.pending[index as usize].operation;
         if codec > 0 && kind == OperationKind::Program {

@@ -19,6 +19,12 @@ pub struct Own<'a> {
 impl Own<'_> {
     /// No bytes.
     pub const NONE: Own<'static> = Own { page: &[], spare: &[] };
+
+    /// Whether these are none.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self.page.is_empty() && self.spare.is_empty()
+    }
 }
 
 /// The bytes of all pages.

@@ -143,6 +143,7 @@ pub fn check_sensed(part: &Part, wanted: SubpageMask) -> Result<(), Rule> {
 }
 
 /// The state that a rule reads.
+#[derive(Clone, Copy)]
 pub struct PageView<'a> {
     /// The part.
     pub part: &'a Part,
@@ -194,7 +195,7 @@ impl Reached {
 ///
 /// # Errors
 /// The first rule that this breaks.
-#[inline]
+#[inline(always)]
 pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
     if view.bad {
         return Err(Rule::BadBlock);
@@ -212,7 +213,7 @@ pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
         ProgramOrder::Strict if before > 0 && view.page + 1 < view.next_page => Err(Rule::ReprogramOrder),
         ProgramOrder::Strict if before > 0 || view.page >= view.next_page => Ok(()),
         ProgramOrder::Ascending | ProgramOrder::Strict => Err(Rule::PageOrder),
-        ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow => check_pairs(view, before),
+        ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow => check_pairs(*view, before),
     }
 }
 
@@ -259,7 +260,7 @@ pub fn check_generation(view: &GenerationView) -> Result<(), Rule> {
 /// programmed again until its high page is, on an ideal part also after that; a high page follows its low page. The
 /// standard order is a special case.
 #[inline]
-fn check_pairs(view: &PageView<'_>, before: u32) -> Result<(), Rule> {
+fn check_pairs(view: PageView<'_>, before: u32) -> Result<(), Rule> {
     let part = view.part;
     let programmed = |page: u32| view.programs[page as usize] > 0;
     if part.is_high(view.page) {

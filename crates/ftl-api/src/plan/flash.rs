@@ -30,8 +30,23 @@ impl Io {
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
-    #[inline]
+    #[inline(never)]
     pub fn read(&mut self, read: Read) -> Flash<()> {
+        self.read_here(read)
+    }
+
+    /// As [`Self::read`], as a part of its caller: for the one that reads most.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    #[inline(always)]
+    pub fn read_here(&mut self, read: Read) -> Flash<()> {
+        if self.plan.under_way.holds(read.ppn) { self.read_rest(read) } else { self.read_flash(read) }
+    }
+
+    /// Reads what is not read from memory.
+    #[inline(never)]
+    fn read_rest(&mut self, read: Read) -> Flash<()> {
         let left = self.read_from_memory(&read);
         if left == read.subpages {
             return self.read_flash(read);
@@ -43,13 +58,13 @@ impl Io {
         self.read_flash(Read { subpages: left, words, ..read })
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_flash(&mut self, read: Read) -> Flash<()> {
         if self.nand.part().pages_per_program > 1 { self.read_word_line(read) } else { self.read_page(read) }
     }
 
     /// Reads subpages of one page that the part senses.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_page(&mut self, read: Read) -> Flash<()> {
         let Read { subpages, words, policy, .. } = read;
         if policy.mode == ReadMode::Page {
@@ -63,6 +78,13 @@ impl Io {
             let bytes = Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole), subpages: count(subpages) };
             return self.sense(read, ReadCommand::PAGE, bytes);
         }
+        self.read_part(read)
+    }
+
+    /// Reads code words of one page.
+    #[inline(never)]
+    fn read_part(&mut self, read: Read) -> Flash<()> {
+        let Read { subpages, words, policy, .. } = read;
         let part = self.nand.part();
         let words = if words == 0 { words_of_subpages(part, subpages) } else { words };
         if select::one_command(part, policy.mode, words) {
@@ -90,7 +112,7 @@ impl Io {
     }
 
     /// One read command.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
         let Read { ppn, subpages, mut after, .. } = read;
         let mut from = ppn;
@@ -175,7 +197,7 @@ impl Io {
                 array += part.retry_time(command.mode, array);
             }
             array += steps;
-            let mut operation = Operation {
+            let operation = Operation {
                 kind: OperationKind::Read,
                 cause,
                 page: page as u16,
@@ -196,8 +218,9 @@ impl Io {
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
-            if let Some(ledger) = &mut self.ledger {
-                operation = ledger.read(operation, &self.nand, ppn, subpages);
+            // Kept apart, so that the operation is made where the plan has it.
+            if self.ledger.is_some() {
+                return self.push_noted_read(operation, ppn, subpages);
             }
             self.push(signal, operation);
         }
@@ -245,11 +268,20 @@ impl Io {
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::program`].
-    #[inline]
+    #[inline(never)]
     pub fn program(&mut self, program: Program<'_>) -> Flash<Outcome> {
+        self.program_here(program)
+    }
+
+    /// As [`Self::program`], as a part of its caller: for the one that programs most.
+    ///
+    /// # Errors
+    /// As [`Self::program`].
+    #[inline(always)]
+    pub fn program_here(&mut self, program: Program<'_>) -> Flash<Outcome> {
         let own = Own { page: program.own, spare: program.spare };
         if self.nand.part().code.is_some() {
-            return self.program_generation(&program, own);
+            return self.program_generation(&{ program }, own);
         }
         if self.rain.is_some() {
             return self.program_of_stripe(program, own);
@@ -289,7 +321,7 @@ impl Io {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, over: Over) {
         let cause = self.counted_as(program.cause);
         let part = self.nand.part();
@@ -297,7 +329,7 @@ impl Io {
         let bytes = count(program.written) * part.subpage_bytes;
         let (mut moved, mut single) = (program.transferred * part.subpage_bytes, part.t_program_slc);
         if program.single && part.pages_per_program > 1 {
-            let pages = word_lines::single_pages(part, program);
+            let pages = word_lines::single_pages(part, &{ *program });
             (moved, single) = (pages * part.sensed_bytes(), Nanos::from(pages) * single);
         }
         let loads = if program.single { 1 } else { part.pages_per_program as u8 };
@@ -314,7 +346,7 @@ impl Io {
                 false => part.t_program,
             };
             let from_host = program.from_host || self.is_from_host(program.cause);
-            let mut operation = Operation {
+            let operation = Operation {
                 kind: OperationKind::Program,
                 cause,
                 page: page as u16,
@@ -339,26 +371,48 @@ impl Io {
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
-            if let Some(ledger) = &mut self.ledger {
-                let done = outcome == Outcome::Done;
-                operation = ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
+            if self.ledger.is_some() {
+                return self.push_noted_program(operation, &{ *program }, outcome, over);
             }
-            if outcome == Outcome::Done
-                && !self.plan.protected
-                && !matches!(program.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity)
-            {
-                let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
-                let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
-                let number = self.plan.operations.len() as u32;
-                let of_layer = self.nand.block_of(program.ppn);
-                operation.stored = self.plan.replacing.add(of_layer, operations::Program::Planned(number), logical);
-            }
-            if outcome == Outcome::Done && self.plan.reads_memory {
-                let data_at = if from_host { self.present.data_at } else { 0 };
-                operation.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
-            }
-            self.push(program.signal, operation);
+            self.push_program(operation, program, outcome);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_noted_read(&mut self, operation: Operation, ppn: u32, subpages: SubpageMask) {
+        let Some(ledger) = &mut self.ledger else { return };
+        let planned = ledger.read(operation, &self.nand, ppn, subpages);
+        self.push(operation.signal, planned);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_noted_program(&mut self, operation: Operation, program: &Program<'_>, outcome: Outcome, over: Over) {
+        let Some(ledger) = &mut self.ledger else { return };
+        let done = outcome == Outcome::Done;
+        let planned = ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
+        self.push_program(planned, program, outcome);
+    }
+
+    /// Puts the operation of `program` into the plan.
+    #[inline(always)]
+    fn push_program(&mut self, mut operation: Operation, program: &Program<'_>, outcome: Outcome) {
+        if outcome == Outcome::Done
+            && !self.plan.protected
+            && !matches!(program.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity)
+        {
+            let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
+            let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
+            let number = self.plan.operations.len() as u32;
+            let of_layer = self.nand.block_of(program.ppn);
+            operation.stored = self.plan.replacing.add(of_layer, operations::Program::Planned(number), logical);
+        }
+        if outcome == Outcome::Done && self.plan.reads_memory {
+            let data_at = if operation.from_host { self.present.data_at } else { 0 };
+            operation.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
+        }
+        self.push(program.signal, operation);
     }
 
     /// Erases. [`Outcome::Failed`] leaves the block bad.

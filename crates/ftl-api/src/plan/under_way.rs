@@ -38,7 +38,7 @@ struct Stored {
 impl UnderWay {
     /// A program stores subpages `written` of page `ppn`, which are in the controller when `after` has closed and at `data_at`. Returns
     /// its entry.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(&mut self, ppn: u32, written: SubpageMask, after: Gate, data_at: Nanos) -> u32 {
         if self.heads.is_empty() {
             self.heads.resize(BUCKETS as usize, NONE);
@@ -85,22 +85,33 @@ impl UnderWay {
         prefetch(&self.heads, (ppn % BUCKETS) as usize);
     }
 
-    /// Whether nothing is under way.
+    /// What programs under way store in page `ppn`, the newest first.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    fn of(&self, ppn: u32) -> impl Iterator<Item = &Stored> {
+        let mut next = self.heads.get((ppn % BUCKETS) as usize).copied().unwrap_or(NONE);
+        std::iter::from_fn(move || {
+            let stored = self.entries.get(next as usize)?;
+            next = stored.previous;
+            Some(stored)
+        })
+        .filter(move |stored| stored.ppn == ppn)
+    }
+
+    /// Whether some of page `ppn` is under way.
+    #[inline]
+    pub(super) fn holds(&self, ppn: u32) -> bool {
+        self.of(ppn).next().is_some()
+    }
+
+    /// Whether nothing is under way.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.entries.len() == self.free.len()
     }
 
     /// The newest program of page `ppn` that stores some of `wanted`.
     fn newest(&self, ppn: u32, wanted: SubpageMask) -> Option<Stored> {
-        let mut next = self.heads[(ppn % BUCKETS) as usize];
-        while let Some(stored) = self.entries.get(next as usize) {
-            if stored.ppn == ppn && stored.written & wanted != 0 {
-                return Some(*stored);
-            }
-            next = stored.previous;
-        }
-        None
+        self.of(ppn).find(|stored| stored.written & wanted != 0).copied()
     }
 
     /// The power failed: nothing is under way.
@@ -113,12 +124,8 @@ impl UnderWay {
 
 impl Io {
     /// Serves what `read` wants from memory as far as it is there. Returns the subpages that flash has to be read for.
-    #[inline]
+    #[inline(never)]
     pub(super) fn read_from_memory(&mut self, read: &Read) -> SubpageMask {
-        if self.plan.under_way.is_empty() { read.subpages } else { self.hit(read) }
-    }
-
-    fn hit(&mut self, read: &Read) -> SubpageMask {
         let Read { ppn, subpages, after, signal, .. } = *read;
         let mut left = subpages;
         while left != 0

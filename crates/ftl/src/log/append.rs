@@ -268,7 +268,7 @@ impl<M: Map> Log<M> {
                 signal: what.signal,
                 ..Program::new(ppn, &self.image.logical, &self.image.data, what.cause)
             };
-            match io.program(program)? {
+            match io.program_here(program)? {
                 Outcome::Done => {
                     self.map.place(what.unit, ppn);
                     self.map.programmed(what.unit, absent as u32);

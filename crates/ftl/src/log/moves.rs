@@ -4,7 +4,7 @@ use super::append::Place;
 use super::{Append, Log};
 use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, SubpageMask, first_subpages};
+use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
 impl<M: Map> Log<M> {
@@ -41,7 +41,7 @@ impl<M: Map> Log<M> {
                 let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
                 self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;
                 next = (page + 1) * per_page;
-                moved = moved.saturating_add(units.count_ones());
+                moved = moved.saturating_add(count(units));
             }
         }
         Ok(self.shape.units_per_block)
@@ -85,9 +85,9 @@ impl<M: Map> Log<M> {
         }
         let wanted = if width == 1 { units } else { first_subpages(width * per_page) & !absent };
         let arrived = io.gate();
-        io.read(Read { policy: self.read, signal: arrived, ..Read::new(ppn, wanted, Cause::Gc) })?;
+        io.read_here(Read { policy: self.read, signal: arrived, ..Read::new(ppn, wanted, Cause::Gc) })?;
         let arrived = if absent == 0 { arrived } else { io.all_of(&[arrived, self.map.settled()]) };
-        self.counters.moved_units += u64::from(units.count_ones());
+        self.counters.moved_units += u64::from(count(units));
         let mut rest = units;
         while rest != 0 {
             let index = rest.trailing_zeros();

@@ -54,11 +54,13 @@ impl Passes {
 
 impl<M: Map> Log<M> {
     /// The generation that page `ppn`, the next of its block, is programmed as, and the gate that the program follows beside `after`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass_of(&mut self, io: &mut Io, ppn: u32, after: Gate) -> (u32, Gate) {
-        if self.passes.most == 1 {
-            return (0, after);
-        }
+        if self.passes.most == 1 { (0, after) } else { self.pass_of_many(io, ppn, after) }
+    }
+
+    #[inline(never)]
+    fn pass_of_many(&mut self, io: &mut Io, ppn: u32, after: Gate) -> (u32, Gate) {
         let (block, page) = io.nand().split(ppn);
         let (pass, dropped) =
             (io.nand().pass(block), self.passes.dropped[io.geometry().plane_of_block(block) as usize]);

@@ -144,14 +144,21 @@ impl Engine {
         if state.closed_until > self.now {
             return None;
         }
-        let Some(suspended) = &state.suspended else {
+        if state.suspended.is_none() {
             let next = self.pick(die, pipelined);
             // What goes next may be a read, which does not go behind a program.
-            if next.is_none() && pipelined.is_some() {
+            if next.is_none() && pipelined.is_some() && self.settings.suspend != Suspend::None {
                 self.try_suspend(die);
             }
             return next;
-        };
+        }
+        self.next_beside_suspended(die, pipelined)
+    }
+
+    /// As [`Self::next_to_start`], where something is suspended.
+    #[inline(never)]
+    fn next_beside_suspended(&mut self, die: u32, pipelined: Option<OperationKind>) -> Option<(u32, usize)> {
+        let Some(suspended) = &self.dies[die as usize].suspended else { return None };
         let next = if self.starves(suspended, 0) { None } else { self.pick(die, Some(OperationKind::Read)) };
         // What is suspended does not wait for steps of collection.
         let next = next.filter(|&(index, _)| !self.pending[index as usize].operation.step);
@@ -191,7 +198,7 @@ impl Engine {
     }
 
     /// The ready operation of `die` that goes next, if it is of the kind `only`.
-    #[inline]
+    #[inline(always)]
     fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
         let [first, second, step] = self.dies[die as usize].first;
         let (second, class) = if step.is_none() { (second, 1) } else { self.beside_steps(second, step) };

@@ -97,11 +97,25 @@ impl Engine {
     /// One thing that the gate in `slot` waits for has ended.
     #[inline]
     pub(super) fn signal(&mut self, io: &mut Io, slot: u32) {
-        self.closing.push(slot);
-        self.close_listed(io);
-        // What waits for a gate is listed from the last on.
-        self.woken.reverse();
-        self.kick_woken(io);
+        let gate = &mut io.plan.gates.slots[slot as usize];
+        if gate.remaining > 1 {
+            gate.remaining -= 1;
+        } else if gate.due == 0 && (OPERATION..REQUEST).contains(&gate.waiters) && self.timeline.is_none() {
+            // Most gates of collection: one read, one program.
+            gate.remaining = 0;
+            let (waiter, generation) = (gate.waiters & !OPERATION, gate.generation);
+            io.plan.gates.close(Gate { slot, generation });
+            let die = self.release(waiter);
+            self.wake(die);
+        } else {
+            self.closing.push(slot);
+            self.close_listed(io);
+        }
+        if !self.woken.is_empty() {
+            // What waits for a gate is listed from the last on.
+            self.woken.reverse();
+            self.kick_woken(io);
+        }
     }
 
     /// One thing that each gate in `closing` waits for has ended.
