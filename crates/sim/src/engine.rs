@@ -551,13 +551,28 @@ impl Engine {
         self.kick(io, die);
     }
 
+    /// A program or erase has ended.
+    #[inline]
+    fn changed(&mut self, io: &mut Io, index: u32) {
+        let Pending { operation, enqueued, followers, .. } = self.pending[index as usize];
+        self.buffer_freed += u64::from(operation.frees);
+        if operation.kind == OperationKind::Erase && operation.cause == Cause::Gc {
+            self.collections.push(self.now - enqueued);
+        }
+        if operation.under_way != under_way::NONE {
+            io.plan.under_way.remove(operation.under_way);
+        }
+        if operation.stored != replacing::NONE || followers != NONE {
+            self.unfollow(io, index);
+        }
+    }
+
     /// An operation has ended.
     #[inline]
     fn end(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, order, enqueued, die, followers, .. } = self.pending[index as usize];
-        if operation.kind == OperationKind::Read
-            && let Some(causality) = &mut self.causality
-        {
+        let Pending { operation, order, die, .. } = self.pending[index as usize];
+        let reads = operation.kind == OperationKind::Read;
+        if reads && let Some(causality) = &mut self.causality {
             causality.ended(order, self.now);
         }
         if self.power_cut.is_some() {
@@ -567,17 +582,10 @@ impl Engine {
         self.ended.count(&operation);
         let load = &mut io.dies[die as usize];
         load.operations -= 1;
-        load.reads -= u32::from(operation.kind == OperationKind::Read);
-        self.buffer_freed += u64::from(operation.frees);
-        if operation.kind == OperationKind::Erase && operation.cause == Cause::Gc {
-            self.collections.push(self.now - enqueued);
-        }
+        load.reads -= u32::from(reads);
         self.free.push(index);
-        if operation.under_way != under_way::NONE {
-            io.plan.under_way.remove(operation.under_way);
-        }
-        if operation.stored != replacing::NONE || followers != NONE {
-            self.unfollow(io, index);
+        if !reads {
+            self.changed(io, index);
         }
         let gates = &io.plan.gates;
         self.noted(move |engine| engine.record_end(gates, index));

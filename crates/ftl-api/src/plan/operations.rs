@@ -49,16 +49,16 @@ pub struct Operation {
     pub signal: Gate,
     /// The entry of its page in [`UnderWay`].
     pub under_way: u32,
-    /// The first entry of what it stores in [`Replacing`].
-    pub stored: u32,
+    /// Bytes over the host link, of a read for the host.
+    pub link_bytes: u32,
     /// Starts after this gate has closed.
     pub after: Gate,
     /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
     pub energy: i64,
     /// Subpages of the write buffer that are free when it has ended.
     pub frees: u32,
-    /// Bytes over the host link, of a read for the host.
-    pub link_bytes: u32,
+    /// The first entry of what it stores in [`Replacing`].
+    pub stored: u32,
     /// What a file system sent together has the same number; 0: alone.
     pub group: u16,
 }

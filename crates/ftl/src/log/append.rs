@@ -260,7 +260,7 @@ impl<M: Map> Log<M> {
             let (generation, after) = self.pass_of(io, ppn, what.after);
             let program = Program {
                 generation,
-                single: self.frontiers.single.holds(ppn / self.shape.pages_per_block),
+                single: self.frontiers.single.holds(io.nand().split(ppn).0),
                 padding: absent.count_ones(),
                 frees: what.holds,
                 own: &self.image.own,

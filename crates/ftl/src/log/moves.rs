@@ -69,8 +69,7 @@ impl<M: Map> Log<M> {
     #[inline(always)]
     fn move_page(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
-        let (mut absent, mut stream): (SubpageMask, u32) =
-            (0, self.frontiers.moved_stream(ppn / self.shape.pages_per_block));
+        let (mut absent, mut stream): (SubpageMask, u32) = (0, self.frontiers.moved_stream(io.nand().split(ppn).0));
         let unit_at = |log: &Self, io: &Io, physical: u32| {
             log.shape.unit_at(io.nand(), physical).expect("a valid unit holds something")
         };

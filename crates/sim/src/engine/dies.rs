@@ -424,7 +424,9 @@ impl Engine {
             _ => return,
         };
         batch.sensed = true;
-        self.spent += energy_of(&self.pending, batch.operations());
+        if io.plan.metered.is_some() {
+            self.spent += energy_of(&self.pending, batch.operations());
+        }
         if !moves {
             return;
         }
@@ -489,7 +491,9 @@ impl Engine {
         let Some(Batch { members, count, .. }) = self.dies[die as usize].front else { return };
         let members = &members[..usize::from(count)];
         self.note_ends(members);
-        self.spent += energy_of(&self.pending, members);
+        if io.plan.metered.is_some() {
+            self.spent += energy_of(&self.pending, members);
+        }
         self.next_batch(io, die);
         for &index in members {
             self.end_on_block(index);
