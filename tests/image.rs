@@ -87,12 +87,10 @@ struct Host {
 
 fn content(sector: u64, write: u64) -> Vec<u8> {
     let mut rng = Rng::new(sector << 20 ^ write, 9);
-    let mut bytes = Vec::with_capacity(SECTOR_BYTES as usize);
-    bytes.extend(sector.to_le_bytes());
-    bytes.extend(write.to_le_bytes());
-    while bytes.len() < SECTOR_BYTES as usize {
-        bytes.extend(rng.next_u64().to_le_bytes());
-    }
+    let mut bytes = vec![0; SECTOR_BYTES as usize];
+    let (words, _) = bytes.as_chunks_mut();
+    words[..2].copy_from_slice(&[sector.to_le_bytes(), write.to_le_bytes()]);
+    words[2..].fill_with(|| rng.next_u64().to_le_bytes());
     bytes
 }
 
@@ -122,7 +120,7 @@ impl Host {
                 _ => {
                     self.writes += 1;
                     let write = self.writes;
-                    let mut bytes: Vec<u8> = range.clone().flat_map(|sector| content(sector, write)).collect();
+                    let mut bytes = range.clone().map(|sector| content(sector, write)).collect::<Vec<_>>().concat();
                     for sector in range.clone() {
                         self.sectors[sector as usize].last = write;
                         self.dirty.push(sector);

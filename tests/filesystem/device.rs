@@ -115,8 +115,8 @@ impl Device for Memory {
         self.before_trim[block as usize] = None;
         self.discarded.remove(&page);
         self.written[block as usize] += 1;
-        let bytes = contents.iter().flat_map(|data| self.held[data.value as usize].to_vec()).collect();
-        self.pages[page as usize] = if cut { Page::Torn } else { Page::Bytes(bytes) };
+        let bytes = contents.iter().map(|data| &self.held[data.value as usize][..]).collect::<Vec<_>>().concat();
+        self.pages[page as usize] = if cut { Page::Torn } else { Page::Bytes(bytes.into()) };
         if cut { Err(Halt::PowerCut) } else { Ok(()) }
     }
 
@@ -189,7 +189,7 @@ impl Device for Memory {
     }
 
     fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>> {
-        Some(contents.iter().flat_map(|data| self.held[data.value as usize].to_vec()).collect())
+        Some(contents.iter().map(|data| &self.held[data.value as usize][..]).collect::<Vec<_>>().concat())
     }
 
     fn reading(&self, channel: u32) -> bool {

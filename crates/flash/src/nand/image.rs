@@ -212,7 +212,10 @@ impl Image {
         self.medium.read(self.layout.levels(ppn), &mut packed).ok()?;
         let (sum, packed) = packed.split_at(4);
         let right = sum == crc32fast::hash(packed).to_le_bytes();
-        let mut levels: Vec<u8> = packed.iter().flat_map(|&two| [two & 15, two >> 4]).collect();
+        let mut levels = vec![0; 2 * packed.len()];
+        for (pair, &two) in levels.as_chunks_mut().0.iter_mut().zip(packed) {
+            *pair = [two & 15, two >> 4];
+        }
         levels.truncate(cells);
         right.then(|| levels.into())
     }
