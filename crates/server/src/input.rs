@@ -5,7 +5,7 @@
 
 use crate::wire::Stream;
 use palimpsest_lab::nand::data::buffers::slabs::Slab;
-use palimpsest_lab::sim::fingerprint::fingerprint;
+use palimpsest_lab::sim::fingerprint::fingerprints;
 use palimpsest_lab::units::SECTOR_BYTES;
 use std::io::{self, IoSliceMut};
 use std::ops::RangeInclusive;
@@ -16,8 +16,9 @@ pub const KEPT: usize = 512 << 10;
 /// Bytes of the header of a request.
 pub const HEADER: usize = 28;
 
-/// Bytes of writes that are received apart: of fewer, many come in one read.
-const LARGE: RangeInclusive<u32> = 32 << 10..=256 << 10;
+/// Bytes of large requests, which are served while another thread receives. The bytes of such writes are received
+/// apart: of fewer, many come in one read.
+pub const LARGE: RangeInclusive<u32> = 32 << 10..=256 << 10;
 
 /// What a client has sent and was not served yet.
 #[derive(Default)]
@@ -129,8 +130,9 @@ impl Large {
 
     /// Finds the fingerprints out.
     pub fn seal(&mut self) {
-        let sectors = self.slab[..self.length].chunks_exact(SECTOR_BYTES as usize);
-        self.fingerprints.clear();
-        self.fingerprints.extend(sectors.map(fingerprint));
+        let Large { slab, fingerprints: found, length } = self;
+        found.clear();
+        found.reserve(*length / SECTOR_BYTES as usize);
+        fingerprints(&slab[..*length], |sector| found.push(sector));
     }
 }

@@ -1,13 +1,14 @@
 //! The transmission phase: requests and replies.
 //!
-//! A client may send many requests before it reads a reply: all that have come whole are served together, in order, and answered in one
-//! write. A large write is served while another thread receives the next: finding out its fingerprints and storing its bytes take as long as
-//! receiving them. A message that is larger than what a connection keeps is served alone, with memory that all clients share. A refused request
-//! has no effect and the connection continues; a malformed message ends it. A power cut of the drive is answered with an error, and
-//! ends it: a client that connects again knows that what it had not flushed may be lost. Ignored: fragments of a read.
+//! A client may send many requests before it reads a reply: all that have come whole are served together, in order, and
+//! answered in one write. Large reads and writes are served while another thread receives the next: finding out the
+//! fingerprints takes as long as receiving or sending the bytes. A message that is larger than what a connection keeps is
+//! served alone, with memory that all clients share. A refused request has no effect and the connection continues; a
+//! malformed message ends it. A power cut of the drive is answered with an error, and ends it: a client that connects again
+//! knows that what it had not flushed may be lost. Ignored: fragments of a read.
 
 use crate::handshake::Export;
-use crate::input::{HEADER, Input, KEPT, Large};
+use crate::input::{HEADER, Input, KEPT, LARGE, Large};
 use crate::wire::{self, Fault, Fields, Stream};
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -232,8 +233,10 @@ struct Incoming<'t, S> {
 enum Came {
     /// Messages, to be served together.
     Batch,
-    /// A large write, with its bytes: to be served alone.
+    /// A large write, with its bytes: to be served alone, while another receives.
     Large(Asked),
+    /// Reads, to be served together, while another receives.
+    Reads,
     /// A part of a message.
     Part,
     /// A refused message, whose bytes are gone.
@@ -250,6 +253,10 @@ impl<S: Stream> Incoming<'_, S> {
         if !batch.is_empty() {
             self.was_large = false;
             self.served += batch.iter().filter(|asked| asked.request.is_ok()).count() as u64;
+            if are_large_reads(batch) {
+                self.stream.await_message();
+                return Ok(Came::Reads);
+            }
             return Ok(Came::Batch);
         }
         let (stream, input) = (&mut *self.stream, &mut self.input);
@@ -308,8 +315,8 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
         target.send(&mut *lock(&self.writer), replies)
     }
 
-    /// Receives and serves, in turn with others, until the connection ends. `large` is called when a write is served while another may
-    /// receive.
+    /// Receives and serves, in turn with others, until the connection ends. `large_begins` is called when something is
+    /// served while another may receive.
     fn work(&self, target: &mut dyn Target, large_begins: &mut dyn FnMut()) {
         let (mut replies, mut batch, mut large) = (Replies::new(self.structured), Vec::new(), Large::default());
         loop {
@@ -331,10 +338,13 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
                     sent.map_err(Fault::Io)
                 }
                 Ok(Came::Batch) => self.serve(&mut incoming, &batch, target, &mut replies),
-                Ok(Came::Large(asked)) => {
+                Ok(apart @ (Came::Large(_) | Came::Reads)) => {
                     drop(incoming);
                     large_begins();
-                    let served = self.serve_large(&asked, &mut large, target, &mut replies);
+                    let served = match apart {
+                        Came::Large(asked) => self.serve_large(&asked, &mut large, target, &mut replies),
+                        _ => self.serve_reads(&batch, target, &mut replies),
+                    };
                     if served.is_ok() {
                         continue;
                     }
@@ -376,6 +386,13 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
         Ok(())
     }
 
+    /// Serves `reads`, and sends the replies, while another may receive.
+    fn serve_reads(&self, reads: &[Asked], target: &mut dyn Target, replies: &mut Replies) -> Result<(), Fault> {
+        let lost = target.serve(reads, &mut Vec::new(), replies);
+        self.send(target, replies)?;
+        lost.map_err(|PowerLost| Fault::PowerLost)
+    }
+
     fn serve_large(
         &self,
         asked: &Asked,
@@ -390,7 +407,7 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
 }
 
 /// Serves requests until the client disconnects; returns how many were in order. One of up to `threads` threads receives, while others
-/// serve large writes, each by its own of `targets`. Replies go to `writer`; `hang_up` ends the connection.
+/// serve large requests, each by its own of `targets`. Replies go to `writer`; `hang_up` ends the connection.
 ///
 /// # Errors
 /// [`Fault`]: the connection must be closed.
@@ -416,6 +433,16 @@ pub fn transmit<T: Target>(
     });
     let Incoming { served, ended, .. } = shared.incoming.into_inner().unwrap_or_else(PoisonError::into_inner);
     ended.unwrap_or(Ok(())).map(|()| served)
+}
+
+/// Whether all of `batch` are reads, and the largest is large, but no larger than what is kept for replies.
+fn are_large_reads(batch: &[Asked]) -> bool {
+    let bytes = |asked: &Asked| match asked.request {
+        Ok(Request::Read { length, .. }) => Some(length),
+        _ => None,
+    };
+    let most = batch.iter().map(bytes).try_fold(0, |most, bytes| Some(bytes?.max(most)));
+    most.is_some_and(|most| LARGE.contains(&most))
 }
 
 /// Bytes that a message needs here, for itself or for its reply.

@@ -6,11 +6,13 @@ mod client;
 use client::{Client, Random, Server, drive, settings, summary};
 use palimpsest_lab::error::Error;
 use palimpsest_server::{serve, wire};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Random requests against an array, at byte granularity, with reconnects. A trim of the array zeroes whole units (`unit`
@@ -294,15 +296,84 @@ fn many_requests_are_answered_in_order() {
     assert_eq!(summary(server.terminate())["requests"]["write"], 200);
 }
 
-/// Large writes are served while the next are received; small requests come between.
+/// Sends reads of `places`, (offset, length) each, with their numbers as cookies.
+fn ask_for_reads(stream: &mut impl Write, places: &[(u64, u32)]) {
+    let mut message = Vec::new();
+    for (number, &(offset, length)) in (0u64..).zip(places) {
+        message.extend(wire::REQUEST_MAGIC.to_be_bytes());
+        message.extend([0, 0]);
+        message.extend(wire::CMD_READ.to_be_bytes());
+        message.extend([number, offset].map(u64::to_be_bytes).concat());
+        message.extend(length.to_be_bytes());
+    }
+    stream.write_all(&message).unwrap();
+}
+
+/// The next answer to a read of `places`: which, and its bytes.
+fn next_read(stream: &mut impl Read, places: &[(u64, u32)]) -> (usize, Vec<u8>) {
+    let reply: [u8; 16] = wire::read_array(stream).unwrap();
+    assert_eq!(reply[4..8], [0; 4]);
+    let number = u64::from_be_bytes(reply[8..].try_into().unwrap()) as usize;
+    (number, wire::read_bytes(stream, places[number].1).unwrap())
+}
+
+/// What a client reads and does not take yet is that of a moment, whatever others write there meanwhile.
 #[test]
-fn large_writes_are_in_flight_together() {
+fn large_reads_on_their_way_are_not_overwritten() {
+    const UNIT: usize = 4096;
+    const LENGTH: usize = 32 * UNIT;
+    let server = Server::start(&[]);
+    let mut watcher = server.client();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut client = server.client();
+        let done = &done;
+        scope.spawn(move || {
+            // All get the number of the turn, and one of three the next, the last first.
+            for turn in 0u8.. {
+                client.write(0, &[turn; LENGTH], 0);
+                (0..32).rev().step_by(3).for_each(|unit| client.write(unit * UNIT as u64, &[turn + 1; UNIT], 0));
+                if done.load(Ordering::SeqCst) || turn == 250 {
+                    return;
+                }
+            }
+        });
+        let places = [(0, LENGTH as u32), (0, LENGTH as u32 / 2), (4096, LENGTH as u32 - 4096), (512, 65_536)];
+        for _ in 0..40 {
+            ask_for_reads(&mut watcher.stream, &places.repeat(4));
+            std::thread::sleep(Duration::from_millis(1));
+            for _ in 0..4 * places.len() {
+                let (number, bytes) = next_read(&mut watcher.stream, &places.repeat(4));
+                let (first, _) = places[number % places.len()];
+                let unit_of = |at: usize| (first as usize + at) / UNIT;
+                let mut units = BTreeMap::new();
+                for (at, &byte) in bytes.iter().enumerate() {
+                    let seen = *units.entry(unit_of(at)).or_insert(byte);
+                    assert_eq!(seen, byte, "a write of unit {} was seen half done", unit_of(at));
+                }
+                // Of those written last the newest are at the end.
+                let third: Vec<u8> =
+                    units.iter().filter(|(unit, _)| (31 - **unit) % 3 == 0).map(|(_, &byte)| byte).collect();
+                assert!(third.is_sorted(), "{third:?}");
+                let others: Vec<u8> =
+                    units.iter().filter(|(unit, _)| (31 - **unit) % 3 != 0).map(|(_, &byte)| byte).collect();
+                assert!(others.iter().all(|&byte| byte == others[0]), "a write of all was seen half done: {others:?}");
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    summary(server.terminate());
+}
+
+/// Large requests are served while the next are received; small ones come between.
+#[test]
+fn large_requests_are_in_flight_together() {
     let server = Server::start(&[]);
     let mut client = server.client();
     let (mut random, mut message, mut array) = (Random(5), Vec::new(), vec![0; client.bytes as usize]);
     let (mut asked, mut from) = (0u64, 0);
+    let sizes = [4096, 32 << 10, 128 << 10, 128 << 10, 128 << 10, 256 << 10, 300 << 10, 34_304];
     while from < client.bytes {
-        let sizes = [4096, 32 << 10, 128 << 10, 128 << 10, 128 << 10, 256 << 10, 300 << 10, 34_304];
         let length = sizes[random.below(8) as usize].min(client.bytes - from);
         let bytes = random.bytes(length);
         array[from as usize..(from + length) as usize].copy_from_slice(&bytes);
@@ -333,6 +404,17 @@ fn large_writes_are_in_flight_together() {
         assert!(answered.into_iter().eq(0..asked), "each is answered once");
     });
     assert!(client.read(0, client.bytes as u32) == array);
+    let mut places = Vec::new();
+    for _ in 0..100 {
+        let length = sizes[random.below(8) as usize] - random.below(2) * random.below(4096);
+        places.push((random.below(client.bytes - length), length as u32));
+    }
+    ask_for_reads(&mut client.stream, &places);
+    let mut answered = BTreeSet::new();
+    for _ in 0..places.len() {
+        let (number, bytes) = next_read(&mut client.stream, &places);
+        assert!(answered.insert(number) && array[places[number].0 as usize..][..bytes.len()] == bytes, "read {number}");
+    }
     let summary = summary(server.terminate());
     assert_eq!(summary["requests"]["write"].as_u64(), Some(asked));
 }

@@ -9,7 +9,7 @@
 //! are interrupted: a change is durable when the request that ends says so.
 
 use crate::drive::{Command, Verifier};
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{fingerprint, fingerprints};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
@@ -413,6 +413,9 @@ impl Shadow {
             return Err(Error::Rule(format!("a read of logical subpages {wanted:?} delivered {got:?}")));
         }
         let is_bytes = self.payload == Payload::Bytes;
+        if is_bytes {
+            delivered.iter().for_each(|&(_, data)| buffers.prefetch_place(data));
+        }
         for (index, &(lsn, data)) in delivered.iter().enumerate() {
             if is_bytes && let Some(&(_, next)) = delivered.get(index + 1) {
                 buffers.prefetch(next);
@@ -513,10 +516,11 @@ fn put(port: &HostPort, piece: Piece, sectors: &mut [u32], more: bool) {
 fn same(sectors: &[u32], bytes: Option<&[u8]>) -> bool {
     match bytes {
         None => sectors.iter().all(|&sector| sector == 0),
-        Some(bytes) => sectors
-            .iter()
-            .zip(bytes.chunks_exact(SECTOR_BYTES as usize))
-            .all(|(&sector, bytes)| sector == fingerprint(bytes)),
+        Some(bytes) => {
+            let (mut known, mut right) = (sectors.iter(), true);
+            fingerprints(bytes, |found| right &= known.next() == Some(&found));
+            right
+        }
     }
 }
 

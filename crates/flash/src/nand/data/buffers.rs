@@ -201,6 +201,14 @@ impl Buffers {
         Some(self.bytes(index))
     }
 
+    /// Prefetches where `data` is, whose bytes are prefetched soon.
+    #[inline]
+    pub fn prefetch_place(&self, data: Data) {
+        if let Some(index) = self.index_of(data) {
+            prefetch(&self.all, index);
+        }
+    }
+
     /// Prefetches the bytes of `data`, which are read soon.
     #[inline]
     pub fn prefetch(&self, data: Data) {
