@@ -152,7 +152,7 @@ fn polar_fails_as_often_as_it_should() {
 }
 
 #[test]
-fn names_are_unique_and_shapes_that_cannot_be_are_told() {
+fn names_are_unique_and_shapes_that_cannot_be_are_refused() {
     for (at, entry) in CODES.iter().enumerate() {
         assert!(CODES[..at].iter().all(|other| other.name != entry.name));
         for shape in [

@@ -35,7 +35,7 @@ fn every_page_has_its_turn() {
 
 /// Data that ages, and that hardly anyone reads, is lost without a patrol; with one it is moved while it can be corrected.
 #[test]
-fn a_patrol_saves_what_nobody_reads() {
+fn a_patrol_saves_what_the_host_does_not_read() {
     let aged = |patrol: &str| {
         let sets = format!("ecc.t_retention=100ms ecc.refresh_retries=1 ftl.patrol={patrol}");
         run(&sets, "rw=randread,bs=16k,n=400,rate_iops=200")

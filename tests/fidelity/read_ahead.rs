@@ -73,7 +73,7 @@ fn pages_ahead_use_dies_side_by_side() {
 
 /// Random reads, and streams of one read, cost nothing; a stream that ends wastes what was read for it.
 #[test]
-fn what_nobody_asks_for_is_wasted() {
+fn what_is_not_asked_for_is_wasted() {
     let ssd = drive("tlc-32g", &format!("{ONE_PLANE} controller.read_ahead=2 controller.read_streams=1"));
     let mut run = Run::new(&ssd, "rw=randread,bs=4k,size=64MiB,n=2000");
     run.precondition = "fill:10%";

@@ -6,7 +6,7 @@ sizes, contents, times that were set, targets and extended attributes. Root is n
 other users. It is to `pjdfstest` as a fuzzer to a list of examples. Ignored: sizes and links of folders, the blocks of
 files, which file systems count as they like; times that were not set; ACLs, locks, devices, exchanges (RENAME_EXCHANGE
 is no POSIX); files that give the rights of a group that may not run them: the kernel has FUSE keep the bit where local
-file systems drop it; owners that are set to what they are, of which FUSE does not hear.
+file systems drop it; owners that are set to what they are, which do not reach FUSE.
 """
 
 import ctypes

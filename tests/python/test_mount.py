@@ -416,7 +416,7 @@ def test_a_folder_that_is_read_again_from_its_beginning_has_what_came_since(tmp_
         libc.closedir(folder)
 
 
-def as_nobody(act: Callable[[], object]) -> int:
+def as_an_unprivileged_user(act: Callable[[], object]) -> int:
     """Does something as a user without rights, in another process; its status."""
     child = os.fork()
     if child == 0:
@@ -449,7 +449,7 @@ def test_who_changes_a_program_takes_its_rights(tmp_path: Path) -> None:
         for change in (write, cut):
             path.chmod(0o6777)
             os.setxattr(path, "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
-            assert as_nobody(change) == 0
+            assert as_an_unprivileged_user(change) == 0
             assert stat.S_IMODE(path.stat().st_mode) == 0o777
             assert os.listxattr(path) == []
         path.chmod(0o6755)

@@ -1,4 +1,4 @@
-"""Power cuts of the drive below a mounted file system: what is there, and who is told. Needs root and FUSE."""
+"""Power cuts of the drive below a mounted file system: what is there, and who gets the error. Needs root and FUSE."""
 
 import contextlib
 import errno
@@ -45,7 +45,7 @@ def test_a_power_cut_of_the_drive_leaves_what_was_synced(tmp_path: Path) -> None
 
 
 @needs_fuse
-def test_who_was_not_in_the_operation_that_a_power_cut_met_hears_of_it(tmp_path: Path) -> None:
+def test_who_was_not_in_the_operation_that_a_power_cut_met_gets_the_error(tmp_path: Path) -> None:
     with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
         file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
         os.fsync(file)

@@ -6,7 +6,7 @@ from palimpsest import progress
 
 
 class Clock:
-    """A clock that stands until it is set."""
+    """A clock that stops until it is set."""
 
     now = 100.0
 

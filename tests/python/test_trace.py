@@ -314,8 +314,8 @@ def test_traces_in_archives(palimpsest: Command, trace: Path, tmp_path: Path, en
     pack("d/b.csv", "c.csv")
     done = palimpsest("run", "--workload", str(archive), *small)
     assert done.returncode == 2
-    told = "the archive has 2 files: d/b.csv, c.csv; expected the name of one after its own, such as"
-    assert f"{archive}: {told} {archive}/d/b.csv" in one_error_line(done.stderr)
+    message = "the archive has 2 files: d/b.csv, c.csv; expected the name of one after its own, such as"
+    assert f"{archive}: {message} {archive}/d/b.csv" in one_error_line(done.stderr)
     chosen = [figures(palimpsest("trace", "info", "--json", f"{archive}/{name}")) for name in ("c.csv", "d/b.csv")]
     assert [each["requests"]["all"] for each in chosen] == [10, 500]
     done = palimpsest("trace", "info", f"{archive}/none.csv")

@@ -38,7 +38,7 @@ fn stream(to: &mut [u8], from: &[u8]) {
         }
     }
     to_tail.copy_from_slice(from_tail);
-    // SAFETY: as above. Another thread that is told of the copy after this finds it.
+    // SAFETY: as above. Another thread that is notified of the copy after this finds it.
     unsafe { _mm_sfence() };
 }
 

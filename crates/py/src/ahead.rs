@@ -31,7 +31,7 @@ pub fn ahead(source: Box<dyn Source>) -> Box<dyn Source> {
     })
 }
 
-/// The thread that reads. It ends with the last batch, or when nobody wants another.
+/// The thread that reads. It ends with the last batch, or when no other batch is wanted.
 struct Reading {
     receiver: Option<Receiver<Batch>>,
     thread: Option<JoinHandle<()>>,

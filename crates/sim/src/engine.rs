@@ -233,7 +233,7 @@ impl Engine {
         self.now = time;
     }
 
-    /// Whether there is nothing that a drive or its host would hear of.
+    /// Whether there is nothing that a drive or its host would notice.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.completed.is_empty() && self.collections.is_empty() && self.buffer_freed == 0 && self.causality.is_none()
@@ -480,18 +480,18 @@ impl Engine {
         }
     }
 
-    /// Handles the next event, and those behind it that come before `until`, as long as nobody hears of them: no request completes,
+    /// Handles the next event, and those behind it that come before `until`, as long as none is noticed outside: no request completes,
     /// no room in the write buffer is freed if something `waits` for that.
     #[inline]
     pub fn run(&mut self, io: &mut Io, until: Nanos, waits: bool) {
         let until = if self.causality.is_some() || self.power_cut.is_some() { 0 } else { until };
         loop {
             self.step(io);
-            let heard = !self.completed.is_empty()
+            let noticed = !self.completed.is_empty()
                 || !self.collections.is_empty()
                 || waits && self.buffer_freed > 0
                 || self.live == 0;
-            if heard || self.next_time().is_none_or(|next| next >= until) {
+            if noticed || self.next_time().is_none_or(|next| next >= until) {
                 return;
             }
         }

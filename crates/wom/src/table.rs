@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_do_not_fit_are_told() {
+    fn shapes_that_do_not_fit_are_refused() {
         let error = build(Shape { message_bytes: 4, cell_bytes: 5, spare_bytes: 9 }).err().unwrap();
         assert!(error.0.contains("expected a message of a byte or more, and 6 bytes of cells"), "{error}");
         assert!(build(Shape { message_bytes: 0, cell_bytes: 5, spare_bytes: 0 }).is_err());

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kin_by_directory_and_suffix() {
+    fn files_group_by_directory_and_suffix() {
         let mut names = FileNames::default();
         let mut group = |name: &str| {
             let number = names.number(name.as_bytes());

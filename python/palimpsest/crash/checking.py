@@ -171,7 +171,7 @@ class Checker:
         try:
             unmount(self._work.mount)
         except OSError:
-            # Something of the check holds it, which nobody sees any more: it keeps that file and device.
+            # Something of the check holds it, which no program sees any more: it keeps that file and device.
             if self._device is not None:
                 self._device.close()
             self._device = None
@@ -182,7 +182,7 @@ class Checker:
 def check_tasks(
     plan: Plan, history: History, kind: str | None, work: Path, cuts: Cuts | None, link: Connection
 ) -> None:
-    """Does what it is asked for until nobody asks: checks states, and finds what cuts of the drive leave."""
+    """Does what it is asked for until no request comes: checks states, and finds what cuts of the drive leave."""
     checker = Checker(plan, history, kind, Work(work))
     link.send(("ready", None))
     while True:

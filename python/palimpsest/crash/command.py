@@ -209,16 +209,16 @@ def _write(explored: Explored, made: list[Finding], store: Store, *, as_json: bo
         return
     for number, finding in enumerate(made, 1):
         click.echo("\n".join([f"{number}. {finding.lines()[0]}", *finding.lines()[1:]]))
-    click.echo(_told(explored, made, store.out))
+    click.echo(_closing_line(explored, made, store.out))
 
 
-def _told(explored: Explored, made: list[Finding], out: Path) -> str:
+def _closing_line(explored: Explored, made: list[Finding], out: Path) -> str:
     fail = sum(not line["ok"] for line in explored.states)
     all_ = "all there are" if explored.is_complete else f"of {len(explored.found)} windows"
     rate = f", {len(explored.states) / explored.seconds * 3600:,.0f} an hour" if explored.seconds > 0 else ""
-    told = f"{len(explored.states)} states ({all_}{rate}), {explored.duplicates} more had the same bytes"
-    told += f", {explored.cuts} cuts of the drive: " if explored.operations else ": "
-    return told + (
+    summary = f"{len(explored.states)} states ({all_}{rate}), {explored.duplicates} more had the same bytes"
+    summary += f", {explored.cuts} cuts of the drive: " if explored.operations else ": "
+    return summary + (
         f"{fail} fail, in {len(made)} {'way' if len(made) == 1 else 'ways'}; see {out}" if made else "nothing is lost"
     )
 

@@ -1,7 +1,7 @@
 """What goes wrong, and the shortest history that leads there.
 
 States that fail in the same way (the same check, the same line but for numbers) are one finding. Of these the one with
-the earliest cut, and then with the fewest lost writes, stands for all. Of a state of the cache writes are then taken
+the earliest cut, and then with the fewest lost writes, represents all. Of a state of the cache writes are then taken
 back into it, one after the other, as long as it still fails: what is lost in the end has to be, each by itself.
 """
 
@@ -55,7 +55,7 @@ class Finding:
     """Something that goes wrong.
 
     Attributes:
-        id: the state that stands for all.
+        id: the state that represents all.
         what: the check that fails.
         line: what it says.
         output: the end of all that it says.

@@ -68,7 +68,7 @@ class History:
         base: what it held then, but for zeros.
         events: what happened then.
         ended: the number of events when the program ended.
-        contents: what each digest stands for.
+        contents: what each digest is of.
     """
 
     unit: int

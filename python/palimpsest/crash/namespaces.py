@@ -1,9 +1,9 @@
 """Processes in namespaces of their own, so that nothing of them outlives the command: not a mount, device or process.
 
 What an enclosed process mounts is seen by it and its children only. It is the first process of its own process
-namespace: when it ends, by kill -9 of the command too (it is told of its parent's death), the kernel kills all that it
-started, unmounts what was mounted, and ends the loop devices, which are set to go with their last user. Who is not root
-gets a user namespace, in which files can be mounted by FUSE, but no block device. For Linux.
+namespace: when it ends, by kill -9 of the command too (its parent's death is a signal to it), the kernel kills all that
+it started, unmounts what was mounted, and ends the loop devices, which are set to go with their last user. Who is not
+root gets a user namespace, in which files can be mounted by FUSE, but no block device. For Linux.
 """
 
 import contextlib
@@ -204,7 +204,7 @@ def _enter() -> None:
 class Enclosed:
     """A process in namespaces of its own that does `body`, with a file system in memory at `work`, a folder.
 
-    `connection` is what it hears and answers by; the end of it is an EOFError there.
+    `connection` carries its requests and answers; the end of it is an EOFError there.
     """
 
     def __init__(self, work: Path, body: Callable[[Connection], None]) -> None:

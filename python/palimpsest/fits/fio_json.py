@@ -2,7 +2,7 @@
 
 A group is a job. Copies of a job (`numjobs`) are taken together; jobs that ran at the same time are refused. fio does
 not say so for certain: its output has no `stonewall`, but jobs after one are of the next `groupid` (those after
-`new_group`, which nobody can tell from it, are taken for such). Options about the machine (engine, file name, run
+`new_group`, which it does not distinguish, are taken for such). Options about the machine (engine, file name, run
 time, ...) play no part here.
 """
 

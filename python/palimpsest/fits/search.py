@@ -8,9 +8,9 @@ and finds them there.
 What is minimised has two parts. The figures of a group come from one run, and what the model lacks moves all of them
 together: no number of percentiles makes of one run two. So a group counts as one observation, with the mean of the
 squares of its residuals (the discrepancy of Kennedy & O'Hagan, "Bayesian calibration of computer models", 2001, taken
-as shared by the figures of a group). Against these stands what is known before: that the drive at the start is about
-right, a normal prior of each number around it (`Key.spread`). So a key leaves the start for what runs together say,
-not for one detail of one run.
+as shared by the figures of a group). These are weighed against what is known before: that the drive at the start is
+about right, a normal prior of each number around it (`Key.spread`). So a key leaves the start for what runs together
+say, not for one detail of one run.
 """
 
 import json

@@ -85,7 +85,7 @@ class _Worker:
         return self._ending()
 
     def kill(self) -> None:
-        """Ends it in the middle of its point, even where it does not hear."""
+        """Ends it in the middle of its point, even where it does not respond."""
         self.task = None
         self.end()
 

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn low_pages_that_run_ahead_are_told_from_the_standard_order() {
+    fn low_pages_that_run_ahead_are_not_the_standard_order() {
         let part = Part { cell: CellKind::Mlc, ..slc() };
         let mut reached = Reached::default();
         for page in 0..8 {

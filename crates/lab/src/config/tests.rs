@@ -40,7 +40,7 @@ fn line_of(file: &str, start: &str) -> String {
 }
 
 #[test]
-fn keys_of_other_layers_are_told() {
+fn keys_of_other_layers_are_reported() {
     let unused = |ftl: &str| {
         let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
         preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap().unused()

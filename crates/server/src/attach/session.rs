@@ -71,7 +71,7 @@ pub fn mount<D: Disk>(disk: D, at: &Path) -> io::Result<Session<D>> {
 /// Those of the operating system.
 pub fn forget(kernel: &Notifier) -> io::Result<()> {
     match kernel.inval_inode(DRIVE, 0, 0) {
-        // It keeps nothing of a file that nobody has looked for.
+        // It keeps nothing of a file that no program has looked for.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
     }

@@ -1,4 +1,4 @@
-//! What programs are told of what goes wrong.
+//! The error that a program gets for what goes wrong.
 
 use palimpsest_lab::host::fs::Fault;
 use palimpsest_lab::run::served::volume::Trouble;

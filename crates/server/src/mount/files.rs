@@ -43,7 +43,7 @@ type Answer<T> = Result<T, i32>;
 pub struct Files<'s, 'a> {
     volume: &'s Mutex<Volume<'a>>,
     known: &'s Known,
-    /// Hears when what the kernel keeps of what it knows is worth nothing.
+    /// Is notified when what the kernel keeps of it is stale.
     lost: Sender<()>,
     open: Handles,
     generation: u32,
@@ -88,7 +88,7 @@ impl<'s, 'a> Files<'s, 'a> {
         let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
         let done = volume.with(operation).map_err(|trouble| errno(&trouble));
         if self.open.note(volume.losses()) {
-            // Where nobody hears it, it is the end.
+            // Where nothing receives it, it is the end.
             let _ = self.lost.send(());
             let known = self.known.inodes();
             let _ = volume.with(|filesystem, _| {

@@ -9,7 +9,7 @@ pub type Entry = (u64, FileType, Vec<u8>);
 struct Handle {
     /// Generation of its inode.
     generation: u64,
-    /// How often changes were lost when it last heard of it.
+    /// How often changes were lost when that was last reported to it.
     losses: u64,
     /// Of a directory: what was in it when it was last read from its beginning.
     entries: Vec<Entry>,
@@ -46,7 +46,7 @@ impl Handles {
         std::mem::replace(&mut self.losses, losses) != losses
     }
 
-    /// Whether changes were lost since the program that has `handle` heard of it; from now on it has.
+    /// Whether changes were lost since that was last reported to the program that has `handle`; now it is.
     pub fn has_lost(&mut self, handle: u64) -> bool {
         let now = self.losses;
         self.open.get_mut(&handle).is_some_and(|handle| std::mem::replace(&mut handle.losses, now) != now)

@@ -1,6 +1,6 @@
 //! Inodes that the kernel knows, and what it keeps of them: names, attributes, pages.
 //!
-//! Where changes were lost that were not committed, what it keeps may be of them, and it is told to forget that: by a thread of its own, as
+//! Where changes were lost that were not committed, what it keeps may be of them, and it is made to forget that: by a thread of its own, as
 //! the kernel waits there for requests that it has sent. Names go by themselves, in a second. Ignored: pages that a program has
 //! changed by a mapping and that were not written yet: the kernel writes them first.
 

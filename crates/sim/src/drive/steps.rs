@@ -1,4 +1,4 @@
-//! What happens next in a drive, and what the host hears of it.
+//! What happens next in a drive, and which completions the host gets.
 
 use super::power::explain;
 use super::{Drive, InFlight, Verifier};
@@ -31,7 +31,7 @@ impl Drive {
         self.run(0, observer, verifier)
     }
 
-    /// Lets the next thing happen, and what the engine does behind it before `until`, as long as nobody hears of that.
+    /// Lets the next thing happen, and what the engine does behind it before `until`, as long as none of that leaves the drive.
     ///
     /// # Errors
     /// As [`Self::step`].

@@ -128,7 +128,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn commands_are_told() {
+    fn commands_are_recognized() {
         for layout in [V1, V2] {
             let mut format = Vscsi(layout);
             let mut parse = |command, length| format.parse(&record(layout.version, (command, 8, length, 3)));

@@ -350,7 +350,7 @@ fn blocks_of_half_free_pages_are_cleaned_where_nothing_is_invalid() {
 }
 
 #[test]
-fn a_read_merges_if_it_is_told_to() {
+fn a_read_merges_if_it_is_set_to() {
     for (option, merges) in [("ftl.merge_on_read=false", 0), ("ftl.merge_on_read=true", 1)] {
         let mut bench = Bench::new(&[ALWAYS_SHARED, option]);
         for first in 0..4 {
@@ -365,7 +365,7 @@ fn a_read_merges_if_it_is_told_to() {
 }
 
 #[test]
-fn read_counts_age_if_they_are_told_to() {
+fn read_counts_age_if_they_are_set_to() {
     for whose in ["ftl.read_count=page", "ftl.read_count=entry"] {
         let mut bench = Bench::new(&[ALWAYS_SHARED, whose, "ftl.read_count_aging=10"]);
         bench.write(0, 0, 1);

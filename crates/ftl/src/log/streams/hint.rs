@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_of_files_are_told_apart() {
+    fn two_kinds_of_files_get_streams_of_their_own() {
         let (mut hint, mut rng, mut wrong) = (ByHint::default(), Rng::new(2, 0), 0);
         for turn in 0..20_000 {
             let short = rng.below(2) == 0;

@@ -8,7 +8,7 @@
 //! Memory is bounded by a sample of pages, chosen by a hash of their numbers (Waldspurger et al., "Efficient MRC Construction with
 //! SHARDS", FAST 2015, section 3: fixed size). One difference: the share of sampled pages is halved when there are too many, where
 //! the paper removes the page with the largest hash, so that shares are powers of two and all weights are whole numbers; between half of
-//! the limit and the limit are held. An access counts as many as its page stands for, and what the counts then lack of all accesses
+//! the limit and the limit are held. An access counts as many as its page represents, and what the counts then lack of all accesses
 //! is added to the shortest distance (section 3.4: SHARDS-adj). Up to the limit every page is followed, and the figures are exact.
 //!
 //! Ignored: sizes other than pages of 4 KiB, other policies than LRU, read-ahead, writes that bypass a cache.

@@ -120,7 +120,7 @@ impl WorkingSets {
         }
     }
 
-    /// Counts an access, now, to a page that stands for `weight` and was accessed last `before`.
+    /// Counts an access, now, to a page that represents `weight` and was accessed last `before`.
     #[inline]
     pub fn count(&mut self, before: Option<u32>, weight: u64) {
         if before == Some(self.now) {

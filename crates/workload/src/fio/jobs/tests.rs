@@ -186,7 +186,7 @@ fn mistakes_name_line_and_key() {
 }
 
 #[test]
-fn job_files_are_told_by_their_start() {
+fn job_files_are_recognized_by_their_start() {
     for text in JOB_FILES {
         assert!(is_job_file(text.as_bytes()), "{text}");
         fuzz_job_file(text.as_bytes());
