@@ -15,13 +15,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import MagicMock, Mock
 
 import polars as pl
 import psutil
 import pytest
+from distributed.client import FutureCancelledError
 
 from conftest import COMMAND, Command, figures, measured
-from palimpsest.sweeps import points, task
+from palimpsest.errors import Error
+from palimpsest.sweeps import dask_engine, points, task
 from palimpsest.sweeps.definition import from_mapping
 
 pytestmark = pytest.mark.contract
@@ -261,6 +264,18 @@ def test_a_lost_scheduler_is_one_line(file: Path, dask: Cluster, tmp_path: Path)
     kept, error = said.splitlines()
     assert "are kept in" in kept
     assert "the scheduler is gone" in error
+
+
+@pytest.mark.parametrize("status", ["finished", "error"])
+def test_a_scheduler_that_goes_before_a_result_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    gone = FutureCancelledError("palimpsest-1", "scheduler-connection-lost")
+    future = Mock(status=status, result=Mock(side_effect=gone), exception=Mock(return_value=gone))
+    monkeypatch.setattr(dask_engine, "_connect", lambda _: Mock(submit=Mock(return_value=future)))
+    monkeypatch.setattr(dask_engine, "as_completed", lambda futures, **_: MagicMock(__iter__=lambda _: iter(futures)))
+    with pytest.raises(Error, match=r"--address tcp://a:1: the scheduler is gone; what was finished is kept"):
+        list(dask_engine.outcomes([one_task(tmp_path)], "tcp://a:1", 1, lambda *_: None))
 
 
 def one_task(tmp_path: Path) -> task.Task:

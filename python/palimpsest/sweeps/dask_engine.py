@@ -11,6 +11,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from distributed import Client, as_completed, get_worker
@@ -97,7 +98,7 @@ def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: 
             outcome = _outcome(future, task)
             finished.update(submit())
             yield outcome
-    except (CommClosedError, TimeoutError, asyncio.CancelledError) as error:
+    except (CommClosedError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
         raise Error(f"--address {address}: the scheduler is gone; what was finished is kept") from error
     finally:
         with contextlib.suppress(Exception):
@@ -122,6 +123,8 @@ def _outcome(future: Any, task: Task) -> Outcome:  # noqa: ANN401 - a future of 
     if future.status in ("cancelled", "lost"):
         raise CommClosedError
     error = future.exception()
+    if isinstance(error, CancelledError):  # since its status was asked for
+        raise error
     if isinstance(error, ModuleNotFoundError):
         raise Error(f"a worker cannot run points: {error}; expected palimpsest installed on every worker")
     if isinstance(error, KilledWorker):
