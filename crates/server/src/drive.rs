@@ -8,6 +8,7 @@
 //! Writes are in a volatile cache until they are flushed, as NVMe has it, and a power cut may lose them. So a cut refuses the request in
 //! which it comes, and every later one of the clients that were connected then: what they wrote is not what they would go on with.
 
+use crate::input::Large;
 use crate::transmission::{Asked, PowerLost, Replies, Request};
 use crate::wire;
 use palimpsest_lab::error::{Error, Result};
@@ -211,6 +212,12 @@ impl<'a> Drive<'a> {
         replies: &mut Replies,
     ) -> (MutexGuard<'s, State<'a>>, Reply<()>) {
         let flush = match request {
+            Request::Read { offset, length } if replies.lends && Large::takes(offset, length) => {
+                let extent = widened(offset, length.into());
+                let done = replies
+                    .read_lent(asked, offset, length, |bytes, loans| state.served.read_lent(extent, bytes, loans));
+                return (state, done);
+            }
             Request::Read { offset, length } => {
                 let read = |bytes: &mut Vec<u8>| state.read(offset, length, bytes);
                 let done = replies.read(asked, offset, length, read);

@@ -96,7 +96,8 @@ pub struct Large {
 }
 
 impl Large {
-    /// Whether a write of `length` bytes from `offset` on is received apart.
+    /// Whether a write of `length` bytes from `offset` on is received apart, and a read of them sent from memory of the
+    /// drive.
     pub fn takes(offset: u64, length: u32) -> bool {
         LARGE.contains(&length) && (offset | u64::from(length)).is_multiple_of(SECTOR_BYTES)
     }

@@ -478,6 +478,10 @@ struct Own<'s, 'a> {
 }
 
 impl Target for Own<'_, '_> {
+    fn lends(&self) -> bool {
+        true
+    }
+
     fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
         self.drive.serve(self.terms.queue, self.terms.since, asked, Bytes::Together(input), replies, self.service)
     }

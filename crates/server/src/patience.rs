@@ -5,7 +5,7 @@
 //! no other client needs its place. A message that holds memory must come at [`LEAST_RATE`].
 
 use crate::wire::Stream;
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,11 @@ pub struct Replying<S> {
 impl<S: Limited> Write for Replying<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.socket.write(bytes);
+        explained(self.timeout, written)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.socket.write_vectored(pieces);
         explained(self.timeout, written)
     }
 

@@ -10,7 +10,8 @@
 use crate::handshake::Export;
 use crate::input::{HEADER, Input, KEPT, LARGE, Large};
 use crate::wire::{self, Fault, Fields, Stream};
-use std::io::{self, Write};
+use palimpsest_lab::nand::data::buffers::slabs::Loan;
+use std::io::{self, IoSlice, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of messages that are served together, so that what is read from the drive is still in the caches when it is sent.
@@ -100,13 +101,18 @@ pub trait Target {
         served
     }
 
+    /// Whether replies may have memory of the drive.
+    fn lends(&self) -> bool {
+        false
+    }
+
     /// Sends the replies that there are, and forgets them.
     ///
     /// # Errors
     /// Those of the connection.
     fn send(&mut self, stream: &mut dyn io::Write, replies: &mut Replies) -> io::Result<()> {
-        let sent = stream.write_all(&replies.bytes);
-        replies.bytes.clear();
+        let sent = replies.write_to(stream);
+        replies.clear();
         sent
     }
 }
@@ -116,12 +122,18 @@ pub trait Target {
 pub struct Replies {
     bytes: Vec<u8>,
     structured: bool,
+    /// Whether there may be loans.
+    pub lends: bool,
+    /// Memory of the drive, each behind so many of the bytes.
+    loans: Vec<(usize, Loan)>,
+    /// Those of one read.
+    found: Vec<Loan>,
 }
 
 impl Replies {
     /// None yet.
     pub fn new(structured: bool) -> Self {
-        Replies { bytes: Vec::new(), structured }
+        Replies { structured, ..Replies::default() }
     }
 
     /// Takes the replies so far: what goes to the client.
@@ -142,9 +154,34 @@ impl Replies {
         &self.bytes
     }
 
-    /// Forgets the replies so far, and keeps their memory.
+    /// Forgets the replies so far, and keeps their memory, but for what was lent.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.loans.clear();
+    }
+
+    /// Writes all that goes to the client.
+    fn write_to(&self, stream: &mut dyn Write) -> io::Result<()> {
+        if self.loans.is_empty() {
+            return stream.write_all(&self.bytes);
+        }
+        let (mut pieces, mut from) = (Vec::with_capacity(2 * self.loans.len() + 1), 0);
+        for (at, loan) in &self.loans {
+            pieces.extend([IoSlice::new(&self.bytes[from..*at]), IoSlice::new(loan)]);
+            from = *at;
+        }
+        pieces.push(IoSlice::new(&self.bytes[from..]));
+        let mut rest = &mut pieces[..];
+        // Empty pieces at the front, too, are none.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match stream.write_vectored(rest) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                written => IoSlice::advance_slices(&mut rest, written?),
+            }
+        }
+        Ok(())
     }
 
     fn simple(&mut self, cookie: u64, error: u32) {
@@ -187,6 +224,20 @@ impl Replies {
         length: u32,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.read_lent(asked, offset, length, |bytes, _| fill(bytes))
+    }
+
+    /// As [`Self::read`], where `fill` may leave loans instead of bytes.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_lent<E>(
+        &mut self,
+        asked: &Asked,
+        offset: u64,
+        length: u32,
+        fill: impl FnOnce(&mut Vec<u8>, &mut Vec<Loan>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let begin = self.bytes.len();
         if self.structured {
             self.chunk(asked.cookie, wire::CHUNK_DATA, length + 8);
@@ -195,9 +246,14 @@ impl Replies {
             self.simple(asked.cookie, 0);
         }
         let data = self.bytes.len();
-        let filled = fill(&mut self.bytes);
+        let filled = fill(&mut self.bytes, &mut self.found);
         match filled {
-            Ok(()) => assert_eq!(self.bytes.len() - data, length as usize, "a read has the bytes that were asked for"),
+            Ok(()) => {
+                let lent: usize = self.found.iter().map(|loan| loan.len()).sum();
+                let bytes = self.bytes.len() - data + lent;
+                assert_eq!(bytes, length as usize, "a read has the bytes that were asked for");
+                self.loans.extend(self.found.drain(..).map(|loan| (data, loan)));
+            }
             Err(_) => self.bytes.truncate(begin),
         }
         filled
@@ -319,6 +375,7 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
     /// served while another may receive.
     fn work(&self, target: &mut dyn Target, large_begins: &mut dyn FnMut()) {
         let (mut replies, mut batch, mut large) = (Replies::new(self.structured), Vec::new(), Large::default());
+        replies.lends = target.lends();
         loop {
             let mut incoming = lock(&self.incoming);
             if incoming.ended.is_some() {

@@ -12,6 +12,7 @@ use crate::drive::{Command, Verifier};
 use crate::fingerprint::{fingerprint, fingerprints};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::data::buffers::slabs::Loan;
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -19,6 +20,9 @@ use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+/// Loans of a read, at the most: nothing is written to their slabs until it is sent.
+const MOST_LOANS: usize = 4;
 
 /// The view.
 pub struct Shadow {
@@ -488,15 +492,38 @@ impl Shadow {
         self.lost.writes.extend(lost);
     }
 
-    /// Appends the part of subpage `lsn` within `extent`, which holds `bytes`, to `into`; nothing is zeros.
-    fn append(&self, extent: Extent, lsn: u32, bytes: Option<&[u8]>, into: &mut Vec<u8>) {
+    /// The bytes of subpage `lsn` within `extent`.
+    fn part(&self, extent: Extent, lsn: u32) -> Range<usize> {
         let begin = u64::from(lsn) * u64::from(self.per_subpage);
         let place = |sector: u64| (sector - begin) as usize * SECTOR_BYTES as usize;
-        let (first, end) =
-            (place(extent.sector.max(begin)), place(extent.end().min(begin + u64::from(self.per_subpage))));
+        place(extent.sector.max(begin))..place(extent.end().min(begin + u64::from(self.per_subpage)))
+    }
+
+    /// Appends the part of subpage `lsn` within `extent`, which holds `bytes`, to `into`; nothing is zeros.
+    fn append(&self, extent: Extent, lsn: u32, bytes: Option<&[u8]>, into: &mut Vec<u8>) {
+        let part = self.part(extent, lsn);
         match bytes {
-            Some(subpage) => into.extend_from_slice(&subpage[first..end]),
-            None => into.resize(into.len() + end - first, 0),
+            Some(subpage) => into.extend_from_slice(&subpage[part]),
+            None => into.resize(into.len() + part.len(), 0),
+        }
+    }
+
+    /// Hands over the bytes of `extent`, of which `delivered` was verified: as loans, or as a copy behind `into` where
+    /// they are in many places, or some have no memory.
+    pub fn lend(
+        &self,
+        extent: Extent,
+        delivered: &[(u32, Data)],
+        buffers: &Buffers,
+        (loans, into): (&mut Vec<Loan>, &mut Vec<u8>),
+    ) {
+        let before = loans.len();
+        let lent = delivered.iter().all(|&(lsn, data)| {
+            buffers.lend(data, self.part(extent, lsn), loans) && loans.len() <= before + MOST_LOANS
+        });
+        if !lent {
+            loans.truncate(before);
+            delivered.iter().for_each(|&(lsn, data)| self.append(extent, lsn, buffers.get(data), into));
         }
     }
 }

@@ -21,7 +21,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::data::buffers::Step;
-use palimpsest_flash::nand::data::buffers::slabs::Slab;
+use palimpsest_flash::nand::data::buffers::slabs::{Loan, Slab};
 use palimpsest_flash::nand::image::mount::Mounted;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
@@ -264,6 +264,21 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash, and [`Error::Rule`] where the bytes differ from those written.
     pub fn read(&mut self, extent: Extent, into: &mut Vec<u8>) -> Reply<()> {
+        self.read_into(extent, into, None)
+    }
+
+    /// As [`Self::read`], of memory of the drive, where it is in a few pieces: appends [`Loan`]s of it to `loans` then, and
+    /// nothing to `into`. What is written while they are kept goes elsewhere. Of a drive without a time.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_lent(&mut self, extent: Extent, into: &mut Vec<u8>, loans: &mut Vec<Loan>) -> Reply<()> {
+        self.read_into(extent, into, Some(loans))
+    }
+
+    fn read_into(&mut self, extent: Extent, into: &mut Vec<u8>, mut loans: Option<&mut Vec<Loan>>) -> Reply<()> {
+        let lent = loans.as_ref().map_or(0, |loans| loans.len());
+        self.session.verifier.loans = loans.as_mut().map(|loans| std::mem::take(*loans));
         let begin = into.len();
         self.session.verifier.returned = Some(std::mem::take(into));
         let failed = self.session.verifier.failed;
@@ -271,8 +286,12 @@ impl<'a> Served<'a> {
         let verifier = &mut self.session.verifier;
         *into = verifier.returned.take().or(verifier.set_aside.take()).expect("the bytes of reads are kept");
         let read = served.and(if verifier.failed > failed { Err(Failure::Unreadable) } else { Ok(()) });
+        if let (Some(loans), Some(found)) = (&mut loans, verifier.loans.take()) {
+            **loans = found;
+        }
         if read.is_err() {
             into.truncate(begin);
+            loans.into_iter().for_each(|loans| loans.truncate(lent));
         }
         read
     }

@@ -11,7 +11,8 @@ pub mod slabs;
 
 use super::Data;
 use crate::prefetch::prefetch;
-use slabs::{Slab, Slabs};
+use slabs::{Loan, Slab, Slabs};
+use std::ops::Range;
 
 /// Pins of a buffer that is free.
 const FREE: u32 = u32::MAX;
@@ -113,11 +114,17 @@ impl Buffers {
         self.buffer_at(place)
     }
 
-    /// As [`Self::fill`], of what the host writes over logical subpage `lsn`: in the memory of what that held, where it is given away. So no one
-    /// reads that again, in the rest of the request either.
+    /// As [`Self::fill`], of what the host writes over logical subpage `lsn`: in the memory of what that held, where it
+    /// is given away and not lent. So no one reads that again, in the rest of the request either.
     #[inline]
     pub fn fill_over(&mut self, lsn: u32, fill: impl FnOnce(&mut [u8])) -> Data {
-        let place = self.take_from(lsn).unwrap_or_else(|| self.slabs.take());
+        let place = match self.take_from(lsn) {
+            Some(place) if !self.slabs.is_lent(place) => place,
+            lent => {
+                lent.into_iter().for_each(|place| self.slabs.give(place));
+                self.slabs.take()
+            }
+        };
         fill(self.slabs.get_mut(place));
         let data = self.buffer_at(place);
         self.overwrite(lsn, data);
@@ -199,6 +206,16 @@ impl Buffers {
         let index = self.index_of(data)?;
         assert!(self.all[index].pins != FREE, "a live buffer");
         Some(self.bytes(index))
+    }
+
+    /// Lends the bytes `part` of `data`, behind `loans`; false, and nothing is done, where it has none of its own.
+    #[inline]
+    pub fn lend(&self, data: Data, part: Range<usize>, loans: &mut Vec<Loan>) -> bool {
+        let place = self.index_of(data).map_or(NOWHERE, |index| self.all[index].place);
+        if place != NOWHERE {
+            self.slabs.lend(place, part, loans);
+        }
+        place != NOWHERE
     }
 
     /// Prefetches where `data` is, whose bytes are prefetched soon.
@@ -364,6 +381,26 @@ mod tests {
         assert_eq!(slab[512..1024], [7; 512], "the memory of what was overwritten");
         buffers.end_request();
         assert_eq!(buffers.slabs.used(), 3, "what no one pinned goes");
+    }
+
+    #[test]
+    fn what_is_written_over_a_loan_goes_elsewhere() {
+        let mut buffers = Buffers::new(512);
+        buffers.forget_overwritten(1);
+        let write = |buffers: &mut Buffers, byte| {
+            let data = buffers.fill_over(0, |bytes| bytes.fill(byte));
+            buffers.pin(data);
+            buffers.end_request();
+            data
+        };
+        let (mut loans, first) = (Vec::new(), write(&mut buffers, 1));
+        assert!(buffers.lend(first, 0..512, &mut loans) && !buffers.lend(Data::ZERO, 0..512, &mut loans));
+        let second = write(&mut buffers, 2);
+        assert_eq!((loans[0][..] == [1; 512], buffers.get(second)), (true, Some(&[2; 512][..])));
+        assert!(!buffers.lend(first, 0..512, &mut loans), "its memory was given away");
+        assert_eq!((loans.len(), buffers.slabs.used()), (1, 1));
+        loans.clear();
+        assert!(buffers.lend(second, 0..512, &mut loans) && loans[0][..] == [2; 512]);
     }
 
     /// A drive at the end of its life can still be read: of a write that failed each subpage is the old or the new one.

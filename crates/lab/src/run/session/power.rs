@@ -3,6 +3,7 @@
 use super::Session;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::nand::data::buffers::slabs::Loan;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::HostPort;
 use palimpsest_sim::die_failures::DieFailures;
@@ -15,7 +16,9 @@ pub(in crate::run) struct ShadowVerifier {
     pub(in crate::run) shadow: Shadow,
     /// Where the caller wants them: the bytes of reads are appended.
     pub(in crate::run) returned: Option<Vec<u8>>,
-    /// The same since the power failed: what is read back then is for the verifier alone.
+    /// Where the caller can do with loans: those of reads are appended, and only what is not lent is returned.
+    pub(in crate::run) loans: Option<Vec<Loan>>,
+    /// As `returned`, since the power failed: what is read back then is for the verifier alone.
     pub(in crate::run) set_aside: Option<Vec<u8>>,
     /// Reads that the host got an error for.
     pub(in crate::run) failed: u64,
@@ -27,7 +30,15 @@ pub(in crate::run) struct ShadowVerifier {
 
 impl ShadowVerifier {
     pub(in crate::run) fn new(shadow: Shadow) -> Self {
-        ShadowVerifier { shadow, returned: None, set_aside: None, failed: 0, reads: Vec::new(), failed_before: 0 }
+        ShadowVerifier {
+            shadow,
+            returned: None,
+            loans: None,
+            set_aside: None,
+            failed: 0,
+            reads: Vec::new(),
+            failed_before: 0,
+        }
     }
 
     /// No read is in flight, and what later ones deliver is kept.
@@ -61,8 +72,12 @@ impl Verifier for ShadowVerifier {
             return served;
         }
         let mut delivered = io.host.take_delivered();
+        let lends = self.loans.is_some();
         let returned = self.returned.as_mut();
-        self.shadow.verify(command.extent, &mut delivered, io.buffers(), returned)?;
+        self.shadow.verify(command.extent, &mut delivered, io.buffers(), returned.filter(|_| !lends))?;
+        if let (Some(loans), Some(returned)) = (&mut self.loans, &mut self.returned) {
+            self.shadow.lend(command.extent, &delivered, io.buffers(), (loans, returned));
+        }
         self.failed += u64::from(self.shadow.unreadable > unreadable);
         io.host.reuse(delivered);
         Ok(())

@@ -2,10 +2,13 @@
 //!
 //! Whoever receives many subpages in a row does so in a [`Slab`] of his own, which becomes one of these as it is, in exchange for another of the
 //! same size in which nothing is held: nothing is copied, and what was written in a row stays so in memory. Slabs are never given back.
-//! Ignored: huge pages.
+//!
+//! Whoever sends what subpages hold may do so while others use the slabs: he has a [`Loan`] of the memory, in which
+//! nothing is written until he drops it. What is written meanwhile goes elsewhere. Ignored: huge pages.
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 /// Places of a slab, at the most: those of one word.
 const MOST: usize = 64;
@@ -22,7 +25,7 @@ const SPARE: usize = 64;
 /// Memory of subpages in a row.
 #[derive(Debug, Default)]
 pub struct Slab {
-    memory: Vec<u8>,
+    memory: Arc<Vec<u8>>,
     begin: usize,
     bytes: usize,
 }
@@ -33,17 +36,29 @@ impl Slab {
         let memory = vec![0; bytes + if bytes < LARGE { 0 } else { ALIGNED }];
         // What is not to be had goes without.
         let begin = memory.as_ptr().align_offset(ALIGNED).min(memory.len() - bytes);
-        Slab { memory, begin, bytes }
+        Slab { memory: Arc::new(memory), begin, bytes }
+    }
+
+    /// Whether some of it is lent: nothing may be written to it.
+    #[inline]
+    fn is_lent(&self) -> bool {
+        Arc::strong_count(&self.memory) > 1
+    }
+
+    /// The memory, which is not lent.
+    #[inline]
+    fn own(&mut self) -> &mut Vec<u8> {
+        Arc::get_mut(&mut self.memory).expect("no one reads what is written")
     }
 
     /// The memory, and where in it the slab begins, until it comes back to [`Self::take_back`].
     pub fn lend(&mut self) -> (Vec<u8>, usize) {
-        (std::mem::take(&mut self.memory), self.begin)
+        (std::mem::take(self.own()), self.begin)
     }
 
     /// The memory that was lent.
     pub fn take_back(&mut self, memory: Vec<u8>) {
-        self.memory = memory;
+        *self.own() = memory;
     }
 }
 
@@ -57,7 +72,23 @@ impl Deref for Slab {
 
 impl DerefMut for Slab {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.begin..][..self.bytes]
+        let (begin, bytes) = (self.begin, self.bytes);
+        &mut self.own()[begin..][..bytes]
+    }
+}
+
+/// Bytes of a slab, which stay as they are until this is dropped.
+#[derive(Debug)]
+pub struct Loan {
+    memory: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Deref for Loan {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.range.clone()]
     }
 }
 
@@ -112,22 +143,46 @@ impl Slabs {
     /// As [`Self::get`], to be changed.
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> &mut [u8] {
-        let Slab { memory, begin, .. } = &mut self.slabs[place as usize / MOST].slab;
-        &mut memory[*begin + place as usize % MOST * self.subpage_bytes..][..self.subpage_bytes]
+        let slab = &mut self.slabs[place as usize / MOST].slab;
+        let begin = slab.begin + place as usize % MOST * self.subpage_bytes;
+        &mut slab.own()[begin..][..self.subpage_bytes]
+    }
+
+    /// Whether memory is lent in which `place` is.
+    #[inline]
+    pub fn is_lent(&self, place: u32) -> bool {
+        self.slabs[place as usize / MOST].slab.is_lent()
+    }
+
+    /// Lends the bytes `part` of `place`: more of the last of `loans`, where that ends at them.
+    #[inline]
+    pub fn lend(&self, place: u32, part: Range<usize>, loans: &mut Vec<Loan>) {
+        let Slab { memory, begin, .. } = &self.slabs[place as usize / MOST].slab;
+        let first = begin + place as usize % MOST * self.subpage_bytes;
+        let range = first + part.start..first + part.end;
+        match loans.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.memory, memory) && last.range.end == range.start => {
+                last.range.end = range.end;
+            }
+            _ => loans.push(Loan { memory: Arc::clone(memory), range }),
+        }
     }
 
     /// A free place, which is in use from now on.
     #[inline]
     pub fn take(&mut self) -> u32 {
         loop {
-            let Some(&slab) = self.partial.last() else {
+            let slabs = &self.slabs;
+            let usable = |&slab: &u32| slabs[slab as usize].free == 0 || !slabs[slab as usize].slab.is_lent();
+            let Some(at) = self.partial.iter().rposition(usable) else {
                 self.grow();
                 continue;
             };
+            let slab = self.partial[at];
             let held = &mut self.slabs[slab as usize];
             if held.free == 0 {
                 held.is_listed = false;
-                self.partial.pop();
+                self.partial.swap_remove(at);
                 continue;
             }
             let index = held.free.trailing_zeros();
@@ -172,17 +227,19 @@ impl Slabs {
         self.slabs.len() as u32 - 1
     }
 
-    /// One of which all `places` are free.
+    /// One of which all `places` are free, and none is lent.
     fn take_whole(&mut self, places: usize) -> Option<u32> {
-        let listed = self.whole.get_mut(&places)?;
-        while let Some(slab) = listed.pop() {
-            let held = &mut self.slabs[slab as usize];
+        let (slabs, listed) = (&mut self.slabs, self.whole.get_mut(&places)?);
+        loop {
+            let usable = |held: &Held| held.free != held.all || !held.slab.is_lent();
+            let at = listed.iter().rposition(|&slab| usable(&slabs[slab as usize]))?;
+            let slab = listed.swap_remove(at);
+            let held = &mut slabs[slab as usize];
             held.is_whole = false;
             if held.free == held.all {
                 return Some(slab);
             }
         }
-        None
     }
 
     /// Takes `filled`, and gives another of its size for it. Returns its first place, of as many in a row as it has subpages, all in use from now
@@ -212,6 +269,7 @@ impl Slabs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::AssertUnwindSafe;
 
     #[test]
     fn what_is_received_in_a_row_stays_so_and_takes_the_memory_of_what_went() {
@@ -249,6 +307,32 @@ mod tests {
             assert_eq!(slabs.take_whole(64), Some(0));
             assert_eq!(all, (0..64).map(|_| slabs.take()).collect::<Vec<u32>>());
         }
+    }
+
+    #[test]
+    fn what_is_lent_stays_until_it_is_given_back() {
+        let mut slabs = Slabs::new(512);
+        let mut filled = Slab::new(8 * 512);
+        filled.fill(1);
+        let first = slabs.exchange(&mut filled).expect("nothing is free");
+        let mut loans = Vec::new();
+        slabs.lend(first + 2, 0..512, &mut loans);
+        slabs.lend(first + 3, 0..100, &mut loans);
+        slabs.lend(first + 5, 4..512, &mut loans);
+        assert_eq!(loans.iter().map(|loan| loan.len()).collect::<Vec<_>>(), [612, 508], "two are in a row");
+        assert!(
+            slabs.is_lent(first) && std::panic::catch_unwind(AssertUnwindSafe(|| slabs.get_mut(first)[0])).is_err()
+        );
+        (0..8).for_each(|index| slabs.give(first + index));
+        let other = slabs.take();
+        assert!(!slabs.is_lent(other) && other / 64 != first / 64, "a place of another slab");
+        slabs.get_mut(other).fill(2);
+        assert_eq!(slabs.take_whole(8), None, "it is free, but lent");
+        assert!(loans.iter().all(|loan| loan.iter().all(|&byte| byte == 1)));
+        loans.pop();
+        assert_eq!(slabs.take_whole(8), None, "one is left");
+        loans.clear();
+        assert_eq!((slabs.is_lent(first), slabs.take_whole(8)), (false, Some(first / 64)));
     }
 
     #[test]
