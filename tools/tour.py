@@ -1,8 +1,11 @@
 """Runs the notebook of the documentation, and writes it as a page with its outputs: `python tools/tour.py OUT.md`.
 
+The notebook is run once for each state of what it shows: `target/tour/` keeps it for the page and for the tests.
 Plots are drawn by the plotly.js that lies beside the page, so that the site needs no network.
 """
 
+import fcntl
+import hashlib
 import json
 import sys
 import tempfile
@@ -13,7 +16,9 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from plotly.offline import get_plotlyjs
 
-NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "tour.ipynb"
+_ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOK = _ROOT / "docs" / "tour.ipynb"
+_KEPT = _ROOT / "target" / "tour"
 _PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -30,6 +35,39 @@ def execute() -> NotebookNode:
             notebook, timeout=300, kernel_name="python3", resources=resources, extra_arguments=["--log-level=ERROR"]
         )
         return client.execute()
+
+
+def executed() -> NotebookNode:
+    """The notebook with its outputs, the kept ones if nothing that they depend on has changed.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell failed.
+    """
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    with (_KEPT / "lock").open("w") as lock:
+        # Who else wants it waits here, and finds it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = _KEPT / f"{state()}.ipynb"
+        if not kept.exists():
+            notebook = execute()
+            for old in _KEPT.glob("*.ipynb"):
+                old.unlink()
+            unfinished = kept.with_suffix(".new")
+            nbformat.write(notebook, unfinished)  # type: ignore[no-untyped-call]
+            unfinished.rename(kept)
+        return nbformat.read(kept, as_version=4)  # type: ignore[no-untyped-call, no-any-return]
+
+
+def state() -> str:
+    """A digest of what the outputs depend on: the notebook, the package with its module, the versions of the others."""
+    package = _ROOT / "python" / "palimpsest"
+    sources = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    digest = hashlib.sha256(sys.version.encode())
+    for path in (NOTEBOOK, Path(__file__), _ROOT / "requirements" / "dev.lock", *sorted(sources)):
+        digest.update(str(path).encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _shown(output: NotebookNode, name: str) -> str:
@@ -66,5 +104,5 @@ def page(notebook: NotebookNode) -> str:
 
 if __name__ == "__main__":
     written = Path(sys.argv[1])
-    written.write_text(page(execute()), encoding="utf-8")
+    written.write_text(page(executed()), encoding="utf-8")
     (written.parent / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")

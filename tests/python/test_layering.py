@@ -233,6 +233,28 @@ def test_rust_files_say_what_they_are() -> None:
     no_offenders("the file does not begin with what it models", silent)
 
 
+def test_crates_with_doc_tests_run_them() -> None:
+    """To find none takes rustdoc a second: a crate without examples in its comments says `doctest = false`."""
+    wrong = []
+    for crate in sorted(CRATES.iterdir()):
+        runs = tomllib.loads((crate / "Cargo.toml").read_text()).get("lib", {}).get("doctest", True)
+        if runs != any(has_doc_test(path.read_text(encoding="utf-8")) for path in (crate / "src").rglob("*.rs")):
+            wrong.append(f"{crate.name}: doctest = {str(runs).lower()}")
+    assert wrong == []
+
+
+def has_doc_test(text: str) -> bool:
+    """Whether comments of this source hold code, or documents with code are included as such."""
+    return re.search(r"^\s*//[/!].*```(rust)?\s*$|\bdoc = include_str!", text, re.M) is not None
+
+
+def test_doc_tests_are_found() -> None:
+    assert has_doc_test("/// ```\n/// let x = 1;\n/// ```\n")
+    assert has_doc_test('#[doc = include_str!("../../../docs/guide.md")]\n')
+    assert not has_doc_test("/// ```text\n/// a picture\n")
+    assert not has_doc_test("// No example.\n")
+
+
 def test_files_have_a_size() -> None:
     sizes = ((name(path), len(path.read_text(encoding="utf-8").splitlines())) for path in [*RUST, *PYTHON])
     no_offenders(

@@ -1,8 +1,10 @@
 """The notebook of the documentation: it runs, shows what it says, and is kept without outputs."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 import tour
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.contract
 
 @pytest.fixture(scope="module")
 def notebook() -> Any:
-    return tour.execute()
+    return tour.executed()
 
 
 def test_kept_without_outputs() -> None:
@@ -20,6 +22,26 @@ def test_kept_without_outputs() -> None:
     code = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
     assert len(code) > 8
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+
+
+def test_outputs_are_kept_for_one_state_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[int] = []
+    empty = json.loads(tour.NOTEBOOK.read_text(encoding="utf-8")) | {"cells": []}
+
+    def run() -> Any:
+        runs.append(1)
+        return nbformat.from_dict(empty)  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(tour, "_KEPT", tmp_path)
+    monkeypatch.setattr(tour, "execute", run)
+    assert tour.executed() == tour.executed()
+    assert len(runs) == 1
+    other = tmp_path / "other.ipynb.json"
+    other.write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(tour, "NOTEBOOK", other)
+    tour.executed()
+    assert len(runs) == 2
+    assert len(list(tmp_path.glob("*.ipynb"))) == 1
 
 
 def output_of(notebook: Any, source: str) -> Any:
