@@ -74,7 +74,7 @@ pub struct Causality {
     /// Of each logical subpage the newest copy whose program has ended, and the newest that is planned.
     ended: Vec<Copy>,
     planned: Vec<Copy>,
-    /// Logical subpages of which they differ.
+    /// Logical subpages of which they differ, where a flush waits for them.
     under_way: BTreeSet<u32>,
     /// Flushes need not wait for logical subpages from this one on: a layer's own map, which recovery rebuilds.
     pub flushed: u32,
@@ -128,11 +128,14 @@ impl Causality {
             let last = call.noted.last().map_or_else(|| "the request".into(), name);
             self.accuse(format!("{what}, in the call that planned {last} at {now} ns"));
         }
+        let flushes = self.flushes_wait();
         for noted in call.noted {
             if let Fact::Program { stored, .. } = &noted.fact {
                 for piece in stored {
                     self.planned[piece.lsn as usize] = Copy { program: noted.number, content: piece.content };
-                    self.under_way.insert(piece.lsn);
+                    if flushes {
+                        self.under_way.insert(piece.lsn);
+                    }
                 }
             }
             self.operations.push_back(Tracked { noted, state: State::Waits, at: now });
@@ -155,9 +158,14 @@ impl Causality {
         self.pledges.insert(id, Pledge::Write(promise));
     }
 
+    /// Whether a flush waits for programs.
+    fn flushes_wait(&self) -> bool {
+        self.guarantee.durable == Durability::Flushed && !self.guarantee.protected
+    }
+
     /// Request `id` is a flush.
     pub fn flush(&mut self, id: u32) {
-        if self.guarantee.durable == Durability::Flushed && !self.guarantee.protected {
+        if self.flushes_wait() {
             let all = self.under_way.range(..self.flushed).map(|&lsn| (lsn, self.planned[lsn as usize]));
             let all = all.collect();
             self.pledges.insert(id, Pledge::Flush(all));
@@ -287,12 +295,13 @@ impl Causality {
         let index = (order - self.base) as usize;
         let Some(Tracked { noted, .. }) = self.operations.get(index) else { return };
         let Fact::Program { stored, .. } = &noted.fact else { return };
+        let flushes = self.flushes_wait();
         for piece in stored {
             let copy = &mut self.ended[piece.lsn as usize];
             if copy.program < noted.number {
                 *copy = Copy { program: noted.number, content: piece.content };
             }
-            if copy.program >= self.planned[piece.lsn as usize].program {
+            if flushes && copy.program >= self.planned[piece.lsn as usize].program {
                 self.under_way.remove(&piece.lsn);
             }
         }

@@ -252,20 +252,20 @@ impl Io {
     /// A page of `plane` for a copy.
     fn place_for_copy(&mut self, plane: u32, relied: &[u32]) -> Flash<u32> {
         let (pages, per_block) = (self.guard().pages, self.geometry().pages_per_block);
-        let blocks: Vec<u32> = self.guard().planes[plane as usize].iter().map(|kept| kept.block).collect();
-        let good: Vec<u32> = blocks.into_iter().filter(|&block| !self.nand.has_failed(block)).collect();
-        let written = |nand: &Nand, block: u32| if nand.is_torn(block) { pages } else { nand.next_page(block) };
-        let begun = good.iter().copied().find(|&block| (1..pages).contains(&written(&self.nand, block)));
+        let kept = self.guard.iter().flat_map(|guard| &guard.planes[plane as usize]);
+        let good = kept.map(|kept| kept.block).filter(|&block| !self.nand.has_failed(block));
+        let written = |block: u32| if self.nand.is_torn(block) { pages } else { self.nand.next_page(block) };
+        let begun = good.clone().find(|&block| (1..pages).contains(&written(block)));
         if let Some(block) = begun {
             return Ok(block * per_block + self.nand.next_page(block));
         }
-        let erased = good.iter().copied().filter(|&block| written(&self.nand, block) == 0).collect::<Vec<_>>();
+        let erased = good.clone().filter(|&block| written(block) == 0).collect::<Vec<_>>();
         // The last erased block is for pages that are read from their copies.
         if erased.len() > 1 {
             return Ok(self.begin_copies(plane, erased[0]));
         }
         let moved = |io: &Io, block: u32| io.nand.rescued_to(block * per_block..(block + 1) * per_block);
-        let full: Vec<u32> = good.into_iter().filter(|&block| written(&self.nand, block) >= pages).collect();
+        let full: Vec<u32> = good.filter(|&block| written(block) >= pages).collect();
         // A block all of whose pages are read from gains nothing.
         let gains = |kept: usize| (kept as u32) < pages;
         let worth = |block| {
