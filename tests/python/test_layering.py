@@ -245,13 +245,16 @@ def test_crates_with_doc_tests_run_them() -> None:
 
 def has_doc_test(text: str) -> bool:
     """Whether comments of this source hold code, or documents with code are included as such."""
-    return re.search(r"^\s*//[/!].*```(rust)?\s*$|\bdoc = include_str!", text, re.M) is not None
+    openings = re.findall(r"^\s*//[/!]\s*```(.*)$", text, re.M)[::2]
+    code = {"", "rust", "no_run", "should_panic", "compile_fail"}
+    return "doc = include_str!" in text or any(set(re.split(r"[,\s]+", fence.strip())) <= code for fence in openings)
 
 
 def test_doc_tests_are_found() -> None:
     assert has_doc_test("/// ```\n/// let x = 1;\n/// ```\n")
     assert has_doc_test('#[doc = include_str!("../../../docs/guide.md")]\n')
-    assert not has_doc_test("/// ```text\n/// a picture\n")
+    assert has_doc_test("    //! ```text\n    //! a picture\n    //! ```\n    //! ```rust,no_run\n    //! ```\n")
+    assert not has_doc_test("/// ```text\n/// a picture\n/// ```\n")
     assert not has_doc_test("// No example.\n")
 
 
