@@ -92,14 +92,13 @@ bench: setup ## benchmark figures: simulated requests a second, write-once-memor
 	cargo bench --locked -p palimpsest-lab --bench wom
 	cargo test --release --locked -p palimpsest-workload -p palimpsest-server -- --ignored --nocapture measured_
 
-# rustdoc needs what the compiler checks. With the compiler of the lints, and the arguments that cargo gives it, that is what
-# `lint-rust` has checked.
 docs-rust: $(BIN)/.crates
-	@driver="$$(rustc --print sysroot)/bin/clippy-driver"; \
-	if [ -x "$$driver" ]; then \
-		export RUSTC_WORKSPACE_WRAPPER="$$driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__; \
-	fi; \
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	@$(if $(filter check static,$(MAKECMDGOALS)),$(AS_LINTED)) RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+# rustdoc needs what the compiler checks. Beside the lints it takes what they have checked: the same compiler, with the arguments
+# that cargo gives it for `-D warnings`. Where these are others it checks all once more.
+AS_LINTED = driver="$$(rustc --print sysroot)/bin/clippy-driver"; if [ -x "$$driver" ]; then export \
+	RUSTC_WORKSPACE_WRAPPER="$$driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__; fi;
 
 docs: $(BUILD) docs-rust ## the documentation, in site/, and that of the crates, in target/doc/
 	$(PY) tools/reference.py docs/reference.md
