@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import at_work
 import palimpsest as ps
 from conftest import COMMAND
 from palimpsest.interrupts import is_command
@@ -22,10 +23,10 @@ PROMPT_S = 5.0
 """How long the end may take: 0.1 s by itself, more on a loaded machine."""
 
 
-def interrupted(command: list[str], after_s: float) -> tuple[int, str, float]:
-    """Status and standard error of a command that gets Ctrl-C, and how long it took to end."""
+def interrupted(command: list[str]) -> tuple[int, str, float]:
+    """Status and standard error of a command that gets Ctrl-C at work, and how long it took to end."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(after_s)
+        at_work.wait(process)
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
         try:
@@ -49,7 +50,7 @@ def interrupted(command: list[str], after_s: float) -> tuple[int, str, float]:
     ids=lambda arguments: " ".join(arguments[:2]),
 )
 def test_command_ends_at_once(arguments: list[str]) -> None:
-    status, said, took_s = interrupted([str(COMMAND), *arguments], 2.0)
+    status, said, took_s = interrupted([str(COMMAND), *arguments])
     assert (status, said) == (130, "interrupted\n")
     assert took_s < PROMPT_S
 
@@ -129,18 +130,18 @@ def test_command_ends_at_once_while_it_waits_for_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     command = [str(COMMAND), "run", "--precondition", "none", "--workload", str(pipe)]
-    status, said, took_s = interrupted(command, 1.5)
+    status, said, took_s = interrupted(command)
     assert (status, said) == (130, "interrupted\n"), "one line, no traceback"
     assert took_s < PROMPT_S
     writer = os.open(pipe, os.O_RDWR)
     try:
-        status, said, took_s = interrupted(command, 1.5)
+        status, said, took_s = interrupted(command)
     finally:
         os.close(writer)
     assert (status, said) == (130, "interrupted\n"), "the writer says nothing"
     assert took_s < PROMPT_S
     drive = [str(COMMAND), "show", "--ssd", str(pipe)]
-    assert interrupted(drive, 1.5)[:2] == (130, "interrupted\n")
+    assert interrupted(drive)[:2] == (130, "interrupted\n")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_command_ends_at_once_while_it_waits_for_a_pipe(tmp_path: Path) -> None:
 )
 def test_python_raises_keyboard_interrupt(call: str) -> None:
     program = f"import palimpsest as ps\ntry:\n    {call}\nexcept KeyboardInterrupt:\n    raise SystemExit(42)\n"
-    status, said, took_s = interrupted([sys.executable, "-c", program], 2.5)
+    status, said, took_s = interrupted([sys.executable, "-c", program])
     assert (status, said) == (42, "")
     assert took_s < PROMPT_S
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import at_work
 import palimpsest as ps
 from conftest import COMMAND, Command
 from documents import examples
@@ -215,10 +216,8 @@ def test_a_mistake_is_one_line(palimpsest: Command, options: list[str], named: s
 def test_an_interrupt_before_it_is_served_is_one_line() -> None:
     command = [str(COMMAND), "serve", "--ssd", "llh-64g", "--precondition", "fill:100%,random:90x"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            process.communicate(timeout=3)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
+        at_work.wait(process)
+        process.send_signal(signal.SIGINT)
         printed, said = process.communicate(timeout=30)
     assert (process.returncode, printed, said) == (130, "", "interrupted\n")
 

@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import at_work
 import palimpsest as ps
 from conftest import COMMAND, Command, figures
 from palimpsest.metrics import is_figure
@@ -56,7 +56,7 @@ def test_other_ends_keep_what_was_measured(number: signal.Signals) -> None:
     here = signal.signal(number, signal.SIG_DFL)
     with subprocess.Popen([COMMAND, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         signal.signal(number, here)
-        time.sleep(2)
+        at_work.wait(process)
         process.send_signal(number)
         try:
             printed, said = process.communicate(timeout=30)

@@ -1,0 +1,10 @@
+//! The Python module `palimpsest._core`: the bindings with the layers of the registry, and no others.
+//!
+//! A library of its own, as `examples/ring` is: both link the same bindings, which are compiled once.
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    palimpsest_py::module(module, &[])
+}
