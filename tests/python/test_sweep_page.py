@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,26 +36,29 @@ def page(swept: ps.Sweep) -> str:
     return (swept.folder / "report.html").as_uri()
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+@pytest.fixture(scope="module")
+def started() -> Iterator[webdriver.Chrome]:
+    """A browser that writes down what pages say."""
     if BROWSER is None or DRIVER is None:
         pytest.skip("there is no Chromium with its driver here")
     options = Options()
     options.binary_location = BROWSER
-    for argument in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--window-size=1200,900",
-        f"--user-data-dir={tmp_path}",
-    ):
+    for argument in ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     yield driver
-    said = driver.get_log("browser")  # type: ignore[no-untyped-call]
     driver.quit()
-    assert said == []
+
+
+@pytest.fixture
+def browser(started: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
+    """The browser without a page, in a window on a light desktop; pages may say nothing."""
+    started.get("about:blank")
+    started.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    started.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    yield started
+    assert started.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
 def choose(browser: webdriver.Chrome, name: str, value: str) -> None:
