@@ -30,7 +30,7 @@ setup: $(BIN)/.native ## .venv with the command palimpsest in it
 # Not for figures of speed. What is running keeps the module it has: the new one is another file. The compiler is asked for what
 # maturin asks for, so that all three share one module.
 dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with assertions
-	@cargo rustc --locked --quiet --manifest-path crates/py/Cargo.toml --lib --crate-type cdylib
+	@cargo rustc --locked --quiet --manifest-path crates/extension/Cargo.toml --lib --crate-type cdylib
 	@rm -f $(BIN)/.native
 	@touch $(BIN)/.dev
 	@cp $$(ls -t $${CARGO_TARGET_DIR:-target}/debug/lib_core.{so,dylib} 2>/dev/null | head -1) $(MODULE:.so=.new.so)

@@ -62,7 +62,9 @@ class Revision:
         """Builds the native module, as `make dev` does."""
         target = self.folder / "target"
         environment = os.environ | {"CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0"}
-        command = ["cargo", "build", "--locked", "--quiet", "--lib", "--manifest-path", "crates/py/Cargo.toml"]
+        # Revisions of before had the module in `py` itself.
+        crate = "extension" if (self.root / "crates" / "extension").is_dir() else "py"
+        command = ["cargo", "build", "--locked", "--quiet", "--lib", "--manifest-path", f"crates/{crate}/Cargo.toml"]
         if subprocess.run(command, cwd=self.root, env=environment).returncode:
             raise SystemExit(f"golden: {self.name} does not build")
         shutil.rmtree(self.python, ignore_errors=True)

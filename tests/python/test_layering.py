@@ -38,6 +38,7 @@ DEPENDENCIES = {
     "sim": "flash ftl-api",
     "fs": "flash ftl-api ftl",
     "lab": "flash ftl-api workload wom ftl sim fs",
+    "extension": "py",
     "py": "lab server",
     "server": "lab",
 }

@@ -1,4 +1,4 @@
-//! The Python module `palimpsest._core`: a thin shim over the core.
+//! What the Python module `palimpsest._core` holds, and modules with more layers: a thin shim over the core.
 //!
 //! It opens files and reads the wall clock, which the core may not, and maps each error of the core to one exception class. No
 //! logic of the simulator is here.
@@ -459,10 +459,4 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(wear::life, module)?)?;
     module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
-}
-
-/// The module `palimpsest._core`.
-#[pymodule]
-fn _core(bound: &Bound<'_, PyModule>) -> PyResult<()> {
-    module(bound, &[])
 }
