@@ -4,7 +4,6 @@ Needs Chromium and its driver (Debian: `apt-get install chromium chromium-driver
 """
 
 import base64
-import hashlib
 import json
 import re
 import shutil
@@ -24,7 +23,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from conftest import COMMAND, ROOT, Completed
+from conftest import COMMAND, Completed
 from palimpsest import units
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -598,10 +597,3 @@ def test_reproductions_load(browser: webdriver.Chrome, tmp_path: Path) -> None:
         assert all(url.startswith(tmp_path.as_uri()) for url in requested(browser))
         assert browser.find_elements(By.TAG_NAME, "img")
         assert script(browser, "return [...document.images].every(each => each.complete && each.naturalWidth > 0)")
-
-
-def test_the_library_in_the_package_is_what_its_publishers_built() -> None:
-    """The hash of `package/plotly-cartesian.min.js` in plotly.js-cartesian-dist-min-4.1.1.tgz of the npm registry."""
-    found = (ROOT / "python" / "palimpsest" / "assets" / "plotly-cartesian.min.js").read_bytes()
-    expected = "79542150855a52c567260e3137095dbe2b744e6d702a5cabe67da246942fba7a"
-    assert hashlib.sha256(found).hexdigest() == expected
