@@ -456,9 +456,8 @@ def picture_of_lines(browser: webdriver.Chrome) -> str:
 def too_wide(browser: webdriver.Chrome) -> list[str]:
     """What a page has beyond the right edge of the window."""
     code = """
-      return [...document.querySelectorAll(".chart svg, figcaption, .tiles div, h2")]
-        .filter(each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80));
-    """
+    return [...document.querySelectorAll(".chart svg, figcaption, .tiles div, h2")]
+      .filter(each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80));"""
     return list(script(browser, code))
 
 
@@ -468,8 +467,7 @@ def covered(browser: webdriver.Chrome) -> list[str]:
       return [...document.querySelectorAll(".chart")].filter(chart => {
         const [legend, plot] = [".legend", ".cartesianlayer .plot"].map(each => chart.querySelector(each));
         return legend && plot && legend.getBoundingClientRect().bottom > plot.getBoundingClientRect().top + 2;
-      }).map(chart => chart.id);
-    """
+      }).map(chart => chart.id);"""
     return list(script(browser, code))
 
 
@@ -477,9 +475,12 @@ def fits(browser: webdriver.Chrome, width: int) -> bool:
     """Whether charts are drawn for their width, nothing is wider than the window, and no legend covers data."""
     code = """
       return document.documentElement.scrollWidth <= arguments[0] && [...document.querySelectorAll(".chart")].every(
-        chart => !chart.clientWidth || Math.abs(chart._fullLayout.width - chart.clientWidth) < 2);
-    """
+        chart => !chart.clientWidth || Math.abs(chart._fullLayout.width - chart.clientWidth) < 2);"""
     return bool(script(browser, code, width)) and (too_wide(browser), covered(browser)) == ([], [])
+
+
+def wait_until_it_fits(browser: webdriver.Chrome, width: int) -> None:
+    WebDriverWait(browser, 20).until(lambda driver: fits(driver, width), f"too wide for {width}")
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "count"])
@@ -494,7 +495,7 @@ def test_pages_fit_every_width(browser: webdriver.Chrome, folders: dict[str, Pat
     assert fits(browser, WIDE[0])
     for width, height in ((1900, 900), (700, 900), PHONE):
         resize(browser, width, height)
-        WebDriverWait(browser, 20).until(lambda driver, width=width: fits(driver, width), f"too wide for {width}")
+        wait_until_it_fits(browser, width)
     wait_until(browser, f"return {heights} === '{fresh}'")
 
 
