@@ -87,7 +87,8 @@ fn greedy_and_fifo_on_one_large_plane_with_64_units_a_block() {
 }
 
 #[test]
-fn greedy_and_fifo_on_one_large_plane_with_128_units_a_block() {
+#[ignore = "ten seconds"]
+fn long_greedy_and_fifo_on_one_large_plane_with_128_units_a_block() {
     one_large_plane(128);
 }
 
