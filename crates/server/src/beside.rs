@@ -4,8 +4,9 @@
 //! then SIGTERM of the service ends its shell only. What has left the group is not ended.
 
 use crate::attach::Attached;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
 use palimpsest_lab::error::{Error, Result};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
@@ -63,17 +64,21 @@ impl Beside {
         ended
     }
 
+    /// The number of its shell, and of its group where it is one.
+    fn number(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
     /// Sends `signal` to all of it.
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
         // What is gone needs none.
-        let _ = if self.is_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+        let _ = if self.is_group { killpg(self.number(), signal) } else { kill(self.number(), signal) };
     }
 
     /// Whether any of it is left.
     fn is_there(&mut self) -> bool {
         let _ = self.ended();
-        if self.is_group { test_kill_process_group(Pid::from_child(&self.child)).is_ok() } else { !self.has_ended }
+        if self.is_group { killpg(self.number(), None).is_ok() } else { !self.has_ended }
     }
 }
 
@@ -82,13 +87,13 @@ impl Drop for Beside {
         if self.has_ended {
             return;
         }
-        self.signal(Signal::TERM);
+        self.signal(Signal::SIGTERM);
         let begin = Instant::now();
         while self.is_there() && begin.elapsed() < FAREWELL {
             std::thread::sleep(Duration::from_millis(2));
         }
         if self.is_there() {
-            self.signal(Signal::KILL);
+            self.signal(Signal::SIGKILL);
         }
         let _ = self.child.wait();
     }

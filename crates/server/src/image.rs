@@ -3,13 +3,14 @@
 //! Bytes are read and written in place through the page cache of the operating system, which survives the end of the process. A lock of the file
 //! keeps other servers away until then. Space is given back where the file system can (Linux: holes); elsewhere zeros are written.
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::nand::image::Medium;
 use palimpsest_lab::nand::image::inspect::{Figures, Look, inspect};
 use palimpsest_lab::nand::image::layout::{MAGIC, PAGE};
 use palimpsest_lab::nand::image::mount::{Found, find};
 use palimpsest_lab::run::image::{resolved_in, wrong};
-use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -17,8 +18,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// An image in a file, which is locked.
-pub struct ImageFile(File);
+/// An image in a file.
+pub struct ImageFile {
+    file: File,
+    /// The lock, of another handle of the file; none where its configuration alone is read.
+    _lock: Option<Flock<File>>,
+}
 
 fn cannot(path: &Path, error: &io::Error) -> Error {
     let expected = "expected a file, or a folder to make one in, of this user";
@@ -34,7 +39,7 @@ impl ImageFile {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(length.is_some()).truncate(false).mode(0o600);
         let file = options.open(path).map_err(|error| cannot(path, &error))?;
-        let image = ImageFile::locked(file, path, FlockOperation::NonBlockingLockExclusive)?;
+        let image = ImageFile::locked(file, path, FlockArg::LockExclusiveNonblock)?;
         let is_new = length.map_or(Ok(false), |length| image.begin(length)).map_err(|error| cannot(path, &error))?;
         if is_new {
             // Its name survives a crash of the machine with it.
@@ -51,7 +56,7 @@ impl ImageFile {
     pub fn open_to_look(path: &Path) -> Result<ImageFile> {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = file.map_err(|error| cannot(path, &error))?;
-        ImageFile::locked(file, path, FlockOperation::NonBlockingLockShared)
+        ImageFile::locked(file, path, FlockArg::LockSharedNonblock)
     }
 
     /// A file that is empty or nothing but `length` zeros, or an image that was not made to its end, becomes one that begins: returns whether it is one.
@@ -63,54 +68,57 @@ impl ImageFile {
         if !(is_begun || is_hole || header.is_empty()) {
             return Ok(false);
         }
-        self.0.set_len(0)?;
+        self.file.set_len(0)?;
         // Whoever is killed here leaves what begins as an image, and no more.
         self.write(0, &MAGIC)?;
-        self.0.set_len(length)?;
+        self.file.set_len(length)?;
         Ok(true)
     }
 
-    fn locked(file: File, path: &Path, lock: FlockOperation) -> Result<ImageFile> {
+    fn locked(file: File, path: &Path, lock: FlockArg) -> Result<ImageFile> {
         let name = path.display().to_string();
         if !file.metadata().map_err(|error| cannot(path, &error))?.is_file() {
             return Err(Error::input(name, "this is no file; expected an image, or a place for a new one"));
         }
-        match flock(&file, lock) {
-            Ok(()) => Ok(ImageFile(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+        let other = file.try_clone().map_err(|error| cannot(path, &error))?;
+        match Flock::lock(other, lock) {
+            Ok(lock) => Ok(ImageFile { file, _lock: Some(lock) }),
+            Err((_, Errno::EWOULDBLOCK)) => {
                 Err(Error::input(name, "the image is in use by another process; expected one that is not served"))
             }
-            Err(error) => Err(cannot(path, &error.into())),
+            Err((_, error)) => Err(cannot(path, &error.into())),
         }
     }
 
     /// Bytes that it takes on disk.
     fn taken(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.blocks() * 512)
+        Ok(self.file.metadata()?.blocks() * 512)
     }
 }
 
 impl Medium for ImageFile {
     fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(into, at)
+        self.file.read_exact_at(into, at)
     }
 
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, at)
+        self.file.write_all_at(bytes, at)
     }
 
     fn punch(&self, range: Range<u64>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
-            use rustix::fs::{FallocateFlags, fallocate};
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            match fallocate(&self.0, flags, range.start, range.end - range.start) {
+            use nix::fcntl::{FallocateFlags, fallocate};
+            use std::os::fd::AsRawFd;
+            let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+            let length = range.end - range.start;
+            match fallocate(self.file.as_raw_fd(), flags, range.start as libc::off_t, length as libc::off_t) {
                 // A file system without holes: what is erased keeps its space, and means nothing.
-                Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+                Err(Errno::EOPNOTSUPP) => Ok(()),
                 done => Ok(done?),
             }
         }
@@ -127,16 +135,20 @@ impl Medium for ImageFile {
             return Ok(None);
         }
         #[cfg(target_os = "linux")]
-        match rustix::fs::seek(&self.0, rustix::fs::SeekFrom::Data(at)) {
-            Ok(data) => return Ok(Some(data)),
-            Err(rustix::io::Errno::NXIO) => return Ok(None),
-            Err(_) => {}
+        {
+            use nix::unistd::{Whence, lseek};
+            use std::os::fd::AsRawFd;
+            match lseek(self.file.as_raw_fd(), at as libc::off_t, Whence::SeekData) {
+                Ok(data) => return Ok(Some(data as u64)),
+                Err(Errno::ENXIO) => return Ok(None),
+                Err(_) => {}
+            }
         }
         Ok(Some(at))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 }
 
@@ -152,7 +164,8 @@ pub fn configuration(path: &Path) -> Result<Option<(String, u64)>> {
     if file.read_exact(&mut magic).is_err() || magic != MAGIC {
         return Ok(None);
     }
-    let Found { header, text } = find(&ImageFile(file)).map_err(|fault| wrong(&path.display().to_string(), &fault))?.0;
+    let Found { header, text } =
+        find(&ImageFile { file, _lock: None }).map_err(|fault| wrong(&path.display().to_string(), &fault))?.0;
     Ok(Some((text, header.seed)))
 }
 
