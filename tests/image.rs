@@ -8,6 +8,7 @@ mod kept_inputs;
 
 use kept_inputs::kept;
 use palimpsest_lab::config::Resolved;
+use palimpsest_lab::error::Error;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::layers;
@@ -203,6 +204,8 @@ fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) 
 fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) -> Vec<u64> {
     let resolved = drive(ftl, extra);
     let loses_a_die = extra.iter().any(|text| text.starts_with("faults.die_failure"));
+    // The drive may be worn out by blocks that fail, in use or as it is opened.
+    let wears_out = extra.iter().any(|text| text.starts_with("faults"));
     let mut unreadable = Vec::new();
     let options = options(fidelity);
     let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
@@ -224,6 +227,7 @@ fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: 
         let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: kill == 0, syncs: false };
         let mut served = match Served::keep(&resolved, &options, Some(keep), &mut watcher) {
             Ok(served) => served,
+            Err(Error::WornOut(_)) if wears_out => break,
             Err(error) => {
                 assert!(kill > 0 && error.to_string().contains("have ended"), "{}: {error}", host.name);
                 continue;
@@ -245,8 +249,7 @@ fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: 
             }
             Ok(()) => {}
             Err(Failure::Drive(error)) => assert!(error.to_string().contains("have ended"), "{}: {error}", host.name),
-            // The drive may be worn out by blocks that fail.
-            Err(Failure::WornOut(_)) if extra.iter().any(|text| text.starts_with("faults")) => break,
+            Err(Failure::WornOut(_)) if wears_out => break,
             Err(failure) => panic!("{}: {failure:?}", host.name),
         }
     }

@@ -224,6 +224,11 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
     true
 }
 
+/// Whether the environment asks for a part of the seeds.
+fn is_partial() -> bool {
+    ["MODEL_SEED", "MODEL_CASES"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
 /// Whether `found` is `tree`, or `tree` after `operation`, or, for a write or truncation with a commit in the middle, a mixture:
 /// each page of the one file old or new.
 fn between(found: &Tree, tree: &Tree, operation: &Operation) -> bool {
@@ -285,6 +290,10 @@ fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
     while apply(&mut filesystem, &mut device, &page_at(pages, 7)).is_ok() {
         pages += 1;
     }
+    if pages < u64::from(case.shape.pages()) / 8 {
+        // What was drawn has filled it, and is not removed here.
+        return 0;
+    }
     let left = pages * (70 + draw.rng.below(25)) / 100;
     let _ = apply(&mut filesystem, &mut device, &Operation::Truncate(fill(), left * 512));
     filesystem.sync(&mut device).expect("a commit");
@@ -319,14 +328,17 @@ fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
 /// as what it holds moves with the commit only. The file system was full for good, with more than a block of pages that held nothing.
 #[test]
 fn cuts_one_after_the_other_leave_space() {
-    for_each_seed("operations::cuts_one_after_the_other_leave_space", 80, |seed| cut_again_and_again(seed, 60));
+    let cuts =
+        for_each_seed("operations::cuts_one_after_the_other_leave_space", 80, |seed| cut_again_and_again(seed, 60));
+    assert!(cuts > 70 * 60 || is_partial(), "{cuts}: most have room for the file");
 }
 
 #[test]
 #[ignore = "minutes"]
 fn long_cuts_one_after_the_other() {
     let test = "operations::long_cuts_one_after_the_other --ignored";
-    for_each_seed(test, 2000, |seed| cut_again_and_again(seed + 1000, 300));
+    let cuts = for_each_seed(test, 2000, |seed| cut_again_and_again(seed + 1000, 300));
+    assert!(cuts > 1800 * 300 || is_partial(), "{cuts}: most have room for the file");
 }
 
 #[test]
