@@ -227,7 +227,7 @@ fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: 
         let keep = Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: kill == 0, syncs: false };
         let mut served = match Served::keep(&resolved, &options, Some(keep), &mut watcher) {
             Ok(served) => served,
-            Err(Error::WornOut(_)) if wears_out => break,
+            Err(Error::WornOut(_)) if wears_out && kill > 0 => break,
             Err(error) => {
                 assert!(kill > 0 && error.to_string().contains("have ended"), "{}: {error}", host.name);
                 continue;
