@@ -18,6 +18,8 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shel
 
 # The native module in .venv is a release, or the one of `make dev` until something asks for a release again.
 BUILD := $(if $(wildcard $(BIN)/.dev),dev,setup)
+# Set in .ci/run, where the compiler lints what it compiles and writes the pages of the crates.
+LINTS := $(filter %/tools/rustc.sh,$(RUSTC_WORKSPACE_WRAPPER))
 TESTS = $(if $(ONLY),--only '$(ONLY)') $(if $(PART),--part '$(PART)')
 
 .PHONY: help setup dev demo test test-long soak prove audit golden check static compiled lint-rust lint-python types format bench docs docs-rust wheel wheel-pgo wheel-check lock clean
@@ -66,14 +68,14 @@ check: static test ## format, lint, types, documentation, the wheel and all test
 
 static: lint-python lint-rust wheel-check types docs # all of check but the tests
 
-# What the tests need, of which the module of `make dev` is a part: with all of it to do both cores are busy.
+# What the tests need, of which the module of `make dev` is a part: with all of it to do both cores are busy. And the benches.
 compiled: $(BIN)/.crates
-	@echo "compiled: building the tests and all they need"
-	@cargo test --workspace --locked --quiet --no-run
+	@echo "compiled: building the tests and all they need$(if $(LINTS), with lints and pages of the crates)"
+	@cargo test --workspace --all-targets --locked --quiet --no-run
 
-lint-rust: $(BIN)/.crates
+lint-rust: $(if $(LINTS),compiled,$(BIN)/.crates)
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(if $(LINTS),,cargo clippy --workspace --all-targets --locked --quiet -- -D warnings)
 
 lint-python: $(BIN)/.packages
 	$(BIN)/ruff format --check .
@@ -92,13 +94,8 @@ bench: setup ## benchmark figures: simulated requests a second, write-once-memor
 	cargo bench --locked -p palimpsest-lab --bench wom
 	cargo test --release --locked -p palimpsest-workload -p palimpsest-server -- --ignored --nocapture measured_
 
-docs-rust: $(BIN)/.crates
-	@$(if $(filter check static,$(MAKECMDGOALS)),$(AS_LINTED)) RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-
-# rustdoc needs what the compiler checks. Beside the lints it takes what they have checked: the same compiler, with the arguments
-# that cargo gives it for `-D warnings`. Where these are others it checks all once more.
-AS_LINTED = driver="$$(rustc --print sysroot)/bin/clippy-driver"; if [ -x "$$driver" ]; then export \
-	RUSTC_WORKSPACE_WRAPPER="$$driver" CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__; fi;
+docs-rust: $(if $(LINTS),compiled,$(BIN)/.crates)
+	$(if $(LINTS),,RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet)
 
 docs: $(BUILD) docs-rust ## the documentation, in site/, and that of the crates, in target/doc/
 	$(PY) tools/reference.py docs/reference.md

@@ -1,5 +1,6 @@
-"""What `make` would run is shell that parses, whichever trace there is: README's first command."""
+"""What `make` would run is shell that parses, whichever trace; the compiler of `.ci/run` lints and documents."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,3 +34,35 @@ def test_the_module_and_the_tests_share_what_they_build() -> None:
     module = crates("--package", "palimpsest-py", "--edges", "normal,build")
     assert len(module) > 50
     assert module - crates("--workspace", "--edges", "normal,build,dev") == set()
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo")
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("pub fn has_none(values: &[u8]) -> bool {\n    values.len() == 0\n}\n", "len_zero"),
+        ("fn unused() {}\n", "function `unused` is never used"),
+        ("/// As [`nothing`].\npub fn something() {}\n", "unresolved link to `nothing`"),
+        ("/// As [`something`].\npub fn something() {}\n", ""),
+    ],
+    ids=["lint", "warning", "page", "clean"],
+)
+def test_the_compiler_of_ci_lints_and_documents(tmp_path: Path, source: str, said: str) -> None:
+    manifest = tmp_path / "Cargo.toml"
+    manifest.write_text('[package]\nname = "planted"\nversion = "1.0.0"\nedition = "2024"\n[workspace]\n')
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "lib.rs").write_text(source)
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    if not Path(sysroot, "bin", "clippy-driver").exists():
+        pytest.skip("clippy is not installed")
+    environment = os.environ | {
+        "CARGO_TARGET_DIR": str(tmp_path / "target"),
+        "RUSTC": f"{sysroot}/bin/rustc",
+        "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "tools" / "rustc.sh"),
+        "CLIPPY_ARGS": "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
+    }
+    command = ["cargo", "build", "--offline", "--manifest-path", str(manifest)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode == 0) == (not said), done.stderr
+    assert said in done.stderr
+    assert (tmp_path / "target" / "doc" / "planted" / "index.html").exists() == (not said)
