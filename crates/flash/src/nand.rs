@@ -42,7 +42,7 @@ pub use masks::{SubpageMask, WordMask, count, first_subpages};
 pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
 use own::OwnStore;
-use part::{Part, ProgramOrder, ReadCommand};
+use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
 
 /// Logical number recorded with a subpage that holds no data of the host (never written since the erase).
@@ -377,12 +377,9 @@ impl Nand {
     /// Whether `written` are all subpages of the next page of `block`, and nothing but its cells changes when they are programmed.
     #[inline]
     fn takes_next(&self, (block, page): (u32, u32), ppn: u32, written: SubpageMask) -> bool {
-        let state = &self.blocks[block as usize];
-        let next = page == state.next_page && !(state.gaps || state.bad || state.torn);
         let plain = self.faults.is_none() && self.undo.is_none() && self.payload.kind() == Payload::None;
-        let ordered = !matches!(self.part.order, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow);
-        let alone = ordered && !self.part.paired() && self.payload.image.is_none();
-        next && plain && alone && written == self.all_subpages && self.programs[ppn as usize] == 0
+        let alone = plain && self.payload.image.is_none();
+        alone && written == self.all_subpages && self.is_next((block, page), ppn)
     }
 
     /// Programs the next page of `block`, as [`Self::change_any_cells`] would.

@@ -113,9 +113,11 @@ pub struct Io {
     guard: Option<Box<pairs::PairGuard>>,
     /// Parity across dies.
     rain: Option<Box<rain::Rain>>,
+    /// Whether what a run only counts is done many pages at once (`runs`). The result is the same; off to show that.
+    pub in_runs: bool,
 }
 
-palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age, checkpoints, rain });
+palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age, checkpoints, rain, in_runs });
 
 impl Io {
     /// Flash `nand` for a run that is timed, or only counted.
@@ -145,6 +147,7 @@ impl Io {
             checkpoints: None,
             guard,
             rain,
+            in_runs: true,
         }
     }
 

@@ -3,12 +3,13 @@
 //!
 //! A page is programmed when it is full; until then its units wait in open pages (`open_pages`), in the controller's memory.
 //! A full page is programmed at a frontier (`frontiers`): an open block for each stream in each plane. `collect` frees
-//! blocks, `pace` does so in steps, `moves` moves what is valid in them, `recover` rebuilds all of it after a power cut.
+//! blocks, `pace` does so in steps, `moves` moves what is valid in them (`copies` in runs that only count), `recover` rebuilds all of it after a power cut.
 
 mod append;
 pub mod blocks;
 mod check;
 mod collect;
+mod copies;
 mod dead;
 mod fill;
 mod fixed;
@@ -117,6 +118,7 @@ struct Shape {
     blocks_per_plane: u32,
     per_page: Divisor,
     per_block: Divisor,
+    per_unit: Divisor,
 }
 
 impl Shape {
@@ -131,6 +133,7 @@ impl Shape {
             blocks_per_plane: geometry.blocks_per_plane,
             per_page: Divisor::new(units_per_page),
             per_block: Divisor::new(units_per_block),
+            per_unit: Divisor::new(unit_subpages),
         }
     }
 
@@ -151,7 +154,7 @@ impl Shape {
             return None;
         }
         let found = (first..first + width).map(|psn| nand.logical(psn)).find(|&logical| logical < TORN)?;
-        Some(found / width)
+        Some(self.per_unit.divide(found))
     }
 }
 

@@ -1,11 +1,13 @@
-//! Programs of whole erased pages with consecutive logical numbers: what filling a drive does, without the branches that it never takes.
+//! Reads of pages and programs of whole erased pages where nothing can fail, be taken back, or be kept elsewhere ([`Nand::takes_runs`]): what
+//! filling and cleaning a drive do, without the branches that they never take.
 //!
-//! [`Nand::program_run`] and [`Nand::program_rounds`] leave what [`Nand::program`] would, where nothing can fail, be taken back, or be kept
-//! elsewhere ([`Nand::takes_runs`]). Of rounds the history keeps the last page of each block only.
+//! Each leaves what [`Nand::read`] and [`Nand::program`] would, but for the history of operations: of rounds it keeps the last page of each block
+//! only, and no reads.
 
-use super::data::Payload;
+use super::data::{Data, Payload};
 use super::history::RecordKind;
-use super::{Flash, Nand};
+use super::part::{ProgramOrder, ReadCommand};
+use super::{Flash, Nand, SubpageMask};
 
 impl Nand {
     /// Whether pages can be programmed so: no power cut is to come, nothing fails or wears out, pages have no parity, cells no code and no bytes.
@@ -25,19 +27,48 @@ impl Nand {
     /// [`super::Halt::Refused`] with the rule that this breaks.
     #[inline]
     pub fn program_run(&mut self, ppn: u32, first: u32, tag: impl Fn(u32) -> u64) -> Flash<()> {
-        debug_assert!(self.takes_runs() && self.programs[ppn as usize] == 0);
-        self.operations += 1;
-        let (block, page) = self.split(ppn);
-        self.history.note(RecordKind::Program, block, page, self.all_subpages);
-        if let Err(rule) = self.probe_program(ppn, self.all_subpages, false) {
-            return Err(self.refuse(rule, block, page));
-        }
+        let place = self.begin_whole(ppn)?;
         let width = self.geometry.subpages_per_page as usize;
         let begin = ppn as usize * width;
         for (cell, logical) in self.logical[begin..begin + width].iter_mut().zip(first..) {
             *cell = logical;
         }
         self.payload.store_run(begin, width, first, self.operations, tag);
+        self.end_whole(place, ppn);
+        Ok(())
+    }
+
+    /// Programs all of page `ppn`, which is erased, with `logical` and `data`, which have one entry a subpage.
+    ///
+    /// # Errors
+    /// As [`Self::program_run`].
+    #[inline]
+    pub fn program_whole(&mut self, ppn: u32, logical: &[u32], data: &[Data]) -> Flash<()> {
+        let place = self.begin_whole(ppn)?;
+        let begin = ppn as usize * logical.len();
+        self.logical[begin..begin + logical.len()].copy_from_slice(logical);
+        self.payload.store(begin, self.all_subpages, data, self.operations);
+        self.end_whole(place, ppn);
+        Ok(())
+    }
+
+    /// Begins a program of all of page `ppn`; returns its block and its number there.
+    #[inline]
+    fn begin_whole(&mut self, ppn: u32) -> Flash<(u32, u32)> {
+        debug_assert!(self.takes_runs() && self.programs[ppn as usize] == 0);
+        self.operations += 1;
+        let (block, page) = self.split(ppn);
+        self.history.note(RecordKind::Program, block, page, self.all_subpages);
+        if !self.is_next((block, page), ppn)
+            && let Err(rule) = self.probe_program(ppn, self.all_subpages, false)
+        {
+            return Err(self.refuse(rule, block, page));
+        }
+        Ok((block, page))
+    }
+
+    #[inline]
+    fn end_whole(&mut self, (block, page): (u32, u32), ppn: u32) {
         self.programs[ppn as usize] = 1;
         let state = &mut self.blocks[block as usize];
         state.gaps |= page > state.next_page;
@@ -46,6 +77,31 @@ impl Nand {
             self.note_pair(block, page, false);
         }
         self.count_program((block, page), self.all_subpages, false);
+    }
+
+    /// Whether page `page` of `block`, which is `ppn`, is erased and the next, in a block where any order of programs allows that.
+    #[inline]
+    pub(super) fn is_next(&self, (block, page): (u32, u32), ppn: u32) -> bool {
+        let state = &self.blocks[block as usize];
+        let next = page == state.next_page && !(state.gaps || state.bad || state.torn);
+        let ordered = !matches!(self.part.order, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow);
+        next && ordered && !self.part.paired() && self.programs[ppn as usize] == 0
+    }
+
+    /// Reads the subpages `wanted` of page `ppn` with the command for whole pages.
+    ///
+    /// # Errors
+    /// [`super::Halt::Refused`] where one of them holds no data.
+    #[inline]
+    pub fn read_whole(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<()> {
+        debug_assert!(self.takes_runs());
+        self.operations += 1;
+        let (block, page) = self.split(ppn);
+        if let Err(rule) = self.probe_read_of((block, page), ppn, wanted, ReadCommand::PAGE) {
+            return Err(self.refuse(rule, block, page));
+        }
+        self.counters.reads += 1;
+        self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
         Ok(())
     }
 
@@ -53,6 +109,61 @@ impl Nand {
     pub fn takes_rounds(&self, block: u32, page: u32) -> bool {
         let state = &self.blocks[block as usize];
         !self.part.paired() && !state.bad && !state.torn && !state.kept && state.next_page == page
+    }
+
+    /// Whether all pages of `block` up to `page` can be read, whatever is wanted of them.
+    #[inline]
+    pub fn is_written(&self, block: u32, page: u32) -> bool {
+        let state = &self.blocks[block as usize];
+        !state.gaps && page < state.next_page
+    }
+
+    /// Copies pages of the block that begins with page `first`, those of `pages` (bits, counted from page `from` on), to the pages from `to` on,
+    /// each read before it is programmed. They can be read ([`Self::is_written`]), and the others take them ([`Self::takes_rounds`]).
+    #[inline]
+    pub fn copy_run(&mut self, from: u32, pages: u64, to: u32) {
+        debug_assert!(self.takes_runs());
+        let (width, count) = (self.geometry.subpages_per_page as usize, pages.count_ones());
+        let (block, page) = self.split(to);
+        let (mut rest, mut cell) = (pages, to as usize * width);
+        while rest != 0 {
+            let source = (from + rest.trailing_zeros()) as usize * width;
+            rest &= rest - 1;
+            for index in 0..width {
+                self.logical[cell + index] = self.logical[source + index];
+            }
+            cell += width;
+        }
+        if self.payload.kind() != Payload::None {
+            self.copy_payload(from, pages, to);
+        }
+        let programs = &mut self.programs[to as usize..][..count as usize];
+        debug_assert!(programs.iter().all(|&programs| programs == 0), "no page behind the next is programmed");
+        programs.fill(1);
+        self.blocks[block as usize].next_page = page + count;
+        self.history.note(RecordKind::Program, block, page + count - 1, self.all_subpages);
+        let count = u64::from(count);
+        self.operations += 2 * count;
+        self.counters.reads += count;
+        self.counters.read_energy += count * self.part.e_read;
+        self.counters.programs += count;
+        self.counters.program_energy += count * self.part.e_program;
+    }
+
+    /// As [`Self::copy_run`], of what the cells hold.
+    fn copy_payload(&mut self, from: u32, mut pages: u64, to: u32) {
+        let width = self.geometry.subpages_per_page;
+        let (mut operation, mut cell) = (self.operations, to * width);
+        while pages != 0 {
+            let source = (from + pages.trailing_zeros()) * width;
+            pages &= pages - 1;
+            operation += 2;
+            for index in 0..width {
+                let data = self.payload.load(source + index);
+                self.payload.store((cell + index) as usize, 1, &[data], operation);
+            }
+            cell += width;
+        }
     }
 
     /// Programs `rounds` pages of each of `frontiers` (block and page), in turn: all of them, with the logical numbers from `first` on.

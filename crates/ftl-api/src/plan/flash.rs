@@ -69,12 +69,7 @@ impl Io {
         let Read { subpages, words, policy, .. } = read;
         if policy.mode == ReadMode::Page {
             let part = self.nand.part();
-            let wanted = match words {
-                0 if part.subpage_bytes >= part.word_bytes => count(subpages) * part.subpage_bytes,
-                0 => count(words_of_subpages(part, subpages)) * part.word_bytes,
-                words => count(words) * part.word_bytes,
-            };
-            let whole = part.sensed_bytes();
+            let (whole, wanted) = (part.sensed_bytes(), wanted_bytes(part, subpages, words));
             let bytes = Sensed { sensed: whole, moved: whole, wanted: wanted.min(whole), subpages: count(subpages) };
             return self.sense(read, ReadCommand::PAGE, bytes);
         }
@@ -513,6 +508,16 @@ impl Io {
 #[inline]
 fn mask_of(begin: u32, end: u32) -> u64 {
     (u64::MAX << begin) & (u64::MAX >> (64 - end))
+}
+
+/// Bytes of whole code words that `subpages` lie in, or that `words` are where some are named.
+#[inline(always)]
+pub(super) fn wanted_bytes(part: &Part, subpages: SubpageMask, words: WordMask) -> u32 {
+    match words {
+        0 if part.subpage_bytes >= part.word_bytes => count(subpages) * part.subpage_bytes,
+        0 => count(words_of_subpages(part, subpages)) * part.word_bytes,
+        words => count(words) * part.word_bytes,
+    }
 }
 
 /// The code words that hold `subpages`.

@@ -1,18 +1,78 @@
-//! Whole pages that the host fills with consecutive subpages, in counted runs: what a write and [`Io::program`] of each leave.
+//! Reads and programs of whole pages in runs that only count: what [`Io::read`] and [`Io::program`] of each leave, without what such runs
+//! do not have. Of pages that the host fills with consecutive subpages what its writes leave, too.
 
+use super::flash::wanted_bytes;
 use super::{Cause, Io};
-use palimpsest_flash::nand::Flash;
+use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::{Flash, SubpageMask, count};
 
 impl Io {
-    /// Whether pages can be programmed by [`Self::program_run`].
-    pub fn takes_runs(&self) -> bool {
-        !self.plan.timed
+    /// Whether operations only count: none is timed, checked or taken back, and none can fail.
+    #[inline]
+    pub fn only_counts(&self) -> bool {
+        self.in_runs
+            && !self.plan.timed
             && self.ledger.is_none()
             && self.undo.is_none()
             && self.guard.is_none()
             && self.rain.is_none()
-            && !self.host.is_inner()
             && self.nand.takes_runs()
+    }
+
+    /// Whether pages can be programmed by [`Self::program_run`].
+    pub fn takes_runs(&self) -> bool {
+        self.only_counts() && !self.host.is_inner()
+    }
+
+    /// Reads `subpages` of page `ppn` with the command for whole pages, for cleaning, in a run that only counts.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    #[inline]
+    pub fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask) -> Flash<()> {
+        self.nand.read_whole(ppn, subpages)?;
+        let part = self.nand.part();
+        let (whole, wanted) = (part.sensed_bytes(), wanted_bytes(part, subpages, 0));
+        let counters = &mut self.counters;
+        counters.reads[Cause::Gc as usize] += 1;
+        counters.bus_bytes += u64::from(whole);
+        counters.sensed[Cause::Gc as usize] += u64::from(whole);
+        counters.wanted[Cause::Gc as usize] += u64::from(wanted.min(whole));
+        Ok(())
+    }
+
+    /// Copies whole pages for cleaning, in a run that only counts: those of `pages` (bits, counted from page `from` on) to the pages from `to`
+    /// on; `single`: with one bit a cell. See [`palimpsest_flash::nand::Nand::copy_run`].
+    #[inline]
+    pub fn copy_run(&mut self, from: u32, pages: u64, to: u32, single: bool) {
+        self.nand.note_single(to, single);
+        self.nand.copy_run(from, pages, to);
+        let copies = u64::from(count(pages));
+        let bytes = copies * u64::from(self.nand.geometry().page_bytes());
+        let counters = &mut self.counters;
+        counters.reads[Cause::Gc as usize] += copies;
+        counters.sensed[Cause::Gc as usize] += bytes;
+        counters.wanted[Cause::Gc as usize] += bytes;
+        counters.programs[Cause::Gc as usize] += copies;
+        counters.data_bytes += bytes;
+        counters.bus_bytes += 2 * bytes;
+    }
+
+    /// Programs page `ppn`, which is erased, for cleaning, in a run that only counts: `logical` and `data` have one entry a subpage; `single`:
+    /// with one bit a cell.
+    ///
+    /// # Errors
+    /// As [`Self::program`].
+    #[inline]
+    pub fn program_for_copy(&mut self, ppn: u32, logical: &[u32], data: &[Data], single: bool) -> Flash<()> {
+        self.nand.note_single(ppn, single);
+        self.nand.program_whole(ppn, logical, data)?;
+        let bytes = u64::from(self.nand.geometry().page_bytes());
+        let counters = &mut self.counters;
+        counters.programs[Cause::Gc as usize] += 1;
+        counters.data_bytes += bytes;
+        counters.bus_bytes += bytes;
+        Ok(())
     }
 
     /// Programs page `ppn`, which is erased, with the logical subpages from `first` on, as writes of the host of `width` subpages each bring

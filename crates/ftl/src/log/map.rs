@@ -18,7 +18,7 @@ pub trait Map: Send + Sized + State {
     /// Whether the map has units of its own in the log: they are pages, in blocks of their own.
     const IN_LOG: bool = false;
 
-    /// Whether [`Self::place_run`] is all that happens when units are written that never were.
+    /// Whether [`Self::place_run`] is all that happens when units are written that never were, and [`Self::place`] when one moves.
     const TAKES_RUNS: bool = false;
 
     /// Units, its own included.

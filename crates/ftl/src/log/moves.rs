@@ -19,6 +19,9 @@ impl<M: Map> Log<M> {
     /// Moves the pages with valid units of `victim`, from its unit `next` on, until `most` units have moved. The gate `safe` closes
     /// when the copies are safe. Returns the unit to go on from.
     pub(super) fn move_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
+        if self.takes_copies(io) {
+            return self.copy_units(io, victim, next, most);
+        }
         let plane = io.geometry().plane_of_block(victim);
         let per_page = self.shape.units_per_page;
         let mut moved = 0;
@@ -49,12 +52,12 @@ impl<M: Map> Log<M> {
 
     /// Asks for the map entries that moving these units will change: they lie all over the map.
     #[inline]
-    fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
+    pub(super) fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
         let first = victim * self.shape.units_per_block + word * 64;
         while bits != 0 {
             let physical = first + bits.trailing_zeros();
             bits &= bits - 1;
-            self.map.prefetch(io.nand().logical(physical * self.shape.unit_subpages) / self.shape.unit_subpages);
+            self.map.prefetch(self.shape.per_unit.divide(io.nand().logical(physical * self.shape.unit_subpages)));
         }
     }
 

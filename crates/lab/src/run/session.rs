@@ -101,8 +101,6 @@ pub struct Session<'a> {
     /// Requests submitted to the drive.
     submitted: u64,
     pub(super) precondition_bytes: u64,
-    /// Whether preconditioning writes many units at once, where the layer can.
-    pub(super) fills_runs: bool,
     /// Arrival time of the first request, on the workload's clock.
     clock_zero: Nanos,
     /// Bytes that the host wrote between preconditioning and the measurement.
@@ -184,7 +182,6 @@ impl<'a> Session<'a> {
             taken: 0,
             submitted: 0,
             precondition_bytes: 0,
-            fills_runs: true,
             clock_zero: 0,
             warmup_bytes: 0,
             arrivals: (None, 0),

@@ -45,9 +45,6 @@ impl Session<'_> {
     /// Writes units from `first` on, `units` at the most and none of which was ever written, each by a request of its own. Returns how
     /// many: none where the layer takes them but one by one.
     pub(in crate::run) fn fill(&mut self, first: u64, units: u64) -> Result<u64> {
-        if !self.fills_runs {
-            return Ok(0);
-        }
         let most = units.min(MOST_UNITS) as u32;
         let done = u64::from(self.drive.fill(first, most, &mut self.verifier)?);
         self.precondition_bytes += done * self.unit_bytes();

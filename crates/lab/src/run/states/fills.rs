@@ -1,4 +1,4 @@
-//! Filling many units at once leaves, to the byte, what a request for each leaves.
+//! Filling and cleaning many pages at once leaves, to the byte, what an operation for each leaves.
 
 use super::tests::{drive, options};
 use super::*;
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 fn state(resolved: &Resolved, options: &Options, runs: bool) -> (Vec<u8>, u64) {
     let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
     let mut session = Session::new(&resolved.drive, options, watcher).unwrap();
-    session.fills_runs = runs;
+    session.drive.io.in_runs = runs;
     let spec = FioSpec::parse("rw=randread,n=1").unwrap();
     let mut source = generated(&spec, resolved.drive.logical_bytes(), 1).unwrap();
     let done = write(&mut session, source.as_mut(), &options.precondition).unwrap_or_else(|error| {
@@ -97,7 +97,7 @@ fn a_fill_at_once_is_a_fill_by_requests_whatever_the_settings() {
         let extra: Vec<&str> = set.iter().map(String::as_str).collect();
         let Ok(resolved) = super::tests::try_drive(layer, &extra) else { continue };
         let payload = [Payload::None, Payload::Tag][rng.below(2) as usize];
-        let fill = ["fill:100%", "fill:97%,random:0.1x", "fill:63.1%"][rng.below(3) as usize];
+        let fill = ["fill:100%", "fill:97%,random:0.6x", "fill:63.1%"][rng.below(3) as usize];
         taken += u64::from(same(&resolved, &options(Fidelity::Count, payload, fill), &set.join(" ")) > 0);
         drives += 1;
     }

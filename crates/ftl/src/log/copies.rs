@@ -1,0 +1,354 @@
+//! Moving units in a run that only counts ([`Io::only_counts`]): what `moves` leaves there, without the gates and contents that such a run
+//! does not have, and without the cases that it never meets.
+//!
+//! A page that is one unit is copied from block to block. Units of a part of a page gather in the open page of moved data, as always; where
+//! that holds anything else it is programmed as always, too. `moves` has the same order of reads and programs, so a drive without space ends
+//! in the same state.
+
+use super::Log;
+use super::open_pages::{HOLE, OpenPage, Slot};
+use crate::log::map::{Map, UNMAPPED};
+use palimpsest_flash::nand::part::ReadMode;
+use palimpsest_flash::nand::{Flash, count, first_subpages};
+use palimpsest_ftl_api::plan::{Cause, Io};
+
+impl<M: Map> Log<M> {
+    /// Whether [`Self::copy_units`] leaves what [`Self::move_units`] would.
+    #[inline]
+    pub(super) fn takes_copies(&self, io: &Io) -> bool {
+        let Self { shape, open, collector, .. } = self;
+        let gathers = shape.unit_subpages == 1 && open.protected && collector.emptying.is_empty();
+        let reads_pages = self.read.mode == ReadMode::Page && io.nand().part().pages_per_program == 1;
+        M::TAKES_RUNS
+            && (shape.units_per_page == 1 || gathers)
+            && reads_pages
+            && io.only_counts()
+            && !io.nand().has_own()
+    }
+
+    /// Moves valid units of `victim`, from its unit `next` on, until `most` units have moved. Returns the unit to go on from.
+    pub(super) fn copy_units(&mut self, io: &mut Io, victim: u32, next: u32, most: u32) -> Flash<u32> {
+        match self.shape.units_per_page {
+            1 => self.copy_pages(io, victim, next, most),
+            _ => self.gather_units(io, victim, next, most),
+        }
+    }
+
+    /// As [`Self::copy_units`], of pages that are one unit.
+    fn copy_pages(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32) -> Flash<u32> {
+        let plane = io.geometry().plane_of_block(victim);
+        let stream = self.frontiers.moved_stream(victim);
+        let first = victim * self.shape.pages_per_block;
+        let to_log = !self.frontiers.fixed.is_used() || stream + 1 == self.frontiers.data_streams();
+        let mut left = most;
+        while left > 0 && next < self.shape.units_per_block {
+            // A word at a time, and no more than the open block has pages but one, which closes it.
+            let takes = |&(block, page): &(u32, u32)| to_log && io.nand().takes_rounds(block, page);
+            let run = self.frontiers.frontier(plane, stream).filter(takes);
+            let room = self.frontiers.pages_left(plane, stream).saturating_sub(1);
+            let most = left.min(if run.is_some() { room } else { 0 });
+            let valid = self.frontiers.blocks.valid_word(victim, next / 64) & u64::MAX << (next % 64);
+            let Some(last) = valid.checked_ilog2() else {
+                next = (next / 64 + 1) * 64;
+                continue;
+            };
+            let word = next / 64 * 64;
+            if next == word {
+                self.prefetch_word(io, victim, word / 64);
+            }
+            let (Some((block, page)), true) = (run, most > 0 && io.nand().is_written(victim, word + last)) else {
+                next = word + valid.trailing_zeros();
+                self.copy_page(io, plane, first + next)?;
+                (next, left) = (next + 1, left - 1);
+                continue;
+            };
+            let pages = lowest(valid, most);
+            let to = block * self.shape.pages_per_block + page;
+            self.place_copies(io, first + word, pages, to);
+            io.copy_run(first + word, pages, to, self.frontiers.single.holds(block));
+            let copies = count(pages);
+            self.counters.moved_units += u64::from(copies);
+            self.frontiers.take_pages(plane, stream, copies);
+            self.frontiers.blocks.validate_range(block, page, copies);
+            self.frontiers.blocks.invalidate_bits(victim, word, pages);
+            (next, left) = (word + pages.ilog2() + 1, left - copies);
+        }
+        Ok(if left > 0 { self.shape.units_per_block } else { next })
+    }
+
+    /// Moves come to the word `word` of the valid units of `victim`: asks for the map entries of those of the next, and of the first.
+    #[inline]
+    fn prefetch_word(&self, io: &Io, victim: u32, word: u32) {
+        let words = self.shape.units_per_block.div_ceil(64);
+        for word in if word == 0 { 0..2 } else { word + 1..word + 2 } {
+            if word < words {
+                self.prefetch_moves(io, victim, word, self.frontiers.blocks.valid_word(victim, word));
+            }
+        }
+    }
+
+    /// The map has the units of `pages` (bits, counted from page `from` on) in the pages from `to` on.
+    #[inline]
+    fn place_copies(&mut self, io: &Io, from: u32, pages: u64, to: u32) {
+        let (mut units, mut found, mut rest) = ([0; 64], 0, pages);
+        while rest != 0 {
+            let logical = io.nand().logical((from + rest.trailing_zeros()) * self.shape.unit_subpages);
+            rest &= rest - 1;
+            units[found] = self.shape.per_unit.divide(logical);
+            found += 1;
+        }
+        for (&unit, entry) in units[..found].iter().zip(to..) {
+            self.map.place(unit, entry);
+        }
+    }
+
+    /// Copies page `ppn`, which is one unit.
+    fn copy_page(&mut self, io: &mut Io, plane: u32, ppn: u32) -> Flash<()> {
+        let width = self.shape.unit_subpages;
+        io.read_for_copy(ppn, first_subpages(width))?;
+        self.counters.moved_units += 1;
+        let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
+        for index in 0..width {
+            self.image.logical[index as usize] = unit * width + index;
+            self.image.data[index as usize] = io.nand.load(ppn * width + index);
+        }
+        let stream = self.frontiers.moved_stream(ppn / self.shape.pages_per_block);
+        let to = self.frontiers.take_page(io, plane, stream)?;
+        let single = self.frontiers.single.holds(to / self.shape.pages_per_block);
+        io.program_for_copy(to, &self.image.logical, &self.image.data, single)?;
+        self.map.place(unit, to);
+        self.invalidate(ppn);
+        self.validate(to);
+        Ok(())
+    }
+
+    /// As [`Self::copy_units`], of units that are a part of a page: whole pages are read.
+    fn gather_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32) -> Flash<u32> {
+        let (plane, per_page) = (io.geometry().plane_of_block(victim), self.shape.units_per_page);
+        let page = self.open.moved_page(plane, self.frontiers.moved_stream(victim));
+        let mut left = most;
+        while left > 0 && next < self.shape.units_per_block {
+            let word = next / 64;
+            if next < word * 64 + per_page {
+                self.prefetch_word(io, victim, word);
+            }
+            let valid = self.frontiers.blocks.valid_word(victim, word) & u64::MAX << (next % 64);
+            if valid == 0 {
+                next = (word + 1) * 64;
+                continue;
+            }
+            let from = self.shape.per_page.divide(word * 64 + valid.trailing_zeros());
+            // The units of one page may lie across two words.
+            let mut units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
+            io.read_for_copy(victim * self.shape.pages_per_block + from, units)?;
+            self.counters.moved_units += u64::from(count(units));
+            left = left.saturating_sub(count(units));
+            let first = victim * self.shape.units_per_block + from * per_page;
+            while units != 0 {
+                self.gather(io, plane, page, first + units.trailing_zeros())?;
+                units &= units - 1;
+            }
+            next = (from + 1) * per_page;
+        }
+        Ok(if left > 0 { self.shape.units_per_block } else { next })
+    }
+
+    /// Moves the unit at `physical` into the open page `page` of `plane`, unless an open page holds newer content of it.
+    #[inline]
+    fn gather(&mut self, io: &mut Io, plane: u32, page: u32, physical: u32) -> Flash<()> {
+        let (block, index) = self.shape.per_block.split(physical);
+        if !self.frontiers.blocks.is_valid(block, index) {
+            // As when an open page that a power cut restored has been programmed on the way here.
+            return Ok(());
+        }
+        let unit = self.shape.unit_at(io.nand(), physical).expect("a valid unit holds something");
+        let entry = self.map.locate(unit);
+        self.frontiers.blocks.invalidate(block, index);
+        if entry != physical {
+            self.open.slot_mut(entry).previous = UNMAPPED;
+            return Ok(());
+        }
+        self.map.place(unit, self.open.next_entry(page));
+        let data = io.nand.load(physical);
+        self.open.page_mut(page).gather(Slot { unit, data, previous: UNMAPPED, ..Slot::default() });
+        if self.open.is_full(page) { self.program_gathered(io, plane, page) } else { Ok(()) }
+    }
+
+    /// Programs the open page `page`, which is full, in `plane`.
+    fn program_gathered(&mut self, io: &mut Io, plane: u32, page: u32) -> Flash<()> {
+        if !self.open.page(page).has_only_copies() {
+            return self.program_open(io, plane, page);
+        }
+        let to = self.frontiers.take_page(io, plane, self.open.stream_of(page))?;
+        let open = self.open.page_mut(page);
+        for (index, slot) in open.slots.iter().enumerate() {
+            (self.image.logical[index], self.image.data[index]) = (slot.unit, slot.data);
+        }
+        let single = self.frontiers.single.holds(to / self.shape.pages_per_block);
+        io.program_for_copy(to, &self.image.logical, &self.image.data, single)?;
+        let first = to * self.shape.units_per_page;
+        for (slot, entry) in open.slots.iter().zip(first..) {
+            self.map.place(slot.unit, entry);
+        }
+        open.empty();
+        let (block, unit) = self.shape.per_block.split(first);
+        self.frontiers.blocks.validate_bits(block, unit, first_subpages(self.shape.units_per_page));
+        Ok(())
+    }
+}
+
+impl OpenPage {
+    /// Adds a unit that cleaning moves and that nothing waits for.
+    #[inline]
+    fn gather(&mut self, slot: Slot) {
+        if self.slots.is_empty() {
+            self.cause = Cause::Gc;
+        }
+        self.slots.push(slot);
+    }
+
+    /// Whether it holds nothing but units that cleaning has moved, with no other copies.
+    #[inline]
+    fn has_only_copies(&self) -> bool {
+        let waits = self.since.is_some() || self.from_host || self.held > 0 || !self.also.is_empty();
+        let copies = self.slots.iter().all(|slot| slot.unit != HOLE && slot.previous == UNMAPPED);
+        self.cause == Cause::Gc && !waits && copies
+    }
+
+    /// It is as new, but for its allocation.
+    #[inline]
+    fn empty(&mut self) {
+        self.slots.clear();
+        self.cause = Cause::Host;
+    }
+}
+
+/// The lowest `most` bits of `bits` that are 1.
+#[inline]
+fn lowest(bits: u64, most: u32) -> u64 {
+    let (mut taken, mut rest) = (0, bits);
+    if most >= bits.count_ones() {
+        return bits;
+    }
+    for _ in 0..most {
+        taken |= rest & rest.wrapping_neg();
+        rest &= rest - 1;
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Append;
+    use crate::log::settings::{KEYS, LogSettings};
+    use crate::maps::full::FullMap;
+    use palimpsest_flash::geometry::Geometry;
+    use palimpsest_flash::nand::data::{Data, Payload};
+    use palimpsest_flash::nand::part::samples::slc;
+    use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder};
+    use palimpsest_flash::nand::{Halt, Nand};
+    use palimpsest_flash::rng::Rng;
+    use palimpsest_flash::state::State;
+    use palimpsest_ftl_api::keys::Value;
+    use palimpsest_ftl_api::plan::Gate;
+    use palimpsest_ftl_api::settings::Settings;
+
+    struct Case {
+        geometry: Geometry,
+        part: Part,
+        settings: Settings,
+        unit_subpages: u32,
+        payload: Payload,
+        protected: bool,
+        seed: u64,
+    }
+
+    fn draw(seed: u64) -> Case {
+        let mut rng = Rng::new(seed, 7);
+        let mut one_of = |count: u64| rng.below(count) as usize;
+        let subpages_per_page = [1, 2, 4, 8][one_of(4)];
+        let pages_per_block = [8, 12, 66, 130][one_of(4)];
+        let geometry = Geometry {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: [1, 2][one_of(2)],
+            blocks_per_plane: 28,
+            pages_per_block,
+            subpages_per_page,
+            subpage_bytes: 4096,
+        };
+        let cell = [CellKind::Slc, CellKind::Tlc, CellKind::Mlc][one_of(3)];
+        let page_bytes = subpages_per_page * 4096;
+        let word_bytes = [1024, page_bytes][one_of(2)];
+        let order = [ProgramOrder::Strict, ProgramOrder::Ascending][one_of(2)];
+        let part = Part { cell, page_bytes, pages_per_block, word_bytes, order, ..slc() };
+        let mut settings = Settings::of_defaults("subpage", KEYS);
+        for (key, values) in [
+            ("ftl.gc_pace", &["paced", "block"][..]),
+            ("ftl.moved_to", &["plane", "die"]),
+            ("ftl.wear_leveling", &["none", "static"]),
+        ] {
+            settings = settings.with(key, Value::Text(values[one_of(2)].into()));
+        }
+        settings = settings.with("ftl.streams", Value::Count([1, 2][one_of(2)]));
+        Case {
+            geometry,
+            part,
+            settings,
+            unit_subpages: [1, subpages_per_page][one_of(2)],
+            payload: [Payload::None, Payload::Tag][one_of(2)],
+            protected: one_of(4) > 0,
+            seed,
+        }
+    }
+
+    /// The state after writes, trims and flushes at random, and whether a run that only counts copied.
+    fn state(case: &Case, in_runs: bool) -> (Vec<u8>, bool) {
+        let Case { geometry, part, settings, unit_subpages, payload, protected, seed } = case;
+        let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), false);
+        io.in_runs = in_runs;
+        let units = geometry.subpages() as u32 / unit_subpages * 21 / 28;
+        let log_settings = LogSettings::new(settings);
+        let map = FullMap::new(units);
+        let mut log = Log::new(&io, &log_settings, map, *unit_subpages, *protected, *seed);
+        let mut rng = Rng::new(*seed, 8);
+        for write in 0..4 * units {
+            let unit = if write < units { write } else { rng.below(units.into()) as u32 };
+            let contents: Vec<Data> = (0..*unit_subpages).map(|_| Data::new(rng.next_u64())).collect();
+            let (cause, after, signal) = (Cause::Host, Gate::NONE, Gate::NONE);
+            let what = Append { unit, data: contents[0], cause, after, signal, holds: 1 };
+            let done = match (unit_subpages, rng.below(40)) {
+                (_, 0) => {
+                    log.trim(&mut io, unit);
+                    Ok(())
+                }
+                (_, 1) => log.flush(&mut io, u64::MAX, Gate::NONE),
+                (1, _) => log.append(&mut io, 0, what),
+                _ => log.append_page(&mut io, 0, what, &contents),
+            };
+            match done {
+                Err(Halt::NoSpace) => break,
+                done => done.unwrap_or_else(|halt| panic!("seed {seed}: {halt:?}")),
+            }
+        }
+        log.check(&io).unwrap_or_else(|what| panic!("seed {seed}, in runs: {in_runs}: {what}"));
+        let mut bytes = Vec::new();
+        io.save(&mut bytes);
+        log.save(&mut bytes);
+        (bytes, log.takes_copies(&io) && log.counters.moved_units > 0)
+    }
+
+    #[test]
+    fn copies_leave_what_moves_leave() {
+        let mut copied = 0;
+        for case in (0..150).map(draw) {
+            let ((with, copies), (without, moves)) = (state(&case, true), state(&case, false));
+            assert!(with == without, "seed {}: the states differ", case.seed);
+            assert!(!moves, "seed {}: no copies were to be made", case.seed);
+            copied += u32::from(copies);
+        }
+        assert!(copied > 75, "{copied} drives had copies");
+    }
+}
