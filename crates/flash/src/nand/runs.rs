@@ -88,12 +88,12 @@ impl Nand {
         next && ordered && !self.part.paired() && self.programs[ppn as usize] == 0
     }
 
-    /// Reads the subpages `wanted` of page `ppn` with the command for whole pages.
+    /// Reads the subpages `wanted` of page `ppn`, of which the array senses all.
     ///
     /// # Errors
     /// [`super::Halt::Refused`] where one of them holds no data.
     #[inline]
-    pub fn read_whole(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<()> {
+    pub fn sense_whole(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<()> {
         debug_assert!(self.takes_runs());
         self.operations += 1;
         let (block, page) = self.split(ppn);

@@ -4,6 +4,7 @@
 use super::flash::wanted_bytes;
 use super::{Cause, Io};
 use palimpsest_flash::nand::data::Data;
+use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, SubpageMask, count};
 
 impl Io {
@@ -24,20 +25,22 @@ impl Io {
         self.only_counts() && !self.host.is_inner()
     }
 
-    /// Reads `subpages` of page `ppn` with the command for whole pages, for cleaning, in a run that only counts.
+    /// Reads `subpages` of page `ppn` by `mode`, of which the array senses all, for cleaning, in a run that only counts.
     ///
     /// # Errors
     /// As [`Self::read`].
     #[inline]
-    pub fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask) -> Flash<()> {
-        self.nand.read_whole(ppn, subpages)?;
+    pub fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask, mode: ReadMode) -> Flash<()> {
+        self.nand.sense_whole(ppn, subpages)?;
         let part = self.nand.part();
-        let (whole, wanted) = (part.sensed_bytes(), wanted_bytes(part, subpages, 0));
+        let whole = part.sensed_bytes();
+        let wanted = wanted_bytes(part, subpages, 0).min(whole);
+        let moved = if mode == ReadMode::Page { whole } else { wanted };
         let counters = &mut self.counters;
         counters.reads[Cause::Gc as usize] += 1;
-        counters.bus_bytes += u64::from(whole);
+        counters.bus_bytes += u64::from(moved);
         counters.sensed[Cause::Gc as usize] += u64::from(whole);
-        counters.wanted[Cause::Gc as usize] += u64::from(wanted.min(whole));
+        counters.wanted[Cause::Gc as usize] += u64::from(wanted);
         Ok(())
     }
 

@@ -18,10 +18,10 @@ impl<M: Map> Log<M> {
     pub(super) fn takes_copies(&self, io: &Io) -> bool {
         let Self { shape, open, collector, .. } = self;
         let gathers = shape.unit_subpages == 1 && open.protected && collector.emptying.is_empty();
-        let reads_pages = self.read.mode == ReadMode::Page && io.nand().part().pages_per_program == 1;
+        let senses_pages = self.read.mode != ReadMode::Spread && io.nand().part().pages_per_program == 1;
         M::TAKES_RUNS
             && (shape.units_per_page == 1 || gathers)
-            && reads_pages
+            && senses_pages
             && io.only_counts()
             && !io.nand().has_own()
     }
@@ -105,7 +105,7 @@ impl<M: Map> Log<M> {
     /// Copies page `ppn`, which is one unit.
     fn copy_page(&mut self, io: &mut Io, plane: u32, ppn: u32) -> Flash<()> {
         let width = self.shape.unit_subpages;
-        io.read_for_copy(ppn, first_subpages(width))?;
+        io.read_for_copy(ppn, first_subpages(width), self.read.mode)?;
         self.counters.moved_units += 1;
         let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
         for index in 0..width {
@@ -140,7 +140,7 @@ impl<M: Map> Log<M> {
             let from = self.shape.per_page.divide(word * 64 + valid.trailing_zeros());
             // The units of one page may lie across two words.
             let mut units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
-            io.read_for_copy(victim * self.shape.pages_per_block + from, units)?;
+            io.read_for_copy(victim * self.shape.pages_per_block + from, units, self.read.mode)?;
             self.counters.moved_units += u64::from(count(units));
             left = left.saturating_sub(count(units));
             let first = victim * self.shape.units_per_block + from * per_page;
@@ -310,7 +310,8 @@ mod tests {
         let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), false);
         io.in_runs = in_runs;
         let units = geometry.subpages() as u32 / unit_subpages * 21 / 28;
-        let log_settings = LogSettings::new(settings);
+        let mut log_settings = LogSettings::new(settings);
+        log_settings.read.mode = [ReadMode::Page, ReadMode::Dma][(seed % 2) as usize];
         let map = FullMap::new(units);
         let mut log = Log::new(&io, &log_settings, map, *unit_subpages, *protected, *seed);
         let mut rng = Rng::new(*seed, 8);
