@@ -8,22 +8,26 @@
 use super::Log;
 use super::open_pages::{HOLE, OpenPage, Slot};
 use crate::log::map::{Map, UNMAPPED};
+use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, count, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Io};
 
 impl<M: Map> Log<M> {
-    /// Whether [`Self::copy_units`] leaves what [`Self::move_units`] would.
+    /// Whether [`Self::copy_units`] of `victim` leaves what [`Self::move_units`] would.
     #[inline]
-    pub(super) fn takes_copies(&self, io: &Io) -> bool {
-        let Self { shape, open, collector, .. } = self;
-        let gathers = shape.unit_subpages == 1 && open.protected && collector.emptying.is_empty();
+    pub(super) fn takes_copies(&self, io: &Io, victim: u32) -> bool {
         let senses_pages = self.read.mode != ReadMode::Spread && io.nand().part().pages_per_program == 1;
-        M::TAKES_RUNS
-            && (shape.units_per_page == 1 || gathers)
-            && senses_pages
-            && io.only_counts()
-            && !io.nand().has_own()
+        let copies = M::TAKES_RUNS && senses_pages && io.only_counts() && !io.nand().has_own();
+        copies && (self.shape.units_per_page == 1 || self.gathers(io, victim))
+    }
+
+    /// Whether units of `victim` gather in an open page that holds nothing but others that have moved, and that no erase waits for.
+    #[inline]
+    fn gathers(&self, io: &Io, victim: u32) -> bool {
+        let protected = self.open.protected && self.collector.emptying.is_empty();
+        let page = self.open.page(self.moved_page_of(io, victim));
+        protected && self.shape.unit_subpages == 1 && (page.slots.is_empty() || page.has_only_copies())
     }
 
     /// Moves valid units of `victim`, from its unit `next` on, until `most` units have moved. Returns the unit to go on from.
@@ -122,10 +126,21 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// As [`Self::copy_units`], of units that are a part of a page: whole pages are read.
-    fn gather_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32) -> Flash<u32> {
+    /// As [`Self::copy_units`], of units that are a part of a page: they gather in an open page.
+    fn gather_units(&mut self, io: &mut Io, victim: u32, next: u32, most: u32) -> Flash<u32> {
+        let page = self.moved_page_of(io, victim);
+        let done = self.gather_valid(io, victim, next, most, page);
+        // Units that went on to flash at once never were at an entry of the open page.
+        let first = self.open.next_entry(page) - self.open.filled(page);
+        for (slot, entry) in self.open.page(page).slots.iter().zip(first..) {
+            self.map.place(slot.unit, entry);
+        }
+        done
+    }
+
+    /// As [`Self::gather_units`], but for the map's entries of what stays in the open page `page`.
+    fn gather_valid(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, page: u32) -> Flash<u32> {
         let (plane, per_page) = (io.geometry().plane_of_block(victim), self.shape.units_per_page);
-        let page = self.open.moved_page(plane, self.frontiers.moved_stream(victim));
         let mut left = most;
         while left > 0 && next < self.shape.units_per_block {
             let word = next / 64;
@@ -139,61 +154,67 @@ impl<M: Map> Log<M> {
             }
             let from = self.shape.per_page.divide(word * 64 + valid.trailing_zeros());
             // The units of one page may lie across two words.
-            let mut units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
-            io.read_for_copy(victim * self.shape.pages_per_block + from, units, self.read.mode)?;
+            let units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
+            let ppn = victim * self.shape.pages_per_block + from;
+            io.read_for_copy(ppn, units, self.read.mode)?;
             self.counters.moved_units += u64::from(count(units));
+            self.frontiers.blocks.invalidate_bits(victim, from * per_page, units);
+            let (done, rest) = self.gather(io, plane, page, ppn, units);
+            self.frontiers.blocks.validate_bits(victim, from * per_page, rest);
+            done?;
             left = left.saturating_sub(count(units));
-            let first = victim * self.shape.units_per_block + from * per_page;
-            while units != 0 {
-                self.gather(io, plane, page, first + units.trailing_zeros())?;
-                units &= units - 1;
-            }
             next = (from + 1) * per_page;
         }
         Ok(if left > 0 { self.shape.units_per_block } else { next })
     }
 
-    /// Moves the unit at `physical` into the open page `page` of `plane`, unless an open page holds newer content of it.
+    /// Moves the units `rest` (as bits) of page `ppn` into the open page `page` of `plane`, but for those of which an open page holds newer
+    /// content. Returns those that are left, where there is no space to program it.
     #[inline]
-    fn gather(&mut self, io: &mut Io, plane: u32, page: u32, physical: u32) -> Flash<()> {
-        let (block, index) = self.shape.per_block.split(physical);
-        if !self.frontiers.blocks.is_valid(block, index) {
-            // As when an open page that a power cut restored has been programmed on the way here.
-            return Ok(());
+    fn gather(&mut self, io: &mut Io, plane: u32, page: u32, ppn: u32, mut rest: u64) -> (Flash<()>, u64) {
+        let (per_page, stores) = (self.shape.units_per_page, io.nand().payload() != Payload::None);
+        while rest != 0 {
+            let index = rest.trailing_zeros();
+            rest &= rest - 1;
+            let (physical, unit) = (ppn * per_page + index, io.nand().logical_of(ppn)[index as usize]);
+            let entry = self.map.locate(unit);
+            if entry != physical {
+                self.open.slot_mut(entry).previous = UNMAPPED;
+                continue;
+            }
+            let data = if stores { io.nand.load(physical) } else { Data::ZERO };
+            let open = self.open.page_mut(page);
+            open.gather(Slot { unit, data, previous: UNMAPPED, ..Slot::default() });
+            if open.slots.len() as u32 == per_page
+                && let Err(halt) = self.program_gathered(io, plane, page)
+            {
+                return (Err(halt), rest);
+            }
         }
-        let unit = self.shape.unit_at(io.nand(), physical).expect("a valid unit holds something");
-        let entry = self.map.locate(unit);
-        self.frontiers.blocks.invalidate(block, index);
-        if entry != physical {
-            self.open.slot_mut(entry).previous = UNMAPPED;
-            return Ok(());
-        }
-        self.map.place(unit, self.open.next_entry(page));
-        let data = io.nand.load(physical);
-        self.open.page_mut(page).gather(Slot { unit, data, previous: UNMAPPED, ..Slot::default() });
-        if self.open.is_full(page) { self.program_gathered(io, plane, page) } else { Ok(()) }
+        (Ok(()), 0)
     }
 
     /// Programs the open page `page`, which is full, in `plane`.
     fn program_gathered(&mut self, io: &mut Io, plane: u32, page: u32) -> Flash<()> {
-        if !self.open.page(page).has_only_copies() {
-            return self.program_open(io, plane, page);
-        }
         let to = self.frontiers.take_page(io, plane, self.open.stream_of(page))?;
-        let open = self.open.page_mut(page);
-        for (index, slot) in open.slots.iter().enumerate() {
-            (self.image.logical[index], self.image.data[index]) = (slot.unit, slot.data);
-        }
-        let single = self.frontiers.single.holds(to / self.shape.pages_per_block);
-        io.program_for_copy(to, &self.image.logical, &self.image.data, single)?;
-        let first = to * self.shape.units_per_page;
-        for (slot, entry) in open.slots.iter().zip(first..) {
+        let (open, first) = (self.open.page_mut(page), to * self.shape.units_per_page);
+        let cells = self.image.logical.iter_mut().zip(&mut self.image.data);
+        for ((slot, (logical, data)), entry) in open.slots.iter().zip(cells).zip(first..) {
+            (*logical, *data) = (slot.unit, slot.data);
             self.map.place(slot.unit, entry);
         }
         open.empty();
+        let single = self.frontiers.single.holds(to / self.shape.pages_per_block);
+        io.program_for_copy(to, &self.image.logical, &self.image.data, single)?;
         let (block, unit) = self.shape.per_block.split(first);
         self.frontiers.blocks.validate_bits(block, unit, first_subpages(self.shape.units_per_page));
         Ok(())
+    }
+
+    /// The open page of what is moved out of `victim`.
+    #[inline]
+    fn moved_page_of(&self, io: &Io, victim: u32) -> u32 {
+        self.open.moved_page(io.geometry().plane_of_block(victim), self.frontiers.moved_stream(victim))
     }
 }
 
@@ -244,7 +265,6 @@ mod tests {
     use crate::log::settings::{KEYS, LogSettings};
     use crate::maps::full::FullMap;
     use palimpsest_flash::geometry::Geometry;
-    use palimpsest_flash::nand::data::{Data, Payload};
     use palimpsest_flash::nand::part::samples::slc;
     use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder};
     use palimpsest_flash::nand::{Halt, Nand};
@@ -338,7 +358,7 @@ mod tests {
         let mut bytes = Vec::new();
         io.save(&mut bytes);
         log.save(&mut bytes);
-        (bytes, log.takes_copies(&io) && log.counters.moved_units > 0)
+        (bytes, log.takes_copies(&io, 0) && log.counters.moved_units > 0)
     }
 
     #[test]

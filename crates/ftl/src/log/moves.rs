@@ -19,7 +19,7 @@ impl<M: Map> Log<M> {
     /// Moves the pages with valid units of `victim`, from its unit `next` on, until `most` units have moved. The gate `safe` closes
     /// when the copies are safe. Returns the unit to go on from.
     pub(super) fn move_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
-        if self.takes_copies(io) {
+        if self.takes_copies(io, victim) {
             return self.copy_units(io, victim, next, most);
         }
         let plane = io.geometry().plane_of_block(victim);
