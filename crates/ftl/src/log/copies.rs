@@ -1,9 +1,9 @@
 //! Moving units in a run that only counts ([`Io::only_counts`]): what `moves` leaves there, without the gates and contents that such a run
 //! does not have, and without the cases that it never meets.
 //!
-//! A page that is one unit is copied from block to block. Units of a part of a page gather in the open page of moved data, as always; where
-//! that holds anything else it is programmed as always, too. `moves` has the same order of reads and programs, so a drive without space ends
-//! in the same state.
+//! A page that is one unit is copied from block to block, up to 64 at once. Units of a part of a page gather in the open page of moved data;
+//! where that holds anything else they move as always. The order of reads and programs is that of `moves`, so a drive without space ends in
+//! the same state.
 
 use super::Log;
 use super::open_pages::{HOLE, OpenPage, Slot};
@@ -114,7 +114,7 @@ impl<M: Map> Log<M> {
         let unit = self.shape.unit_at(io.nand(), ppn).expect("a valid unit holds something");
         for index in 0..width {
             self.image.logical[index as usize] = unit * width + index;
-            self.image.data[index as usize] = io.nand.load(ppn * width + index);
+            self.image.data[index as usize] = io.load_subpage(ppn * width + index);
         }
         let stream = self.frontiers.moved_stream(ppn / self.shape.pages_per_block);
         let to = self.frontiers.take_page(io, plane, stream)?;
@@ -182,7 +182,7 @@ impl<M: Map> Log<M> {
                 self.open.slot_mut(entry).previous = UNMAPPED;
                 continue;
             }
-            let data = if stores { io.nand.load(physical) } else { Data::ZERO };
+            let data = if stores { io.load_subpage(physical) } else { Data::ZERO };
             let open = self.open.page_mut(page);
             open.gather(Slot { unit, data, previous: UNMAPPED, ..Slot::default() });
             if open.slots.len() as u32 == per_page
