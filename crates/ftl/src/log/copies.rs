@@ -80,9 +80,9 @@ impl<M: Map> Log<M> {
         Ok(if left > 0 { self.shape.units_per_block } else { next })
     }
 
-    /// Moves come to the word `word` of the valid units of `victim`: asks for the map entries of those of the next, and of the first.
+    /// Moves, or a check, come to the word `word` of the valid units of `victim`: asks for the map entries of those of the next, and of the first.
     #[inline]
-    fn prefetch_word(&self, io: &Io, victim: u32, word: u32) {
+    pub(super) fn prefetch_word(&self, io: &Io, victim: u32, word: u32) {
         let words = self.shape.units_per_block.div_ceil(64);
         for word in if word == 0 { 0..2 } else { word + 1..word + 2 } {
             if word < words {
