@@ -64,11 +64,12 @@ impl<M: Map> Log<M> {
         }
         let mut copies = 0;
         for unit in 0..self.map.units() {
-            let entry = self.map.locate(unit);
-            if entry != UNMAPPED && entry >= IN_OPEN_PAGE && self.open.slot(entry).unit != unit {
-                return false;
-            }
-            copies += u64::from(self.on_flash(unit) != UNMAPPED);
+            copies += match self.map.locate(unit) {
+                UNMAPPED => 0,
+                entry if entry < IN_OPEN_PAGE => 1,
+                entry if self.open.slot(entry).unit != unit => return false,
+                entry => u64::from(self.open.slot(entry).previous != UNMAPPED),
+            };
         }
         copies == valid
     }

@@ -261,6 +261,7 @@ impl<M: Map> Log<M> {
     }
 
     /// The valid physical unit of `unit`, or [`UNMAPPED`].
+    #[inline]
     pub(super) fn on_flash(&self, unit: u32) -> u32 {
         match self.map.locate(unit) {
             entry if entry != UNMAPPED && entry >= IN_OPEN_PAGE => self.open.slot(entry).previous,
