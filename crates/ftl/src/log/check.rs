@@ -7,7 +7,7 @@ use palimpsest_ftl_api::plan::Io;
 
 /// What flash holds of a unit is fetched into the caches this many units before it is compared,
 const AHEAD: u32 = 32;
-/// on drives with more units than this, of which the caches hold little.
+/// on drives with more units than this, of which the caches hold little. After as many that lie scattered the order of flash is tried.
 const FEW: u32 = 1 << 16;
 
 impl<M: Map> Log<M> {
