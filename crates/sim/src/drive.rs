@@ -338,7 +338,7 @@ impl Drive {
     ///
     /// # Errors
     /// What flash or `verifier` say.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
         let entry = InFlight {
             command,
@@ -363,11 +363,16 @@ impl Drive {
             controller.submit(now, entry.job, command.kind, id);
             return Ok(());
         }
-        self.enter(id, verifier)
+        if self.has_room(command) {
+            self.plan_command(id, command.kind, command.extent, verifier)
+        } else {
+            self.waiting.push_back(id);
+            Ok(())
+        }
     }
 
     /// The number of `entry`.
-    #[inline]
+    #[inline(always)]
     fn enter_flight(&mut self, entry: InFlight) -> u32 {
         match self.free.pop() {
             Some(id) => {
@@ -384,45 +389,50 @@ impl Drive {
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
         let InFlight { command, stream, .. } = self.in_flight[id as usize];
         self.io.present.stream = stream;
+        self.plan_command(id, command.kind, command.extent, verifier)
+    }
+
+    /// Plans request `id`, whose stream is the present one.
+    fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
         let own = self.own_gate(id);
         self.io.present.now = self.engine.now();
         self.io.present.gate = own.unwrap_or(gate);
         let now = self.engine.now();
-        let mut data_at = match command.kind {
+        let mut data_at = match kind {
             RequestKind::Write => {
-                let received = self.engine.receive(self.link_bytes(command.extent)) + self.t_buffer(command.extent);
+                let received = self.engine.receive(self.link_bytes(extent)) + self.t_buffer(extent);
                 // In order, as over the link: a page may hold data of several writes, and waits for the last.
                 self.buffered_at = self.buffered_at.max(received);
                 self.buffered_at
             }
-            RequestKind::Read => self.arrives(command.extent),
+            RequestKind::Read => self.arrives(extent),
             _ => now,
         };
-        if command.kind == RequestKind::Write {
+        if kind == RequestKind::Write {
             self.io.present.data_at = data_at;
             if data_at > now {
                 self.arriving.retain(|&(_, at)| at > now);
-                self.arriving.push((command.extent, data_at));
+                self.arriving.push((extent, data_at));
             }
         }
-        let asked = self.link_bytes(command.extent);
-        self.io.present.link_left = if command.kind == RequestKind::Read { asked } else { 0 };
+        let asked = self.link_bytes(extent);
+        self.io.present.link_left = if kind == RequestKind::Read { asked } else { 0 };
         if self.carried.is_some() {
             self.bring_carried(id);
         }
-        if command.kind != RequestKind::Flush || !self.flush_is_free {
-            self.serve_verified(command.kind, command.extent, verifier)?;
+        if kind != RequestKind::Flush || !self.flush_is_free {
+            self.serve_verified(kind, extent, verifier)?;
         }
         if self.carried.is_some() {
             self.end_bringing(id, verifier);
         }
-        if command.kind == RequestKind::Flush {
+        if kind == RequestKind::Flush {
             self.await_writes(gate);
         }
         if self.engine.causality.is_some() {
-            self.pledge(id, command.kind);
+            self.pledge(id, kind);
         }
         self.plans += 1;
         let entry = &mut self.in_flight[id as usize];
@@ -433,7 +443,7 @@ impl Drive {
             data_at = self.engine.send(data_at, left);
         }
         if let Some(timeline) = &mut self.engine.timeline {
-            timeline.begin_plan(id, command.kind, now);
+            timeline.begin_plan(id, kind, now);
         }
         self.settle();
         self.engine.planned(&mut self.io, gate, data_at);

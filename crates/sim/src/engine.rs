@@ -9,6 +9,8 @@
 //! works on the next of the same kind.
 
 mod ahead;
+mod bus;
+mod die;
 mod dies;
 mod ended;
 mod energy;
@@ -24,7 +26,8 @@ use super::causality::Causality;
 use super::events::{Event, EventQueue};
 use super::settings::{HostTimes, Scheduler, SimSettings};
 use super::timeline::Timeline;
-use dies::Die;
+use bus::{Bus, Transfers};
+use die::Die;
 use gates::Edge;
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::part::Part;
@@ -51,6 +54,7 @@ struct Pending {
     /// The next operation in the order of its block.
     next_on_block: u32,
     die: u32,
+    /// Planes are numbered die by die.
     plane: u32,
     operation: Operation,
     /// Since when it could start: from then on it can be overtaken.
@@ -62,51 +66,19 @@ struct Pending {
     followers: u32,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Bus {
-    free_at: Nanos,
-    /// The last command has been sent at this time.
-    commanded_at: Nanos,
-    busy: Nanos,
-}
-
-impl Bus {
-    /// Takes the bus for `time` from `now` on, or as soon as it is free; returns when that ends.
-    #[inline]
-    fn take(&mut self, now: Nanos, time: Nanos) -> Nanos {
-        self.free_at = self.free_at.max(now) + time;
-        self.busy += time;
-        self.free_at
-    }
-
-    /// Sends a command of `time`: it precedes data, which it pauses. Data that has its turn already does not include the
-    /// delay; what comes behind that is.
-    #[inline]
-    fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
-        self.take(now, time);
-        self.commanded_at = self.commanded_at.max(now) + time;
-        self.commanded_at
-    }
-}
-
 /// The engine.
 pub struct Engine {
     settings: SimSettings,
     geometry: Geometry,
     plane_size: Divisor,
     die_count: Divisor,
-    channel_of: Vec<u32>,
     t_command: Nanos,
-    bus_rate: Rate,
     cache_pages: u8,
     t_suspend: Nanos,
     t_resume: Nanos,
     /// See [`Self::looks_twice`].
     wakes_always: bool,
-    /// Transfer time of 1, 2, .. code words where the part states it.
-    word_transfers: Vec<Nanos>,
-    word_bytes: u32,
-    last_transfer: (u32, Nanos),
+    transfers: Transfers,
     link_rate: Rate,
     last_crossing: (u64, Nanos),
     t_request: Nanos,
@@ -158,16 +130,12 @@ impl Engine {
             geometry: *geometry,
             plane_size: Divisor::new(geometry.blocks_per_plane),
             die_count: Divisor::new(geometry.dies()),
-            channel_of: (0..geometry.dies()).map(|die| geometry.channel_of_die(die)).collect(),
             t_command: part.t_command,
-            bus_rate: part.bus_rate,
             cache_pages: part.cache_pages as u8,
             t_suspend: part.t_suspend,
             t_resume: part.t_resume,
             wakes_always: Self::looks_twice(settings.suspend, part.t_suspend, part.t_resume),
-            word_transfers: part.t_dma_words.clone(),
-            word_bytes: part.word_bytes,
-            last_transfer: (0, 0),
+            transfers: Transfers::new(part),
             link_rate: host.link_rate,
             last_crossing: (0, 0),
             t_request: host.t_request,
@@ -182,7 +150,7 @@ impl Engine {
             blocks: vec![order::IDLE; geometry.blocks() as usize],
             behind: Vec::new(),
             ready: (0..geometry.planes()).map(|_| Ready::default()).collect(),
-            dies: vec![Die::default(); geometry.dies() as usize],
+            dies: (0..geometry.dies()).map(|die| Die::on(geometry.channel_of_die(die))).collect(),
             buses: vec![Bus::default(); geometry.channels as usize],
             edges: Vec::new(),
             free_edges: Vec::new(),
@@ -319,15 +287,16 @@ impl Engine {
     fn enqueue(&mut self, io: &mut Io, operation: &Operation, number: u32) {
         self.order += 1;
         self.live += 1;
-        let plane = self.plane_size.divide(operation.block);
-        let die = self.die_count.split(plane).1;
+        let order = self.order;
+        let (in_die, die) = self.die_count.split(self.plane_size.divide(operation.block));
+        let plane = die * self.geometry.planes_per_die + in_die;
         let load = &mut io.dies[die as usize];
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
         let follows = io.plan.gates.is_open(operation.after);
         let pending = Pending {
             operation: *operation,
-            order: self.order,
+            order,
             enqueued: self.now,
             ready_at: self.now,
             data_at: if operation.from_host { io.present.data_at } else { 0 },
@@ -361,7 +330,12 @@ impl Engine {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
         if waits == 0 {
-            self.encode(index);
+            // As what may be encoded first; but not from what was just copied, which is slow to load.
+            if operation.codec > 0 {
+                self.encode(index);
+            } else {
+                self.join_ready(index, order, (die, plane), self.class_of(operation), operation.step);
+            }
             self.wake(die);
         } else {
             self.pending[index as usize].waits = waits;
@@ -454,30 +428,13 @@ impl Engine {
         self.kick(io, die);
     }
 
-    /// Time of `bytes` on a bus between controller and die. The last answer is kept: most transfers are of one size.
-    #[inline]
-    fn transfer_time(&mut self, bytes: u32) -> Nanos {
-        if self.last_transfer.0 != bytes {
-            self.last_transfer = (bytes, self.compute_transfer_time(bytes));
-        }
-        self.last_transfer.1
-    }
-
-    /// Time of `bytes` on the host link, as [`Self::transfer_time`].
+    /// Time of `bytes` on the host link, as [`Transfers::time`].
     #[inline]
     fn crossing_time(&mut self, bytes: u64) -> Nanos {
         if self.last_crossing.0 != bytes {
             self.last_crossing = (bytes, self.link_rate.time_for(bytes));
         }
         self.last_crossing.1
-    }
-
-    fn compute_transfer_time(&self, bytes: u32) -> Nanos {
-        let words = bytes / self.word_bytes;
-        match self.word_transfers.get((words as usize).wrapping_sub(1)) {
-            Some(&time) if words * self.word_bytes == bytes => time,
-            _ => self.bus_rate.time_for(u64::from(bytes)),
-        }
     }
 
     /// Handles the next event, and those behind it that come before `until`, as long as none is noticed outside: no request completes,
@@ -539,7 +496,7 @@ impl Engine {
             // leaves when that is done.
             let time = self.crossing_time(u64::from(operation.link_bytes));
             let coded = operation.codec > 0;
-            let first_byte = if coded { decoded } else { self.now - self.transfer_time(operation.bytes) };
+            let first_byte = if coded { decoded } else { self.now - self.transfers.time(operation.bytes) };
             end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
             self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
         }

@@ -26,7 +26,7 @@ impl Drive {
 
     /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
     #[inline]
-    fn has_room(&self, command: Command) -> bool {
+    pub(super) fn has_room(&self, command: Command) -> bool {
         let Some(size) = self.buffer else { return true };
         if command.kind != RequestKind::Write {
             return true;

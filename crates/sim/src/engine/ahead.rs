@@ -37,14 +37,14 @@ impl Engine {
             io.plan.under_way.prefetch(operation.under_way, first + u32::from(operation.page));
         }
     }
+}
 
-    /// The operation that waits for the data of the read `index`, which comes over the bus.
-    #[inline]
-    pub(super) fn ask_for_waiter(&self, io: &Io, index: u32) {
-        let signal = self.pending[index as usize].operation.signal;
-        let Some(slot) = io.plan.gates.slots.get(signal.slot as usize) else { return };
-        if (OPERATION..REQUEST).contains(&slot.waiters) {
-            prefetch(&self.pending, (slot.waiters & !OPERATION) as usize);
-        }
+/// The operation that waits for the data of the read `index`, which comes over the bus.
+#[inline]
+pub(super) fn ask_for_waiter(pending: &[Pending], io: &Io, index: u32) {
+    let signal = pending[index as usize].operation.signal;
+    let Some(slot) = io.plan.gates.slots.get(signal.slot as usize) else { return };
+    if (OPERATION..REQUEST).contains(&slot.waiters) {
+        prefetch(pending, (slot.waiters & !OPERATION) as usize);
     }
 }

@@ -3,109 +3,19 @@
 
 use super::super::events::Event;
 use super::super::settings::{MultiPlane, Suspend};
+use super::ahead::ask_for_waiter;
+use super::die::{Batch, Die, MOST_PLANES};
 use super::energy::energy_of;
-use super::ready::{CLASSES, First};
-use super::{Engine, NONE, Pending, STEPS};
-use crate::events::Key;
+use super::ready::First;
+use super::{Engine, Pending, STEPS};
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Io, Operation, OperationKind};
+use palimpsest_ftl_api::plan::{Io, OperationKind};
 
-/// The most planes that a multi-plane command addresses.
-const MOST_PLANES: usize = 8;
 const DIE_BITS: u32 = 16;
 const GENERATIONS: u32 = 1 << 13;
 /// Steps of collection compete with other programs where more wait in a plane than a block has pages, over this.
 const SHARE_OF_STEPS: u32 = 8;
-
-/// Operations that run together in a die.
-#[derive(Clone, Copy)]
-pub(super) struct Batch {
-    kind: OperationKind,
-    count: u8,
-    /// Operations whose data has not left the die.
-    unmoved: u8,
-    /// Pages of its word lines that have not had their turn on the bus; then the moments of the array are not known ([`super::shots`]).
-    pub(super) unloaded: u8,
-    members: [u32; MOST_PLANES],
-    /// All data of a program is in the die at this time.
-    pub(super) loaded: Nanos,
-    /// The array works on it from then on.
-    pub(super) array_from: Nanos,
-    /// The array has done its work at this time.
-    pub(super) array_until: Nanos,
-    /// A read whose data is in the page register.
-    sensed: bool,
-    /// When it was first suspended; `Nanos::MAX` if never.
-    suspended_at: Nanos,
-}
-
-impl Batch {
-    /// Its operations.
-    #[inline]
-    pub(super) fn operations(&self) -> &[u32] {
-        &self.members[..usize::from(self.count)]
-    }
-
-    /// When the array begins or has begun to work on it; what is suspended has begun.
-    pub(super) fn array_from(&self) -> Nanos {
-        self.array_from
-    }
-
-    /// When the array has done its work; of what is suspended how much is left.
-    pub(super) fn array_until(&self) -> Nanos {
-        self.array_until
-    }
-
-    /// What it is.
-    pub(super) fn kind(&self) -> OperationKind {
-        self.kind
-    }
-
-    /// Whether it is a read whose data is in the page register.
-    pub(super) fn is_sensed(&self) -> bool {
-        self.sensed
-    }
-}
-
-/// State of a die.
-#[derive(Clone, Default)]
-pub(super) struct Die {
-    /// The batch that is moved or in the array.
-    pub(super) front: Option<Batch>,
-    /// The batch behind it, with the cache register only.
-    pub(super) back: Option<Batch>,
-    pub(super) suspended: Option<Batch>,
-    /// The batch in the cache register behind what is suspended, whose data stays there. Its `array_until` is how long it takes.
-    pub(super) behind: Option<Batch>,
-    /// Nothing may start before this time.
-    closed_until: Nanos,
-    generation: u32,
-    pub(super) busy: Nanos,
-    busy_since: Nanos,
-    /// Operations that are ready.
-    pub(super) ready: u32,
-    /// The operation that goes first of those that are ready, by class.
-    pub(super) first: [First; CLASSES],
-    /// When a step of collection started last.
-    pub(super) stepped: Nanos,
-    /// When it wakes, if something is ready by then.
-    pub(super) wake: Key,
-}
-
-impl Die {
-    /// Whether anything is ready.
-    #[inline]
-    pub(super) fn has_ready(&self) -> bool {
-        self.ready > 0
-    }
-
-    /// It does nothing any more from `now` on.
-    pub(super) fn power_off(&mut self, now: Nanos) {
-        let working = if self.front.is_some() { now.saturating_sub(self.busy_since) } else { 0 };
-        *self = Die { busy: self.busy + working, generation: self.generation, ..Die::default() };
-    }
-}
 
 impl Engine {
     /// Starts what `die` can start now.
@@ -124,6 +34,9 @@ impl Engine {
     fn start_some(&mut self, io: &Io, die: u32) {
         while let Some(first) = self.next_to_start(die) {
             self.start(io, die, first);
+            if !self.dies[die as usize].has_ready() {
+                return;
+            }
         }
     }
 
@@ -192,11 +105,6 @@ impl Engine {
         self.now + more - batch.suspended_at.min(self.now) >= self.settings.starvation_bound
     }
 
-    #[inline]
-    pub(super) fn plane_of(&self, die: u32, index: u32) -> usize {
-        (index * self.dies.len() as u32 + die) as usize
-    }
-
     /// The ready operation of `die` that goes next, if it is of the kind `only`.
     #[inline(always)]
     fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
@@ -244,95 +152,105 @@ impl Engine {
 
     #[inline]
     fn start(&mut self, io: &Io, die: u32, (first, class): (u32, usize)) {
-        let mut batch = Batch {
-            kind: self.pending[first as usize].operation.kind,
-            count: 0,
-            unmoved: 0,
-            unloaded: 0,
-            members: [NONE; MOST_PLANES],
-            loaded: 0,
-            array_from: 0,
-            array_until: 0,
-            sensed: false,
-            suspended_at: Nanos::MAX,
-        };
-        self.gather(die, first, class, &mut batch);
-        match batch.kind {
-            OperationKind::Read => self.start_read(die, &mut batch),
-            OperationKind::Program => self.start_program(die, &mut batch),
-            OperationKind::Erase => self.start_erase(die, &mut batch),
+        let kind = self.pending[first as usize].operation.kind;
+        let (behind, count) = self.gather(die, first, class);
+        match kind {
+            OperationKind::Read => self.start_read(die, behind),
+            OperationKind::Program => self.start_program(die, first, behind),
+            OperationKind::Erase => self.start_erase(die, behind),
         }
-        let noted = &batch;
-        self.noted(move |engine| {
-            if noted.unloaded == 0 {
-                engine.record_array(noted.operations(), noted.array_from);
-            }
-        });
-        if self.power_cut.is_some() && batch.unloaded == 0 {
-            batch.operations().iter().for_each(|&index| self.time_power_cut(index, batch.array_from.max(self.now)));
+        if self.timeline.is_some() || self.power_cut.is_some() {
+            self.note_array(die, behind);
         }
-        let state = &mut self.dies[die as usize];
-        if state.front.is_none() {
-            state.front = Some(batch);
-            state.busy_since = self.now;
-        } else {
-            state.back = Some(batch);
-        }
-        for &index in batch.operations() {
+        let (mut index, mut left) = (first, count);
+        loop {
             self.ask_for_end(io, index);
             self.leave_block(index);
+            left -= 1;
+            if left == 0 {
+                return;
+            }
+            let Some(batch) = self.dies[die as usize].entered(behind) else { return };
+            index = batch.members[count - left];
         }
     }
 
-    /// Takes `first`, and what the other planes have ready that may run with it, off the ready operations.
+    /// The batch that has just entered `die`: when its array begins to work, if that is known.
+    #[cold]
+    #[inline(never)]
+    fn note_array(&mut self, die: u32, behind: bool) {
+        let Some(&mut batch) = self.dies[die as usize].entered(behind) else { return };
+        if batch.unloaded > 0 {
+            return;
+        }
+        self.record_array(batch.operations(), batch.array_from);
+        batch.operations().iter().for_each(|&index| self.time_power_cut(index, batch.array_from.max(self.now)));
+    }
+
+    /// `first`, which is ready in `class`, and what the other planes have ready that may run with it enter `die`. Returns whether there is
+    /// a batch before them, and how many they are.
+    // A batch is made where it stays: what was just stored in parts is slow to load as a whole.
     #[inline]
-    fn gather(&mut self, die: u32, first: u32, class: usize, batch: &mut Batch) {
-        let Pending { operation, plane: home, .. } = self.pending[first as usize];
-        self.take_ready(die, home as usize, class);
-        batch.members[0] = first;
-        batch.count = 1;
+    fn gather(&mut self, die: u32, first: u32, class: usize) -> (bool, usize) {
+        let Pending { operation, plane: home, .. } = &self.pending[first as usize];
+        let state = &mut self.dies[die as usize];
+        let behind = state.front.is_some();
+        let batch = if behind {
+            &mut state.back
+        } else {
+            state.busy_since = self.now;
+            &mut state.front
+        };
+        let batch = batch.insert(Batch::of(operation.kind, first));
+        let planes = self.geometry.planes_per_die as usize;
+        let ready = &mut self.ready[die as usize * planes..][..planes];
+        let home = *home as usize - die as usize * planes;
+        ready[home].take(class);
+        state.ready -= 1;
+        if class == STEPS {
+            state.stepped = self.now;
+        }
+        if state.ready == 0 {
+            state.first[class] = First::NONE;
+            return (behind, 1);
+        }
         let alone = match self.settings.multi_plane {
             MultiPlane::Off => true,
             MultiPlane::Waiting => false,
             MultiPlane::Group => operation.group == 0,
         };
-        if !alone {
-            self.gather_beside(die, &operation, home, class, batch);
-        }
-        self.find_first(die, class);
-    }
-
-    /// Takes what planes beside `home` have ready that may run with `operation` off the ready operations.
-    #[inline]
-    fn gather_beside(&mut self, die: u32, operation: &Operation, home: u32, class: usize, batch: &mut Batch) {
-        for plane in 0..self.geometry.planes_per_die.min(MOST_PLANES as u32) {
-            let plane = self.plane_of(die, plane);
-            if plane == home as usize {
-                continue;
-            }
-            let Some((_, index)) = self.ready[plane].first(class) else { continue };
-            let other = &self.pending[index as usize].operation;
-            let together = other.kind == operation.kind
-                && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
-                && (other.page == operation.page || self.at_any_page(operation.kind))
-                && other.loads == operation.loads
-                && usize::from(batch.count) < MOST_PLANES;
-            if together {
-                self.take_ready(die, plane, class);
-                batch.members[usize::from(batch.count)] = index;
-                batch.count += 1;
-            }
-        }
-    }
-
-    /// Whether operations of `kind` run together in their planes whatever their pages.
-    #[inline]
-    fn at_any_page(&self, kind: OperationKind) -> bool {
-        match kind {
+        let any_page = match operation.kind {
             OperationKind::Read => self.settings.independent_reads,
             OperationKind::Program => false,
             OperationKind::Erase => true,
+        };
+        let mut next = First::NONE;
+        for (plane, ready) in ready.iter_mut().enumerate() {
+            let Some(mut front) = ready.first(class) else { continue };
+            if !alone && plane != home && plane < MOST_PLANES {
+                let other = &self.pending[front.index as usize].operation;
+                let together = other.kind == operation.kind
+                    && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
+                    && (other.page == operation.page || any_page)
+                    && other.loads == operation.loads
+                    && usize::from(batch.count) < MOST_PLANES;
+                if together {
+                    batch.members[usize::from(batch.count)] = front.index;
+                    batch.count += 1;
+                    state.ready -= 1;
+                    ready.take(class);
+                    let Some(behind) = ready.first(class) else { continue };
+                    front = behind;
+                }
+            }
+            if front.turn < next.turn {
+                next = front;
+            }
         }
+        state.first[class] = next;
+        let count = usize::from(batch.count);
+        self.ask_for(next.index);
+        (behind, count)
     }
 
     /// An operation starts, and has taken its data in at `loaded`.
@@ -343,69 +261,93 @@ impl Engine {
         }
     }
 
-    fn start_read(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.channel_of[die as usize] as usize;
+    #[inline]
+    fn start_read(&mut self, die: u32, behind: bool) {
+        let (now, command) = (self.now, self.t_command);
+        let state = &mut self.dies[die as usize];
+        let bus = &mut self.buses[state.channel as usize];
+        let Some(batch) = state.entered(behind) else { return };
         let mut sensed = 0;
         for &index in batch.operations() {
-            let commanded = self.buses[channel].command(self.now, self.t_command);
-            sensed = sensed.max(commanded + Nanos::from(self.pending[index as usize].operation.array));
-            self.note_start(index, self.now);
-            self.noted(move |engine| engine.record_command(index, commanded - engine.t_command, commanded));
+            let commanded = bus.command(now, command);
+            let pending = &self.pending[index as usize];
+            sensed = sensed.max(commanded + Nanos::from(pending.operation.array));
+            if let Some(causality) = &mut self.causality {
+                causality.started(pending.order, now, now);
+            }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.commanded(index, commanded - command, commanded, commanded);
+            }
         }
         batch.unmoved = batch.count;
         batch.array_until = sensed;
         self.events.push(sensed, Event::Sensed(die));
     }
 
-    fn start_program(&mut self, die: u32, batch: &mut Batch) {
-        if self.pending[batch.members[0] as usize].operation.loads > 1 {
-            return self.start_shot(die, batch);
+    #[inline]
+    fn start_program(&mut self, die: u32, first: u32, behind: bool) {
+        if self.pending[first as usize].operation.loads > 1 {
+            return self.start_shot(die, behind);
         }
-        let channel = self.channel_of[die as usize] as usize;
-        let mut array = 0;
-        let mut loaded = self.now;
+        let now = self.now;
+        let state = &mut self.dies[die as usize];
+        let free_at = match &state.front {
+            Some(front) if behind => front.array_until,
+            _ => 0,
+        };
+        let bus = &mut self.buses[state.channel as usize];
+        let Some(batch) = state.entered(behind) else { return };
+        let (mut array, mut loaded) = (0, now);
         for &index in batch.operations() {
-            let Pending { operation, data_at, .. } = self.pending[index as usize];
-            let time = self.t_command + self.transfer_time(operation.bytes);
-            loaded = self.buses[channel].take(self.now, time);
+            let Pending { operation, data_at, order, .. } = &self.pending[index as usize];
+            let time = self.t_command + self.transfers.time(operation.bytes);
+            loaded = bus.take(now, time);
             let from = loaded - time;
             // Cut through: the bus streams what the host link brings, but cannot end before it.
-            if data_at > loaded {
-                loaded = data_at;
-                self.buses[channel].free_at = loaded;
+            if *data_at > loaded {
+                loaded = *data_at;
+                bus.free_at = loaded;
             }
-            self.noted(move |engine| engine.record_command(index, from, loaded));
             array = array.max(Nanos::from(operation.array));
-            self.note_start(index, loaded);
+            if let Some(causality) = &mut self.causality {
+                causality.started(*order, now, loaded);
+            }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.commanded(index, from, from + self.t_command, loaded);
+            }
         }
-        batch.loaded = loaded;
-        batch.array_from = match &self.dies[die as usize].front {
-            Some(front) => loaded.max(front.array_until),
-            None => loaded,
-        };
-        batch.array_until = batch.array_from + array;
-        if self.dies[die as usize].front.is_none() {
-            self.finish_at(die, batch.array_until);
+        let from = loaded.max(free_at);
+        (batch.loaded, batch.array_from, batch.array_until) = (loaded, from, from + array);
+        if !behind {
+            self.finish_at(die, from + array);
             if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
-                self.wake_at(die, batch.array_from);
+                self.wake_at(die, from);
             }
         }
     }
 
-    fn start_erase(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.channel_of[die as usize] as usize;
-        let (mut array, mut commanded) = (0, self.now);
+    #[inline(never)]
+    fn start_erase(&mut self, die: u32, behind: bool) {
+        let (now, command) = (self.now, self.t_command);
+        let state = &mut self.dies[die as usize];
+        let bus = &mut self.buses[state.channel as usize];
+        let Some(batch) = state.entered(behind) else { return };
+        let (mut array, mut commanded) = (0, now);
         for &index in batch.operations() {
-            commanded = self.buses[channel].command(self.now, self.t_command);
-            self.noted(move |engine| engine.record_command(index, commanded - engine.t_command, commanded));
-            array = array.max(Nanos::from(self.pending[index as usize].operation.array));
-            self.note_start(index, self.now);
+            let pending = &self.pending[index as usize];
+            commanded = bus.command(now, command);
+            array = array.max(Nanos::from(pending.operation.array));
+            if let Some(causality) = &mut self.causality {
+                causality.started(pending.order, now, now);
+            }
+            if let Some(timeline) = &mut self.timeline {
+                timeline.commanded(index, commanded - command, commanded, commanded);
+            }
         }
-        batch.array_from = commanded;
-        batch.array_until = batch.array_from + array;
-        self.finish_at(die, batch.array_until);
+        (batch.array_from, batch.array_until) = (commanded, commanded + array);
+        self.finish_at(die, commanded + array);
         if self.settings.suspend != Suspend::None {
-            self.wake_at(die, batch.array_from);
+            self.wake_at(die, commanded);
         }
     }
 
@@ -438,14 +380,18 @@ impl Engine {
 
     /// Puts the data of the front batch on the bus.
     fn move_front(&mut self, io: &Io, die: u32) {
-        let channel = self.channel_of[die as usize] as usize;
-        let Some(Batch { members, count, array_until: sensed, .. }) = self.dies[die as usize].front else { return };
-        for &index in members.iter().take(usize::from(count)) {
-            let time = self.transfer_time(self.pending[index as usize].operation.bytes);
-            let end = self.buses[channel].take(self.now, time);
-            self.noted(move |engine| engine.record_move(index, sensed, Span { from: end - time, until: end }));
+        let now = self.now;
+        let state = &self.dies[die as usize];
+        let bus = &mut self.buses[state.channel as usize];
+        let Some(batch) = &state.front else { return };
+        for &index in batch.operations() {
+            let time = self.transfers.time(self.pending[index as usize].operation.bytes);
+            let end = bus.take(now, time);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.moved(index, batch.array_until, Span { from: end - time, until: end });
+            }
             self.events.push(end, Event::Moved(index));
-            self.ask_for_waiter(io, index);
+            ask_for_waiter(&self.pending, io, index);
         }
     }
 
@@ -463,11 +409,13 @@ impl Engine {
     #[inline]
     fn next_batch(&mut self, io: &Io, die: u32) {
         let state = &mut self.dies[die as usize];
-        state.front = state.back.take();
-        let Some(front) = &mut state.front else {
+        if state.back.is_none() {
+            state.front = None;
             state.busy += self.now - state.busy_since;
             return;
-        };
+        }
+        state.front = state.back.take();
+        let Some(front) = &state.front else { return };
         match front.kind {
             OperationKind::Read if front.sensed => self.move_front(io, die),
             OperationKind::Read => {}

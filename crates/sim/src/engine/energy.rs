@@ -3,7 +3,7 @@
 //!
 //! Ignored: what controller, memory and bus take; that a program takes its current in bursts.
 
-use super::dies::Batch;
+use super::die::Batch;
 use super::{Engine, Pending};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::OperationKind;
@@ -20,13 +20,13 @@ impl Engine {
         let mut energy = self.spent;
         for die in &self.dies {
             for batch in [&die.front, &die.back].into_iter().flatten() {
-                let sensed = batch.kind() == OperationKind::Read && batch.is_sensed();
+                let sensed = batch.kind == OperationKind::Read && batch.sensed;
                 if !sensed {
-                    energy += self.share(batch, batch.array_until().saturating_sub(time.max(batch.array_from())));
+                    energy += self.share(batch, batch.array_until.saturating_sub(time.max(batch.array_from)));
                 }
             }
             if let Some(batch) = &die.suspended {
-                energy += self.share(batch, batch.array_until());
+                energy += self.share(batch, batch.array_until);
             }
         }
         energy

@@ -100,13 +100,14 @@ impl Engine {
         let gate = &mut io.plan.gates.slots[slot as usize];
         if gate.remaining > 1 {
             gate.remaining -= 1;
-        } else if gate.due == 0 && (OPERATION..REQUEST).contains(&gate.waiters) && self.timeline.is_none() {
-            // Most gates of collection: one read, one program.
+        } else if gate.due == 0 && gate.waiters >= OPERATION && self.timeline.is_none() {
+            // Most gates: one read, and one program or request.
             gate.remaining = 0;
-            let (waiter, generation) = (gate.waiters & !OPERATION, gate.generation);
+            let (waiter, generation) = (last_of(gate.waiters), gate.generation);
             io.plan.gates.close(Gate { slot, generation });
-            let die = self.release(waiter);
-            self.wake(die);
+            if let Some(waiter) = waiter {
+                self.pass(waiter);
+            }
         } else {
             self.closing.push(slot);
             self.close_listed(io);

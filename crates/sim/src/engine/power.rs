@@ -71,7 +71,7 @@ impl Engine {
         let mut running = Vec::new();
         for die in &mut self.dies {
             for batch in [&die.front, &die.back, &die.suspended, &die.behind].into_iter().flatten() {
-                if batch.array_from() <= self.now {
+                if batch.array_from <= self.now {
                     running.extend(batch.operations().iter().map(|&at| self.pending[at as usize].order + cut.ahead));
                 }
             }

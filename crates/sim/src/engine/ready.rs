@@ -2,7 +2,7 @@
 //! so that each joins at the end of a queue; and most events of a die find nothing that is ready.
 
 use super::{BEHIND, Engine, NONE, Pending, STEPS};
-use palimpsest_ftl_api::plan::{Io, Operation};
+use palimpsest_ftl_api::plan::Io;
 use std::collections::VecDeque;
 
 /// Scheduling classes.
@@ -41,17 +41,26 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Turn and number of the operation of `class` that goes first.
+    /// The operation of `class` that goes first.
     #[inline]
-    pub(super) fn first(&self, class: usize) -> Option<(u64, u32)> {
-        self.classes[class].queue.front().copied()
+    pub(super) fn first(&self, class: usize) -> Option<First> {
+        self.classes[class].queue.front().map(|&(turn, index)| First { turn, index })
+    }
+
+    /// It starts.
+    #[inline]
+    pub(super) fn take(&mut self, class: usize) {
+        self.classes[class].queue.pop_front();
+        if class == STEPS {
+            self.steps -= 1;
+        }
     }
 }
 
 /// The operation of a class that goes first in a die, or none.
 #[derive(Clone, Copy)]
 pub(super) struct First {
-    turn: u64,
+    pub(super) turn: u64,
     pub(super) index: u32,
 }
 
@@ -80,18 +89,24 @@ impl Engine {
     /// Operation `index` is ready.
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
-        let now = self.now;
-        let pending = &mut self.pending[index as usize];
-        pending.ready_at = now;
-        let Pending { order, plane, die, operation: Operation { step, .. }, .. } = *pending;
+        let Pending { operation, order, plane, die, .. } = &mut self.pending[index as usize];
+        let (order, plane, die, step) = (*order, *plane, *die, operation.step);
         let class = self.class_of(&self.pending[index as usize].operation);
+        self.join_ready(index, order, (die, plane), class, step);
+    }
+
+    /// Operation `index`, number `order` of all, for `plane` of `die`, is ready in `class`.
+    #[inline]
+    pub(super) fn join_ready(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
+        self.pending[index as usize].ready_at = self.now;
         let turn = if class == 1 && !step { order | BEHIND } else { order };
         self.ready[plane as usize].classes[class].add(turn, index);
-        let first = &mut self.dies[die as usize].first[class];
+        let state = &mut self.dies[die as usize];
+        let first = &mut state.first[class];
         if turn < first.turn {
             *first = First { turn, index };
         }
-        self.dies[die as usize].ready += 1;
+        state.ready += 1;
         self.wake_in_time(die);
     }
 
@@ -111,33 +126,6 @@ impl Engine {
             self.kick(io, self.woken[index]);
         }
         self.woken.clear();
-    }
-
-    /// The first operation of `class` that is ready in `plane` of `die` starts; [`Self::find_first`] is next.
-    #[inline]
-    pub(super) fn take_ready(&mut self, die: u32, plane: usize, class: usize) {
-        self.ready[plane].classes[class].queue.pop_front();
-        let state = &mut self.dies[die as usize];
-        state.ready -= 1;
-        if class == STEPS {
-            self.ready[plane].steps -= 1;
-            state.stepped = self.now;
-        }
-    }
-
-    /// Operations of `class` were taken from what is ready in `die`: which goes first now.
-    #[inline]
-    pub(super) fn find_first(&mut self, die: u32, class: usize) {
-        let mut first = First::NONE;
-        for plane in 0..self.geometry.planes_per_die {
-            if let Some((turn, index)) = self.ready[self.plane_of(die, plane)].first(class)
-                && turn < first.turn
-            {
-                first = First { turn, index };
-            }
-        }
-        self.ask_for(first.index);
-        self.dies[die as usize].first[class] = first;
     }
 }
 

@@ -33,29 +33,9 @@ impl Engine {
         let Some(timeline) = &mut self.timeline else { return };
         let Pending { operation, order, die, plane, .. } = self.pending[index as usize];
         let behind = (tail != NONE).then(|| self.pending[tail as usize].order);
-        let place = Place { die, plane, channel: self.channel_of[die as usize] };
+        let plane = (plane - die * self.geometry.planes_per_die) * self.geometry.dies() + die;
+        let place = Place { die, plane, channel: self.dies[die as usize].channel };
         timeline.planned(index, order, (operation, place), behind, self.now);
-    }
-
-    /// The command of `index` takes the bus at `from`, and data behind it goes to the die until `loaded`.
-    pub(super) fn record_command(&mut self, index: u32, from: Nanos, loaded: Nanos) {
-        let commanded = from + self.t_command;
-        if let Some(timeline) = &mut self.timeline
-            && let Some(operation) = timeline.operation(index)
-        {
-            operation.start = from;
-            operation.transfer = Span { from: commanded, until: loaded };
-            operation.array.from = commanded;
-        }
-    }
-
-    /// Another page of the word line of `index` goes to the die until `loaded`.
-    pub(super) fn record_load(&mut self, index: u32, loaded: Nanos) {
-        if let Some(timeline) = &mut self.timeline
-            && let Some(operation) = timeline.operation(index)
-        {
-            operation.transfer.until = loaded;
-        }
     }
 
     /// The arrays of `members` work from `from` on; each sensing array from the end of its own command.
@@ -67,16 +47,6 @@ impl Engine {
             {
                 operation.array.from = from;
             }
-        }
-    }
-
-    /// The page of `index` is sensed by `sensed`; its data crosses the bus meanwhile.
-    pub(super) fn record_move(&mut self, index: u32, sensed: Nanos, transfer: Span) {
-        if let Some(timeline) = &mut self.timeline
-            && let Some(operation) = timeline.operation(index)
-        {
-            operation.array.until = sensed;
-            operation.transfer = transfer;
         }
     }
 
@@ -134,6 +104,38 @@ impl Engine {
                 Waiter::Gate(later) => timeline.linked(later, &numbers),
                 Waiter::Request(_) | Waiter::Crossing(_) => {}
             }
+        }
+    }
+}
+
+impl Timeline {
+    /// The command of `index` takes the bus from `from` to `commanded`, and data behind it goes to the die until `loaded`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn commanded(&mut self, index: u32, from: Nanos, commanded: Nanos, loaded: Nanos) {
+        if let Some(operation) = self.operation(index) {
+            operation.start = from;
+            operation.transfer = Span { from: commanded, until: loaded };
+            operation.array.from = commanded;
+        }
+    }
+
+    /// Another page of the word line of `index` goes to the die until `loaded`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn loaded(&mut self, index: u32, loaded: Nanos) {
+        if let Some(operation) = self.operation(index) {
+            operation.transfer.until = loaded;
+        }
+    }
+
+    /// The page of `index` is sensed by `sensed`; its data crosses the bus meanwhile.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn moved(&mut self, index: u32, sensed: Nanos, transfer: Span) {
+        if let Some(operation) = self.operation(index) {
+            operation.array.until = sensed;
+            operation.transfer = transfer;
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use super::super::events::Event;
 use super::super::settings::Suspend;
-use super::dies::Batch;
+use super::die::Batch;
 use super::{Engine, Pending};
 use palimpsest_flash::units::Nanos;
 
@@ -20,14 +20,20 @@ impl Batch {
 }
 
 impl Engine {
-    /// Starts the programs of `batch`, of a word line each: the first pages of these go to the die.
-    pub(super) fn start_shot(&mut self, die: u32, batch: &mut Batch) {
+    /// Starts the programs of the batch that has entered `die`, of a word line each: the first pages of these go to the die.
+    #[inline(never)]
+    pub(super) fn start_shot(&mut self, die: u32, behind: bool) {
+        let Some(entered) = self.dies[die as usize].entered(behind) else { return };
+        let mut batch = *entered;
         let arrays = batch.operations().iter().map(|&index| self.pending[index as usize].operation.array);
         batch.not_before_loaded(arrays.max().unwrap_or(0).into());
-        batch.unloaded = self.loads_of(batch);
+        batch.unloaded = self.loads_of(&batch);
         // The last page may come later than the host link has brought it: that is checked then.
         batch.operations().iter().for_each(|&index| self.note_start(index, Nanos::MAX));
-        self.load(die, batch);
+        self.load(die, &mut batch);
+        if let Some(entered) = self.dies[die as usize].entered(behind) {
+            *entered = batch;
+        }
     }
 
     /// Pages of the word lines that `batch` programs.
@@ -37,14 +43,14 @@ impl Engine {
 
     /// The next page of each word line of `batch` takes its turn on the bus.
     fn load(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.channel_of[die as usize] as usize;
+        let channel = self.dies[die as usize].channel as usize;
         let loads = self.loads_of(batch);
         let (first, last) = (batch.unloaded == loads, batch.unloaded == 1);
         batch.unloaded -= 1;
         let mut loaded = self.now;
         for &index in batch.operations() {
             let Pending { operation, data_at, .. } = self.pending[index as usize];
-            let time = self.t_command + self.transfer_time(operation.bytes / u32::from(loads));
+            let time = self.t_command + self.transfers.time(operation.bytes / u32::from(loads));
             loaded = self.buses[channel].take(self.now, time);
             let from = loaded - time;
             // Cut through, as any program: what comes last over the host link is in the last page.
@@ -52,10 +58,13 @@ impl Engine {
                 loaded = data_at;
                 self.buses[channel].free_at = loaded;
             }
-            self.noted(move |engine| match first {
-                true => engine.record_command(index, from, loaded),
-                false => engine.record_load(index, loaded),
-            });
+            let commanded = from + self.t_command;
+            if let Some(timeline) = &mut self.timeline {
+                match first {
+                    true => timeline.commanded(index, from, commanded, loaded),
+                    false => timeline.loaded(index, loaded),
+                }
+            }
         }
         batch.loaded = loaded;
         if !last {

@@ -1,0 +1,66 @@
+//! Buses: taken first come, first served, for a time that follows from the bytes.
+
+use palimpsest_flash::nand::part::Part;
+use palimpsest_flash::units::{Nanos, Rate};
+
+/// A bus: of a channel, or a direction of the host link.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Bus {
+    pub(super) free_at: Nanos,
+    /// The last command has been sent at this time.
+    pub(super) commanded_at: Nanos,
+    pub(super) busy: Nanos,
+}
+
+impl Bus {
+    /// Takes the bus for `time` from `now` on, or as soon as it is free; returns when that ends.
+    #[inline]
+    pub(super) fn take(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.free_at = self.free_at.max(now) + time;
+        self.busy += time;
+        self.free_at
+    }
+
+    /// Sends a command of `time`: it precedes data, which it pauses. Data that has its turn already does not include the
+    /// delay; what comes behind that is.
+    #[inline]
+    pub(super) fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.take(now, time);
+        self.commanded_at = self.commanded_at.max(now) + time;
+        self.commanded_at
+    }
+}
+
+/// Times of data on a bus between controller and die.
+pub(super) struct Transfers {
+    rate: Rate,
+    /// Those of 1, 2, .. code words where the part states them.
+    words: Vec<Nanos>,
+    word_bytes: u32,
+    /// Bytes that were asked for last, and the answer: most transfers are of one size.
+    last: (u32, Nanos),
+}
+
+impl Transfers {
+    pub(super) fn new(part: &Part) -> Self {
+        Transfers { rate: part.bus_rate, words: part.t_dma_words.clone(), word_bytes: part.word_bytes, last: (0, 0) }
+    }
+
+    /// Time of `bytes`.
+    #[inline]
+    pub(super) fn time(&mut self, bytes: u32) -> Nanos {
+        if self.last.0 != bytes {
+            self.last = (bytes, self.compute(bytes));
+        }
+        self.last.1
+    }
+
+    #[inline(never)]
+    fn compute(&self, bytes: u32) -> Nanos {
+        let words = bytes / self.word_bytes;
+        match self.words.get((words as usize).wrapping_sub(1)) {
+            Some(&time) if words * self.word_bytes == bytes => time,
+            _ => self.rate.time_for(u64::from(bytes)),
+        }
+    }
+}
