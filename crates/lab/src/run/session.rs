@@ -1,6 +1,7 @@
 //! A drive under a workload: the loop between host and drive.
 
 mod address;
+mod ahead;
 mod fill;
 mod idle;
 mod jobs;
@@ -17,6 +18,7 @@ use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{Host, Requests};
 use crate::metrics::volumes::VolumeRecorder;
+pub(super) use ahead::AHEAD;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
 use palimpsest_flash::nand::NandCounters;
@@ -34,18 +36,23 @@ use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
-use std::collections::VecDeque;
-
-/// Requests are read from the workload this far ahead of their service, so that memory can be prefetched.
-pub(super) const AHEAD: usize = 16;
 
 /// A request that is not submitted yet.
 #[derive(Clone, Copy)]
 struct Upcoming {
     arrival: Nanos,
-    command: Command,
+    extent: Extent,
     /// File or stream of the workload.
     stream: u32,
+    kind: RequestKind,
+}
+
+impl Upcoming {
+    /// What the drive gets.
+    #[inline]
+    fn command(self) -> Command {
+        Command { kind: self.kind, extent: self.extent }
+    }
 }
 
 /// Counters at the start of the measurement.
@@ -95,7 +102,7 @@ pub struct Session<'a> {
     pub(super) interrupted: bool,
     /// Why the drive is at the end of its life.
     pub(super) worn_out: Option<String>,
-    ahead: VecDeque<Upcoming>,
+    ahead: ahead::Ahead,
     /// Requests read from the workload.
     taken: u64,
     /// Requests submitted to the drive.
@@ -178,7 +185,7 @@ impl<'a> Session<'a> {
             curve: None,
             interrupted: false,
             worn_out: None,
-            ahead: VecDeque::with_capacity(AHEAD),
+            ahead: ahead::Ahead::new(),
             taken: 0,
             submitted: 0,
             precondition_bytes: 0,
@@ -397,10 +404,10 @@ impl<'a> Session<'a> {
 
     fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         for _ in 0..most {
-            let Some(Upcoming { command, stream, .. }) = self.next(source)? else { return Ok(()) };
-            self.drive.set_stream(stream);
-            if let Err(error) = self.drive.count(command, &mut self.verifier) {
-                self.tally_back(command);
+            let Some(next) = self.next(source)? else { return Ok(()) };
+            self.drive.set_stream(next.stream);
+            if let Err(error) = self.drive.count(next.command(), &mut self.verifier) {
+                self.tally_back(next.command());
                 return Err(error);
             }
             self.watch()?;
@@ -412,14 +419,14 @@ impl<'a> Session<'a> {
         let mut left = most;
         loop {
             while left > 0 && self.drive.outstanding() < depth {
-                let Some(Upcoming { command, stream, .. }) = self.next(source)? else {
+                let Some(next) = self.next(source)? else {
                     left = 0;
                     break;
                 };
                 left -= 1;
                 let now = self.drive.engine.now();
-                self.drive.set_stream(stream);
-                self.drive.submit(command, now, &mut self.verifier)?;
+                self.drive.set_stream(next.stream);
+                self.drive.submit(next.command(), now, &mut self.verifier)?;
                 self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                 self.watch()?;
             }
@@ -438,14 +445,16 @@ impl<'a> Session<'a> {
         let mut next = self.next_arrival(source, &mut left)?;
         loop {
             match (next, self.drive.next_time()) {
-                (Some(Upcoming { arrival, command, stream }), event) if event.is_none_or(|event| arrival <= event) => {
+                (Some(Upcoming { arrival, extent, stream, kind }), event)
+                    if event.is_none_or(|event| arrival <= event) =>
+                {
                     self.idle_until(arrival)?;
                     if self.drive.next_time().is_some_and(|event| event < arrival) {
                         continue;
                     }
                     self.pass_to(arrival.max(self.drive.engine.now()));
                     self.drive.set_stream(stream);
-                    self.drive.submit(command, arrival, &mut self.verifier)?;
+                    self.drive.submit(Command { kind, extent }, arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch()?;
                     next = self.next_arrival(source, &mut left)?;
@@ -463,34 +472,6 @@ impl<'a> Session<'a> {
         }
         *left -= 1;
         self.next(source)
-    }
-
-    /// The next request, with its arrival on the engine's clock. It counts as submitted.
-    #[inline]
-    fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
-        if self.interrupted {
-            return Ok(None);
-        }
-        let limit = self.options.requests.unwrap_or(u64::MAX);
-        while self.ahead.len() < AHEAD && self.taken < limit {
-            let Some(request) = source.next_request()? else { break };
-            let upcoming = self.prepare(source, request)?;
-            self.drive.ftl.expect(upcoming.command.extent, false);
-            self.ahead.push_back(upcoming);
-        }
-        if let Some(soon) = self.ahead.get(AHEAD / 2) {
-            self.drive.ftl.expect(soon.command.extent, true);
-        }
-        let next = self.ahead.pop_front();
-        if let Some(Upcoming { command, stream, arrival }) = next {
-            self.submitted += 1;
-            self.arrivals = (self.arrivals.0.or(Some(arrival)), arrival);
-            self.tally(command.kind, command.extent);
-            if let Some(volumes) = &mut self.recorder.volumes {
-                volumes.submitted(stream, command.kind, command.extent.sectors);
-            }
-        }
-        Ok(next)
     }
 
     /// Runs the next event; without one, flushes the write buffer.
@@ -545,8 +526,10 @@ impl<'a> Session<'a> {
             RequestKind::Flush => self.requests.flush += 1,
         }
         if matches!(kind, RequestKind::Read | RequestKind::Write) {
-            let unit = u64::from(self.drive.io.host.transfer_subpages);
-            host.subpages_transferred += covered(self.transferred) * unit;
+            host.subpages_transferred += match self.drive.io.host.transfer_subpages {
+                1 => covered(self.subpage),
+                unit => covered(self.transferred) * u64::from(unit),
+            };
             host.bytes_transferred += self.drive.link_bytes(extent);
         }
     }

@@ -1,7 +1,7 @@
 //! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every event the
 //! session requests what is due. `host.speedup` divides all their times.
 
-use super::{Session, Upcoming};
+use super::Session;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::units::Nanos;
 use palimpsest_workload::request::{Due, Jobs, Source};
@@ -20,13 +20,13 @@ impl Session<'_> {
             match due {
                 Due::Request(request, job) => {
                     left -= 1;
-                    let Upcoming { command, stream, .. } = self.prepare(source, request)?;
+                    let next = self.prepare(source, request)?;
                     let arrival = self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(now);
                     self.submitted += 1;
-                    self.tally(command.kind, command.extent);
-                    self.drive.set_stream(stream);
+                    self.tally(next.kind, next.extent);
+                    self.drive.set_stream(next.stream);
                     self.drive.job = Some(job);
-                    self.drive.submit(command, arrival, &mut self.verifier)?;
+                    self.drive.submit(next.command(), arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch()?;
                 }
