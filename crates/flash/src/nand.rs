@@ -326,7 +326,7 @@ impl Nand {
     ///
     /// # Errors
     /// As [`Self::program`].
-    #[inline]
+    #[inline(always)]
     pub fn program_own(
         &mut self,
         ppn: u32,
@@ -354,7 +354,7 @@ impl Nand {
         self.change_cells(ppn, written, logical, data, Own { page: &[], spare }, Change::Over)
     }
 
-    #[inline]
+    #[inline(always)]
     fn change_cells(
         &mut self,
         ppn: u32,

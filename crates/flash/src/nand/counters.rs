@@ -3,20 +3,29 @@
 use crate::units::Picojoules;
 
 /// What flash has done since the run began.
+// An energy lies beside its count: together they would be loaded two at once, after each was stored alone, which is slow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NandCounters {
     /// Reads of pages.
     pub reads: u64,
+    /// Energy of reads.
+    pub read_energy: Picojoules,
     /// Reads whose first attempt could not be corrected.
     pub retries: u64,
     /// Programs of pages, all kinds.
     pub programs: u64,
+    /// Energy of first programs.
+    pub program_energy: Picojoules,
     /// Programs that wrote fewer subpages than a page has.
     pub partial_programs: u64,
     /// Programs of pages that had been programmed since their erase.
     pub reprograms: u64,
+    /// Energy of re-programs.
+    pub reprogram_energy: Picojoules,
     /// Erases of blocks.
     pub erases: u64,
+    /// Energy of erases.
+    pub erase_energy: Picojoules,
     /// Erases of blocks in which a low page had been programmed again.
     pub reused_erases: u64,
     /// Erases of blocks that always hold one bit a cell.
@@ -29,14 +38,6 @@ pub struct NandCounters {
     pub pair_copies: u64,
     /// Pages that such a program corrupted and that are read from a copy since; once more after each power cut.
     pub pair_rescues: u64,
-    /// Energy of reads.
-    pub read_energy: Picojoules,
-    /// Energy of first programs.
-    pub program_energy: Picojoules,
-    /// Energy of re-programs.
-    pub reprogram_energy: Picojoules,
-    /// Energy of erases.
-    pub erase_energy: Picojoules,
 }
 
 crate::state!(NandCounters {

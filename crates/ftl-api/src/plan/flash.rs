@@ -213,9 +213,9 @@ impl Io {
                 stored: replacing::NONE,
                 under_way: under_way::NONE,
             };
-            // Kept apart, so that the operation is made where the plan has it.
+            // A copy of it, so that the operation is made where the plan has it: what was just stored in parts is slow to load as a whole.
             if self.ledger.is_some() {
-                return self.push_noted_read(operation, ppn, subpages);
+                return self.push_noted_read(&{ operation }, ppn, subpages);
             }
             self.push(signal, operation);
         }
@@ -367,7 +367,7 @@ impl Io {
                 under_way: under_way::NONE,
             };
             if self.ledger.is_some() {
-                return self.push_noted_program(operation, &{ *program }, outcome, over);
+                return self.push_noted_program(&{ operation }, &{ *program }, outcome, over);
             }
             self.push_program(operation, program, outcome);
         }
@@ -375,18 +375,18 @@ impl Io {
 
     #[cold]
     #[inline(never)]
-    fn push_noted_read(&mut self, operation: Operation, ppn: u32, subpages: SubpageMask) {
+    fn push_noted_read(&mut self, operation: &Operation, ppn: u32, subpages: SubpageMask) {
         let Some(ledger) = &mut self.ledger else { return };
-        let planned = ledger.read(operation, &self.nand, ppn, subpages);
+        let planned = ledger.read(*operation, &self.nand, ppn, subpages);
         self.push(operation.signal, planned);
     }
 
     #[cold]
     #[inline(never)]
-    fn push_noted_program(&mut self, operation: Operation, program: &Program<'_>, outcome: Outcome, over: Over) {
+    fn push_noted_program(&mut self, operation: &Operation, program: &Program<'_>, outcome: Outcome, over: Over) {
         let Some(ledger) = &mut self.ledger else { return };
         let done = outcome == Outcome::Done;
-        let planned = ledger.program(operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
+        let planned = ledger.program(*operation, &self.nand, program, Programmed { over, done }, &mut self.plan);
         self.push_program(planned, program, outcome);
     }
 
