@@ -39,13 +39,14 @@ use palimpsest_flash::units::Nanos;
 use port::{HostPort, Piece};
 
 /// Something that closes when the operations that signal it have ended. Stale gates count as closed.
+// One number: two that were stored one by one are slow to load together, and every operation has its gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
-    pub slot: u32,
-    pub generation: u32,
+    /// The generation, and below it the slot.
+    bits: u64,
 }
 
-palimpsest_flash::state!(Gate { slot, generation });
+palimpsest_flash::state!(Gate { bits });
 
 impl Default for Gate {
     fn default() -> Self {
@@ -55,12 +56,30 @@ impl Default for Gate {
 
 impl Gate {
     /// No gate: nothing to wait for.
-    pub const NONE: Gate = Gate { slot: u32::MAX, generation: 0 };
+    pub const NONE: Gate = Gate { bits: u32::MAX as u64 };
+
+    /// The gate that has `slot` in this generation.
+    #[inline]
+    pub fn new(slot: u32, generation: u32) -> Gate {
+        Gate { bits: u64::from(generation) << 32 | u64::from(slot) }
+    }
+
+    /// Its place among the gates of a run.
+    #[inline]
+    pub fn slot(self) -> u32 {
+        self.bits as u32
+    }
+
+    /// How many gates had the slot before it.
+    #[inline]
+    pub fn generation(self) -> u32 {
+        (self.bits >> 32) as u32
+    }
 
     /// Whether this is no gate.
     #[inline]
     pub fn is_none(self) -> bool {
-        self.slot == u32::MAX
+        self.slot() == u32::MAX
     }
 }
 
@@ -447,7 +466,7 @@ impl Io {
 
     /// `gate`, if something signals it by now; else none, and the gate is no more.
     pub fn used(&mut self, gate: Gate) -> Gate {
-        if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot as usize].remaining > 0 {
+        if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot() as usize].remaining > 0 {
             return gate;
         }
         self.plan.gates.close(gate);

@@ -19,8 +19,15 @@ pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u
 /// As [`pages`], by multiplication.
 #[inline]
 pub fn pages_by(extent: Extent, per_page: Divisor) -> impl Iterator<Item = (u32, u32, u32)> {
-    let end = if extent.end() == 0 { 0 } else { per_page.divide_wide(extent.end() - 1) + 1 };
-    within(extent, per_page.divide_wide(extent.sector)..end, u64::from(per_page.value()))
+    let mut page = per_page.divide_wide(extent.sector);
+    let mut first = (extent.sector - page * u64::from(per_page.value())) as u32;
+    let mut left = extent.sectors;
+    std::iter::from_fn(move || {
+        let sectors = left.min(per_page.value() - first);
+        let next = (page as u32, first, sectors);
+        (page, first, left) = (page + 1, 0, left - sectors);
+        (sectors > 0).then_some(next)
+    })
 }
 
 #[inline]

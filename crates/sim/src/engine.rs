@@ -266,7 +266,7 @@ impl Engine {
     pub fn accept(&mut self, io: &mut Io) {
         for index in 0..io.plan.links.len() {
             let (earlier, later) = io.plan.links[index];
-            self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot));
+            self.add_waiter(io, earlier, gates::Waiter::Gate(later.slot()));
         }
         for index in 0..io.plan.delays.len() {
             let (gate, at) = io.plan.delays[index];
@@ -547,7 +547,7 @@ impl Engine {
         let gates = &io.plan.gates;
         self.noted(move |engine| engine.record_end(gates, index));
         if io.plan.gates.is_open(operation.signal) {
-            self.signal(io, operation.signal.slot);
+            self.signal(io, operation.signal.slot());
         }
     }
 }

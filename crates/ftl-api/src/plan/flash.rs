@@ -240,8 +240,11 @@ impl Io {
         if cause != Cause::Host {
             return 0;
         }
-        let units = subpages.next_multiple_of(self.host.transfer_subpages) * self.nand.part().subpage_bytes;
-        let crossing = u64::from(units).min(self.present.link_left);
+        let subpages = match self.host.transfer_subpages {
+            1 => subpages,
+            unit => subpages.next_multiple_of(unit),
+        };
+        let crossing = u64::from(subpages * self.nand.part().subpage_bytes).min(self.present.link_left);
         self.present.link_left -= crossing;
         crossing as u32
     }

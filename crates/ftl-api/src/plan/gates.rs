@@ -39,13 +39,13 @@ impl Gates {
             self.slots.push(GateSlot { generation: 0, remaining: 0, waiters: NO_WAITER, due: 0 });
             self.slots.len() as u32 - 1
         });
-        Gate { slot, generation: self.slots[slot as usize].generation }
+        Gate::new(slot, self.slots[slot as usize].generation)
     }
 
     /// Whether `gate` is still open.
     #[inline]
     pub fn is_open(&self, gate: Gate) -> bool {
-        !gate.is_none() && self.slots[gate.slot as usize].generation == gate.generation
+        !gate.is_none() && self.slots[gate.slot() as usize].generation == gate.generation()
     }
 
     /// One more thing must end before `gate` closes.
@@ -53,14 +53,14 @@ impl Gates {
     pub fn expect(&mut self, gate: Gate) {
         if !gate.is_none() {
             debug_assert!(self.is_open(gate), "a closed gate cannot wait for more");
-            self.slots[gate.slot as usize].remaining += 1;
+            self.slots[gate.slot() as usize].remaining += 1;
         }
     }
 
     /// Asks for `gate`, which will close soon.
     #[inline]
     pub fn prefetch(&self, gate: Gate) {
-        prefetch(&self.slots, gate.slot as usize);
+        prefetch(&self.slots, gate.slot() as usize);
     }
 
     /// Every gate closes, and nothing that waited for one goes on.
@@ -75,9 +75,9 @@ impl Gates {
     /// Makes the slot of a closed gate reusable.
     #[inline]
     pub fn close(&mut self, gate: Gate) {
-        let slot = &mut self.slots[gate.slot as usize];
+        let slot = &mut self.slots[gate.slot() as usize];
         slot.generation = slot.generation.wrapping_add(1);
         slot.waiters = NO_WAITER;
-        self.free.push(gate.slot);
+        self.free.push(gate.slot());
     }
 }

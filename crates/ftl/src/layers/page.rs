@@ -14,7 +14,7 @@ use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
-use palimpsest_flash::units::Nanos;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 
@@ -38,10 +38,11 @@ pub struct Page<M: Map = FullMap> {
     streams: StreamChooser,
     subpages: u32,
     sectors_per_page: Divisor,
+    sectors_per_subpage: Divisor,
     contents: Vec<Data>,
 }
 
-palimpsest_flash::state!([M: Map] Page<M> { log, streams } built { settings, subpages, sectors_per_page, contents });
+palimpsest_flash::state!([M: Map] Page<M> { log, streams } built { settings, subpages, sectors_per_page, sectors_per_subpage, contents });
 
 impl Page {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -53,16 +54,14 @@ impl<M: Map> Page<M> {
     /// A page map that is kept as `map`.
     pub fn over(io: &Io, blueprint: &Blueprint, map: M) -> Self {
         let subpages = io.geometry().subpages_per_page;
+        let sectors = io.geometry().page_bytes() / SECTOR_BYTES as u32;
         let settings = LogSettings::new(&blueprint.settings);
         Page {
             log: Log::new(io, &settings, map, subpages, false, blueprint.seed),
-            streams: StreamChooser::new(
-                &blueprint.settings,
-                blueprint.logical_pages,
-                io.geometry().page_bytes() / palimpsest_flash::units::SECTOR_BYTES as u32,
-            ),
+            streams: StreamChooser::new(&blueprint.settings, blueprint.logical_pages, sectors),
             subpages,
-            sectors_per_page: Divisor::new(io.geometry().page_bytes() / palimpsest_flash::units::SECTOR_BYTES as u32),
+            sectors_per_page: Divisor::new(sectors),
+            sectors_per_subpage: Divisor::new(sectors / subpages),
             contents: Vec::new(),
             settings,
         }
@@ -158,9 +157,9 @@ impl<M: Map> Ftl for Page<M> {
 
     #[inline]
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let per_subpage = self.sectors_per_page.value() / self.subpages;
+        let per_subpage = self.sectors_per_subpage;
         for (page, first, sectors) in pages_by(extent, self.sectors_per_page) {
-            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let (begin, end) = (per_subpage.divide(first), per_subpage.divide(first + sectors - 1) + 1);
             let wanted = first_subpages(end - begin) << begin;
             let after = self.log.fetch(io, page)?;
             let location = self.log.locate(page);

@@ -39,7 +39,8 @@ impl<M: Map> Log<M> {
                 if bits == 0 {
                     break;
                 }
-                let page = (word * 64 + bits.trailing_zeros()) / per_page;
+                let unit = word * 64 + bits.trailing_zeros();
+                let page = if per_page == 1 { unit } else { unit / per_page };
                 // The units of one page may lie across two words: take them together, from the bitmap itself.
                 let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
                 self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;

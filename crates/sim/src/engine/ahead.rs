@@ -43,7 +43,7 @@ impl Engine {
 #[inline]
 pub(super) fn ask_for_waiter(pending: &[Pending], io: &Io, index: u32) {
     let signal = pending[index as usize].operation.signal;
-    let Some(slot) = io.plan.gates.slots.get(signal.slot as usize) else { return };
+    let Some(slot) = io.plan.gates.slots.get(signal.slot() as usize) else { return };
     if (OPERATION..REQUEST).contains(&slot.waiters) {
         prefetch(pending, (slot.waiters & !OPERATION) as usize);
     }

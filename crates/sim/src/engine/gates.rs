@@ -52,7 +52,7 @@ impl Engine {
     #[inline]
     pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
         io.plan.gates.expect(gate);
-        let slot = &mut io.plan.gates.slots[gate.slot as usize];
+        let slot = &mut io.plan.gates.slots[gate.slot() as usize];
         if slot.waiters == NO_WAITER {
             slot.waiters = REQUEST | id;
         } else {
@@ -62,7 +62,7 @@ impl Engine {
 
     #[inline]
     pub(super) fn add_waiter(&mut self, io: &mut Io, gate: Gate, waiter: Waiter) {
-        let slot = &mut io.plan.gates.slots[gate.slot as usize];
+        let slot = &mut io.plan.gates.slots[gate.slot() as usize];
         slot.waiters = match waiter {
             Waiter::Operation(index) if slot.waiters == NO_WAITER => OPERATION | index,
             _ => self.add_edge(waiter, slot.waiters),
@@ -104,7 +104,7 @@ impl Engine {
             // Most gates: one read, and one program or request.
             gate.remaining = 0;
             let (waiter, generation) = (last_of(gate.waiters), gate.generation);
-            io.plan.gates.close(Gate { slot, generation });
+            io.plan.gates.close(Gate::new(slot, generation));
             if let Some(waiter) = waiter {
                 self.pass(waiter);
             }
@@ -135,7 +135,7 @@ impl Engine {
                 continue;
             }
             let (mut next, generation) = (gate.waiters, gate.generation);
-            io.plan.gates.close(Gate { slot, generation });
+            io.plan.gates.close(Gate::new(slot, generation));
             self.noted(move |engine| engine.record_gate(slot, next));
             while next < OPERATION {
                 next = self.pass_edge(next);
@@ -155,7 +155,7 @@ impl Engine {
             if self.pending[index].operation.kind == OperationKind::Program {
                 io.plan.gates.expect(gate);
                 let head = self.pending[index].followers;
-                self.pending[index].followers = self.add_edge(Waiter::Gate(gate.slot), head);
+                self.pending[index].followers = self.add_edge(Waiter::Gate(gate.slot()), head);
             }
         }
     }
@@ -166,7 +166,7 @@ impl Engine {
             return io.link(gate, later);
         }
         io.plan.gates.expect(later);
-        let crossing = (later.slot, bytes);
+        let crossing = (later.slot(), bytes);
         let index = match self.crossings.free.pop() {
             Some(index) => {
                 self.crossings.waiting[index as usize] = crossing;

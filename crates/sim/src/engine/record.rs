@@ -77,7 +77,7 @@ impl Engine {
         let delivered = operation.kind == OperationKind::Read && operation.cause == Cause::Host;
         timeline.ended(index, ready_at, delivered, self.now);
         if gates.is_open(operation.signal) {
-            timeline.signalled(operation.signal.slot, order);
+            timeline.signalled(operation.signal.slot(), order);
         }
     }
 

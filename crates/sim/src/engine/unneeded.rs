@@ -46,10 +46,10 @@ impl Engine {
     #[inline]
     pub fn planned(&mut self, io: &mut Io, gate: Gate, at: Nanos) {
         if at <= self.now {
-            return self.signal(io, gate.slot);
+            return self.signal(io, gate.slot());
         }
-        let key = self.events.reserve(at, Event::Accepted(gate.slot));
-        let slot = &mut io.plan.gates.slots[gate.slot as usize];
+        let key = self.events.reserve(at, Event::Accepted(gate.slot()));
+        let slot = &mut io.plan.gates.slots[gate.slot() as usize];
         if slot.remaining > 1 && slot.due == 0 {
             (slot.remaining, slot.due) = (slot.remaining - 1, key.0);
         } else {
