@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = ("--set", "ssd.capacity=4GiB")
 SMALL = ("--set", "ssd.blocks_per_plane=48", "--set", "host.fold=true")
 MIX = "rw=randrw,rwmixread=70,bssplit=4k/70:32k/30,n=300k,iodepth=12"
+PAGES = ("--set", "part.page_size=4KiB", "--set", "ssd.over_provisioning=20%", "--precondition", "fill:100%,random:2x")
+BY_BLOCKS = ("--set", "ftl.gc_pace=block")
+SKEWED = "rw=randrw,rwmixread=20,bssplit=4k/60:12k/40,random_distribution=zipf:0.8,n=300k,iodepth=10"
 FILES = ("--precondition", "layout", "--workload", "exchange,n=60k")
 TRAINING: tuple[tuple[str, ...], ...] = (
     ("run", *DEFAULT, "--requests", "300k"),
@@ -24,6 +27,7 @@ TRAINING: tuple[tuple[str, ...], ...] = (
     ("run", *DEFAULT, "--workload", MIX),
     ("run", *DEFAULT, "--workload", "rw=write,bs=128k,n=40k,iodepth=4"),
     ("run", "--ssd", "tlc-32g", *SMALL, "--ftl", "page", "--workload", "rw=randwrite,bs=16k,n=300k,iodepth=8"),
+    ("run", "--ssd", "tlc-32g", *SMALL, *PAGES, *BY_BLOCKS, "--ftl", "page", "--workload", SKEWED),
     ("run", "--ssd", "tlc-32g", *SMALL, "--fidelity", "count", "--workload", "rw=randwrite,bs=8k,n=1e6"),
     ("compare", "--ssd", "mga-16k", *SMALL, "--ftl", "page,subpage,sector-log,mga", "--workload", "trade,n=150k"),
     ("compare", "--ssd", "mga-16k", *SMALL, "--ftl", "mga,page", "--fidelity", "count", "--workload", "synth-a,n=300k"),
