@@ -4,38 +4,29 @@ use palimpsest_flash::geometry::{Divisor, Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::Piece;
-use std::ops::Range;
 
 /// The logical pages of `extent`, each with its first sector and number of sectors within the page.
 #[inline]
 pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
-    within(
-        extent,
-        unit_of(extent.sector, per_page as u32)..unit_of(extent.end() + per_page - 1, per_page as u32),
-        per_page,
-    )
+    from_page(unit_of(extent.sector, per_page as u32), extent, per_page as u32)
 }
 
 /// As [`pages`], by multiplication.
 #[inline]
 pub fn pages_by(extent: Extent, per_page: Divisor) -> impl Iterator<Item = (u32, u32, u32)> {
-    let mut page = per_page.divide_wide(extent.sector);
-    let mut first = (extent.sector - page * u64::from(per_page.value())) as u32;
+    from_page(per_page.divide_wide(extent.sector), extent, per_page.value())
+}
+
+/// As [`pages`], of which `page` is the first.
+#[inline]
+fn from_page(mut page: u64, extent: Extent, per_page: u32) -> impl Iterator<Item = (u32, u32, u32)> {
+    let mut first = (extent.sector - page * u64::from(per_page)) as u32;
     let mut left = extent.sectors;
     std::iter::from_fn(move || {
-        let sectors = left.min(per_page.value() - first);
+        let sectors = left.min(per_page - first);
         let next = (page as u32, first, sectors);
         (page, first, left) = (page + 1, 0, left - sectors);
         (sectors > 0).then_some(next)
-    })
-}
-
-#[inline]
-fn within(extent: Extent, pages: Range<u64>, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
-    pages.map(move |page| {
-        let first = extent.sector.max(page * per_page) - page * per_page;
-        let end = extent.end().min((page + 1) * per_page) - page * per_page;
-        (page as u32, first as u32, (end - first) as u32)
     })
 }
 
@@ -53,5 +44,28 @@ pub fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut 
         let piece = Piece { lsn, first: begin, sectors: end - begin };
         let content = &mut contents[subpage as usize];
         *content = io.written(piece, *content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+
+    #[test]
+    fn pages_hold_each_sector_of_an_extent_once_and_in_order() {
+        let mut rng = Rng::new(1, 0);
+        for _ in 0..2000 {
+            let per_page = 1 + rng.below(70) as u32;
+            let extent = Extent { sector: rng.below(1 << 20), sectors: 1 + rng.below(400) as u32 };
+            let sectors = |(page, first, sectors): (u32, u32, u32)| {
+                assert!(sectors > 0 && first + sectors <= per_page);
+                let begin = u64::from(page) * u64::from(per_page) + u64::from(first);
+                begin..begin + u64::from(sectors)
+            };
+            let all = extent.sector..extent.end();
+            assert!(pages(extent, per_page.into()).flat_map(sectors).eq(all.clone()));
+            assert!(pages_by(extent, Divisor::new(per_page)).flat_map(sectors).eq(all));
+        }
     }
 }
