@@ -94,8 +94,8 @@ pub struct Drive {
     /// Jobs of the requests that have completed since this was last taken, one for each.
     pub finished: Vec<u32>,
     guarantee: Guarantee,
-    /// Writes whose data is still on the host link, and when it will have come.
-    arriving: Vec<(Extent, Nanos)>,
+    /// Writes whose data is still on the host link, and when it will have come, in this order.
+    arriving: VecDeque<(Extent, Nanos)>,
     /// What the present call promised.
     promise: Promise,
     /// What a timeline showed that is over.
@@ -153,7 +153,7 @@ impl Drive {
             keeps_streams: false,
             finished: Vec::new(),
             guarantee,
-            arriving: Vec::new(),
+            arriving: VecDeque::new(),
             promise: Promise::default(),
             recording: None,
             carried: None,
@@ -413,8 +413,10 @@ impl Drive {
         if kind == RequestKind::Write {
             self.io.present.data_at = data_at;
             if data_at > now {
-                self.arriving.retain(|&(_, at)| at > now);
-                self.arriving.push((extent, data_at));
+                while self.arriving.front().is_some_and(|&(_, at)| at <= now) {
+                    self.arriving.pop_front();
+                }
+                self.arriving.push_back((extent, data_at));
             }
         }
         let asked = self.link_bytes(extent);

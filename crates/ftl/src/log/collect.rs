@@ -407,6 +407,12 @@ impl<M: Map> Log<M> {
     /// Moves what is valid in failed blocks, and retires them.
     #[inline]
     pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
+        if self.collector.failed.is_empty() { Ok(()) } else { self.evacuate(io) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn evacuate(&mut self, io: &mut Io) -> Flash<()> {
         while let Some(block) = self.collector.failed.pop() {
             self.move_valid(io, block)?;
             if self.frontiers.blocks.valid_count(block) > 0 {
