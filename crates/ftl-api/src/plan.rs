@@ -37,6 +37,7 @@ use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
 use palimpsest_flash::units::Nanos;
 use port::{HostPort, Piece};
+pub use runs::Copies;
 
 /// Something that closes when the operations that signal it have ended. Stale gates count as closed.
 // One number: two that were stored one by one are slow to load together, and every operation has its gates.
@@ -132,7 +133,7 @@ pub struct Io {
     guard: Option<Box<pairs::PairGuard>>,
     /// Parity across dies.
     rain: Option<Box<rain::Rain>>,
-    /// Whether what a run only counts is done many pages at once (`runs`). The result is the same; off to show that.
+    /// Whether pages are programmed and copied many at once where nothing can fail (`runs`). The result is the same; off to show that.
     pub in_runs: bool,
 }
 

@@ -3,9 +3,7 @@
 use super::ledger::{Over, Programmed};
 use super::operations;
 use super::rain;
-use super::replacing;
 use super::select;
-use super::under_way;
 use super::word_lines;
 use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read};
 use palimpsest_flash::nand::errors::Attempt;
@@ -26,7 +24,7 @@ pub(super) struct Sensed {
 impl Io {
     /// Reads, with one command unless the part's can name but one run of code words ([`select`]). The content is at once at
     /// [`Io::load_subpage`], whenever the operation is timed to end. Subpages whose program has not ended are read from memory
-    /// ([`under_way`]).
+    /// ([`super::under_way`]).
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
@@ -193,25 +191,14 @@ impl Io {
             }
             array += steps;
             let operation = Operation {
-                kind: OperationKind::Read,
-                cause,
                 page: page as u16,
                 block,
                 bytes: bytes.moved,
                 link_bytes,
                 array: array as u32,
-                codec: self.plan.codec,
                 after,
                 signal,
-                frees: 0,
-                from_host: false,
-                group: self.plan.group,
-                loads: 1,
-                again: false,
-                step: self.plan.step,
-                energy: 0,
-                stored: replacing::NONE,
-                under_way: under_way::NONE,
+                ..self.plan.operation(OperationKind::Read, cause)
             };
             // A copy of it, so that the operation is made where the plan has it: what was just stored in parts is slow to load as a whole.
             if self.ledger.is_some() {
@@ -345,14 +332,10 @@ impl Io {
             };
             let from_host = program.from_host || self.is_from_host(program.cause);
             let operation = Operation {
-                kind: OperationKind::Program,
-                cause,
                 page: page as u16,
                 block,
                 bytes: moved,
-                link_bytes: 0,
                 array: array as u32,
-                codec: self.plan.codec,
                 after: match over {
                     Over::Pass | Over::Data => self.all_of(&[program.after, self.plan.barrier]),
                     Over::Erased => program.after,
@@ -361,13 +344,9 @@ impl Io {
                 // A program that failed is repeated, and what it writes stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
                 from_host,
-                group: self.plan.group,
                 loads,
                 again: over != Over::Erased,
-                step: self.plan.step,
-                energy: 0,
-                stored: replacing::NONE,
-                under_way: under_way::NONE,
+                ..self.plan.operation(OperationKind::Program, cause)
             };
             if self.ledger.is_some() {
                 return self.push_noted_program(&{ operation }, &{ *program }, outcome, over);
@@ -437,25 +416,12 @@ impl Io {
         self.counters.erases += 1;
         if self.plan.timed {
             let operation = Operation {
-                kind: OperationKind::Erase,
-                cause,
-                page: 0,
                 block,
-                bytes: 0,
-                link_bytes: 0,
                 array: self.nand.part().t_erase as u32,
                 codec: 0,
                 after: self.all_of(&[after, self.plan.barrier]),
                 signal,
-                frees: 0,
-                from_host: false,
-                group: self.plan.group,
-                loads: 1,
-                again: false,
-                step: self.plan.step,
-                energy: 0,
-                stored: replacing::NONE,
-                under_way: under_way::NONE,
+                ..self.plan.operation(OperationKind::Erase, cause)
             };
             let planned = match &mut self.ledger {
                 Some(ledger) => ledger.erase(operation, &self.nand, &mut self.plan),

@@ -51,9 +51,15 @@ impl Gates {
     /// One more thing must end before `gate` closes.
     #[inline]
     pub fn expect(&mut self, gate: Gate) {
+        self.expect_many(gate, 1);
+    }
+
+    /// `many` more things must end before `gate` closes.
+    #[inline]
+    pub fn expect_many(&mut self, gate: Gate, many: u32) {
         if !gate.is_none() {
             debug_assert!(self.is_open(gate), "a closed gate cannot wait for more");
-            self.slots[gate.slot() as usize].remaining += 1;
+            self.slots[gate.slot() as usize].remaining += many;
         }
     }
 

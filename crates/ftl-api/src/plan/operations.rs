@@ -1,7 +1,7 @@
 //! The input of the engine: the operations of a plan, and the gates between them.
 
-use super::replacing::Replacing;
-use super::under_way::UnderWay;
+use super::replacing::{self, Replacing};
+use super::under_way::{self, UnderWay};
 use super::{Cause, Gate, Gates};
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::{Nanos, Picojoules};
@@ -20,7 +20,7 @@ pub enum OperationKind {
 }
 
 /// One flash operation for the engine. What an engine looks at before the end of an operation comes first, and lies in few lines of a cache.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Operation {
     /// What.
@@ -61,6 +61,34 @@ pub struct Operation {
     pub stored: u32,
     /// What a file system sent together has the same number; 0: alone.
     pub group: u16,
+}
+
+impl Plan {
+    /// An operation that is planned now, of page 0 of block 0, with nothing before or behind it.
+    #[inline(always)]
+    pub(super) fn operation(&self, kind: OperationKind, cause: Cause) -> Operation {
+        Operation {
+            kind,
+            cause,
+            step: self.step,
+            again: false,
+            loads: 1,
+            from_host: false,
+            page: 0,
+            block: 0,
+            codec: self.codec,
+            bytes: 0,
+            array: 0,
+            signal: Gate::NONE,
+            under_way: under_way::NONE,
+            link_bytes: 0,
+            after: Gate::NONE,
+            energy: 0,
+            frees: 0,
+            stored: replacing::NONE,
+            group: self.group,
+        }
+    }
 }
 
 /// A program under way.

@@ -1,18 +1,42 @@
-//! Reads and programs of whole pages in runs that only count: what [`Io::read`] and [`Io::program`] of each leave, without what such runs
-//! do not have. Of pages that the host fills with consecutive subpages what its writes leave, too.
+//! Reads and programs of whole pages where none can fail: what [`Io::read`] and [`Io::program`] of each leave, without what such runs do not
+//! have. Copies may be timed; all others are of runs that only count. Of pages that the host fills with consecutive subpages what its writes
+//! leave, too.
 
 use super::flash::wanted_bytes;
-use super::{Cause, Io};
+use super::operations::{Operation, OperationKind};
+use super::{Cause, Gate, Io, under_way};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ReadMode;
-use palimpsest_flash::nand::{Flash, SubpageMask, count};
+use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
+use palimpsest_flash::units::Nanos;
+
+/// Whole pages that are copied: those of `pages` (bits, counted from page `from` on) to the pages from `to` on, each read before it is
+/// programmed.
+#[derive(Clone, Copy)]
+pub struct Copies {
+    /// The page that the bits count from.
+    pub from: u32,
+    /// Bits of the pages.
+    pub pages: u64,
+    /// Where the first of them goes.
+    pub to: u32,
+    /// Whether they go to a block with one bit a cell.
+    pub single: bool,
+    /// Closes when all are safe.
+    pub safe: Gate,
+}
 
 impl Io {
     /// Whether operations only count: none is timed, checked or taken back, and none can fail.
     #[inline]
     pub fn only_counts(&self) -> bool {
+        !self.plan.timed && self.takes_copies()
+    }
+
+    /// Whether pages can be copied by [`Self::copy_run`]: operations may be timed, but none is checked or taken back, and none can fail.
+    #[inline]
+    pub fn takes_copies(&self) -> bool {
         self.in_runs
-            && !self.plan.timed
             && self.ledger.is_none()
             && self.undo.is_none()
             && self.guard.is_none()
@@ -44,10 +68,27 @@ impl Io {
         Ok(())
     }
 
-    /// Copies whole pages for cleaning, in a run that only counts: those of `pages` (bits, counted from page `from` on) to the pages from `to`
-    /// on; `single`: with one bit a cell. See [`palimpsest_flash::nand::Nand::copy_run`].
+    /// Of `pages` (bits, counted from page `from` on) those before the first that is read from memory.
     #[inline]
-    pub fn copy_run(&mut self, from: u32, pages: u64, to: u32, single: bool) {
+    pub fn in_flash(&self, from: u32, pages: u64) -> u64 {
+        let mut rest = if self.plan.timed { pages } else { 0 };
+        while rest != 0 {
+            if self.plan.under_way.holds(from + rest.trailing_zeros()) {
+                return pages ^ rest;
+            }
+            rest &= rest - 1;
+        }
+        pages
+    }
+
+    /// Copies whole pages for cleaning, none of which is read from memory ([`Self::in_flash`]). See
+    /// [`palimpsest_flash::nand::Nand::copy_run`].
+    #[inline]
+    pub fn copy_run(&mut self, copies: Copies) {
+        let Copies { from, pages, to, single, .. } = copies;
+        if self.plan.timed {
+            self.plan_copies(copies);
+        }
         self.nand.note_single(to, single);
         self.nand.copy_run(from, pages, to);
         let copies = u64::from(count(pages));
@@ -59,6 +100,41 @@ impl Io {
         counters.programs[Cause::Gc as usize] += copies;
         counters.data_bytes += bytes;
         counters.bus_bytes += 2 * bytes;
+    }
+
+    /// Puts the operations of [`Self::copy_run`] into the plan: of each page a read, and the program that follows it.
+    #[inline(never)]
+    fn plan_copies(&mut self, copies: Copies) {
+        let Copies { from, mut pages, to, single, safe } = copies;
+        let (part, geometry, plan) = (self.nand.part(), self.nand.geometry(), &mut self.plan);
+        let ((victim, first), (block, next)) = (self.nand.place(from), self.nand.place(to));
+        let (bytes, senses_single) = (part.sensed_bytes(), self.nand.is_single(victim));
+        let array = if single { part.t_program_slc } else { part.t_program } as u32;
+        let (mut of_read, mut of_program) = (
+            Operation { block: victim, bytes, ..plan.operation(OperationKind::Read, Cause::Gc) },
+            Operation { block, bytes, array, signal: safe, ..plan.operation(OperationKind::Program, Cause::Gc) },
+        );
+        if let Some(metered) = &mut plan.metered {
+            (of_read.energy, of_program.energy) = (part.e_read as i64, part.e_program as i64);
+            *metered = metered.wrapping_add(u64::from(count(pages)).wrapping_mul(part.e_read + part.e_program));
+        }
+        let written = first_subpages(geometry.subpages_per_page);
+        plan.gates.expect_many(safe, count(pages));
+        for number in 0..count(pages) {
+            let page = first + pages.trailing_zeros();
+            pages &= pages - 1;
+            let array: Nanos = if senses_single { part.t_read_slc } else { part.sensing_time(page, 0) };
+            let arrived = plan.gates.open();
+            plan.gates.expect(arrived);
+            let read = Operation { page: page as u16, array: array as u32, signal: arrived, ..of_read };
+            plan.operations.push(read);
+            let under_way = match plan.reads_memory {
+                true => plan.under_way.add(to + number, written, arrived, 0),
+                false => under_way::NONE,
+            };
+            let program = Operation { page: (next + number) as u16, after: arrived, under_way, ..of_program };
+            plan.operations.push(program);
+        }
     }
 
     /// Programs page `ppn`, which is erased, for cleaning, in a run that only counts: `logical` and `data` have one entry a subpage; `single`:

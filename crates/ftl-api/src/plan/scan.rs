@@ -5,7 +5,7 @@
 //! has the numbers of all. Ignored: summaries of blocks, with which
 //! drives read fewer pages; [checkpoints](super::checkpoint) do so.
 
-use super::{Cause, Gate, Io, Operation, OperationKind, replacing, under_way};
+use super::{Cause, Io, Operation, OperationKind};
 
 /// Bytes of a logical number, the number of its program, and their protection.
 pub const OUT_OF_BAND_BYTES: u32 = 16;
@@ -52,26 +52,17 @@ impl Io {
         counters.wanted[cause as usize] += u64::from(bytes);
         if self.plan.timed {
             let energy = self.taken();
+            let read = self.plan.operation(OperationKind::Read, cause);
             self.plan.operations.push(Operation {
-                kind: OperationKind::Read,
-                cause,
                 page: page as u16,
                 block,
                 bytes,
-                link_bytes: 0,
                 array: array as u32,
                 codec: 0,
-                after: Gate::NONE,
-                signal: Gate::NONE,
-                frees: 0,
-                from_host: false,
                 group: 0,
-                loads: 1,
-                again: false,
                 step: false,
                 energy,
-                stored: replacing::NONE,
-                under_way: under_way::NONE,
+                ..read
             });
         }
     }

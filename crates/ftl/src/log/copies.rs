@@ -1,9 +1,8 @@
-//! Moving units in a run that only counts ([`Io::only_counts`]): what `moves` leaves there, without the gates and contents that such a run
-//! does not have, and without the cases that it never meets.
+//! Moving units where no operation can fail ([`Io::takes_copies`]): what `moves` leaves there, without the cases that such a run never meets.
 //!
-//! A page that is one unit is copied from block to block, up to 64 at once. Units of a part of a page gather in the open page of moved data;
-//! where that holds anything else they move as always. The order of reads and programs is that of `moves`, so a drive without space ends in
-//! the same state.
+//! A page that is one unit is copied from block to block, up to 64 at once, also in a timed run. In a run that only counts units of a part of a
+//! page gather in the open page of moved data; where that holds anything else they move as always. The order of reads and programs is that
+//! of `moves`, so a drive without space ends in the same state.
 
 use super::Log;
 use super::open_pages::{HOLE, OpenPage, Slot};
@@ -11,15 +10,15 @@ use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, count, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Io};
+use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io};
 
 impl<M: Map> Log<M> {
     /// Whether [`Self::copy_units`] of `victim` leaves what [`Self::move_units`] would.
     #[inline]
     pub(super) fn takes_copies(&self, io: &Io, victim: u32) -> bool {
         let senses_pages = self.read.mode != ReadMode::Spread && io.nand().part().pages_per_program == 1;
-        let copies = M::TAKES_RUNS && senses_pages && io.only_counts() && !io.nand().has_own();
-        copies && (self.shape.units_per_page == 1 || self.gathers(io, victim))
+        let copies = M::TAKES_RUNS && senses_pages && io.takes_copies() && !io.nand().has_own();
+        copies && (self.shape.units_per_page == 1 || (io.only_counts() && self.gathers(io, victim)))
     }
 
     /// Whether units of `victim` gather in an open page that holds nothing but others that have moved, and that no erase waits for.
@@ -30,16 +29,16 @@ impl<M: Map> Log<M> {
         protected && self.shape.unit_subpages == 1 && (page.slots.is_empty() || page.has_only_copies())
     }
 
-    /// Moves valid units of `victim`, from its unit `next` on, until `most` units have moved. Returns the unit to go on from.
-    pub(super) fn copy_units(&mut self, io: &mut Io, victim: u32, next: u32, most: u32) -> Flash<u32> {
+    /// As [`Self::move_units`].
+    pub(super) fn copy_units(&mut self, io: &mut Io, victim: u32, next: u32, most: u32, safe: Gate) -> Flash<u32> {
         match self.shape.units_per_page {
-            1 => self.copy_pages(io, victim, next, most),
+            1 => self.copy_pages(io, victim, next, most, safe),
             _ => self.gather_units(io, victim, next, most),
         }
     }
 
     /// As [`Self::copy_units`], of pages that are one unit.
-    fn copy_pages(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32) -> Flash<u32> {
+    fn copy_pages(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
         let plane = io.geometry().plane_of_block(victim);
         let stream = self.frontiers.moved_stream(victim);
         let first = victim * self.shape.pages_per_block;
@@ -60,16 +59,18 @@ impl<M: Map> Log<M> {
             if next == word {
                 self.prefetch_word(io, victim, word / 64);
             }
-            let (Some((block, page)), true) = (run, most > 0 && io.nand().is_written(victim, word + last)) else {
+            let written = io.nand().is_written(victim, word + last);
+            let pages = if written { io.in_flash(first + word, lowest(valid, most)) } else { 0 };
+            let (Some((block, page)), true) = (run, pages > 0) else {
                 next = word + valid.trailing_zeros();
-                self.copy_page(io, plane, first + next)?;
+                self.copy_page(io, plane, first + next, safe)?;
                 (next, left) = (next + 1, left - 1);
                 continue;
             };
-            let pages = lowest(valid, most);
             let to = block * self.shape.pages_per_block + page;
             self.place_copies(io, first + word, pages, to);
-            io.copy_run(first + word, pages, to, self.frontiers.single.holds(block));
+            let single = self.frontiers.single.holds(block);
+            io.copy_run(Copies { from: first + word, pages, to, single, safe });
             let copies = count(pages);
             self.counters.moved_units += u64::from(copies);
             self.frontiers.take_pages(plane, stream, copies);
@@ -107,7 +108,10 @@ impl<M: Map> Log<M> {
     }
 
     /// Copies page `ppn`, which is one unit.
-    fn copy_page(&mut self, io: &mut Io, plane: u32, ppn: u32) -> Flash<()> {
+    fn copy_page(&mut self, io: &mut Io, plane: u32, ppn: u32, safe: Gate) -> Flash<()> {
+        if !io.only_counts() {
+            return self.move_alone(io, plane, ppn, 1, safe);
+        }
         let width = self.shape.unit_subpages;
         io.read_for_copy(ppn, first_subpages(width), self.read.mode)?;
         self.counters.moved_units += 1;
@@ -271,9 +275,11 @@ mod tests {
     use palimpsest_flash::rng::Rng;
     use palimpsest_flash::state::State;
     use palimpsest_ftl_api::keys::Value;
-    use palimpsest_ftl_api::plan::Gate;
+    use palimpsest_ftl_api::plan::{Operation, under_way};
     use palimpsest_ftl_api::settings::Settings;
+    use std::collections::VecDeque;
 
+    #[derive(Clone)]
     struct Case {
         geometry: Geometry,
         part: Part,
@@ -281,6 +287,8 @@ mod tests {
         unit_subpages: u32,
         payload: Payload,
         protected: bool,
+        /// How many plans are under way at once; none where the run only counts.
+        plans: Option<usize>,
         seed: u64,
     }
 
@@ -320,15 +328,71 @@ mod tests {
             unit_subpages: [1, subpages_per_page][one_of(2)],
             payload: [Payload::None, Payload::Tag][one_of(2)],
             protected: one_of(4) > 0,
+            plans: None,
             seed,
         }
     }
 
-    /// The state after writes, trims and flushes at random, and whether a run that only counts copied.
-    fn state(case: &Case, in_runs: bool) -> (Vec<u8>, bool) {
-        let Case { geometry, part, settings, unit_subpages, payload, protected, seed } = case;
-        let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), false);
+    /// Plays the engine: takes plans, and ends the oldest where there are more than `most`.
+    struct Plans {
+        most: usize,
+        running: VecDeque<Vec<Operation>>,
+        links: Vec<(Gate, Gate)>,
+        /// All that was planned.
+        planned: Vec<Operation>,
+    }
+
+    impl Plans {
+        fn take(&mut self, io: &mut Io) {
+            self.links.append(&mut io.plan.links);
+            io.plan.delays.drain(..).collect::<Vec<_>>().iter().for_each(|&(gate, _)| self.signal(io, gate));
+            let taken = std::mem::take(&mut io.plan.operations);
+            for (operation, number) in taken.iter().zip(self.planned.len() as u32..) {
+                io.plan.replacing.run(operation.stored, number);
+            }
+            io.plan.clear();
+            self.planned.extend_from_slice(&taken);
+            self.running.push_back(taken);
+            while self.running.len() > self.most
+                && let Some(oldest) = self.running.pop_front()
+            {
+                for operation in oldest {
+                    if operation.under_way != under_way::NONE {
+                        io.plan.under_way.remove(operation.under_way);
+                    }
+                    io.plan.replacing.remove(operation.stored);
+                    self.signal(io, operation.signal);
+                }
+            }
+        }
+
+        /// One thing that `gate` waits for has ended.
+        fn signal(&mut self, io: &mut Io, gate: Gate) {
+            if gate.is_none() {
+                return;
+            }
+            let slot = &mut io.plan.gates.slots[gate.slot() as usize];
+            slot.remaining -= 1;
+            if slot.remaining == 0 {
+                io.plan.gates.close(gate);
+                let (closed, open) = self.links.iter().partition::<Vec<_>, _>(|link| link.0 == gate);
+                self.links = open;
+                closed.into_iter().for_each(|(_, later)| self.signal(io, later));
+            }
+        }
+    }
+
+    /// The state after writes, trims and flushes at random, what was planned, and whether pages were copied.
+    fn state(case: &Case, in_runs: bool) -> (Vec<u8>, Vec<Operation>, bool) {
+        let Case { geometry, part, settings, unit_subpages, payload, protected, plans, seed } = case;
+        let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), plans.is_some());
         io.in_runs = in_runs;
+        (io.plan.reads_memory, io.plan.protected) = (seed % 5 > 0, *protected);
+        if seed % 3 > 0 {
+            io.meter();
+        }
+        let most = plans.unwrap_or_default();
+        let mut plans = Plans { most, running: VecDeque::new(), links: Vec::new(), planned: Vec::new() };
         let units = geometry.subpages() as u32 / unit_subpages * 21 / 28;
         let mut log_settings = LogSettings::new(settings);
         log_settings.read.mode = [ReadMode::Page, ReadMode::Dma][(seed % 2) as usize];
@@ -353,23 +417,42 @@ mod tests {
                 Err(Halt::NoSpace) => break,
                 done => done.unwrap_or_else(|halt| panic!("seed {seed}: {halt:?}")),
             }
+            plans.take(&mut io);
         }
         log.check(&io).unwrap_or_else(|what| panic!("seed {seed}, in runs: {in_runs}: {what}"));
         let mut bytes = Vec::new();
         io.save(&mut bytes);
         log.save(&mut bytes);
-        (bytes, log.takes_copies(&io, 0) && log.counters.moved_units > 0)
+        (bytes, plans.planned, log.takes_copies(&io, 0) && log.counters.moved_units > 0)
+    }
+
+    /// Whether `case` copies, which leaves what it leaves without.
+    fn compare(case: &Case) -> bool {
+        let ((with, planned, copies), (without, as_moves, moves)) = (state(case, true), state(case, false));
+        assert!(with == without, "seed {}: the states differ", case.seed);
+        assert_eq!(planned.len(), as_moves.len(), "seed {}: operations", case.seed);
+        for (number, (copy, moved)) in planned.iter().zip(&as_moves).enumerate() {
+            assert_eq!(copy, moved, "seed {}: operation {number}", case.seed);
+        }
+        assert!(!moves, "seed {}: no copies were to be made", case.seed);
+        copies
     }
 
     #[test]
     fn copies_leave_what_moves_leave() {
-        let mut copied = 0;
-        for case in (0..150).map(draw) {
-            let ((with, copies), (without, moves)) = (state(&case, true), state(&case, false));
-            assert!(with == without, "seed {}: the states differ", case.seed);
-            assert!(!moves, "seed {}: no copies were to be made", case.seed);
-            copied += u32::from(copies);
-        }
+        let copied = (0..150).map(draw).filter(compare).count();
         assert!(copied > 75, "{copied} drives had copies");
+    }
+
+    #[test]
+    fn copies_are_planned_as_moves_are() {
+        let mut copied = 0;
+        for seed in 150..300 {
+            let mut case = draw(seed);
+            case.geometry.blocks_per_plane = 14;
+            case.plans = Some([0, 3, 30, 200][(seed % 4) as usize]);
+            copied += u32::from(compare(&case));
+        }
+        assert!(copied > 40, "{copied} drives had copies");
     }
 }

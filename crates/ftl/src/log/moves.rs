@@ -20,7 +20,7 @@ impl<M: Map> Log<M> {
     /// when the copies are safe. Returns the unit to go on from.
     pub(super) fn move_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
         if self.takes_copies(io, victim) {
-            return self.copy_units(io, victim, next, most);
+            return self.copy_units(io, victim, next, most, safe);
         }
         let plane = io.geometry().plane_of_block(victim);
         let per_page = self.shape.units_per_page;
