@@ -66,6 +66,21 @@ struct Pending {
     followers: u32,
 }
 
+impl Pending {
+    const NOTHING: Pending = Pending {
+        order: 0,
+        waits: 0,
+        next_on_block: NONE,
+        die: 0,
+        plane: 0,
+        operation: Operation::NOTHING,
+        ready_at: 0,
+        enqueued: 0,
+        data_at: 0,
+        followers: NONE,
+    };
+}
+
 /// The engine.
 pub struct Engine {
     settings: SimSettings,
@@ -294,29 +309,14 @@ impl Engine {
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
         let follows = io.plan.gates.is_open(operation.after);
-        let pending = Pending {
-            operation: *operation,
-            order,
-            enqueued: self.now,
-            ready_at: self.now,
-            data_at: if operation.from_host { io.present.data_at } else { 0 },
-            waits: u32::from(follows),
-            next_on_block: NONE,
-            die,
-            plane,
-            followers: NONE,
-        };
-        self.ask_for_free();
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.pending[index as usize] = pending;
-                index
-            }
-            None => {
-                self.pending.push(pending);
-                self.pending.len() as u32 - 1
-            }
-        };
+        let (now, data_at) = (self.now, if operation.from_host { io.present.data_at } else { 0 });
+        let index = self.free_place();
+        let pending = &mut self.pending[index as usize];
+        // Where it stays, and the operation as a whole.
+        pending.operation = *operation;
+        (pending.order, pending.next_on_block, pending.followers) = (order, NONE, NONE);
+        (pending.die, pending.plane, pending.waits) = (die, plane, 0);
+        (pending.enqueued, pending.ready_at, pending.data_at) = (now, now, data_at);
         if operation.step && self.class_of(operation) == STEPS {
             self.ready[plane as usize].steps += 1;
         }
@@ -340,6 +340,16 @@ impl Engine {
         } else {
             self.pending[index as usize].waits = waits;
         }
+    }
+
+    /// A place for an operation.
+    #[inline]
+    fn free_place(&mut self) -> u32 {
+        self.ask_for_free();
+        self.free.pop().unwrap_or_else(|| {
+            self.pending.push(Pending::NOTHING);
+            self.pending.len() as u32 - 1
+        })
     }
 
     /// Operation `index`, number `number` of the plan, follows the programs that replace what it erases, and is followed as a

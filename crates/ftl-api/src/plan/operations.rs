@@ -63,31 +63,36 @@ pub struct Operation {
     pub group: u16,
 }
 
+impl Operation {
+    /// A read of page 0 of block 0 that takes no time, with nothing before or behind it.
+    pub const NOTHING: Operation = Operation {
+        kind: OperationKind::Read,
+        cause: Cause::Host,
+        step: false,
+        again: false,
+        loads: 1,
+        from_host: false,
+        page: 0,
+        block: 0,
+        codec: 0,
+        bytes: 0,
+        array: 0,
+        signal: Gate::NONE,
+        under_way: under_way::NONE,
+        link_bytes: 0,
+        after: Gate::NONE,
+        energy: 0,
+        frees: 0,
+        stored: replacing::NONE,
+        group: 0,
+    };
+}
+
 impl Plan {
-    /// An operation that is planned now, of page 0 of block 0, with nothing before or behind it.
+    /// An operation that is planned now, as [`Operation::NOTHING`] but for `kind` and `cause`.
     #[inline(always)]
     pub(super) fn operation(&self, kind: OperationKind, cause: Cause) -> Operation {
-        Operation {
-            kind,
-            cause,
-            step: self.step,
-            again: false,
-            loads: 1,
-            from_host: false,
-            page: 0,
-            block: 0,
-            codec: self.codec,
-            bytes: 0,
-            array: 0,
-            signal: Gate::NONE,
-            under_way: under_way::NONE,
-            link_bytes: 0,
-            after: Gate::NONE,
-            energy: 0,
-            frees: 0,
-            stored: replacing::NONE,
-            group: self.group,
-        }
+        Operation { kind, cause, step: self.step, codec: self.codec, group: self.group, ..Operation::NOTHING }
     }
 }
 
@@ -146,17 +151,26 @@ impl Plan {
         if self.replacing.is_empty() {
             return;
         }
-        let destroyer = self.operations.len() as u32;
-        let held = pages.flat_map(|ppn| nand.logical_of(ppn)).copied();
-        for lsn in held.filter(|&lsn| lsn < TORN) {
-            for program in self.replacing.of(lsn, before) {
-                let waits = match program {
-                    Program::Running(_) => false,
-                    Program::Planned(index) => !after.is_none() && self.operations[index as usize].signal == after,
-                };
-                if !waits && self.follows.last() != Some(&(destroyer, program)) {
-                    self.follows.push((destroyer, program));
+        for ppn in pages {
+            for &lsn in nand.logical_of(ppn) {
+                if lsn < TORN && self.replacing.may_store(lsn) {
+                    self.follow_programs_of(lsn, before, after);
                 }
+            }
+        }
+    }
+
+    /// The next operation follows the programs that store logical subpage `lsn`.
+    #[inline(never)]
+    fn follow_programs_of(&mut self, lsn: u32, before: Option<u32>, after: Gate) {
+        let destroyer = self.operations.len() as u32;
+        for program in self.replacing.of(lsn, before) {
+            let waits = match program {
+                Program::Running(_) => false,
+                Program::Planned(index) => !after.is_none() && self.operations[index as usize].signal == after,
+            };
+            if !waits && self.follows.last() != Some(&(destroyer, program)) {
+                self.follows.push((destroyer, program));
             }
         }
     }

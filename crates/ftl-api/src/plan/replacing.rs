@@ -89,6 +89,12 @@ impl Replacing {
         }
     }
 
+    /// Whether a program may store logical subpage `lsn`; there are some programs.
+    #[inline]
+    pub fn may_store(&self, lsn: u32) -> bool {
+        self.heads[(lsn % BUCKETS) as usize] != NONE
+    }
+
     /// The programs that store logical subpage `lsn` in other blocks than `besides`.
     #[inline]
     pub fn of(&self, lsn: u32, besides: Option<u32>) -> impl Iterator<Item = Program> {

@@ -5,7 +5,7 @@
 //! has the numbers of all. Ignored: summaries of blocks, with which
 //! drives read fewer pages; [checkpoints](super::checkpoint) do so.
 
-use super::{Cause, Io, Operation, OperationKind};
+use super::{Cause, Io, Operation};
 
 /// Bytes of a logical number, the number of its program, and their protection.
 pub const OUT_OF_BAND_BYTES: u32 = 16;
@@ -52,17 +52,14 @@ impl Io {
         counters.wanted[cause as usize] += u64::from(bytes);
         if self.plan.timed {
             let energy = self.taken();
-            let read = self.plan.operation(OperationKind::Read, cause);
             self.plan.operations.push(Operation {
+                cause,
                 page: page as u16,
                 block,
                 bytes,
                 array: array as u32,
-                codec: 0,
-                group: 0,
-                step: false,
                 energy,
-                ..read
+                ..Operation::NOTHING
             });
         }
     }
