@@ -16,6 +16,7 @@ mod ended;
 mod energy;
 mod gates;
 mod order;
+mod pending;
 mod power;
 mod ready;
 mod record;
@@ -35,6 +36,7 @@ use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_ftl_api::plan::operations::Program;
 use palimpsest_ftl_api::plan::{Cause, Io, Operation, OperationKind};
 use palimpsest_ftl_api::plan::{replacing, under_way};
+use pending::{Details, Operations, Pending};
 use ready::Ready;
 
 const NONE: u32 = u32::MAX;
@@ -42,44 +44,6 @@ const NONE: u32 = u32::MAX;
 const STEPS: usize = 2;
 /// Turn of what comes behind the reads of such steps.
 const BEHIND: u64 = 1 << 63;
-
-/// An operation that has not ended: two lines of a cache, as many wait where blocks are collected. What is looked at until it starts
-/// lies in the first.
-#[derive(Clone, Copy)]
-#[repr(C, align(128))]
-struct Pending {
-    order: u64,
-    /// Things that must happen before it is ready.
-    waits: u32,
-    /// The next operation in the order of its block.
-    next_on_block: u32,
-    die: u32,
-    /// Planes are numbered die by die.
-    plane: u32,
-    operation: Operation,
-    /// Since when it could start: from then on it can be overtaken.
-    ready_at: Nanos,
-    enqueued: Nanos,
-    /// When its data has come over the host link.
-    data_at: Nanos,
-    /// Head of the list of erases that follow it.
-    followers: u32,
-}
-
-impl Pending {
-    const NOTHING: Pending = Pending {
-        order: 0,
-        waits: 0,
-        next_on_block: NONE,
-        die: 0,
-        plane: 0,
-        operation: Operation::NOTHING,
-        ready_at: 0,
-        enqueued: 0,
-        data_at: 0,
-        followers: NONE,
-    };
-}
 
 /// The engine.
 pub struct Engine {
@@ -102,8 +66,7 @@ pub struct Engine {
     events: EventQueue,
     now: Nanos,
     order: u64,
-    pending: Vec<Pending>,
-    free: Vec<u32>,
+    pending: Operations,
     live: u32,
     /// What has not started on each block.
     blocks: Vec<order::BlockState>,
@@ -159,8 +122,7 @@ impl Engine {
             events: EventQueue::default(),
             now: 0,
             order: 0,
-            pending: Vec::new(),
-            free: Vec::new(),
+            pending: Operations::default(),
             live: 0,
             blocks: vec![order::IDLE; geometry.blocks() as usize],
             behind: Vec::new(),
@@ -309,15 +271,9 @@ impl Engine {
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
         let follows = io.plan.gates.is_open(operation.after);
-        let (now, data_at) = (self.now, if operation.from_host { io.present.data_at } else { 0 });
-        let index = self.free_place();
-        let pending = &mut self.pending[index as usize];
-        // Where it stays, and the operation as a whole.
-        pending.operation = *operation;
-        (pending.order, pending.next_on_block, pending.followers) = (order, NONE, NONE);
-        (pending.die, pending.plane, pending.waits) = (die, plane, 0);
-        (pending.enqueued, pending.ready_at, pending.data_at) = (now, now, data_at);
-        if operation.step && self.class_of(operation) == STEPS {
+        let data_at = if operation.from_host { io.present.data_at } else { 0 };
+        let index = self.pending.add(operation, order, (die, plane), self.now, data_at);
+        if operation.step && self.class_of(operation.kind, operation.cause, true) == STEPS {
             self.ready[plane as usize].steps += 1;
         }
         let (on_block, last) = self.join_block(index, operation);
@@ -325,7 +281,7 @@ impl Engine {
         if !io.plan.protected {
             waits += self.follow(io, index, number, operation.stored);
         }
-        self.noted(move |engine| engine.record_plan(index, last));
+        self.noted(move |engine| engine.record_plan(index, operation, last));
         if follows {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
@@ -334,22 +290,13 @@ impl Engine {
             if operation.codec > 0 {
                 self.encode(index);
             } else {
-                self.join_ready(index, order, (die, plane), self.class_of(operation), operation.step);
+                let class = self.class_of(operation.kind, operation.cause, operation.step);
+                self.join_ready(index, order, (die, plane), class, operation.step);
             }
             self.wake(die);
         } else {
-            self.pending[index as usize].waits = waits;
+            self.pending[index].waits = waits;
         }
-    }
-
-    /// A place for an operation.
-    #[inline]
-    fn free_place(&mut self) -> u32 {
-        self.ask_for_free();
-        self.free.pop().unwrap_or_else(|| {
-            self.pending.push(Pending::NOTHING);
-            self.pending.len() as u32 - 1
-        })
     }
 
     /// Operation `index`, number `number` of the plan, follows the programs that replace what it erases, and is followed as a
@@ -371,23 +318,21 @@ impl Engine {
                 Program::Running(program) => program,
                 Program::Planned(number) => self.accepted[number as usize],
             };
-            let head = self.pending[program as usize].followers;
-            self.pending[program as usize].followers = self.add_edge(gates::Waiter::Operation(index), head);
+            let head = self.pending.details(program).followers;
+            self.pending.details_mut(program).followers = self.add_edge(gates::Waiter::Operation(index), head);
             waits += 1;
         }
         waits
     }
 
-    /// A program has ended: what follows it may go on.
+    /// A program has ended that stored what `stored` says: what follows it, the list `followers`, may go on.
     #[inline]
-    fn unfollow(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, followers, .. } = self.pending[index as usize];
-        if operation.stored != replacing::NONE {
-            io.plan.replacing.remove(operation.stored);
+    fn unfollow(&mut self, io: &mut Io, stored: u32, mut followers: u32) {
+        if stored != replacing::NONE {
+            io.plan.replacing.remove(stored);
         }
-        let mut next = followers;
-        while next != NONE {
-            next = self.pass_edge(next);
+        while followers != NONE {
+            followers = self.pass_edge(followers);
         }
         self.close_listed(io);
         self.kick_woken(io);
@@ -396,21 +341,21 @@ impl Engine {
     /// Class of an operation: class 0 goes first, steps of collection last. The reads of these are the first of class 1: they hold little up,
     /// and the host may wait for what they bring.
     #[inline]
-    fn class_of(&self, operation: &Operation) -> usize {
+    fn class_of(&self, kind: OperationKind, cause: Cause, step: bool) -> usize {
         let first = match self.settings.scheduler {
             Scheduler::Fifo => true,
-            _ if operation.step => return if operation.kind == OperationKind::Read { 1 } else { STEPS },
-            Scheduler::ReadFirst => operation.kind == OperationKind::Read,
-            Scheduler::HostFirst => operation.cause.is_awaited(),
+            _ if step => return if kind == OperationKind::Read { 1 } else { STEPS },
+            Scheduler::ReadFirst => kind == OperationKind::Read,
+            Scheduler::HostFirst => cause.is_awaited(),
         };
         usize::from(!first)
     }
 
     #[inline]
     fn release(&mut self, index: u32) -> u32 {
-        let pending = &mut self.pending[index as usize];
+        let pending = &mut self.pending[index];
         pending.waits -= 1;
-        let (ready, die) = (pending.waits == 0, pending.die);
+        let (ready, die) = (pending.waits == 0, pending.die());
         if ready {
             self.encode(index);
         }
@@ -420,8 +365,8 @@ impl Engine {
     /// Nothing has to happen before operation `index` any more but its encoding, where it has one.
     #[inline(always)]
     fn encode(&mut self, index: u32) {
-        let Operation { kind, codec, .. } = self.pending[index as usize].operation;
-        if codec > 0 && kind == OperationKind::Program {
+        let codec = self.pending.details(index).codec;
+        if codec > 0 && self.pending[index].kind == OperationKind::Program {
             self.events.push(self.now + Nanos::from(codec), Event::Coded(index));
         } else {
             self.make_ready(index);
@@ -430,10 +375,11 @@ impl Engine {
 
     /// The data of a program is encoded, or that of a read decoded.
     fn coded(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, die, .. } = self.pending[index as usize];
-        if operation.kind == OperationKind::Read {
+        let pending = &self.pending[index];
+        if pending.kind == OperationKind::Read {
             return self.end(io, index);
         }
+        let die = pending.die();
         self.make_ready(index);
         self.kick(io, die);
     }
@@ -494,22 +440,13 @@ impl Engine {
 
     /// The data of a read has left its die.
     fn moved(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, order, die, .. } = self.pending[index as usize];
+        let pending = &self.pending[index];
+        let (die, detailed) = (pending.die(), pending.detailed);
         if let Some(causality) = &mut self.causality {
-            causality.arrived(order, self.now);
+            causality.arrived(pending.order, self.now);
         }
         self.read_left_die(io, die);
-        let decoded = self.now + Nanos::from(operation.codec);
-        let mut end = decoded;
-        if (operation.cause == Cause::Host || operation.link_bytes > 0) && self.link_rate.0 > 0 {
-            // Cut through: the link may have been sending since the first byte left the die, but not before; what must be decoded
-            // leaves when that is done.
-            let time = self.crossing_time(u64::from(operation.link_bytes));
-            let coded = operation.codec > 0;
-            let first_byte = if coded { decoded } else { self.now - self.transfers.time(operation.bytes) };
-            end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
-            self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
-        }
+        let end = if detailed { self.send_on(index) } else { self.now };
         if end > self.now {
             self.events.push(end, Event::Coded(index));
             return self.kick(io, die);
@@ -518,27 +455,49 @@ impl Engine {
         self.kick(io, die);
     }
 
+    /// The data of the read `index` has left its die: it is decoded, and crosses the host link if the host wants it. Returns when all that is
+    /// over.
+    #[inline]
+    fn send_on(&mut self, index: u32) -> Nanos {
+        let Pending { cause, bytes, .. } = self.pending[index];
+        let &Details { codec, link_bytes, .. } = self.pending.details(index);
+        let decoded = self.now + Nanos::from(codec);
+        if self.link_rate.0 == 0 || (cause != Cause::Host && link_bytes == 0) {
+            return decoded;
+        }
+        // Cut through: the link may have been sending since the first byte left the die, but not before; what must be decoded
+        // leaves when that is done.
+        let time = self.crossing_time(u64::from(link_bytes));
+        let first_byte = if codec > 0 { decoded } else { self.now - self.transfers.time(bytes) };
+        let end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
+        self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
+        end
+    }
+
     /// A program or erase has ended.
     #[inline]
     fn changed(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, enqueued, followers, .. } = self.pending[index as usize];
-        self.buffer_freed += u64::from(operation.frees);
-        if operation.kind == OperationKind::Erase && operation.cause == Cause::Gc {
-            self.collections.push(self.now - enqueued);
+        let Pending { kind, cause, under_way, .. } = self.pending[index];
+        if under_way != under_way::NONE {
+            io.plan.under_way.remove(under_way);
         }
-        if operation.under_way != under_way::NONE {
-            io.plan.under_way.remove(operation.under_way);
-        }
-        if operation.stored != replacing::NONE || followers != NONE {
-            self.unfollow(io, index);
+        if self.pending[index].detailed {
+            let &Details { frees, enqueued, stored, followers, .. } = self.pending.details(index);
+            self.buffer_freed += u64::from(frees);
+            if kind == OperationKind::Erase && cause == Cause::Gc {
+                self.collections.push(self.now - enqueued);
+            }
+            if stored != replacing::NONE || followers != NONE {
+                self.unfollow(io, stored, followers);
+            }
         }
     }
 
     /// An operation has ended.
     #[inline]
     fn end(&mut self, io: &mut Io, index: u32) {
-        let Pending { operation, order, die, .. } = self.pending[index as usize];
-        let reads = operation.kind == OperationKind::Read;
+        let Pending { kind, cause, order, signal, .. } = self.pending[index];
+        let (die, reads) = (self.pending[index].die(), kind == OperationKind::Read);
         if reads && let Some(causality) = &mut self.causality {
             causality.ended(order, self.now);
         }
@@ -546,18 +505,17 @@ impl Engine {
             self.note_end(io, order);
         }
         self.live -= 1;
-        self.ended.count(&operation);
+        self.ended.count(kind, cause);
         let load = &mut io.dies[die as usize];
         load.operations -= 1;
         load.reads -= u32::from(reads);
-        self.free.push(index);
+        self.pending.remove(index);
         if !reads {
             self.changed(io, index);
         }
-        let gates = &io.plan.gates;
-        self.noted(move |engine| engine.record_end(gates, index));
-        if io.plan.gates.is_open(operation.signal) {
-            self.signal(io, operation.signal.slot());
+        self.noted(move |engine| engine.record_end(index));
+        if signal != NONE {
+            self.signal(io, signal);
         }
     }
 }

@@ -63,10 +63,10 @@ impl Gates {
         }
     }
 
-    /// Asks for `gate`, which will close soon.
+    /// Asks for the gate in `slot`, which will close soon.
     #[inline]
-    pub fn prefetch(&self, gate: Gate) {
-        prefetch(&self.slots, gate.slot() as usize);
+    pub fn prefetch(&self, slot: u32) {
+        prefetch(&self.slots, slot as usize);
     }
 
     /// Every gate closes, and nothing that waited for one goes on.

@@ -19,7 +19,7 @@ pub enum OperationKind {
     Erase,
 }
 
-/// One flash operation for the engine. What an engine looks at before the end of an operation comes first, and lies in few lines of a cache.
+/// One flash operation for the engine. What engines keep of each together lies together here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Operation {
@@ -39,22 +39,22 @@ pub struct Operation {
     pub page: u16,
     /// Block of the drive.
     pub block: u32,
-    /// Time of a code in the controller, which holds neither bus nor die: before a program, once it may start; after a read.
-    pub codec: u32,
     /// Bytes over the bus of the channel.
     pub bytes: u32,
     /// Time in the array.
     pub array: u32,
-    /// Tells this gate when it has ended.
-    pub signal: Gate,
     /// The entry of its page in [`UnderWay`].
     pub under_way: u32,
-    /// Bytes over the host link, of a read for the host.
-    pub link_bytes: u32,
-    /// Starts after this gate has closed.
-    pub after: Gate,
+    /// Tells this gate when it has ended.
+    pub signal: Gate,
     /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
     pub energy: i64,
+    /// Starts after this gate has closed.
+    pub after: Gate,
+    /// Time of a code in the controller, which holds neither bus nor die: before a program, once it may start; after a read.
+    pub codec: u32,
+    /// Bytes over the host link, of a read for the host.
+    pub link_bytes: u32,
     /// Subpages of the write buffer that are free when it has ended.
     pub frees: u32,
     /// The first entry of what it stores in [`Replacing`].

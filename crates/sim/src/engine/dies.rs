@@ -7,7 +7,7 @@ use super::ahead::ask_for_waiter;
 use super::die::{Batch, Die, MOST_PLANES};
 use super::energy::energy_of;
 use super::ready::First;
-use super::{Engine, Pending, STEPS};
+use super::{Details, Engine, STEPS};
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
@@ -74,7 +74,7 @@ impl Engine {
         let Some(suspended) = &self.dies[die as usize].suspended else { return None };
         let next = if self.starves(suspended, 0) { None } else { self.pick(die, Some(OperationKind::Read)) };
         // What is suspended does not wait for steps of collection.
-        let next = next.filter(|&(index, _)| !self.pending[index as usize].operation.step);
+        let next = next.filter(|&(index, _)| !self.pending[index].step);
         match (next, pipelined) {
             (Some(_), _) => {}
             (None, None) => self.resume(die),
@@ -119,13 +119,13 @@ impl Engine {
             let waited = !second.is_none() && second.is_older(first) && self.has_waited(second.index);
             if waited && self.may_starve(die, second.index, class) { (second, class) } else { (first, 0) }
         };
-        let fits = only.is_none_or(|kind| self.pending[index as usize].operation.kind == kind);
+        let fits = only.is_none_or(|kind| self.pending[index].kind == kind);
         fits.then_some((index, class))
     }
 
     #[inline]
     fn has_waited(&self, index: u32) -> bool {
-        self.now - self.pending[index as usize].ready_at >= self.settings.starvation_bound
+        self.now - self.pending[index].ready_at >= self.settings.starvation_bound
     }
 
     /// Whether `index`, which has waited long, may go before class 0: all but steps, which may be many. Of these one in such a time
@@ -134,7 +134,7 @@ impl Engine {
     fn may_starve(&self, die: u32, index: u32, class: usize) -> bool {
         class != STEPS
             || self.now - self.dies[die as usize].stepped >= self.settings.starvation_bound
-            || self.ready[self.pending[index as usize].plane as usize].behind_steps > 0
+            || self.ready[self.pending[index].plane as usize].behind_steps > 0
     }
 
     /// The ready operation of a die that goes next after those of class 0, and its class, where steps of collection are ready: `step`, the
@@ -143,16 +143,16 @@ impl Engine {
         if other.is_none() {
             return (step, STEPS);
         }
-        let plane = &self.ready[self.pending[step.index as usize].plane as usize];
+        let plane = &self.ready[self.pending[step.index].plane as usize];
         let urgent = plane.behind_steps > 0 || plane.steps > self.geometry.pages_per_block / SHARE_OF_STEPS;
         let due = step.is_older(other) && (urgent || self.has_waited(step.index));
-        let goes = due && !self.pending[other.index as usize].operation.step;
+        let goes = due && !self.pending[other.index].step;
         if goes { (step, STEPS) } else { (other, 1) }
     }
 
     #[inline]
     fn start(&mut self, io: &Io, die: u32, (first, class): (u32, usize)) {
-        let kind = self.pending[first as usize].operation.kind;
+        let kind = self.pending[first].kind;
         let (behind, count) = self.gather(die, first, class);
         match kind {
             OperationKind::Read => self.start_read(die, behind),
@@ -192,7 +192,7 @@ impl Engine {
     // A batch is made where it stays: what was just stored in parts is slow to load as a whole.
     #[inline]
     fn gather(&mut self, die: u32, first: u32, class: usize) -> (bool, usize) {
-        let Pending { operation, plane: home, .. } = &self.pending[first as usize];
+        let operation = &self.pending[first];
         let state = &mut self.dies[die as usize];
         let behind = state.front.is_some();
         let batch = if behind {
@@ -204,7 +204,7 @@ impl Engine {
         let batch = batch.insert(Batch::of(operation.kind, first));
         let planes = self.geometry.planes_per_die as usize;
         let ready = &mut self.ready[die as usize * planes..][..planes];
-        let home = *home as usize - die as usize * planes;
+        let home = operation.plane as usize - die as usize * planes;
         ready[home].take(class);
         state.ready -= 1;
         if class == STEPS {
@@ -214,10 +214,11 @@ impl Engine {
             state.first[class] = First::NONE;
             return (behind, 1);
         }
+        let &Details { group, loads, .. } = self.pending.details(first);
         let alone = match self.settings.multi_plane {
             MultiPlane::Off => true,
             MultiPlane::Waiting => false,
-            MultiPlane::Group => operation.group == 0,
+            MultiPlane::Group => group == 0,
         };
         let any_page = match operation.kind {
             OperationKind::Read => self.settings.independent_reads,
@@ -228,11 +229,11 @@ impl Engine {
         for (plane, ready) in ready.iter_mut().enumerate() {
             let Some(mut front) = ready.first(class) else { continue };
             if !alone && plane != home && plane < MOST_PLANES {
-                let other = &self.pending[front.index as usize].operation;
+                let (other, details) = (&self.pending[front.index], self.pending.details(front.index));
                 let together = other.kind == operation.kind
-                    && (self.settings.multi_plane == MultiPlane::Waiting || other.group == operation.group)
+                    && (self.settings.multi_plane == MultiPlane::Waiting || details.group == group)
                     && (other.page == operation.page || any_page)
-                    && other.loads == operation.loads
+                    && details.loads == loads
                     && usize::from(batch.count) < MOST_PLANES;
                 if together {
                     batch.members[usize::from(batch.count)] = front.index;
@@ -249,7 +250,7 @@ impl Engine {
         }
         state.first[class] = next;
         let count = usize::from(batch.count);
-        self.ask_for(next.index);
+        self.pending.ask_for(next.index);
         (behind, count)
     }
 
@@ -257,7 +258,7 @@ impl Engine {
     #[inline]
     pub(super) fn note_start(&mut self, index: u32, loaded: Nanos) {
         if let Some(causality) = &mut self.causality {
-            causality.started(self.pending[index as usize].order, self.now, loaded);
+            causality.started(self.pending[index].order, self.now, loaded);
         }
     }
 
@@ -270,8 +271,8 @@ impl Engine {
         let mut sensed = 0;
         for &index in batch.operations() {
             let commanded = bus.command(now, command);
-            let pending = &self.pending[index as usize];
-            sensed = sensed.max(commanded + Nanos::from(pending.operation.array));
+            let pending = &self.pending[index];
+            sensed = sensed.max(commanded + Nanos::from(pending.array));
             if let Some(causality) = &mut self.causality {
                 causality.started(pending.order, now, now);
             }
@@ -286,7 +287,7 @@ impl Engine {
 
     #[inline]
     fn start_program(&mut self, die: u32, first: u32, behind: bool) {
-        if self.pending[first as usize].operation.loads > 1 {
+        if self.pending.details(first).loads > 1 {
             return self.start_shot(die, behind);
         }
         let now = self.now;
@@ -299,18 +300,18 @@ impl Engine {
         let Some(batch) = state.entered(behind) else { return };
         let (mut array, mut loaded) = (0, now);
         for &index in batch.operations() {
-            let Pending { operation, data_at, order, .. } = &self.pending[index as usize];
-            let time = self.t_command + self.transfers.time(operation.bytes);
+            let (pending, data_at) = (&self.pending[index], self.pending.details(index).data_at);
+            let time = self.t_command + self.transfers.time(pending.bytes);
             loaded = bus.take(now, time);
             let from = loaded - time;
             // Cut through: the bus streams what the host link brings, but cannot end before it.
-            if *data_at > loaded {
-                loaded = *data_at;
+            if data_at > loaded {
+                loaded = data_at;
                 bus.free_at = loaded;
             }
-            array = array.max(Nanos::from(operation.array));
+            array = array.max(Nanos::from(pending.array));
             if let Some(causality) = &mut self.causality {
-                causality.started(*order, now, loaded);
+                causality.started(pending.order, now, loaded);
             }
             if let Some(timeline) = &mut self.timeline {
                 timeline.commanded(index, from, from + self.t_command, loaded);
@@ -334,9 +335,9 @@ impl Engine {
         let Some(batch) = state.entered(behind) else { return };
         let (mut array, mut commanded) = (0, now);
         for &index in batch.operations() {
-            let pending = &self.pending[index as usize];
+            let pending = &self.pending[index];
             commanded = bus.command(now, command);
-            array = array.max(Nanos::from(pending.operation.array));
+            array = array.max(Nanos::from(pending.array));
             if let Some(causality) = &mut self.causality {
                 causality.started(pending.order, now, now);
             }
@@ -385,7 +386,7 @@ impl Engine {
         let bus = &mut self.buses[state.channel as usize];
         let Some(batch) = &state.front else { return };
         for &index in batch.operations() {
-            let time = self.transfers.time(self.pending[index as usize].operation.bytes);
+            let time = self.transfers.time(self.pending[index].bytes);
             let end = bus.take(now, time);
             if let Some(timeline) = &mut self.timeline {
                 timeline.moved(index, batch.array_until, Span { from: end - time, until: end });
@@ -454,7 +455,7 @@ impl Engine {
     #[inline]
     fn note_ends(&mut self, together: &[u32]) {
         if let Some(causality) = &mut self.causality {
-            together.iter().for_each(|&index| causality.ended(self.pending[index as usize].order, self.now));
+            together.iter().for_each(|&index| causality.ended(self.pending[index].order, self.now));
         }
     }
 
@@ -478,7 +479,7 @@ impl Engine {
             return;
         }
         let read = self.pick(die, Some(OperationKind::Read));
-        if read.is_none_or(|(index, _)| self.pending[index as usize].operation.step) {
+        if read.is_none_or(|(index, _)| self.pending[index].step) {
             return;
         }
         let now = self.now;

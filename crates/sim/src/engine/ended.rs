@@ -1,7 +1,7 @@
 //! How many operations have ended: what series over time count.
 
 use super::Engine;
-use palimpsest_ftl_api::plan::{Cause, Operation, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, OperationKind};
 
 /// Operations that have ended since the engine was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub struct Ended {
 
 impl Ended {
     #[inline]
-    pub(super) fn count(&mut self, operation: &Operation) {
-        match operation.kind {
+    pub(super) fn count(&mut self, kind: OperationKind, cause: Cause) {
+        match kind {
             OperationKind::Read => self.reads += 1,
             OperationKind::Program => {
                 self.programs += 1;
-                self.gc_programs += u64::from(matches!(operation.cause, Cause::Gc | Cause::Merge));
+                self.gc_programs += u64::from(matches!(cause, Cause::Gc | Cause::Merge));
             }
             OperationKind::Erase => self.erases += 1,
         }

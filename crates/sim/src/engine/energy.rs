@@ -3,15 +3,16 @@
 //!
 //! Ignored: what controller, memory and bus take; that a program takes its current in bursts.
 
+use super::Engine;
 use super::die::Batch;
-use super::{Engine, Pending};
+use super::pending::Operations;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::OperationKind;
 
 /// Picojoules of `members`.
 #[inline]
-pub(super) fn energy_of(pending: &[Pending], members: &[u32]) -> i64 {
-    members.iter().map(|&index| pending[index as usize].operation.energy).sum()
+pub(super) fn energy_of(pending: &Operations, members: &[u32]) -> i64 {
+    members.iter().map(|&index| pending[index].energy).sum()
 }
 
 impl Engine {
@@ -34,7 +35,7 @@ impl Engine {
 
     /// The energy that `batch` has taken when its array has work for `left` more.
     fn share(&self, batch: &Batch, left: Nanos) -> i64 {
-        let arrays = batch.operations().iter().map(|&index| self.pending[index as usize].operation.array);
+        let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         let Some(whole) = arrays.max().map(Nanos::from).filter(|&whole| whole > 0) else { return 0 };
         let done = whole.saturating_sub(left);
         (i128::from(energy_of(&self.pending, batch.operations())) * i128::from(done) / i128::from(whole)) as i64

@@ -149,13 +149,11 @@ impl Engine {
     /// `gate`, which is open, also waits for all programs that are under way.
     #[cold]
     pub fn follow_programs(&mut self, io: &mut Io, gate: Gate) {
-        let mut live = vec![true; self.pending.len()];
-        self.free.iter().for_each(|&index| live[index as usize] = false);
-        for index in (0..self.pending.len()).filter(|&index| live[index]) {
-            if self.pending[index].operation.kind == OperationKind::Program {
+        for index in self.pending.live() {
+            if self.pending[index].kind == OperationKind::Program {
                 io.plan.gates.expect(gate);
-                let head = self.pending[index].followers;
-                self.pending[index].followers = self.add_edge(Waiter::Gate(gate.slot()), head);
+                let head = self.pending.details(index).followers;
+                self.pending.details_mut(index).followers = self.add_edge(Waiter::Gate(gate.slot()), head);
             }
         }
     }

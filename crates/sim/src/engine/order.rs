@@ -5,7 +5,7 @@
 //! planned, as pages under way are read from memory, and programs of other pages do not matter to it. With
 //! [`BlockOrder::Planned`] reads have their place in the order, too.
 
-use super::{Engine, NONE, Pending};
+use super::{Engine, NONE};
 use crate::settings::{BlockOrder, Suspend};
 use palimpsest_ftl_api::plan::{Operation, OperationKind};
 
@@ -41,8 +41,8 @@ impl Engine {
     }
 
     #[inline]
-    fn changes(&self, operation: &Operation) -> bool {
-        self.reads_memory() && (operation.kind == OperationKind::Erase || operation.again)
+    fn changes(&self, kind: OperationKind, again: bool) -> bool {
+        self.reads_memory() && (kind == OperationKind::Erase || again)
     }
 
     /// Operation `index`, which is `operation`, joins those of its block. Returns how many of them it waits for, and the last of these.
@@ -65,13 +65,13 @@ impl Engine {
         let mut state = *state;
         let mut waits = 0;
         if tail != NONE {
-            self.pending[tail as usize].next_on_block = index;
+            self.pending[tail].next_on_block = index;
             waits += 1;
-            if self.pending[tail as usize].operation.step && !operation.step {
-                self.ready[self.pending[index as usize].plane as usize].behind_steps += 1;
+            if self.pending[tail].step && !operation.step {
+                self.ready[self.pending[index].plane as usize].behind_steps += 1;
             }
         }
-        if self.changes(operation) {
+        if self.changes(operation.kind, operation.again) {
             if self.behind.len() <= index as usize {
                 self.behind.resize(index as usize + 1, NOTHING);
             }
@@ -93,20 +93,21 @@ impl Engine {
     /// Operation `index` has started: what its block held back for it may start, too.
     #[inline]
     pub(super) fn leave_block(&mut self, index: u32) {
-        let operation = self.pending[index as usize].operation;
+        let pending = &self.pending[index];
+        let (kind, block) = (pending.kind, pending.block);
         if !self.reads_memory() {
-            let next = self.pending[index as usize].next_on_block;
+            let next = pending.next_on_block;
             // A read behind a program or erase that may be suspended has to wait until that has ended.
             let wait = self.settings.suspend != Suspend::None
-                && operation.kind != OperationKind::Read
-                && (next == NONE || self.pending[next as usize].operation.kind == OperationKind::Read);
+                && kind != OperationKind::Read
+                && (next == NONE || self.pending[next].kind == OperationKind::Read);
             if !wait {
                 self.release_next(index);
             }
             return;
         }
-        if operation.kind == OperationKind::Read {
-            let state = &mut self.blocks[operation.block as usize];
+        if kind == OperationKind::Read {
+            let state = &mut self.blocks[block as usize];
             state.reads -= 1;
             if state.reads == 0 && state.waiting != NONE {
                 let waiting = std::mem::replace(&mut state.waiting, NONE);
@@ -115,9 +116,9 @@ impl Engine {
             return;
         }
         self.release_next(index);
-        if self.changes(&operation) {
+        if self.changes(kind, self.pending.details(index).again) {
             let Behind { mut list, reads, waiting } = self.behind[index as usize];
-            let state = &mut self.blocks[operation.block as usize];
+            let state = &mut self.blocks[block as usize];
             (state.reads, state.waiting) = (reads, waiting);
             if state.change == index {
                 state.change = NONE;
@@ -131,8 +132,8 @@ impl Engine {
     /// Operation `index` has ended: what its block still holds back for it may start.
     #[inline]
     pub(super) fn end_on_block(&mut self, index: u32) {
-        let Operation { block, .. } = self.pending[index as usize].operation;
-        if self.pending[index as usize].next_on_block != NONE || self.blocks[block as usize].tail == index {
+        let pending = &self.pending[index];
+        if pending.next_on_block != NONE || self.blocks[pending.block as usize].tail == index {
             self.release_next(index);
         }
     }
@@ -140,20 +141,20 @@ impl Engine {
     /// The next operation in the order of the block of `index` may start.
     #[inline]
     fn release_next(&mut self, index: u32) {
-        let next = std::mem::replace(&mut self.pending[index as usize].next_on_block, NONE);
-        let block = self.pending[index as usize].operation.block;
+        let pending = &mut self.pending[index];
+        let next = std::mem::replace(&mut pending.next_on_block, NONE);
         if next == NONE {
-            let tail = &mut self.blocks[block as usize].tail;
+            let tail = &mut self.blocks[pending.block as usize].tail;
             if *tail == index {
                 *tail = NONE;
             }
         } else {
-            let Pending { operation, plane, .. } = self.pending[index as usize];
-            if operation.step && !self.pending[next as usize].operation.step {
+            let (step, plane) = (pending.step, pending.plane);
+            if step && !self.pending[next].step {
                 self.ready[plane as usize].behind_steps -= 1;
             }
             self.release(next);
-            self.ask_for(self.pending[next as usize].next_on_block);
+            self.pending.ask_for(self.pending[next].next_on_block);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! planned before it and waits, of a die that is further behind, does not. What the arrays work on at the cut is torn, what is further
 //! behind never happens. Ignored: how far a torn operation had come.
 
-use super::{Bus, Engine, Ready};
+use super::{Bus, Engine, Operations, Ready};
 use crate::events::Event;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::Io;
@@ -42,7 +42,7 @@ impl Engine {
         }
         cut.left -= 1;
         if cut.left == 0 {
-            let array = self.pending[index as usize].operation.array;
+            let array = self.pending[index].array;
             self.events.push(from + Nanos::from(array) / 2, Event::PowerFails);
         }
     }
@@ -72,17 +72,16 @@ impl Engine {
         for die in &mut self.dies {
             for batch in [&die.front, &die.back, &die.suspended, &die.behind].into_iter().flatten() {
                 if batch.array_from <= self.now {
-                    running.extend(batch.operations().iter().map(|&at| self.pending[at as usize].order + cut.ahead));
+                    running.extend(batch.operations().iter().map(|&at| self.pending[at].order + cut.ahead));
                 }
             }
             die.power_off(self.now);
         }
-        let waiting = self.pending.iter().enumerate().filter(|(index, _)| !self.free.contains(&(*index as u32)));
-        self.buffer_freed += waiting.map(|(_, pending)| u64::from(pending.operation.frees)).sum::<u64>();
+        let waiting = self.pending.live();
+        self.buffer_freed += waiting.iter().map(|&index| u64::from(self.pending.details(index).frees)).sum::<u64>();
         let undone = io.lose_power(&running);
         self.events.clear();
-        self.pending.clear();
-        self.free.clear();
+        self.pending = Operations::default();
         self.live = 0;
         self.blocks.fill(super::order::IDLE);
         self.ready.iter_mut().for_each(|ready| *ready = Ready::default());

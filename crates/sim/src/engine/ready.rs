@@ -1,7 +1,7 @@
 //! Operations that are ready: per plane and scheduling class in their order, per die which goes first. Most become ready in their order,
 //! so that each joins at the end of a queue; and most events of a die find nothing that is ready.
 
-use super::{BEHIND, Engine, NONE, Pending, STEPS};
+use super::{BEHIND, Engine, NONE, STEPS};
 use palimpsest_ftl_api::plan::Io;
 use std::collections::VecDeque;
 
@@ -89,16 +89,16 @@ impl Engine {
     /// Operation `index` is ready.
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
-        let Pending { operation, order, plane, die, .. } = &mut self.pending[index as usize];
-        let (order, plane, die, step) = (*order, *plane, *die, operation.step);
-        let class = self.class_of(&self.pending[index as usize].operation);
-        self.join_ready(index, order, (die, plane), class, step);
+        let pending = &self.pending[index];
+        let (order, step, place) = (pending.order, pending.step, (pending.die(), pending.plane));
+        let class = self.class_of(pending.kind, pending.cause, step);
+        self.join_ready(index, order, place, class, step);
     }
 
     /// Operation `index`, number `order` of all, for `plane` of `die`, is ready in `class`.
     #[inline]
     pub(super) fn join_ready(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
-        self.pending[index as usize].ready_at = self.now;
+        self.pending[index].ready_at = self.now;
         let turn = if class == 1 && !step { order | BEHIND } else { order };
         self.ready[plane as usize].classes[class].add(turn, index);
         let state = &mut self.dies[die as usize];

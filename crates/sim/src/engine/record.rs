@@ -2,10 +2,11 @@
 //! engine's own functions, so that they stay as fast as without.
 
 use super::gates::{OPERATION, Waiter, last_of};
-use super::{Engine, NONE, Pending};
+use super::pending::Pending;
+use super::{Engine, NONE};
 use crate::timeline::{Place, Span, Timeline, Window};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Cause, Gates, NO_WAITER, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, NO_WAITER, Operation, OperationKind};
 
 /// Keeps `note` out of the functions of the engine.
 #[cold]
@@ -29,13 +30,13 @@ impl Engine {
     }
 
     /// The operation `index` is planned, behind `tail` on its block.
-    pub(super) fn record_plan(&mut self, index: u32, tail: u32) {
+    pub(super) fn record_plan(&mut self, index: u32, operation: &Operation, tail: u32) {
         let Some(timeline) = &mut self.timeline else { return };
-        let Pending { operation, order, die, plane, .. } = self.pending[index as usize];
-        let behind = (tail != NONE).then(|| self.pending[tail as usize].order);
+        let (Pending { order, plane, .. }, die) = (self.pending[index], self.pending[index].die());
+        let behind = (tail != NONE).then(|| self.pending[tail].order);
         let plane = (plane - die * self.geometry.planes_per_die) * self.geometry.dies() + die;
         let place = Place { die, plane, channel: self.dies[die as usize].channel };
-        timeline.planned(index, order, (operation, place), behind, self.now);
+        timeline.planned(index, order, (*operation, place), behind, self.now);
     }
 
     /// The arrays of `members` work from `from` on; each sensing array from the end of its own command.
@@ -71,13 +72,13 @@ impl Engine {
     }
 
     /// The operation `index` has ended, and signals its gate next.
-    pub(super) fn record_end(&mut self, gates: &Gates, index: u32) {
+    pub(super) fn record_end(&mut self, index: u32) {
         let Some(timeline) = &mut self.timeline else { return };
-        let Pending { operation, order, ready_at, .. } = self.pending[index as usize];
-        let delivered = operation.kind == OperationKind::Read && operation.cause == Cause::Host;
+        let Pending { kind, cause, order, ready_at, signal, .. } = self.pending[index];
+        let delivered = kind == OperationKind::Read && cause == Cause::Host;
         timeline.ended(index, ready_at, delivered, self.now);
-        if gates.is_open(operation.signal) {
-            timeline.signalled(operation.signal.slot(), order);
+        if signal != NONE {
+            timeline.signalled(signal, order);
         }
     }
 

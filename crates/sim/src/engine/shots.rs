@@ -8,8 +8,8 @@
 
 use super::super::events::Event;
 use super::super::settings::Suspend;
+use super::Engine;
 use super::die::Batch;
-use super::{Engine, Pending};
 use palimpsest_flash::units::Nanos;
 
 impl Batch {
@@ -25,7 +25,7 @@ impl Engine {
     pub(super) fn start_shot(&mut self, die: u32, behind: bool) {
         let Some(entered) = self.dies[die as usize].entered(behind) else { return };
         let mut batch = *entered;
-        let arrays = batch.operations().iter().map(|&index| self.pending[index as usize].operation.array);
+        let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         batch.not_before_loaded(arrays.max().unwrap_or(0).into());
         batch.unloaded = self.loads_of(&batch);
         // The last page may come later than the host link has brought it: that is checked then.
@@ -38,7 +38,7 @@ impl Engine {
 
     /// Pages of the word lines that `batch` programs.
     fn loads_of(&self, batch: &Batch) -> u8 {
-        self.pending[batch.operations()[0] as usize].operation.loads
+        self.pending.details(batch.operations()[0]).loads
     }
 
     /// The next page of each word line of `batch` takes its turn on the bus.
@@ -49,8 +49,8 @@ impl Engine {
         batch.unloaded -= 1;
         let mut loaded = self.now;
         for &index in batch.operations() {
-            let Pending { operation, data_at, .. } = self.pending[index as usize];
-            let time = self.t_command + self.transfers.time(operation.bytes / u32::from(loads));
+            let data_at = self.pending.details(index).data_at;
+            let time = self.t_command + self.transfers.time(self.pending[index].bytes / u32::from(loads));
             loaded = self.buses[channel].take(self.now, time);
             let from = loaded - time;
             // Cut through, as any program: what comes last over the host link is in the last page.
@@ -108,7 +108,7 @@ impl Engine {
                 self.time_power_cut(index, batch.array_from);
             }
             if let Some(causality) = &mut self.causality {
-                causality.loaded(self.pending[index as usize].order, batch.loaded);
+                causality.loaded(self.pending[index].order, batch.loaded);
             }
         }
         let noted = &*batch;
