@@ -37,7 +37,7 @@ use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
 use palimpsest_flash::units::Nanos;
 use port::{HostPort, Piece};
-pub use runs::Copies;
+pub use runs::{Copies, WholePage};
 
 /// Something that closes when the operations that signal it have ended. Stale gates count as closed.
 // One number: two that were stored one by one are slow to load together, and every operation has its gates.

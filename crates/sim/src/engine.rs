@@ -10,6 +10,7 @@
 
 mod ahead;
 mod bus;
+mod copies;
 mod die;
 mod dies;
 mod ended;
@@ -250,8 +251,17 @@ impl Engine {
             self.planned(io, gate, at);
         }
         let operations = std::mem::take(&mut io.plan.operations);
-        for (number, operation) in (0..).zip(&operations) {
-            self.enqueue(io, operation, number);
+        let (mut next, mut run) = (0, 0);
+        while next < operations.len() {
+            if let Some(copies) = io.plan.copies.get(run).filter(|copies| copies.start == next).cloned() {
+                run += 1;
+                if self.enqueue_copies(io, &operations[copies.clone()]) {
+                    next = copies.end;
+                    continue;
+                }
+            }
+            self.enqueue(io, &operations[next], next as u32);
+            next += 1;
         }
         io.plan.operations = operations;
         io.plan.clear();
@@ -260,13 +270,19 @@ impl Engine {
         self.kick_woken(io);
     }
 
+    /// Die and plane of `block`.
+    #[inline]
+    fn place_of(&self, block: u32) -> (u32, u32) {
+        let (in_die, die) = self.die_count.split(self.plane_size.divide(block));
+        (die, die * self.geometry.planes_per_die + in_die)
+    }
+
     #[inline]
     fn enqueue(&mut self, io: &mut Io, operation: &Operation, number: u32) {
         self.order += 1;
         self.live += 1;
         let order = self.order;
-        let (in_die, die) = self.die_count.split(self.plane_size.divide(operation.block));
-        let plane = die * self.geometry.planes_per_die + in_die;
+        let (die, plane) = self.place_of(operation.block);
         let load = &mut io.dies[die as usize];
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);

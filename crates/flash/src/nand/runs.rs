@@ -19,6 +19,7 @@ impl Nand {
             && self.part.code.is_none()
             && self.power_cut_at == u64::MAX
             && self.payload.kind() != Payload::Bytes
+            && self.payload.image.is_none()
     }
 
     /// Programs all of page `ppn`, which is erased, with the logical numbers from `first` on; `tag` gives the fingerprint of each.
@@ -42,8 +43,22 @@ impl Nand {
     ///
     /// # Errors
     /// As [`Self::program_run`].
-    #[inline]
+    #[inline(always)]
     pub fn program_whole(&mut self, ppn: u32, logical: &[u32], data: &[Data]) -> Flash<()> {
+        let (block, page) = self.split(ppn);
+        if self.payload.kind() != Payload::None || !self.is_next((block, page), ppn) {
+            return self.program_any_whole(ppn, logical, data);
+        }
+        debug_assert!(self.takes_runs());
+        self.operations += 1;
+        self.history.note(RecordKind::Program, block, page, self.all_subpages);
+        self.program_next((block, page), ppn, logical);
+        Ok(())
+    }
+
+    /// As [`Self::program_whole`], of a page that may not be the next, or with contents.
+    #[inline(never)]
+    fn program_any_whole(&mut self, ppn: u32, logical: &[u32], data: &[Data]) -> Flash<()> {
         let place = self.begin_whole(ppn)?;
         let begin = ppn as usize * logical.len();
         self.logical[begin..begin + logical.len()].copy_from_slice(logical);

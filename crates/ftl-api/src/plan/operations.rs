@@ -109,6 +109,8 @@ pub enum Program {
 #[derive(Default)]
 pub struct Plan {
     pub operations: Vec<Operation>,
+    /// Which of them are copies of pages of one block to another: of each a read, and the program that follows it.
+    pub copies: Vec<Range<usize>>,
     pub gates: Gates,
     /// Pairs (gate, later gate): the second also waits for the first.
     pub links: Vec<(Gate, Gate)>,
@@ -140,7 +142,7 @@ pub struct Plan {
 
 // Before anything is timed there are no gates, and nothing is under way.
 palimpsest_flash::state!(Plan { group, codec, step } built {
-    operations, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, metered, timed
+    operations, copies, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, metered, timed
 });
 
 impl Plan {
@@ -181,6 +183,7 @@ impl Plan {
         self.links.clear();
         self.delays.clear();
         self.operations.clear();
+        self.copies.clear();
         self.follows.clear();
     }
 }

@@ -1,13 +1,13 @@
 //! Reads and programs of whole pages where none can fail: what [`Io::read`] and [`Io::program`] of each leave, without what such runs do not
-//! have. Copies may be timed; all others are of runs that only count. Of pages that the host fills with consecutive subpages what its writes
-//! leave, too.
+//! have. Programs and copies of pages may be timed; all others are of runs that only count. Of pages that the host fills with consecutive
+//! subpages what its writes leave, too.
 
 use super::flash::wanted_bytes;
-use super::operations::{Operation, OperationKind};
-use super::{Cause, Gate, Io, under_way};
+use super::operations::{Operation, OperationKind, Program};
+use super::{Cause, Gate, Io, replacing, under_way};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ReadMode;
-use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
+use palimpsest_flash::nand::{Flash, SubpageMask, TORN, count, first_subpages};
 use palimpsest_flash::units::Nanos;
 
 /// Whole pages that are copied: those of `pages` (bits, counted from page `from` on) to the pages from `to` on, each read before it is
@@ -26,16 +26,43 @@ pub struct Copies {
     pub safe: Gate,
 }
 
+/// A program of a whole page that is erased; see [`super::Program`].
+#[derive(Clone, Copy)]
+pub struct WholePage<'a> {
+    /// The page.
+    pub ppn: u32,
+    /// Logical numbers, one a subpage.
+    pub logical: &'a [u32],
+    /// Contents, one a subpage.
+    pub data: &'a [Data],
+    pub cause: Cause,
+    pub after: Gate,
+    pub signal: Gate,
+    /// Subpages of the write buffer that are free when it has ended.
+    pub frees: u32,
+    /// Whether it stores one bit a cell.
+    pub single: bool,
+}
+
+impl<'a> WholePage<'a> {
+    /// A program of `logical` and `data` with all bits of a cell, with nothing before or behind it.
+    #[inline]
+    pub fn new(ppn: u32, logical: &'a [u32], data: &'a [Data], cause: Cause) -> Self {
+        WholePage { ppn, logical, data, cause, after: Gate::NONE, signal: Gate::NONE, frees: 0, single: false }
+    }
+}
+
 impl Io {
     /// Whether operations only count: none is timed, checked or taken back, and none can fail.
     #[inline]
     pub fn only_counts(&self) -> bool {
-        !self.plan.timed && self.takes_copies()
+        !self.plan.timed && self.takes_whole_pages()
     }
 
-    /// Whether pages can be copied by [`Self::copy_run`]: operations may be timed, but none is checked or taken back, and none can fail.
+    /// Whether pages can be programmed by [`Self::program_whole`] and copied by [`Self::copy_run`]: operations may be timed, but none is
+    /// checked or taken back, and none can fail.
     #[inline]
-    pub fn takes_copies(&self) -> bool {
+    pub fn takes_whole_pages(&self) -> bool {
         self.in_runs
             && self.ledger.is_none()
             && self.undo.is_none()
@@ -119,6 +146,8 @@ impl Io {
             *metered = metered.wrapping_add(u64::from(count(pages)).wrapping_mul(part.e_read + part.e_program));
         }
         let written = first_subpages(geometry.subpages_per_page);
+        let begin = plan.operations.len();
+        plan.copies.push(begin..begin + 2 * count(pages) as usize);
         plan.gates.expect_many(safe, count(pages));
         for number in 0..count(pages) {
             let page = first + pages.trailing_zeros();
@@ -137,21 +166,65 @@ impl Io {
         }
     }
 
-    /// Programs page `ppn`, which is erased, for cleaning, in a run that only counts: `logical` and `data` have one entry a subpage; `single`:
-    /// with one bit a cell.
+    /// Programs all of a page, which is erased and no other senses.
     ///
     /// # Errors
     /// As [`Self::program`].
-    #[inline]
-    pub fn program_for_copy(&mut self, ppn: u32, logical: &[u32], data: &[Data], single: bool) -> Flash<()> {
-        self.nand.note_single(ppn, single);
-        self.nand.program_whole(ppn, logical, data)?;
-        let bytes = u64::from(self.nand.geometry().page_bytes());
+    #[inline(always)]
+    pub fn program_whole(&mut self, page: WholePage<'_>) -> Flash<()> {
+        self.nand.note_single(page.ppn, page.single);
+        self.nand.program_whole(page.ppn, page.logical, page.data)?;
+        let (cause, bytes) = (self.counted_as(page.cause), self.nand.geometry().page_bytes());
         let counters = &mut self.counters;
-        counters.programs[Cause::Gc as usize] += 1;
-        counters.data_bytes += bytes;
-        counters.bus_bytes += bytes;
+        counters.programs[cause as usize] += 1;
+        counters.data_bytes += u64::from(bytes);
+        counters.bus_bytes += u64::from(bytes);
+        if self.plan.timed {
+            self.plan_whole(&page, cause, bytes);
+        }
         Ok(())
+    }
+
+    /// Puts the operation of [`Self::program_whole`] into the plan.
+    #[inline(always)]
+    fn plan_whole(&mut self, page: &WholePage<'_>, cause: Cause, bytes: u32) {
+        let &WholePage { ppn, logical, after, signal, frees, single, .. } = page;
+        let (part, (block, number)) = (self.nand.part(), self.nand.place(ppn));
+        let array = match part.is_high(number) {
+            _ if single => part.t_program_slc,
+            true => part.t_program_high,
+            false => part.t_program,
+        };
+        let from_host = self.is_from_host(page.cause);
+        let mut stored = replacing::NONE;
+        if !self.plan.protected && !matches!(page.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity) {
+            let program = Program::Planned(self.plan.operations.len() as u32);
+            let logical = logical.iter().copied().filter(|&lsn| lsn < TORN);
+            stored = self.plan.replacing.add(self.nand.block_of(ppn), program, logical);
+        }
+        let under_way = match self.plan.reads_memory {
+            true => {
+                let data_at = if from_host { self.present.data_at } else { 0 };
+                self.plan.under_way.add(ppn, first_subpages(logical.len() as u32), after, data_at)
+            }
+            false => under_way::NONE,
+        };
+        let energy = self.taken();
+        self.plan.gates.expect(signal);
+        self.plan.operations.push(Operation {
+            page: number as u16,
+            block,
+            bytes,
+            array: array as u32,
+            after,
+            signal,
+            frees,
+            from_host,
+            energy,
+            stored,
+            under_way,
+            ..self.plan.operation(OperationKind::Program, cause)
+        });
     }
 
     /// Programs page `ppn`, which is erased, with the logical subpages from `first` on, as writes of the host of `width` subpages each bring

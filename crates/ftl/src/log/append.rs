@@ -6,7 +6,7 @@ use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Gate, Io, Program};
+use palimpsest_ftl_api::plan::{Gate, Io, Program, WholePage};
 
 /// Where a unit that fills a page is programmed, and what of it.
 #[derive(Clone, Copy)]
@@ -241,10 +241,43 @@ impl<M: Map> Log<M> {
         self.frontiers.blocks.validate_bits(block, unit, valid);
     }
 
+    /// Whether units that fill a page may be programmed by [`Io::program_whole`].
+    #[inline]
+    fn takes_whole_pages(&self, io: &Io) -> bool {
+        M::TAKES_RUNS && io.takes_whole_pages() && io.nand().part().pages_per_program == 1 && !io.nand().has_own()
+    }
+
+    /// As [`Self::program_unit`], of all subpages, where programs cannot fail.
+    #[inline]
+    fn program_whole(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
+        let (width, image) = (self.shape.unit_subpages, &mut self.image);
+        let (number, whole) = ([what.unit], [what.data]);
+        let (logical, data) = match width {
+            1 => (&number[..], &whole[..]),
+            _ => {
+                image.logical.iter_mut().zip(what.unit * width..).for_each(|(cell, lsn)| *cell = lsn);
+                (&image.logical[..], &image.unit[..])
+            }
+        };
+        let ppn = self.frontiers.take_page(io, place.plane, place.stream)?;
+        let Append { cause, after, signal, holds: frees, .. } = what;
+        let single = self.frontiers.single.holds(io.nand().split(ppn).0);
+        io.program_whole(WholePage { ppn, logical, data, cause, after, signal, frees, single })?;
+        self.map.place(what.unit, ppn);
+        if place.previous != UNMAPPED {
+            self.invalidate(place.previous);
+        }
+        self.validate(ppn);
+        Ok(())
+    }
+
     /// Programs one unit that fills a page.
     #[inline]
     pub(super) fn program_unit(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
         let Place { plane, stream, previous, absent } = place;
+        if absent == 0 && self.takes_whole_pages(io) {
+            return self.program_whole(io, what, place);
+        }
         let (width, image) = (self.shape.unit_subpages, &mut self.image);
         for index in 0..width {
             let lacks = absent >> index & 1 == 1;

@@ -1,4 +1,4 @@
-//! Moving units where no operation can fail ([`Io::takes_copies`]): what `moves` leaves there, without the cases that such a run never meets.
+//! Moving units where no operation can fail ([`Io::takes_whole_pages`]): what `moves` leaves there, without the cases that such a run never meets.
 //!
 //! A page that is one unit is copied from block to block, up to 64 at once, also in a timed run. In a run that only counts units of a part of a
 //! page gather in the open page of moved data; where that holds anything else they move as always. The order of reads and programs is that
@@ -10,14 +10,14 @@ use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, count, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io, WholePage};
 
 impl<M: Map> Log<M> {
     /// Whether [`Self::copy_units`] of `victim` leaves what [`Self::move_units`] would.
     #[inline]
     pub(super) fn takes_copies(&self, io: &Io, victim: u32) -> bool {
         let senses_pages = self.read.mode != ReadMode::Spread && io.nand().part().pages_per_program == 1;
-        let copies = M::TAKES_RUNS && senses_pages && io.takes_copies() && !io.nand().has_own();
+        let copies = M::TAKES_RUNS && senses_pages && io.takes_whole_pages() && !io.nand().has_own();
         copies && (self.shape.units_per_page == 1 || (io.only_counts() && self.gathers(io, victim)))
     }
 
@@ -123,7 +123,8 @@ impl<M: Map> Log<M> {
         let stream = self.frontiers.moved_stream(ppn / self.shape.pages_per_block);
         let to = self.frontiers.take_page(io, plane, stream)?;
         let single = self.frontiers.single.holds(to / self.shape.pages_per_block);
-        io.program_for_copy(to, &self.image.logical, &self.image.data, single)?;
+        let (logical, data) = (&self.image.logical, &self.image.data);
+        io.program_whole(WholePage { single, ..WholePage::new(to, logical, data, Cause::Gc) })?;
         self.map.place(unit, to);
         self.invalidate(ppn);
         self.validate(to);
@@ -209,7 +210,8 @@ impl<M: Map> Log<M> {
         }
         open.empty();
         let single = self.frontiers.single.holds(to / self.shape.pages_per_block);
-        io.program_for_copy(to, &self.image.logical, &self.image.data, single)?;
+        let (logical, data) = (&self.image.logical, &self.image.data);
+        io.program_whole(WholePage { single, ..WholePage::new(to, logical, data, Cause::Gc) })?;
         let (block, unit) = self.shape.per_block.split(first);
         self.frontiers.blocks.validate_bits(block, unit, first_subpages(self.shape.units_per_page));
         Ok(())

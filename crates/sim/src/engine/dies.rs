@@ -7,7 +7,7 @@ use super::ahead::ask_for_waiter;
 use super::die::{Batch, Die, MOST_PLANES};
 use super::energy::energy_of;
 use super::ready::First;
-use super::{Details, Engine, STEPS};
+use super::{Engine, STEPS};
 use crate::timeline::Span;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
@@ -214,11 +214,10 @@ impl Engine {
             state.first[class] = First::NONE;
             return (behind, 1);
         }
-        let &Details { group, loads, .. } = self.pending.details(first);
         let alone = match self.settings.multi_plane {
             MultiPlane::Off => true,
             MultiPlane::Waiting => false,
-            MultiPlane::Group => group == 0,
+            MultiPlane::Group => self.pending.group(first) == 0,
         };
         let any_page = match operation.kind {
             OperationKind::Read => self.settings.independent_reads,
@@ -229,11 +228,12 @@ impl Engine {
         for (plane, ready) in ready.iter_mut().enumerate() {
             let Some(mut front) = ready.first(class) else { continue };
             if !alone && plane != home && plane < MOST_PLANES {
-                let (other, details) = (&self.pending[front.index], self.pending.details(front.index));
+                let other = &self.pending[front.index];
                 let together = other.kind == operation.kind
-                    && (self.settings.multi_plane == MultiPlane::Waiting || details.group == group)
+                    && (self.settings.multi_plane == MultiPlane::Waiting
+                        || self.pending.group(front.index) == self.pending.group(first))
                     && (other.page == operation.page || any_page)
-                    && details.loads == loads
+                    && self.pending.loads(front.index) == self.pending.loads(first)
                     && usize::from(batch.count) < MOST_PLANES;
                 if together {
                     batch.members[usize::from(batch.count)] = front.index;
@@ -287,7 +287,7 @@ impl Engine {
 
     #[inline]
     fn start_program(&mut self, die: u32, first: u32, behind: bool) {
-        if self.pending.details(first).loads > 1 {
+        if self.pending.loads(first) > 1 {
             return self.start_shot(die, behind);
         }
         let now = self.now;
@@ -300,7 +300,7 @@ impl Engine {
         let Some(batch) = state.entered(behind) else { return };
         let (mut array, mut loaded) = (0, now);
         for &index in batch.operations() {
-            let (pending, data_at) = (&self.pending[index], self.pending.details(index).data_at);
+            let (pending, data_at) = (&self.pending[index], self.pending.data_at(index));
             let time = self.t_command + self.transfers.time(pending.bytes);
             loaded = bus.take(now, time);
             let from = loaded - time;

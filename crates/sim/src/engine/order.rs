@@ -45,6 +45,30 @@ impl Engine {
         self.reads_memory() && (kind == OperationKind::Erase || again)
     }
 
+    /// Whether something is planned for `block` that changes what it holds.
+    #[inline]
+    pub(super) fn is_changed(&self, block: u32) -> bool {
+        self.blocks[block as usize].change != NONE
+    }
+
+    /// So many `reads` of `block`, which nothing changes, are planned.
+    #[inline]
+    pub(super) fn expect_reads(&mut self, block: u32, reads: u32) {
+        self.blocks[block as usize].reads += reads;
+    }
+
+    /// The last operation in the order of `block`.
+    #[inline]
+    pub(super) fn tail_of(&self, block: u32) -> u32 {
+        self.blocks[block as usize].tail
+    }
+
+    /// Operation `tail` is the last in the order of `block`.
+    #[inline]
+    pub(super) fn set_tail(&mut self, block: u32, tail: u32) {
+        self.blocks[block as usize].tail = tail;
+    }
+
     /// Operation `index`, which is `operation`, joins those of its block. Returns how many of them it waits for, and the last of these.
     #[inline]
     pub(super) fn join_block(&mut self, index: u32, operation: &Operation) -> (u32, u32) {
@@ -116,7 +140,7 @@ impl Engine {
             return;
         }
         self.release_next(index);
-        if self.changes(kind, self.pending.details(index).again) {
+        if self.changes(kind, self.pending.again(index)) {
             let Behind { mut list, reads, waiting } = self.behind[index as usize];
             let state = &mut self.blocks[block as usize];
             (state.reads, state.waiting) = (reads, waiting);

@@ -99,6 +99,31 @@ impl Pending {
     }
 }
 
+impl Pending {
+    #[inline(always)]
+    fn of(operation: &Operation, order: u64, (die, plane): (u32, u32), now: Nanos, detailed: bool) -> Self {
+        Pending {
+            order,
+            energy: operation.energy,
+            ready_at: now,
+            signal: operation.signal.slot(),
+            waits: 0,
+            next_on_block: NONE,
+            plane,
+            block: operation.block,
+            bytes: operation.bytes,
+            array: operation.array,
+            under_way: operation.under_way,
+            page: operation.page,
+            die: die as u16,
+            kind: operation.kind,
+            cause: operation.cause,
+            step: operation.step,
+            detailed,
+        }
+    }
+}
+
 /// All operations that have not ended, by their numbers in the engine.
 #[derive(Default)]
 pub(super) struct Operations {
@@ -139,30 +164,20 @@ impl Operations {
         let plain =
             (codec | link_bytes | frees) == 0 && stored == replacing::NONE && (group, loads, again) == (0, 1, false);
         let detailed = !plain || cause == Cause::Host || kind == OperationKind::Erase || data_at > 0;
-        self.entries[index as usize] = Pending {
-            order,
-            energy: operation.energy,
-            ready_at: now,
-            signal: operation.signal.slot(),
-            waits: 0,
-            next_on_block: NONE,
-            plane,
-            block: operation.block,
-            bytes: operation.bytes,
-            array: operation.array,
-            under_way: operation.under_way,
-            page: operation.page,
-            die: die as u16,
-            kind,
-            cause,
-            step: operation.step,
-            detailed,
-        };
+        self.entries[index as usize] = Pending::of(operation, order, (die, plane), now, detailed);
         if detailed {
             let (enqueued, followers) = (now, NONE);
             self.details[index as usize] =
                 Details { enqueued, data_at, codec, link_bytes, frees, stored, followers, group, loads, again };
         }
+        index
+    }
+
+    /// As [`Self::add`], of a copy.
+    #[inline(always)]
+    pub(super) fn add_copy(&mut self, operation: &Operation, order: u64, (die, plane): (u32, u32), now: Nanos) -> u32 {
+        let index = self.take_place();
+        self.entries[index as usize] = Pending::of(operation, order, (die, plane), now, false);
         index
     }
 
@@ -190,6 +205,30 @@ impl Operations {
     pub(super) fn details(&self, index: u32) -> &Details {
         const OF_COPIES: &Details = &Details::NONE;
         if self[index].detailed { &self.details[index as usize] } else { OF_COPIES }
+    }
+
+    /// When the data of operation `index` has come over the host link.
+    #[inline]
+    pub(super) fn data_at(&self, index: u32) -> Nanos {
+        if self[index].detailed { self.details[index as usize].data_at } else { 0 }
+    }
+
+    /// [`Operation::loads`] of operation `index`.
+    #[inline]
+    pub(super) fn loads(&self, index: u32) -> u8 {
+        if self[index].detailed { self.details[index as usize].loads } else { 1 }
+    }
+
+    /// [`Operation::group`] of operation `index`.
+    #[inline]
+    pub(super) fn group(&self, index: u32) -> u16 {
+        if self[index].detailed { self.details[index as usize].group } else { 0 }
+    }
+
+    /// [`Operation::again`] of operation `index`.
+    #[inline]
+    pub(super) fn again(&self, index: u32) -> bool {
+        self[index].detailed && self.details[index as usize].again
     }
 
     /// As [`Self::details`], to change it.

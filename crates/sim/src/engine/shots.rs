@@ -38,7 +38,7 @@ impl Engine {
 
     /// Pages of the word lines that `batch` programs.
     fn loads_of(&self, batch: &Batch) -> u8 {
-        self.pending.details(batch.operations()[0]).loads
+        self.pending.loads(batch.operations()[0])
     }
 
     /// The next page of each word line of `batch` takes its turn on the bus.
@@ -49,7 +49,7 @@ impl Engine {
         batch.unloaded -= 1;
         let mut loaded = self.now;
         for &index in batch.operations() {
-            let data_at = self.pending.details(index).data_at;
+            let data_at = self.pending.data_at(index);
             let time = self.t_command + self.transfers.time(self.pending[index].bytes / u32::from(loads));
             loaded = self.buses[channel].take(self.now, time);
             let from = loaded - time;

@@ -1,8 +1,10 @@
-//! Filling and cleaning many pages at once leaves, to the byte, what an operation for each leaves.
+//! Filling and cleaning many pages at once leaves, to the byte, what an operation for each leaves; and a timed run in which pages are programmed
+//! and copied so has the result of one in which they are not.
 
-use super::tests::{drive, options};
+use super::tests::{drive, options, printed};
 use super::*;
 use crate::run::precondition::precondition as write;
+use crate::run::summary::{TraceRead, outcome};
 use palimpsest_flash::rng::Rng;
 use palimpsest_workload::fio::{FioSpec, generated};
 use std::ops::ControlFlow;
@@ -102,6 +104,58 @@ fn a_fill_at_once_is_a_fill_by_requests_whatever_the_settings() {
         drives += 1;
     }
     assert!(taken > 40, "{taken} of {drives} drives took units at once");
+}
+
+/// Some value of each key that changes when operations start.
+fn draw_times(rng: &mut Rng) -> Vec<String> {
+    let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
+    vec![
+        pick(&["sim.scheduler=fifo", "sim.scheduler=read-first", "sim.scheduler=host-first"]),
+        pick(&["sim.suspend=none", "sim.suspend=erase", "sim.suspend=program-erase"]),
+        pick(&["sim.cache_register=true", "sim.cache_register=false"]),
+        pick(&["sim.multi_plane=off", "sim.multi_plane=waiting", "sim.multi_plane=group"]),
+        pick(&["sim.block_order=needed", "sim.block_order=needed", "sim.block_order=planned"]),
+        pick(&["ftl.moved_to=plane", "ftl.moved_to=plane", "ftl.moved_to=die"]),
+        pick(&["buffer.ack=buffer", "buffer.ack=program"]),
+    ]
+}
+
+/// The result of a timed run, and whether it took whole pages while it cleaned.
+fn timed(resolved: &Resolved, options: &Options, runs: bool) -> (String, bool) {
+    let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
+    let mut session = Session::new(&resolved.drive, options, watcher).unwrap();
+    session.drive.io.in_runs = runs;
+    let spec = FioSpec::parse("rw=randrw,rwmixread=25,bssplit=2k/10:8k/80:64k/10,iodepth=24,n=3000").unwrap();
+    let mut source = generated(&spec, resolved.drive.logical_bytes(), options.seed).unwrap();
+    let (mut session, done) = precondition(session, source.as_mut(), resolved, &mut NotKept).unwrap();
+    session.begin(source.as_mut()).unwrap();
+    session
+        .drive_all(source.as_mut())
+        .unwrap_or_else(|error| panic!("at once: {runs}, {:?}: {error}", resolved.values().collect::<Vec<_>>()));
+    session.check().unwrap_or_else(|error| panic!("{:?}: {error}", resolved.values().collect::<Vec<_>>()));
+    let trace = TraceRead::of(source.as_ref());
+    let outcome = outcome(resolved, &session, options, trace, done);
+    let took = session.drive.io.takes_whole_pages() && outcome.summary.gc.moved_subpages > 0;
+    (printed(&outcome), took)
+}
+
+#[test]
+fn a_timed_run_that_takes_whole_pages_has_the_result_of_one_that_does_not() {
+    let (mut rng, mut drives, mut taken) = (Rng::new(6, 19), 0, 0);
+    while drives < 100 {
+        let layer = crate::layers::find_layer(["page", "page", "subpage"][rng.below(3) as usize]).unwrap();
+        let set = [draw(&mut rng), draw_times(&mut rng)].concat();
+        let extra: Vec<&str> = set.iter().map(String::as_str).collect();
+        let Ok(resolved) = super::tests::try_drive(layer, &extra) else { continue };
+        let payload = [Payload::None, Payload::Tag][rng.below(2) as usize];
+        let options = options(Fidelity::Timed, payload, "fill:100%");
+        let ((with, took), (without, _)) = (timed(&resolved, &options, true), timed(&resolved, &options, false));
+        let differs = with.bytes().zip(without.bytes()).position(|(one, other)| one != other);
+        let at = differs.map(|at| &with[at.saturating_sub(80)..(at + 40).min(with.len())]);
+        assert!(with == without, "{}, {payload:?}, {set:?}: the results differ at {at:?}", layer.name);
+        (drives, taken) = (drives + 1, taken + u32::from(took));
+    }
+    assert!(taken > 45, "{taken} of {drives} drives took whole pages");
 }
 
 /// What a run may not leave out is not left out: these drives fill by requests.

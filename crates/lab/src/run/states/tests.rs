@@ -77,7 +77,7 @@ fn outcome(resolved: &Resolved, options: &Options, states: &mut dyn States) -> O
 }
 
 /// Result and charts.
-fn printed(outcome: &Outcome) -> String {
+pub(super) fn printed(outcome: &Outcome) -> String {
     format!("{}\n{}", serde_json::to_string(&outcome.summary).unwrap(), serde_json::to_string(&outcome.detail).unwrap())
 }
 

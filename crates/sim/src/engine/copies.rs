@@ -1,0 +1,51 @@
+//! Copies that cleaning makes: whole pages of one block that go to another, each a read and the program that follows it. They are taken as
+//! [`Engine::enqueue`] takes one operation after the other, without what none of them has.
+
+use super::gates::Waiter;
+use super::{Engine, NONE, STEPS};
+use palimpsest_ftl_api::plan::{Io, Operation};
+
+impl Engine {
+    /// Takes operations `operations` of the plan in `io`, which are copies of pages of one block to another; returns whether it did.
+    pub(super) fn enqueue_copies(&mut self, io: &mut Io, operations: &[Operation]) -> bool {
+        let [of_read, of_program, ..] = operations else { return true };
+        let alone = of_read.codec == 0 && of_read.group == 0 && io.plan.follows.is_empty();
+        if !alone || !self.reads_memory() || self.timeline.is_some() || self.is_changed(of_read.block) {
+            return false;
+        }
+        let (from, to) = (self.place_of(of_read.block), self.place_of(of_program.block));
+        let copies = operations.len() as u32 / 2;
+        self.live += 2 * copies;
+        io.dies[from.0 as usize].operations += copies;
+        io.dies[from.0 as usize].reads += copies;
+        io.dies[to.0 as usize].operations += copies;
+        let class = self.class_of(of_read.kind, of_read.cause, of_read.step);
+        if of_program.step && self.class_of(of_program.kind, of_program.cause, true) == STEPS {
+            self.ready[to.1 as usize].steps += copies;
+        }
+        self.expect_reads(of_read.block, copies);
+        let mut tail = self.tail_of(of_program.block);
+        if tail != NONE && self.pending[tail].step && !of_program.step {
+            self.ready[to.1 as usize].behind_steps += 1;
+        }
+        for copy in operations.chunks_exact(2) {
+            let [read, program] = copy else { continue };
+            debug_assert!(
+                read.block == of_read.block && program.block == of_program.block && program.after == read.signal
+            );
+            self.order += 2;
+            let index = self.pending.add_copy(read, self.order - 1, from, self.now);
+            self.join_ready(index, self.order - 1, from, class, read.step);
+            self.wake(from.0);
+            let index = self.pending.add_copy(program, self.order, to, self.now);
+            self.pending[index].waits = 1 + u32::from(tail != NONE);
+            if tail != NONE {
+                self.pending[tail].next_on_block = index;
+            }
+            tail = index;
+            self.add_waiter(io, program.after, Waiter::Operation(index));
+        }
+        self.set_tail(of_program.block, tail);
+        true
+    }
+}
