@@ -28,14 +28,17 @@ impl Engine {
         if tail != NONE && self.pending[tail].step && !of_program.step {
             self.ready[to.1 as usize].behind_steps += 1;
         }
-        for copy in operations.chunks_exact(2) {
+        for (number, copy) in operations.chunks_exact(2).enumerate() {
             let [read, program] = copy else { continue };
             debug_assert!(
                 read.block == of_read.block && program.block == of_program.block && program.after == read.signal
             );
             self.order += 2;
             let index = self.pending.add_copy(read, self.order - 1, from, self.now);
-            self.join_ready(index, self.order - 1, from, class, read.step);
+            match number {
+                0 => self.join_ready(index, self.order - 1, from, class, read.step),
+                _ => self.join_behind(index, self.order - 1, from, class, read.step),
+            }
             self.wake(from.0);
             let index = self.pending.add_copy(program, self.order, to, self.now);
             self.pending[index].waits = 1 + u32::from(tail != NONE);

@@ -8,6 +8,12 @@ use std::collections::VecDeque;
 /// Scheduling classes.
 pub(super) const CLASSES: usize = 3;
 
+/// The turn of operation `order`, which is ready in `class`.
+#[inline]
+fn turn_of(order: u64, class: usize, step: bool) -> u64 {
+    if class == 1 && !step { order | BEHIND } else { order }
+}
+
 /// Operations in the order of their turns, which are all different.
 #[derive(Default)]
 struct InOrder {
@@ -19,6 +25,10 @@ impl InOrder {
     fn add(&mut self, turn: u64, index: u32) {
         if self.queue.back().is_none_or(|&(last, _)| last < turn) {
             return self.queue.push_back((turn, index));
+        }
+        // What cleaning programs was planned before the reads that wait.
+        if self.queue.front().is_some_and(|&(first, _)| turn < first) {
+            return self.queue.push_front((turn, index));
         }
         self.insert(turn, index);
     }
@@ -99,7 +109,7 @@ impl Engine {
     #[inline]
     pub(super) fn join_ready(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
         self.pending[index].ready_at = self.now;
-        let turn = if class == 1 && !step { order | BEHIND } else { order };
+        let turn = turn_of(order, class, step);
         self.ready[plane as usize].classes[class].add(turn, index);
         let state = &mut self.dies[die as usize];
         let first = &mut state.first[class];
@@ -108,6 +118,13 @@ impl Engine {
         }
         state.ready += 1;
         self.wake_in_time(die);
+    }
+
+    /// As [`Self::join_ready`] of an operation of now, behind another of its plane and class that has just become ready.
+    #[inline]
+    pub(super) fn join_behind(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
+        self.ready[plane as usize].classes[class].add(turn_of(order, class, step), index);
+        self.dies[die as usize].ready += 1;
     }
 
     /// `die` is started once the plan was taken or the gate has closed. A second look at one moment starts nothing ([`Self::looks_twice`]).
