@@ -289,6 +289,12 @@ impl Part {
         }
     }
 
+    /// Time in the array of a program of `page`, with all bits of a cell.
+    #[inline]
+    pub fn programming_time(&self, page: u32) -> Nanos {
+        if self.is_high(page) { self.t_program_high } else { self.t_program }
+    }
+
     /// Energy of `command` on `page` of a block.
     #[inline]
     pub fn read_energy(&self, page: u32, command: ReadCommand) -> Picojoules {

@@ -325,11 +325,7 @@ impl Io {
         counters.bus_bytes += u64::from(moved);
         if self.plan.timed {
             let (block, page) = self.nand.place(program.ppn);
-            let array = match part.is_high(page) {
-                _ if program.single => single,
-                true => part.t_program_high,
-                false => part.t_program,
-            };
+            let array = if program.single { single } else { part.programming_time(page) };
             let from_host = program.from_host || self.is_from_host(program.cause);
             let operation = Operation {
                 page: page as u16,
@@ -375,21 +371,33 @@ impl Io {
     /// Puts the operation of `program` into the plan.
     #[inline(always)]
     fn push_program(&mut self, mut operation: Operation, program: &Program<'_>, outcome: Outcome) {
-        if outcome == Outcome::Done
-            && !self.plan.protected
-            && !matches!(program.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity)
-        {
+        if outcome == Outcome::Done {
             let written = (0..).zip(program.logical).filter(|(index, _)| program.written >> index & 1 == 1);
-            let logical = written.map(|(_, &lsn)| lsn).filter(|&lsn| lsn < TORN);
-            let number = self.plan.operations.len() as u32;
-            let of_layer = self.nand.block_of(program.ppn);
-            operation.stored = self.plan.replacing.add(of_layer, operations::Program::Planned(number), logical);
-        }
-        if outcome == Outcome::Done && self.plan.reads_memory {
-            let data_at = if operation.from_host { self.present.data_at } else { 0 };
-            operation.under_way = self.plan.under_way.add(program.ppn, program.written, program.after, data_at);
+            let logical = written.map(|(_, &lsn)| lsn);
+            self.note_stored(&mut operation, program.cause, (program.ppn, program.written, program.after), logical);
         }
         self.push(program.signal, operation);
+    }
+
+    /// What the program `operation`, for `cause`, stores: `logical`, in the subpages `written` of page `ppn`, after the gate `after`. It is put into
+    /// the plan next.
+    #[inline(always)]
+    pub(super) fn note_stored(
+        &mut self,
+        operation: &mut Operation,
+        cause: Cause,
+        (ppn, written, after): (u32, SubpageMask, Gate),
+        logical: impl Iterator<Item = u32>,
+    ) {
+        if !self.plan.protected && !matches!(cause, Cause::Gc | Cause::Checkpoint | Cause::Parity) {
+            let number = operations::Program::Planned(self.plan.operations.len() as u32);
+            let logical = logical.filter(|&lsn| lsn < TORN);
+            operation.stored = self.plan.replacing.add(self.nand.block_of(ppn), number, logical);
+        }
+        if self.plan.reads_memory {
+            let data_at = if operation.from_host { self.present.data_at } else { 0 };
+            operation.under_way = self.plan.under_way.add(ppn, written, after, data_at);
+        }
     }
 
     /// Erases. [`Outcome::Failed`] leaves the block bad.
@@ -460,7 +468,7 @@ impl Io {
 
     /// Puts `planned` into the plan, of which `signal` waits for the end but for tests of the check.
     #[inline(always)]
-    fn push(&mut self, signal: Gate, mut planned: Operation) {
+    pub(super) fn push(&mut self, signal: Gate, mut planned: Operation) {
         planned.energy = self.taken();
         if planned.signal != signal && self.plan.gates.is_open(signal) {
             self.delay(signal, self.present.now);

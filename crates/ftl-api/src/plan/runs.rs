@@ -3,11 +3,11 @@
 //! subpages what its writes leave, too.
 
 use super::flash::wanted_bytes;
-use super::operations::{Operation, OperationKind, Program};
-use super::{Cause, Gate, Io, replacing, under_way};
+use super::operations::{Operation, OperationKind};
+use super::{Cause, Gate, Io, under_way};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ReadMode;
-use palimpsest_flash::nand::{Flash, SubpageMask, TORN, count, first_subpages};
+use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
 use palimpsest_flash::units::Nanos;
 
 /// Whole pages that are copied: those of `pages` (bits, counted from page `from` on) to the pages from `to` on, each read before it is
@@ -190,28 +190,8 @@ impl Io {
     fn plan_whole(&mut self, page: &WholePage<'_>, cause: Cause, bytes: u32) {
         let &WholePage { ppn, logical, after, signal, frees, single, .. } = page;
         let (part, (block, number)) = (self.nand.part(), self.nand.place(ppn));
-        let array = match part.is_high(number) {
-            _ if single => part.t_program_slc,
-            true => part.t_program_high,
-            false => part.t_program,
-        };
-        let from_host = self.is_from_host(page.cause);
-        let mut stored = replacing::NONE;
-        if !self.plan.protected && !matches!(page.cause, Cause::Gc | Cause::Checkpoint | Cause::Parity) {
-            let program = Program::Planned(self.plan.operations.len() as u32);
-            let logical = logical.iter().copied().filter(|&lsn| lsn < TORN);
-            stored = self.plan.replacing.add(self.nand.block_of(ppn), program, logical);
-        }
-        let under_way = match self.plan.reads_memory {
-            true => {
-                let data_at = if from_host { self.present.data_at } else { 0 };
-                self.plan.under_way.add(ppn, first_subpages(logical.len() as u32), after, data_at)
-            }
-            false => under_way::NONE,
-        };
-        let energy = self.taken();
-        self.plan.gates.expect(signal);
-        self.plan.operations.push(Operation {
+        let array = if single { part.t_program_slc } else { part.programming_time(number) };
+        let mut operation = Operation {
             page: number as u16,
             block,
             bytes,
@@ -219,12 +199,12 @@ impl Io {
             after,
             signal,
             frees,
-            from_host,
-            energy,
-            stored,
-            under_way,
+            from_host: self.is_from_host(page.cause),
             ..self.plan.operation(OperationKind::Program, cause)
-        });
+        };
+        let written = first_subpages(logical.len() as u32);
+        self.note_stored(&mut operation, page.cause, (ppn, written, after), logical.iter().copied());
+        self.push(signal, operation);
     }
 
     /// Programs page `ppn`, which is erased, with the logical subpages from `first` on, as writes of the host of `width` subpages each bring

@@ -243,7 +243,7 @@ impl<M: Map> Log<M> {
 
     /// Whether units that fill a page may be programmed by [`Io::program_whole`].
     #[inline]
-    fn takes_whole_pages(&self, io: &Io) -> bool {
+    pub(super) fn takes_whole_pages(&self, io: &Io) -> bool {
         M::TAKES_RUNS && io.takes_whole_pages() && io.nand().part().pages_per_program == 1 && !io.nand().has_own()
     }
 

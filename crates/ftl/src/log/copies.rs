@@ -16,8 +16,7 @@ impl<M: Map> Log<M> {
     /// Whether [`Self::copy_units`] of `victim` leaves what [`Self::move_units`] would.
     #[inline]
     pub(super) fn takes_copies(&self, io: &Io, victim: u32) -> bool {
-        let senses_pages = self.read.mode != ReadMode::Spread && io.nand().part().pages_per_program == 1;
-        let copies = M::TAKES_RUNS && senses_pages && io.takes_whole_pages() && !io.nand().has_own();
+        let copies = self.read.mode != ReadMode::Spread && self.takes_whole_pages(io);
         copies && (self.shape.units_per_page == 1 || (io.only_counts() && self.gathers(io, victim)))
     }
 
@@ -277,7 +276,8 @@ mod tests {
     use palimpsest_flash::rng::Rng;
     use palimpsest_flash::state::State;
     use palimpsest_ftl_api::keys::Value;
-    use palimpsest_ftl_api::plan::{Operation, under_way};
+    use palimpsest_ftl_api::plan::operations::{Operation, Program};
+    use palimpsest_ftl_api::plan::under_way;
     use palimpsest_ftl_api::settings::Settings;
     use std::collections::VecDeque;
 
@@ -340,20 +340,29 @@ mod tests {
         most: usize,
         running: VecDeque<Vec<Operation>>,
         links: Vec<(Gate, Gate)>,
-        /// All that was planned.
-        planned: Vec<Operation>,
+        planned: Planned,
+    }
+
+    /// All that was planned.
+    #[derive(Default, PartialEq)]
+    struct Planned {
+        operations: Vec<Operation>,
+        links: Vec<(Gate, Gate)>,
+        follows: Vec<(u32, Program)>,
     }
 
     impl Plans {
         fn take(&mut self, io: &mut Io) {
+            self.planned.links.extend_from_slice(&io.plan.links);
+            self.planned.follows.extend_from_slice(&io.plan.follows);
             self.links.append(&mut io.plan.links);
             io.plan.delays.drain(..).collect::<Vec<_>>().iter().for_each(|&(gate, _)| self.signal(io, gate));
             let taken = std::mem::take(&mut io.plan.operations);
-            for (operation, number) in taken.iter().zip(self.planned.len() as u32..) {
+            for (operation, number) in taken.iter().zip(self.planned.operations.len() as u32..) {
                 io.plan.replacing.run(operation.stored, number);
             }
             io.plan.clear();
-            self.planned.extend_from_slice(&taken);
+            self.planned.operations.extend_from_slice(&taken);
             self.running.push_back(taken);
             while self.running.len() > self.most
                 && let Some(oldest) = self.running.pop_front()
@@ -385,7 +394,7 @@ mod tests {
     }
 
     /// The state after writes, trims and flushes at random, what was planned, and whether pages were copied.
-    fn state(case: &Case, in_runs: bool) -> (Vec<u8>, Vec<Operation>, bool) {
+    fn state(case: &Case, in_runs: bool) -> (Vec<u8>, Planned, bool) {
         let Case { geometry, part, settings, unit_subpages, payload, protected, plans, seed } = case;
         let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), plans.is_some());
         io.in_runs = in_runs;
@@ -394,7 +403,7 @@ mod tests {
             io.meter();
         }
         let most = plans.unwrap_or_default();
-        let mut plans = Plans { most, running: VecDeque::new(), links: Vec::new(), planned: Vec::new() };
+        let mut plans = Plans { most, running: VecDeque::new(), links: Vec::new(), planned: Planned::default() };
         let units = geometry.subpages() as u32 / unit_subpages * 21 / 28;
         let mut log_settings = LogSettings::new(settings);
         log_settings.read.mode = [ReadMode::Page, ReadMode::Dma][(seed % 2) as usize];
@@ -432,10 +441,10 @@ mod tests {
     fn compare(case: &Case) -> bool {
         let ((with, planned, copies), (without, as_moves, moves)) = (state(case, true), state(case, false));
         assert!(with == without, "seed {}: the states differ", case.seed);
-        assert_eq!(planned.len(), as_moves.len(), "seed {}: operations", case.seed);
-        for (number, (copy, moved)) in planned.iter().zip(&as_moves).enumerate() {
+        for (number, (copy, moved)) in planned.operations.iter().zip(&as_moves.operations).enumerate() {
             assert_eq!(copy, moved, "seed {}: operation {number}", case.seed);
         }
+        assert!(planned == as_moves, "seed {}: how many were planned, or what they follow, differs", case.seed);
         assert!(!moves, "seed {}: no copies were to be made", case.seed);
         copies
     }

@@ -13,20 +13,21 @@ impl Engine {
         if !alone || !self.reads_memory() || self.timeline.is_some() || self.is_changed(of_read.block) {
             return false;
         }
-        let (from, to) = (self.place_of(of_read.block), self.place_of(of_program.block));
+        let from @ (from_die, _) = self.place_of(of_read.block);
+        let to @ (to_die, to_plane) = self.place_of(of_program.block);
         let copies = operations.len() as u32 / 2;
         self.live += 2 * copies;
-        io.dies[from.0 as usize].operations += copies;
-        io.dies[from.0 as usize].reads += copies;
-        io.dies[to.0 as usize].operations += copies;
+        io.dies[from_die as usize].operations += copies;
+        io.dies[from_die as usize].reads += copies;
+        io.dies[to_die as usize].operations += copies;
         let class = self.class_of(of_read.kind, of_read.cause, of_read.step);
         if of_program.step && self.class_of(of_program.kind, of_program.cause, true) == STEPS {
-            self.ready[to.1 as usize].steps += copies;
+            self.ready[to_plane as usize].steps += copies;
         }
         self.expect_reads(of_read.block, copies);
         let mut tail = self.tail_of(of_program.block);
         if tail != NONE && self.pending[tail].step && !of_program.step {
-            self.ready[to.1 as usize].behind_steps += 1;
+            self.ready[to_plane as usize].behind_steps += 1;
         }
         for (number, copy) in operations.chunks_exact(2).enumerate() {
             let [read, program] = copy else { continue };
@@ -39,7 +40,7 @@ impl Engine {
                 0 => self.join_ready(index, self.order - 1, from, class, read.step),
                 _ => self.join_behind(index, self.order - 1, from, class, read.step),
             }
-            self.wake(from.0);
+            self.wake(from_die);
             let index = self.pending.add_copy(program, self.order, to, self.now);
             self.pending[index].waits = 1 + u32::from(tail != NONE);
             if tail != NONE {

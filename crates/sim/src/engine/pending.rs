@@ -93,13 +93,7 @@ impl Pending {
         detailed: false,
     };
 
-    #[inline]
-    pub(super) fn die(&self) -> u32 {
-        self.die.into()
-    }
-}
-
-impl Pending {
+    /// `operation`, number `order`, for `plane` of `die`, which waits for nothing yet.
     #[inline(always)]
     fn of(operation: &Operation, order: u64, (die, plane): (u32, u32), now: Nanos, detailed: bool) -> Self {
         Pending {
@@ -121,6 +115,11 @@ impl Pending {
             step: operation.step,
             detailed,
         }
+    }
+
+    #[inline]
+    pub(super) fn die(&self) -> u32 {
+        self.die.into()
     }
 }
 

@@ -120,7 +120,7 @@ impl Engine {
         self.wake_in_time(die);
     }
 
-    /// As [`Self::join_ready`] of an operation of now, behind another of its plane and class that has just become ready.
+    /// As [`Self::join_ready`] of an operation that is planned now, where another of its plane and class has just become ready before it.
     #[inline]
     pub(super) fn join_behind(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
         self.ready[plane as usize].classes[class].add(turn_of(order, class, step), index);
