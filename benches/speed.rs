@@ -19,9 +19,13 @@ use std::time::Instant;
 
 const ROUNDS: usize = 3;
 
+/// The drive of [`Case`] is that of `palimpsest run`, with all its times: a controller, its links, and collection at the pace of the host.
+const DEFAULT: &str = "default";
+
 struct Case {
     name: &'static str,
     ftl: &'static str,
+    /// Size of a page, or [`DEFAULT`].
     page: &'static str,
     spec: &'static str,
     precondition: &'static str,
@@ -65,6 +69,24 @@ const CASES: &[Case] = &[
         precondition: "none",
         fidelity: Fidelity::Timed,
         goal: 2e6,
+    },
+    Case {
+        name: "timed random reads, default drive",
+        ftl: "subpage",
+        page: DEFAULT,
+        spec: "rw=randread,bs=4k,n=3e6,norandommap,iodepth=32",
+        precondition: "fill:100%",
+        fidelity: Fidelity::Timed,
+        goal: 3e6,
+    },
+    Case {
+        name: "timed steady random writes, default drive",
+        ftl: "subpage",
+        page: DEFAULT,
+        spec: "rw=randwrite,bs=4k,n=3e6,norandommap,iodepth=32",
+        precondition: "fill:100%,random:1x",
+        fidelity: Fidelity::Timed,
+        goal: 1e6,
     },
     Case {
         name: "timed steady random writes, OP 28 %",
@@ -195,14 +217,17 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Requests a second, and the write amplification.
-fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
-    let page_kib: u64 = case.page.trim_end_matches("KiB").parse().expect("a size in KiB");
-    // 16 GiB logical at OP 28 %: 8 channels x 4 dies x 2 planes, 256 pages a block. A drive that fits the caches shows the
-    // time of the processor alone.
-    let gibibytes: f64 = std::env::var("BENCH_GIB").ok().and_then(|text| text.parse().ok()).unwrap_or(16.0);
-    let blocks = (gibibytes * f64::from(1 << 20) * 1.28 / (page_kib * 256 * 64) as f64).round() as u64;
+/// The preset of the drive of `case`, and what is changed of it.
+fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
     let set = |key: &str, value: &str| format!("{key}={value}");
+    // A drive that fits the caches shows the time of the processor alone.
+    let gibibytes: f64 = std::env::var("BENCH_GIB").ok().and_then(|text| text.parse().ok()).unwrap_or(16.0);
+    if case.page == DEFAULT {
+        return (DEFAULT, vec![set("ssd.capacity", &format!("{gibibytes}GiB"))]);
+    }
+    let page_kib: u64 = case.page.trim_end_matches("KiB").parse().expect("a size in KiB");
+    // 16 GiB logical at OP 28 %: 8 channels x 4 dies x 2 planes, 256 pages a block.
+    let blocks = (gibibytes * f64::from(1 << 20) * 1.28 / (page_kib * 256 * 64) as f64).round() as u64;
     let mut overrides = vec![
         set("part.page_size", case.page),
         set("part.subpage_size", "4KiB"),
@@ -226,8 +251,14 @@ fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
         overrides.extend([set("part.cell", "mlc"), set("part.order", "low-low-high"), set("part.spare_size", "1664B")]);
         overrides.extend([set("buffer.timeout", "0ns"), set("buffer.size", "8MiB")]);
     }
+    ("tlc-32g", overrides)
+}
+
+/// Requests a second, and the write amplification.
+fn measure(case: &Case, requests: Option<u64>) -> Result<(f64, Option<f64>)> {
+    let (preset, overrides) = drive_of(case);
     let no_files = |path: &str| Err(Error::input(path, "there are no files here"));
-    let resolved = config::resolve("tlc-32g", Some(case.ftl), &overrides, &no_files)?;
+    let resolved = config::resolve(preset, Some(case.ftl), &overrides, &no_files)?;
     let options = Options {
         workload: case.name.into(),
         precondition: Precondition::parse(case.precondition)?,
@@ -277,7 +308,12 @@ fn main() {
     let requests = std::env::var("BENCH_REQUESTS").ok().and_then(|text| text.parse().ok());
     let rounds = if requests.is_some() { 1 } else { ROUNDS };
     println!("{:<42} {:>10} {:>10} {:>8} {:>7}", "case (16 GiB drive, one core)", "best/s", "median/s", "goal/s", "WA");
-    for case in CASES.iter().filter(|case| only.as_deref().is_none_or(|only| case.name.contains(only))) {
+    let named = CASES.iter().any(|case| only.as_deref() == Some(case.name));
+    let picked = |case: &&Case| match only.as_deref() {
+        Some(only) if named => case.name == only,
+        only => only.is_none_or(|only| case.name.contains(only)),
+    };
+    for case in CASES.iter().filter(picked) {
         let mut rates: Vec<(f64, Option<f64>)> = Vec::new();
         for _ in 0..rounds {
             match measure(case, requests) {

@@ -9,8 +9,7 @@
 use super::settings::ControllerTimes;
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// A request that waits for the processors.
 #[derive(Clone, Copy)]
@@ -29,17 +28,18 @@ pub struct Controller {
     turn: usize,
     /// When the processors have taken all requests so far.
     free_at: Nanos,
-    order: u64,
-    /// When each request is ready for the layer, its place in the order of arrival, and its number.
-    taken: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    /// When each request that they have taken is ready for the layer, and its number, the first first.
+    taken: VecDeque<(Nanos, u32)>,
+    /// When something happens next; [`Nanos::MAX`]: nothing does.
+    next: Nanos,
 }
 
 impl Controller {
     /// An idle controller; `None` where it takes no time before flash.
     pub fn new(times: ControllerTimes) -> Option<Self> {
         let takes_time = times.t_link + times.t_request + times.t_read + times.t_write > 0;
-        let (queues, taken) = (Vec::new(), BinaryHeap::new());
-        takes_time.then_some(Controller { times, queues, turn: 0, free_at: 0, order: 0, taken })
+        let (queues, taken) = (Vec::new(), VecDeque::new());
+        takes_time.then_some(Controller { times, queues, turn: 0, free_at: 0, taken, next: Nanos::MAX })
     }
 
     /// Request `id` of `job` leaves the host at `now`.
@@ -48,13 +48,16 @@ impl Controller {
         if self.queues.len() <= job as usize {
             self.queues.resize_with(job as usize + 1, VecDeque::new);
         }
-        self.queues[job as usize].push_back(Submitted { at: now + self.times.t_link, kind, id });
+        let at = now + self.times.t_link;
+        self.queues[job as usize].push_back(Submitted { at, kind, id });
+        self.next = self.next.min(at.max(self.free_at));
     }
 
     /// When the processors take the next request that is known so far.
     #[inline]
-    fn next_start(&self) -> Option<Nanos> {
-        self.queues.iter().filter_map(|queue| queue.front()).map(|first| first.at.max(self.free_at)).min()
+    fn next_start(&self) -> Nanos {
+        let first = self.queues.iter().filter_map(|queue| queue.front()).map(|first| first.at).min();
+        first.map_or(Nanos::MAX, |at| at.max(self.free_at))
     }
 
     /// The processors take the next request, at `now`.
@@ -71,35 +74,38 @@ impl Controller {
             self.turn = (queue + 1) % count;
             self.free_at = now + self.times.t_request;
             let before = if kind == RequestKind::Read { self.times.t_read } else { self.times.t_write };
-            self.order += 1;
-            self.taken.push(Reverse((self.free_at + before, self.order, id)));
+            let ready = self.free_at + before;
+            let behind = self.taken.iter().rev().take_while(|&&(other, _)| other > ready).count();
+            self.taken.insert(self.taken.len() - behind, (ready, id));
             return;
         }
     }
 
-    /// When something happens next.
+    /// When something happens next; [`Nanos::MAX`]: nothing does.
     #[inline]
-    pub fn next_time(&self) -> Option<Nanos> {
-        let ready = self.taken.peek().map(|&Reverse((time, ..))| time);
-        match (ready, self.next_start()) {
-            (Some(ready), Some(start)) => Some(ready.min(start)),
-            (ready, start) => ready.or(start),
-        }
+    pub fn next_time(&self) -> Nanos {
+        self.next
     }
 
     /// The request that is ready for the layer by `now`.
     #[inline]
     pub fn ready(&mut self, now: Nanos) -> Option<u32> {
-        while let Some(start) = self.next_start().filter(|&start| start <= now) {
+        let mut start = self.next_start();
+        while start <= now {
             self.start(start);
+            start = self.next_start();
         }
-        self.taken.peek().filter(|&&Reverse((time, ..))| time <= now)?;
-        self.taken.pop().map(|Reverse((.., id))| id)
+        let ready = self.taken.front().filter(|&&(time, _)| time <= now).map(|&(_, id)| id);
+        if ready.is_some() {
+            self.taken.pop_front();
+        }
+        self.next = self.taken.front().map_or(start, |&(time, _)| start.min(time));
+        ready
     }
 
     /// Whether it has request `id`.
     pub fn holds(&self, id: u32) -> bool {
-        self.taken.iter().any(|&Reverse((.., held))| held == id)
+        self.taken.iter().any(|&(_, held)| held == id)
             || self.queues.iter().flatten().any(|submitted| submitted.id == id)
     }
 }
@@ -114,7 +120,8 @@ mod tests {
     /// When each request is ready, until the controller is empty.
     fn drain(controller: &mut Controller) -> Vec<(Nanos, u32)> {
         let mut ready = Vec::new();
-        while let Some(now) = controller.next_time() {
+        while controller.next_time() < Nanos::MAX {
+            let now = controller.next_time();
             ready.extend(controller.ready(now).map(|id| (now, id)));
         }
         ready

@@ -1,8 +1,8 @@
 //! The event queue: ordered by time, then by the order in which events were added.
 //!
 //! One 128-bit key holds time (56 bits: 834 days), order (40 bits) and what happens (32 bits), so that comparing two events
-//! is comparing two numbers. The next events lie sorted in a ring of 1 KiB: most are added near one of its ends, at the times of a
-//! transfer or of an array, so that few move; those that do not fit wait in a heap.
+//! is comparing two numbers. Events wait in two lines: ends of programs and erases, and all others, so that each is added near an end of its line, at the
+//! times of a transfer, a sensing or a program, and few move. The next of a line lie sorted in a ring of 1 KiB; those that do not fit wait in a heap.
 
 use palimpsest_flash::units::Nanos;
 use std::cmp::Reverse;
@@ -86,13 +86,22 @@ impl Key {
     pub fn time(self) -> Nanos {
         (self.0 >> 72) as Nanos
     }
+
+    #[inline]
+    fn is_never(self) -> bool {
+        (self.0 >> 64) as u64 == u64::MAX
+    }
 }
 
-/// Events that lie sorted.
+/// Events of a line that lie sorted.
 const NEAR: usize = 64;
+
+/// Stands for no event: behind all of them.
+const NEVER: Key = Key(u128::MAX);
 
 /// A ring of the next events, the first of them first.
 struct Ring {
+    /// [`NEVER`] comes first where there is none.
     keys: [Key; NEAR],
     head: usize,
     length: usize,
@@ -106,8 +115,8 @@ impl Ring {
     }
 
     #[inline]
-    fn first(&self) -> Option<Key> {
-        (self.length > 0).then(|| self.keys[self.head % NEAR])
+    fn first(&self) -> Key {
+        self.keys[self.head % NEAR]
     }
 
     #[inline]
@@ -119,7 +128,7 @@ impl Ring {
     #[inline]
     fn add(&mut self, key: Key) {
         let middle = self.length / 2;
-        if self.length > 0 && key < *self.at(middle) {
+        if key < *self.at(middle) {
             self.head = self.head.wrapping_sub(1);
             let mut place = 0;
             while *self.at(place + 1) < key {
@@ -138,65 +147,49 @@ impl Ring {
         self.length += 1;
     }
 
+    /// Takes the first key; there is one.
     #[inline]
-    fn take_first(&mut self) -> Option<Key> {
-        let key = self.first()?;
+    fn take_first(&mut self) -> Key {
+        let key = self.first();
         self.head = self.head.wrapping_add(1);
         self.length -= 1;
-        Some(key)
+        if self.length == 0 {
+            *self.at(0) = NEVER;
+        }
+        key
     }
 }
 
-/// The queue.
-pub struct EventQueue {
+/// Events in their order.
+struct Line {
     /// The next events.
     near: Ring,
     /// How many of these there may be for an event to join them at once: none where there are events behind them.
     room: usize,
     /// Events behind all of these; none where there are none of these.
     far: BinaryHeap<Reverse<Key>>,
-    order: u64,
-    /// The event that was taken last.
-    last: Key,
-    /// The last event for which a place is kept.
-    latest: Key,
 }
 
-impl Default for EventQueue {
+impl Default for Line {
     fn default() -> Self {
-        let near = Ring { keys: [Key(0); NEAR], head: 0, length: 0 };
-        EventQueue { near, room: NEAR, far: BinaryHeap::new(), order: 0, last: Key(0), latest: Key(0) }
+        Line { near: Ring { keys: [NEVER; NEAR], head: 0, length: 0 }, room: NEAR, far: BinaryHeap::new() }
     }
 }
 
-impl EventQueue {
+impl Line {
     #[inline]
-    fn key(&mut self, time: Nanos, event: Event) -> Key {
-        // Events behind the end of time come at its end, which ends the run.
-        let time = time.min(END_OF_TIME);
-        self.order += 1;
-        let order = u128::from(self.order & ((1 << 40) - 1));
-        Key(u128::from(time) << 72 | order << 32 | u128::from(event.pack()))
+    fn is_empty(&self) -> bool {
+        self.near.length == 0
     }
 
-    /// Adds `event` at `time`.
+    /// The first event, or [`NEVER`].
     #[inline]
-    pub fn push(&mut self, time: Nanos, event: Event) {
-        let key = self.key(time, event);
-        self.add(key);
+    fn first(&self) -> Key {
+        self.near.first()
     }
 
-    /// Keeps the place for an event that may be added later. Without it nothing happens then; but the last of them ends a silence.
     #[inline]
-    pub fn reserve(&mut self, time: Nanos, event: Event) -> Key {
-        let key = self.key(time, event);
-        self.latest = self.latest.max(key);
-        key
-    }
-
-    /// Adds an event whose place was kept.
-    #[inline]
-    pub fn add(&mut self, key: Key) {
+    fn add(&mut self, key: Key) {
         if self.near.length < self.room { self.near.add(key) } else { self.add_to_many(key) }
     }
 
@@ -214,6 +207,16 @@ impl EventQueue {
         self.near.add(key);
     }
 
+    /// Takes the first event; there is one.
+    #[inline]
+    fn take_first(&mut self) -> Key {
+        let key = self.near.take_first();
+        if self.near.length == 0 && self.room == 0 {
+            self.sort_next();
+        }
+        key
+    }
+
     /// The next events of many lie sorted from now on.
     #[cold]
     fn sort_next(&mut self) {
@@ -224,6 +227,54 @@ impl EventQueue {
         }
         self.room = if self.far.is_empty() { NEAR } else { 0 };
     }
+}
+
+/// The event queue.
+#[derive(Default)]
+pub struct EventQueue {
+    /// Ends of programs and erases, which come long after they were added, in about the order in which they were.
+    ends: Line,
+    others: Line,
+    order: u64,
+    /// The event that was taken last.
+    last: Key,
+    /// The last event for which a place is kept.
+    latest: Key,
+}
+
+impl EventQueue {
+    #[inline]
+    fn key(&mut self, time: Nanos, event: Event) -> Key {
+        // Events behind the end of time come at its end, which ends the run.
+        let time = time.min(END_OF_TIME);
+        self.order += 1;
+        let order = u128::from(self.order & ((1 << 40) - 1));
+        Key(u128::from(time) << 72 | order << 32 | u128::from(event.pack()))
+    }
+
+    /// Adds `event` at `time`.
+    #[inline]
+    pub fn push(&mut self, time: Nanos, event: Event) {
+        let key = self.key(time, event);
+        match event {
+            Event::Finished(_) => self.ends.add(key),
+            _ => self.others.add(key),
+        }
+    }
+
+    /// Keeps the place for an event that may be added later. Without it nothing happens then; but the last of them ends a silence.
+    #[inline]
+    pub fn reserve(&mut self, time: Nanos, event: Event) -> Key {
+        let key = self.key(time, event);
+        self.latest = self.latest.max(key);
+        key
+    }
+
+    /// Adds an event whose place was kept.
+    #[inline]
+    pub fn add(&mut self, key: Key) {
+        self.others.add(key);
+    }
 
     /// The event that was taken last.
     #[inline]
@@ -233,30 +284,29 @@ impl EventQueue {
 
     /// Nothing happens any more.
     pub fn clear(&mut self) {
-        (self.near.length, self.room, self.far) = (0, NEAR, BinaryHeap::new());
-        self.latest = Key(0);
+        (self.ends, self.others, self.latest) = (Line::default(), Line::default(), Key(0));
     }
 
     /// Time of the next event.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
-        match self.near.first() {
-            Some(key) => Some(key.time()),
-            None => (self.latest > self.last).then(|| self.latest.time()),
-        }
+        let key = if self.ends.is_empty() { self.others.first() } else { self.others.first().min(self.ends.first()) };
+        if key.is_never() { (self.latest > self.last).then(|| self.latest.time()) } else { Some(key.time()) }
     }
 
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Nanos, Event)> {
-        let Some(key) = self.near.take_first() else {
+        let ends = !self.ends.is_empty() && self.ends.first() < self.others.first();
+        let key = if ends {
+            self.ends.take_first()
+        } else if self.others.is_empty() {
             let time = self.next_time()?;
             self.last = self.latest;
             return Some((time, Event::Nothing));
+        } else {
+            self.others.take_first()
         };
-        if self.near.length == 0 && !self.far.is_empty() {
-            self.sort_next();
-        }
         self.last = key;
         Some((key.time(), Event::unpack(key.0 as u32)))
     }
@@ -273,12 +323,12 @@ mod tests {
         let mut queue = EventQueue::default();
         let mut expected: Vec<(Nanos, u32)> = (0..1000).map(|index| (rng.below(50), index)).collect();
         for &(time, index) in &expected {
-            queue.push(time, if index % 2 == 0 { Event::Moved(index) } else { Event::Accepted(index) });
+            queue.push(time, if index % 2 == 0 { Event::Moved(index) } else { Event::Finished(index) });
         }
         expected.sort_unstable();
         for (time, index) in expected {
             assert_eq!(queue.next_time(), Some(time));
-            let event = if index % 2 == 0 { Event::Moved(index) } else { Event::Accepted(index) };
+            let event = if index % 2 == 0 { Event::Moved(index) } else { Event::Finished(index) };
             assert_eq!(queue.pop(), Some((time, event)));
         }
         assert_eq!(queue.pop(), None);
@@ -287,23 +337,24 @@ mod tests {
     #[test]
     fn few_and_many_events_come_in_order_while_others_are_added() {
         let mut rng = Rng::new(2, 0);
-        for most in [1, 5, 63, 64, 65, 300] {
+        let event_of = |index: u32| if index.is_multiple_of(3) { Event::Finished(index) } else { Event::Moved(index) };
+        for most in [1, 5, 63, 64, 65, 100, 300] {
             let mut queue = EventQueue::default();
             let mut expected = std::collections::BTreeSet::new();
             let mut now = 0;
             for index in 0..20_000u32 {
                 if expected.len() < most && (expected.is_empty() || rng.below(2) == 0) {
                     let time = now + rng.below([3, 1000, 100_000][index as usize % 3]);
-                    queue.push(time, Event::Moved(index));
+                    queue.push(time, event_of(index));
                     expected.insert((time, index));
                 } else if let Some((time, index)) = expected.pop_first() {
                     assert_eq!(queue.next_time(), Some(time));
-                    assert_eq!(queue.pop(), Some((time, Event::Moved(index))));
+                    assert_eq!(queue.pop(), Some((time, event_of(index))));
                     now = time;
                 }
             }
             while let Some((time, index)) = expected.pop_first() {
-                assert_eq!(queue.pop(), Some((time, Event::Moved(index))));
+                assert_eq!(queue.pop(), Some((time, event_of(index))));
             }
             assert_eq!((queue.pop(), queue.next_time()), (None, None));
         }

@@ -35,21 +35,15 @@ impl Drive {
         self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
     }
 
-    /// Lets the controller go on, and the request that it has ready in, if nothing else happens before.
+    /// Lets the controller go on at `at`, and the request in that it has ready then.
     #[inline]
-    pub(super) fn let_in(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
-        let Some(controller) = &mut self.controller else { return Ok(false) };
-        let Some(at) = controller.next_time() else { return Ok(false) };
-        let first = |other: Option<Nanos>| other.is_none_or(|other| at < other);
-        if !first(self.engine.next_time()) || !first(self.ftl.deadline()) {
-            return Ok(false);
-        }
+    pub(super) fn let_in(&mut self, at: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
         let at = at.max(self.engine.now());
         self.engine.advance_to(at);
-        if let Some(id) = controller.ready(at) {
-            self.enter(id, verifier)?;
+        match self.controller.as_mut().and_then(|controller| controller.ready(at)) {
+            Some(id) => self.enter(id, verifier),
+            None => Ok(()),
         }
-        Ok(true)
     }
 
     /// Lets the first waiting write in, if the buffer has room now.

@@ -8,17 +8,41 @@ use crate::observe::Observer;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 
+/// Behind all that happens.
+const NEVER: Nanos = Nanos::MAX;
+
+/// When the next things happen without the host's doing; [`NEVER`]: no such thing does.
+struct Upcoming {
+    /// In the engine.
+    event: Nanos,
+    /// In the layer.
+    deadline: Nanos,
+    /// In the controller.
+    arrives: Nanos,
+}
+
+impl Upcoming {
+    /// The first of them, from `now` on.
+    #[inline]
+    fn first(&self, now: Nanos) -> Nanos {
+        self.event.min(self.deadline.max(now)).min(self.arrives)
+    }
+}
+
 impl Drive {
     /// When something happens next without the host's doing.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
-        let inside = match (self.engine.next_time(), self.ftl.deadline()) {
-            (Some(event), Some(deadline)) => Some(event.min(deadline.max(self.engine.now()))),
-            (event, deadline) => event.or(deadline.map(|deadline| deadline.max(self.engine.now()))),
-        };
-        match (inside, self.controller.as_ref().and_then(Controller::next_time)) {
-            (Some(inside), Some(arrives)) => Some(inside.min(arrives)),
-            (inside, arrives) => inside.or(arrives),
+        let next = self.upcoming().first(self.engine.now());
+        (next < NEVER).then_some(next)
+    }
+
+    #[inline]
+    fn upcoming(&self) -> Upcoming {
+        Upcoming {
+            event: self.engine.next_time().unwrap_or(NEVER),
+            deadline: self.ftl.deadline().unwrap_or(NEVER),
+            arrives: self.controller.as_ref().map_or(NEVER, Controller::next_time),
         }
     }
 
@@ -31,29 +55,45 @@ impl Drive {
         self.run(0, observer, verifier)
     }
 
-    /// Lets the next thing happen, and what the engine does behind it before `until`, as long as none of that leaves the drive.
+    /// Lets the next thing happen, and what comes behind it before `until`, until a request has ended or flash has nothing to do.
     ///
     /// # Errors
     /// As [`Self::step`].
     #[inline]
     pub fn run(&mut self, until: Nanos, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        if self.let_in(verifier)? {
-            return self.harvest(observer, verifier);
+        let (outstanding, cuts, rebuilding) = (self.outstanding, self.power_cuts, self.io.nand.is_rebuilding());
+        let mut next = self.upcoming();
+        loop {
+            self.let_happen(&next, until, verifier)?;
+            self.harvest(observer, verifier)?;
+            let noticed = self.outstanding != outstanding || self.engine.outstanding() == 0;
+            next = self.upcoming();
+            if noticed
+                || next.first(self.engine.now()) >= until
+                || (self.power_cuts, self.io.nand.is_rebuilding()) != (cuts, rebuilding)
+            {
+                return Ok(());
+            }
         }
-        let deadline = self.ftl.deadline();
-        if let Some(deadline) = deadline
-            && self.engine.next_time().is_none_or(|event| deadline < event)
-        {
+    }
+
+    /// Lets what comes first of `next` happen, and what the engine does behind that before `until`, as long as none of it leaves the drive.
+    #[inline]
+    fn let_happen(&mut self, next: &Upcoming, until: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
+        let &Upcoming { event, deadline, arrives } = next;
+        if arrives < event.min(deadline) {
+            return self.let_in(arrives, verifier);
+        }
+        if deadline < event {
             self.engine.advance_to(deadline.max(self.engine.now()));
             self.io.present.now = self.engine.now();
             self.ftl.timer(&mut self.io).map_err(explain)?;
             self.close_call();
             self.settle();
-            return self.harvest(observer, verifier);
+            return Ok(());
         }
-        let ahead = self.controller.as_ref().and_then(Controller::next_time);
         // They wait for events of the same moment.
-        let own = deadline.unwrap_or(END_OF_TIME).min(ahead.unwrap_or(END_OF_TIME)).min(END_OF_TIME - 1) + 1;
+        let own = deadline.min(arrives).min(END_OF_TIME - 1) + 1;
         self.engine.run(&mut self.io, until.min(own), !self.waiting.is_empty());
         if self.engine.power_fails() {
             self.lose_power(verifier)?;
@@ -61,7 +101,7 @@ impl Drive {
         if self.engine.now() == END_OF_TIME {
             return Err(Error::DriveFailed("834 days of simulated time are over; the engine counts no further".into()));
         }
-        self.harvest(observer, verifier)
+        Ok(())
     }
 
     /// One step of the patrol.
