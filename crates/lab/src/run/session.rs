@@ -481,7 +481,7 @@ impl<'a> Session<'a> {
     }
 
     /// As [`Self::advance`], and the events behind that one that the session need not see, before `until`.
-    fn advance_to(&mut self, until: Nanos) -> Result<()> {
+    pub(super) fn advance_to(&mut self, until: Nanos) -> Result<()> {
         if let Some(next) = self.drive.next_time() {
             self.sample_before(next);
             self.recorder.rebuilding = self.drive.io.nand.is_rebuilding();

@@ -67,11 +67,11 @@ impl Drive {
             self.let_happen(&next, until, verifier)?;
             self.harvest(observer, verifier)?;
             let noticed = self.outstanding != outstanding || self.engine.outstanding() == 0;
+            if noticed || (self.power_cuts, self.io.nand.is_rebuilding()) != (cuts, rebuilding) {
+                return Ok(());
+            }
             next = self.upcoming();
-            if noticed
-                || next.first(self.engine.now()) >= until
-                || (self.power_cuts, self.io.nand.is_rebuilding()) != (cuts, rebuilding)
-            {
+            if next.first(self.engine.now()) >= until {
                 return Ok(());
             }
         }

@@ -1,5 +1,5 @@
-//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every event the
-//! session requests what is due. `host.speedup` divides all their times.
+//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every request that
+//! ends the session requests what is due. `host.speedup` divides all their times.
 
 use super::Session;
 use palimpsest_flash::error::Result;
@@ -38,14 +38,14 @@ impl Session<'_> {
                         self.idle_until(time)?;
                     }
                     if self.drive.next_time().is_some_and(|event| event <= time) {
-                        self.advance()?;
+                        self.advance_to(time.saturating_add(1))?;
                     } else {
                         self.drive.engine.advance_to(time.max(self.drive.engine.now()));
                     }
                 }
                 Due::Nothing if left == 0 && self.drive.warming_up => return Ok(()),
                 Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
-                Due::Nothing | Due::Completion => self.advance()?,
+                Due::Nothing | Due::Completion => self.advance_to(Nanos::MAX)?,
             }
             while let Some(job) = self.drive.finished.pop() {
                 jobs_of(source).completed(job);
