@@ -2,10 +2,10 @@
 
 For changes of form, which must leave every figure as it was. Builds both (without WITH the working tree as the second),
 runs the same matrix with each (every layer that both have, random and file workloads, counted and timed, through
-collection) and lists each figure that differs. Figures that only one of the two has are named, and are no difference.
-Ignores: what the simulator itself took (`sim`), the settings (`config`; a default that is new is no difference), notes,
-where it came from (`provenance`), pages and tables. Exit status 1 if a figure differs, or a run fails in one revision
-only.
+collection, open loops, jobs) and lists each figure that differs. Figures that only one of the two has are named, and
+are no difference. Ignores: what the simulator itself took (`sim`), the settings (`config`; a default that is new is no
+difference), notes, where it came from (`provenance`), pages and tables. Exit status 1 if a figure differs, or a run
+fails in one revision only.
 """
 
 import json
@@ -46,6 +46,22 @@ DRIVES = [
     for over_provisioning in ("20%", "100%")
 ]
 """A layer runs on the first of these that has the commands, cells and spare pages that it needs."""
+ARRIVALS = "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30,rate_iops=20k"
+JOBS = """
+[global]
+runtime=60ms
+time_based
+[readers]
+rw=randread
+iodepth=16
+numjobs=2
+[log]
+rw=write
+bs=64k
+rate_iops=2000
+startdelay=10ms
+"""
+"""Workloads that have times of their own run timed only."""
 FIDELITIES = {"timed": (), "counted": ("--fidelity", "count")}
 REQUESTS = {"timed": "4000", "counted": "20000"}
 
@@ -113,7 +129,7 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def matrix(revision: Revision, layers: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def matrix(revision: Revision, layers: list[str], jobs: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Name and arguments of each run, on drives on which the layer runs in `revision`.
 
     Raises:
@@ -128,6 +144,9 @@ def matrix(revision: Revision, layers: list[str]) -> Iterator[tuple[str, tuple[s
             for fidelity, options in FIDELITIES.items():
                 what = ("--ftl", layer, "--workload", text, "--requests", REQUESTS[fidelity])
                 yield f"{layer} {workload} {fidelity}", (*what, *SMALL, *drive, *options)
+        of_times = {"arrivals": (ARRIVALS, "--requests", REQUESTS["timed"]), "jobs": (str(jobs),)}
+        for workload, timed in of_times.items():
+            yield f"{layer} {workload} timed", ("--ftl", layer, "--workload", *timed, *SMALL, *drive)
 
 
 def compare(name: str, before: Mapping[str, object] | str, after: Mapping[str, object] | str) -> bool:
@@ -183,7 +202,9 @@ def main(names: list[str]) -> int:
         layers = [layer for layer in before.layers() if layer in known]
         runs = same = figures = ran = 0
         only: tuple[set[str], set[str]] = (set(), set())
-        for name, arguments in matrix(before, layers):
+        jobs = folder / "jobs.fio"
+        jobs.write_text(JOBS)
+        for name, arguments in matrix(before, layers, jobs):
             one, other = before.figures(arguments), after.figures(arguments)
             runs += 1
             same += compare(name, one, other)
