@@ -96,7 +96,7 @@ impl Key {
 /// Events of a line that lie sorted.
 const NEAR: usize = 64;
 
-/// Stands for no event: behind all of them.
+/// No event: behind all of them.
 const NEVER: Key = Key(u128::MAX);
 
 /// A ring of the next events, the first of them first.
