@@ -16,6 +16,7 @@ mod verifier;
 mod write_back;
 
 pub use power::{Recovery, explain};
+pub use steps::Upcoming;
 pub use verifier::Verifier;
 
 use super::causality::Causality;

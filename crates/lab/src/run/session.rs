@@ -482,11 +482,12 @@ impl<'a> Session<'a> {
 
     /// As [`Self::advance`], and the events behind that one that the session need not see, before `until`.
     pub(super) fn advance_to(&mut self, until: Nanos) -> Result<()> {
-        if let Some(next) = self.drive.next_time() {
-            self.sample_before(next);
+        let next = self.drive.upcoming();
+        if let Some(time) = next.time() {
+            self.sample_before(time);
             self.recorder.rebuilding = self.drive.io.nand.is_rebuilding();
             let until = until.min(self.recorder.next_sample());
-            self.drive.run(until, &mut self.recorder, &mut self.verifier)?;
+            self.drive.run(next, until, &mut self.recorder, &mut self.verifier)?;
             if self.drive.power_cuts > self.baseline.power_cuts {
                 self.note_power_cut();
             }

@@ -12,20 +12,22 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 const NEVER: Nanos = Nanos::MAX;
 
 /// When the next things happen without the host's doing; [`NEVER`]: no such thing does.
-struct Upcoming {
+pub struct Upcoming {
     /// In the engine.
     event: Nanos,
     /// In the layer.
     deadline: Nanos,
     /// In the controller.
     arrives: Nanos,
+    /// The first of them, from now on.
+    first: Nanos,
 }
 
 impl Upcoming {
-    /// The first of them, from `now` on.
+    /// When the first of them happens, if any does.
     #[inline]
-    fn first(&self, now: Nanos) -> Nanos {
-        self.event.min(self.deadline.max(now)).min(self.arrives)
+    pub fn time(&self) -> Option<Nanos> {
+        (self.first < NEVER).then_some(self.first)
     }
 }
 
@@ -33,17 +35,16 @@ impl Drive {
     /// When something happens next without the host's doing.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
-        let next = self.upcoming().first(self.engine.now());
-        (next < NEVER).then_some(next)
+        self.upcoming().time()
     }
 
+    /// What happens next without the host's doing.
     #[inline]
-    fn upcoming(&self) -> Upcoming {
-        Upcoming {
-            event: self.engine.next_time().unwrap_or(NEVER),
-            deadline: self.ftl.deadline().unwrap_or(NEVER),
-            arrives: self.controller.as_ref().map_or(NEVER, Controller::next_time),
-        }
+    pub fn upcoming(&self) -> Upcoming {
+        let event = self.engine.next_time().unwrap_or(NEVER);
+        let deadline = self.ftl.deadline().unwrap_or(NEVER);
+        let arrives = self.controller.as_ref().map_or(NEVER, Controller::next_time);
+        Upcoming { event, deadline, arrives, first: event.min(deadline.max(self.engine.now())).min(arrives) }
     }
 
     /// Lets the next thing happen.
@@ -52,17 +53,22 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline]
     pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        self.run(0, observer, verifier)
+        self.run(self.upcoming(), 0, observer, verifier)
     }
 
-    /// Lets the next thing happen, and what comes behind it before `until`, until a request has ended or flash has nothing to do.
+    /// Lets `next` happen, which is upcoming, and what comes behind it before `until`, until a request has ended or flash has nothing to do.
     ///
     /// # Errors
     /// As [`Self::step`].
     #[inline]
-    pub fn run(&mut self, until: Nanos, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
+    pub fn run(
+        &mut self,
+        mut next: Upcoming,
+        until: Nanos,
+        observer: &mut dyn Observer,
+        verifier: &mut dyn Verifier,
+    ) -> Result<()> {
         let (outstanding, cuts, rebuilding) = (self.outstanding, self.power_cuts, self.io.nand.is_rebuilding());
-        let mut next = self.upcoming();
         loop {
             self.let_happen(&next, until, verifier)?;
             self.harvest(observer, verifier)?;
@@ -71,7 +77,7 @@ impl Drive {
                 return Ok(());
             }
             next = self.upcoming();
-            if next.first(self.engine.now()) >= until {
+            if next.first >= until {
                 return Ok(());
             }
         }
@@ -80,7 +86,7 @@ impl Drive {
     /// Lets what comes first of `next` happen, and what the engine does behind that before `until`, as long as none of it leaves the drive.
     #[inline]
     fn let_happen(&mut self, next: &Upcoming, until: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let &Upcoming { event, deadline, arrives } = next;
+        let &Upcoming { event, deadline, arrives, .. } = next;
         if arrives < event.min(deadline) {
             return self.let_in(arrives, verifier);
         }
