@@ -135,7 +135,8 @@ pub trait Ftl: Send {
     /// As [`Self::write`].
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Unmaps the units of `extent`, which are whole: they read as zeros. A power cut may undo it.
+    /// Unmaps the units of `extent`, which are whole: they read as zeros. The drive journals the trim
+    /// ([`palimpsest_flash::nand::Nand::note_trimmed`]).
     ///
     /// # Errors
     /// As [`Self::write`].

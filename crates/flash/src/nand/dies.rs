@@ -97,8 +97,9 @@ impl Nand {
                 None => dies.fail(die, &geometry),
             }
             self.reads_fail = true;
+            // If the image fails, the next write reports the failure.
+            let _ = self.commit_trims();
             if self.has_image() {
-                // Where that fails, the next write does, which says so.
                 let _ = self.keep_mark(die * geometry.blocks_per_plane, false);
             }
         }

@@ -33,9 +33,11 @@ impl BlockMap {
         nand.sequence(ppn * self.shape.subpages_per_page)
     }
 
-    /// The pages of the physical block `block` that can be read: logical, physical.
+    /// The pages of the physical block `block` that hold data, void or not, which tells data blocks from log blocks: logical, physical.
     fn readable(&self, nand: &Nand, block: u32) -> impl Iterator<Item = (u32, u32)> {
-        self.physical_pages(block).filter_map(|ppn| Some((self.logical_page(nand, ppn)?, ppn)))
+        let width = self.shape.subpages_per_page;
+        let held = self.physical_pages(block).map(move |ppn| (nand.logical_before_trims(ppn * width) / width, ppn));
+        held.filter(|&(page, _)| (page as usize) < self.pages.len())
     }
 
     /// What the good block `physical` is, if a page of it can be read.

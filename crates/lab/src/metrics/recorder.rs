@@ -330,7 +330,9 @@ impl Observer for Recorder {
         let percentiles = self.percentiles;
         let window = self.window_at(now);
         window.requests += 1;
-        window.bytes += bytes;
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
+            window.bytes += bytes;
+        }
         window.max = window.max.max(latency);
         match kind {
             RequestKind::Read if percentiles => window.read_tail.record(latency),

@@ -170,9 +170,12 @@ impl Session<'_> {
     /// From now on the drive, which is new, is kept in an image: a new one, where `keep` is empty. Returns what there was.
     pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
         let Keep { medium, name, is_new, syncs } = keep;
-        let nand = &mut self.drive.io.nand;
         // What the plan is verified against begins with the drive.
         self.drive.io.ledger = None;
+        if !self.file_system {
+            self.drive.keep_trims(self.config.logical_subpages());
+        }
+        let nand = &mut self.drive.io.nand;
         if is_new {
             let text = resolved.to_toml();
             if text.len() as u64 > TEXT_MOST {

@@ -15,8 +15,9 @@ impl Drive {
         }
         let first = u32::try_from(first).expect("a layer numbers its units with 32 bits");
         let done = self.ftl.fill(&mut self.io, first, units).map_err(explain)?;
+        let width = self.ftl.unit_subpages();
+        self.io.nand.note_written(first * width..(first + done) * width);
         if self.io.has_contents() {
-            let width = self.ftl.unit_subpages();
             verifier.filled(self.io.host(), first * width, done, width);
         }
         Ok(done)
