@@ -12,7 +12,7 @@ from conftest import ROOT, Command, figures, trace_sample
 
 pytestmark = pytest.mark.contract
 
-SPEC = "rw=randrw,bs=4k,size=64MiB,n=2000,rate_iops=10000"
+SPEC = "rw=randrw,bs=4k,size=64MiB,n=2000,rate_iops=10000,open_loop"
 ETW = """BeginHeader
  DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, IrpFlags, \
 DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName
@@ -150,7 +150,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     assert f"error: {job}:4: ramp_time: " in one_error_line(done.stderr)
     # Two loops side by side, until simulated time is over.
     job.write_text(
-        "[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\n"
+        "[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\nopen_loop\n"
     )
     result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "fill:50%"))
     assert result["requests"]["write"] == 50

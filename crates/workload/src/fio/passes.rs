@@ -201,15 +201,15 @@ impl Passes {
         whole.then(|| self.limits.all.div_ceil(lane.least))
     }
 
-    /// The next request; `None` at the end of the workload.
+    /// The next request; `None` at the end of the workload. `turn` has the last word on the kind of each request of a mix.
     #[inline]
-    pub fn next(&mut self) -> Option<Extent> {
+    pub fn next(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<Extent> {
         loop {
             if !self.limits.endless && self.counted() >= self.limits.all {
                 return None;
             }
             if (self.limits.endless || self.done.in_pass < self.limits.pass)
-                && let Some((kind, start, bytes)) = self.fill()
+                && let Some((kind, start, bytes)) = self.fill(&turn)
             {
                 let at = direction(kind);
                 self.done.requests[at] += 1;
@@ -272,11 +272,11 @@ impl Passes {
 
     /// A request, by kind, start in the region and bytes; `None` when the pass is over.
     #[inline]
-    fn fill(&mut self) -> Option<(RequestKind, u64, u64)> {
+    fn fill(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<(RequestKind, u64, u64)> {
         if let Some((start, sectors)) = self.trimmed.take() {
             return Some((RequestKind::Write, start, u64::from(sectors) * SECTOR_BYTES));
         }
-        let kind = self.kind();
+        let kind = self.kind(turn);
         let lane = direction(kind);
         let random = self.random && self.is_random(lane);
         let (start, drawn) = if random {
@@ -308,7 +308,7 @@ impl Passes {
     }
 
     #[inline]
-    fn kind(&mut self) -> RequestKind {
+    fn kind(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> RequestKind {
         let [RequestKind::Read, other] = *self.kinds else { return self.kinds[0] };
         if self.done.requests[direction(self.mix.kind)] >= self.mix.until {
             let scale = if self.read_permille.is_multiple_of(10) { 100 } else { 1000 };
@@ -320,7 +320,7 @@ impl Passes {
             }
             self.mix.kind = kind;
         }
-        self.mix.kind
+        turn(self.mix.kind)
     }
 
     #[inline]

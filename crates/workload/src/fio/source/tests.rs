@@ -153,13 +153,22 @@ fn arrivals_at_a_rate() {
     let slow = all("rw=read,rate_iops=0.3,n=4", GIB);
     let times: Vec<u64> = slow.iter().map(|request| request.arrival).collect();
     assert_eq!(times, [0, 3_333_333_333, 6_666_666_666, 10_000_000_000]);
+    let mixed: Vec<u64> =
+        all("rw=rw,rate_iops=1000,500,n=6", GIB).iter().map(|request| request.arrival / 1000).collect();
+    assert_eq!(mixed, [0, 0, 1000, 2000, 2000, 3000]);
+    // An open loop has one rate for all.
+    let open = all("rw=rw,rate_iops=1000,open_loop,n=4", GIB);
+    assert_eq!(open.iter().map(|request| request.arrival / 1000).collect::<Vec<_>>(), [0, 1000, 2000, 3000]);
+    // The rate of a trimwrite is that of its writes, and a flush comes with the write before.
+    let pairs = all("rw=trimwrite,rate_iops=1000,fsync=1,n=4", GIB);
+    assert_eq!(pairs.iter().map(|request| request.arrival / 1000).collect::<Vec<_>>(), [0, 0, 0, 1000, 1000]);
     let poisson = all("rw=read,rate_iops=1000,rate_process=poisson,n=100k", GIB);
     let gaps: Vec<f64> = poisson.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival) as f64 / 1e6).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
     assert!((mean - 1.0).abs() < 0.02 && (square - 2.0).abs() < 0.1, "{mean} {square}");
     let arrivals = |text| FioSource::new(&FioSpec::parse(text).unwrap(), GIB, 1).unwrap().arrivals();
-    assert_eq!(arrivals("rw=read,rate_iops=3"), Arrivals::Open);
+    assert_eq!(arrivals("rw=read,rate_iops=3,open_loop"), Arrivals::Open);
     assert_eq!(arrivals("rw=read,iodepth=8"), Arrivals::Closed { depth: 8 });
 }
 
