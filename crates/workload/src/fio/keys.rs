@@ -64,7 +64,7 @@ pub const KEYS: &[Key] = &[
     key(
         "io_size",
         &["io_limit"],
-        "a size above 0 such as 8GiB, or a percentage of the drive such as 200%",
+        "a size above 0 such as 8GiB, or a percentage of the size such as 200%",
         |spec, text| put(&mut spec.io_size, repeated_amount(text).filter(|&size| !is_zero(size)).map(Some)),
     ),
     key("loops", &[], "a whole number from 1", |spec, text| put(&mut spec.loops, positive(text).map(Some))),

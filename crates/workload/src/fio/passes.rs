@@ -130,11 +130,11 @@ impl Passes {
         plain && (!spec.pattern.random || (spec.distribution == Distribution::Random && aligned && mapped))
     }
 
-    /// The requests of job `number` (from 1) in `region` of a drive of `drive` bytes.
+    /// The requests of job `number` (from 1) in `region`.
     ///
     /// # Errors
     /// When the map would be too large.
-    pub fn new(spec: &FioSpec, region: Region, drive: u64, seed: u64, number: u64) -> Result<Passes> {
+    pub fn new(spec: &FioSpec, region: Region, seed: u64, number: u64) -> Result<Passes> {
         let bytes = region.sectors * SECTOR_BYTES;
         let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, bytes));
         let blocks = bytes / lanes.iter().map(|lane| lane.least).min().expect("there are three");
@@ -166,7 +166,7 @@ impl Passes {
             }
             _ => Order::Mapped(BlockMap::new(blocks)),
         };
-        let limits = Limits::new(spec, region, drive, &lanes);
+        let limits = Limits::new(spec, region, &lanes);
         let mix = Mix { kind: RequestKind::Read, until: 0 };
         let draws = Draws::new(&seeds, long, blocks);
         Ok(Passes {
@@ -436,9 +436,9 @@ impl Draws {
 }
 
 impl Limits {
-    fn new(spec: &FioSpec, region: Region, drive: u64, lanes: &[Lane; 3]) -> Limits {
+    fn new(spec: &FioSpec, region: Region, lanes: &[Lane; 3]) -> Limits {
         let bytes = region.sectors * SECTOR_BYTES;
-        let sized = spec.io_size.map(|size| size.bytes_of(drive));
+        let sized = spec.io_size.map(|size| size.bytes_of(bytes, 1));
         let loops = spec.loops.unwrap_or(1);
         let all = sized.unwrap_or(bytes).saturating_mul(loops);
         let pass = match (sized, spec.pattern.kinds) {

@@ -123,9 +123,9 @@ impl FioSource {
         let smallest = smallest.expect("a lane has a size");
         let room = files.as_ref().map_or(region.drawn, |files| files.room_for(smallest));
         let slots = room.saturating_sub(smallest) / slot_sectors + 1;
-        let io_bytes = region.io_bytes(spec, drive_bytes);
+        let io_bytes = region.io_bytes(spec);
         let passes = match Passes::fit(spec) {
-            true => Some(Passes::new(spec, region, drive_bytes, run_seed, number)?),
+            true => Some(Passes::new(spec, region, run_seed, number)?),
             false => None,
         };
         let expected = match &passes {

@@ -62,7 +62,7 @@ pub struct FioSpec {
     pub size: Option<Amount>,
     /// `n`, not counting flushes; 100,000 where neither `io_size`, `loops` nor `runtime` bounds the run.
     pub requests: Option<u64>,
-    /// `io_size`: stop after this amount.
+    /// `io_size`: stop after this amount; percentages are those of the region.
     pub io_size: Option<Amount>,
     /// `loops`: stop after this many times the region's size.
     pub loops: Option<u64>,
@@ -196,6 +196,12 @@ impl FioSpec {
     /// Whether requests of `bytes` are sequential by their size.
     pub fn follows(&self, bytes: u64) -> bool {
         self.pattern.random && self.sequential_from.is_some_and(|from| bytes >= from)
+    }
+
+    /// The smallest size of a request of any direction, in bytes.
+    pub fn least_block(&self) -> u64 {
+        let sizes = self.block_sizes.iter().flatten().map(|share| share.bytes);
+        sizes.min().expect("every direction has a size")
     }
 
     /// The sizes of requests of `kind`.

@@ -1,8 +1,8 @@
 //! Tests of volumes, compaction, spreading and repetition, on small traces in memory.
 
 use super::*;
-use crate::trace::{TraceOptions, open_trace};
 use crate::request::Due;
+use crate::trace::{TraceOptions, open_trace};
 use std::io::Cursor;
 
 /// `ns,op,sector,sectors,volume` as a trace of MQSim, whose devices are volumes.

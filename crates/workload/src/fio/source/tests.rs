@@ -197,6 +197,31 @@ fn regions_must_lie_on_the_drive() {
     assert_eq!(wrong("rw=read,size=100%,offset=50%").0, "--workload size");
 }
 
+/// As fio computes them (`get_start_offset` and `setup_files` of fio 3.41).
+#[test]
+fn percentages_are_rounded_as_in_fio() {
+    // 20 % of 100 blocks of 4 KiB and one sector are 20 blocks and a part of a sector.
+    let drive = 100 * 4096 + 512;
+    let region = |keys: &str| {
+        let region = Region::new(&FioSpec::parse(&format!("rw=randwrite,{keys}")).unwrap(), drive).unwrap();
+        (region.first, region.sectors, region.drawn)
+    };
+    let (blocks, rest) = (100 * 8 + 1, 84 * 8);
+    assert_eq!(region("bs=4k,offset=20%"), (21 * 8, blocks - 21 * 8, blocks - 21 * 8));
+    assert_eq!(region("bs=16k,offset=20%"), (24 * 8, blocks - 24 * 8, blocks - 24 * 8));
+    assert_eq!(region("bs=16k,offset=4k,size=85%"), (8, rest, rest));
+    // The smallest size is that of all directions: here reads have one of 4 KiB.
+    assert_eq!(region("bs=,16k,offset=20%").0, 21 * 8);
+    assert_eq!(region("bssplit=12k/50:8k/50,offset=20%,size=33%").0, 22 * 8);
+    // Rounding takes the end of the region from beyond the drive.
+    assert_eq!(region("bs=16k,offset=20%,size=80%"), (24 * 8, 76 * 8, 76 * 8));
+    // Large requests have an aligned part of the region.
+    assert_eq!(region("bssplit=8k/50:64k/50,sequential_from=64k,size=90%,sequential_size=25%"), (0, 90 * 8, 66 * 8));
+    // A percentage of `io_size` is that of the size.
+    assert_eq!(all("rw=write,bs=4k,size=50%,io_size=150%", 100 * 4096).len(), 75);
+    assert_eq!(all("rw=randwrite,bs=4k,size=50%,norandommap,io_size=150%", 100 * 4096).len(), 75);
+}
+
 /// `cargo test --release -p palimpsest-workload --lib fio -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]
