@@ -269,9 +269,10 @@ fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()
         rates if rates.iter().any(|rate| *rate != rates[0]) => {
             wrong("open_loop", "all requests of an open loop arrive at one rate; expected one, as in rate_iops=1000")
         }
-        _ if has_depth => {
-            wrong("iodepth", "open_loop is given too, whatever the number in flight; expected only one of the two")
-        }
+        _ if has_depth => wrong(
+            "iodepth",
+            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0 makes the rate a cap)",
+        ),
         _ => Ok(()),
     }
 }
