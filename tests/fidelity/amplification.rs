@@ -383,7 +383,8 @@ fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
     assert!(levelled > 20 && steps < 12 * program && block > 50 * program);
 }
 
-/// As with fio, an offset in percent is a multiple of the block size: aligned writes of pages of 16 KiB are whole pages.
+/// As with fio, an offset in percent is a multiple of the block size: aligned writes of pages of 16 KiB are whole
+/// pages.
 #[test]
 fn writes_from_an_offset_in_percent_are_whole_pages() {
     let ssd = drive("d5-p5336-30.72t", "");

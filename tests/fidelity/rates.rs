@@ -87,7 +87,8 @@ fn a_rate_changes_no_request_of_one_direction() {
     assert_eq!(counted(",rate_iops=1000,open_loop"), closed);
 }
 
-/// `host.iodepth` replaces the depth of the workload and leaves its rate, in a specification and over all jobs of a file.
+/// `host.iodepth` replaces the depth of the workload and leaves its rate, in a specification and over all jobs of a
+/// file.
 #[test]
 fn a_depth_of_the_host_keeps_the_rate() {
     let of = |sets: &str, keys: &str| figures(&run(sets, keys, Fidelity::Timed));

@@ -16,7 +16,8 @@
 //! - `KiB` is 1024 bytes, like `k`, unless `kb_base` is given (fio, with its default kb_base of 1024, swaps the two; job files do too).
 //! - `n` continues beyond the end of the region, in further passes (fio's `number_ios` and that of job files do not).
 //! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are fio's, one by one.
-//! - `open_loop` lets requests arrive at their rate, whatever the number in flight; a rate without it is a cap, as in fio.
+//! - `open_loop` lets requests arrive at their rate, whatever the number in flight; a rate without it is a cap, as in
+//!   fio.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
 //! - Percentages have one decimal and rates have three, as published statistics do.
 //! - `sequential_from=64k` makes the large requests of a random pattern sequential, in the end of the region that

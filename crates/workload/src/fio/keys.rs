@@ -188,8 +188,8 @@ pub fn generator_name(generator: Generator) -> Option<String> {
 const EXPECTED_PATTERNS: &str =
     "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
 const TIME: &str = "simulated time in seconds, or with a unit, as in 60, 10m or 500ms";
-const RATE_IOPS: &str = "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15; up to three with commas (reads, writes, trims), \
-                         empty without a cap";
+const RATE_IOPS: &str = "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15; \
+                         up to three with commas (reads, writes, trims), empty without a cap";
 const RATE: &str =
     "bytes a second from 1 to 1PiB, as in 100m; up to three with commas (reads, writes, trims), empty without a cap";
 const MIX: &str = "a percentage from 0 to 100 with at most one decimal";
@@ -271,7 +271,7 @@ fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()
         }
         _ if has_depth => wrong(
             "iodepth",
-            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0 makes the rate a cap)",
+            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0: the rate is a cap)",
         ),
         _ => Ok(()),
     }

@@ -201,7 +201,8 @@ impl Passes {
         whole.then(|| self.limits.all.div_ceil(lane.least))
     }
 
-    /// The next request; `None` at the end of the workload. `turn` has the last word on the kind of each request of a mix.
+    /// The next request; `None` at the end of the workload. `turn` has the last word on the kind of each request of a
+    /// mix.
     #[inline]
     pub fn next(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<Extent> {
         loop {

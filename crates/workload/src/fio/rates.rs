@@ -1,9 +1,10 @@
 //! Rates: from when on each request may be issued.
 //!
-//! A rate is a cap, as in fio, and each direction has its own: a request is due when those before it, at the rate, have had their
-//! time, counted from the start. A drive that falls behind catches up as fast as the queue depth lets it. In a mix the direction is
-//! drawn first; where it is ahead of its rate and the other is not, the other is requested. A direction without a rate is always due.
-//! The rate of a `trimwrite` is that of its writes; each trim is due with the write that follows.
+//! A rate is a cap, as in fio, and each direction has its own: a request is due when those before it, at the rate, have
+//! had their time, counted from the start. A drive that falls behind catches up as fast as the queue depth lets it. In
+//! a mix the direction is drawn first; where it is ahead of its rate and the other is not, the other is requested. A
+//! direction without a rate is always due. The rate of a `trimwrite` is that of its writes; each trim is due with the
+//! write that follows.
 //!
 //! With `open_loop` (ours, not fio's) one rate gives all requests their arrivals, whatever the number in flight.
 //!
@@ -17,7 +18,8 @@ use palimpsest_flash::units::Nanos;
 /// Nanoseconds in a second, and in 1000 seconds.
 const SECOND: u64 = 1_000_000_000;
 const THOUSAND_SECONDS: u64 = 1000 * SECOND;
-/// The first of the streams of random numbers of arrival times: that of an open loop, and of the first direction of a pattern.
+/// The first of the streams of random numbers of arrival times: that of an open loop, and of the first direction of a
+/// pattern.
 const STREAMS: [u64; 2] = [4, 6];
 
 /// When the requests of a workload may be issued.

@@ -1,7 +1,7 @@
 //! The part of the drive that a generated workload uses.
 //!
-//! As in fio, an offset in percent is rounded up and a size in percent down to a multiple of the smallest block size of all directions,
-//! whether the pattern has them or not; percentages of `io_size` are those of the size.
+//! As in fio, an offset in percent is rounded up and a size in percent down to a multiple of the smallest block size of
+//! all directions, whether the pattern has them or not; percentages of `io_size` are those of the size.
 
 use super::quantity::{Amount, size_text};
 use super::spec::{FioSpec, place};

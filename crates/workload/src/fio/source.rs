@@ -159,8 +159,9 @@ impl FioSource {
         })
     }
 
-    /// The next request. Its arrival is when it may be issued: its own time in an open loop; with caps `now`, or later where they
-    /// are ahead of it. Without a clock (`None`) caps of all directions give the times of a drive that is always fast enough.
+    /// The next request. Its arrival is when it may be issued: its own time in an open loop; with caps `now`, or later
+    /// where they are ahead of it. Without a clock (`None`) caps of all directions give the times of a drive that is
+    /// always fast enough.
     #[inline]
     pub fn next_from(&mut self, now: Option<Nanos>) -> Option<Request> {
         if self.flushes.due && (self.passes.is_none() || self.fetch(now)) {

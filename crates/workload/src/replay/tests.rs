@@ -126,7 +126,8 @@ fn notations() {
     }
 }
 
-/// A specification with a rate is played again when its requests have completed; a depth of the host holds for each play.
+/// A specification with a rate is played again when its requests have completed; a depth of the host holds for each
+/// play.
 #[test]
 fn jobs_are_played_again() {
     let spec: crate::fio::FioSpec = "rw=write,bs=4k,n=3,iodepth=2,rate_iops=1000".parse().unwrap();

@@ -5,12 +5,12 @@
 //! device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are skipped. A
 //! request that is requeued and issued again counts twice. The summary at the end of blkparse's output ends the trace.
 //!
-//! The letters are those of the kernel's `blk_fill_rwbs` and of blkparse: `F` (flush first), then the operation, then marks. `D` is a
-//! discard, `DE` a secure one, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F` without data is a flush,
-//! also as `FN`, the flush that the device gets, and with data belongs to the write it precedes. `N` (no data) and other commands
-//! of zones (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata, read-ahead, FUA and atomic marks are ignored. The device
-//! number (major << 20 | minor, as in Linux) becomes the stream. With stacked devices in one file a request appears once on
-//! each; trace or print one device (`blkparse -i`).
+//! The letters are those of the kernel's `blk_fill_rwbs` and of blkparse: `F` (flush first), then the operation, then
+//! marks. `D` is a discard, `DE` a secure one, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F`
+//! without data is a flush, also as `FN`, the flush that the device gets, and with data belongs to the write it
+//! precedes. `N` (no data) and other commands of zones (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata,
+//! read-ahead, FUA and atomic marks are ignored. The device number (major << 20 | minor, as in Linux) becomes the
+//! stream. With stacked devices in one file a request appears once on each; trace or print one device (`blkparse -i`).
 
 use std::fmt::{self, Write};
 
@@ -149,7 +149,8 @@ fn starts_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total (")
 }
 
-/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush. Letters with `N` are a flush or none.
+/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush. Letters with `N` are a flush or
+/// none.
 #[inline]
 pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind>> {
     let known = |byte: &u8| b"RWDFNSMABEVUZOC".contains(byte);

@@ -39,7 +39,8 @@ impl LineFormat for Blkreplay {
     }
 
     fn is_header(&self, line: &[u8]) -> bool {
-        // Text, and the names of the columns: a line with columns of which one begins as a number does is a wrong request.
+        // Text, and the names of the columns: a line with columns of which one begins as a number does is a wrong
+        // request.
         let starts_number =
             |field: &[u8]| field.trim_ascii_start().first().is_some_and(|byte| b"-.0123456789".contains(byte));
         !(line.contains(&b';') && line.split(|&byte| byte == b';').any(starts_number))

@@ -1,11 +1,11 @@
 //! Any text with a request a line, by the user's word on its columns: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
 //!
-//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has. Units: of a time
-//! `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default), `sectors` (512 bytes), `KiB` or `pages`
-//! (4 KiB). The operation is a word (read, write, trim, flush, or their first letters), or `op=3:read=1` says what a read is and all else
-//! writes, or `op=3:write=W` the reverse. Without `time` the trace is a closed loop of depth 1; without `op` all are writes.
-//! The first line may be a heading: no field begins with a digit, and the operation is none. A note names it. Quotes and
-//! files are not read.
+//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has.
+//! Units: of a time `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default),
+//! `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or their first
+//! letters), or `op=3:read=1` says what a read is and all else writes, or `op=3:write=W` the reverse. Without `time`
+//! the trace is a closed loop of depth 1; without `op` all are writes. The first line may be a heading: no field begins
+//! with a digit, and the operation is none. A note names it. Quotes and files are not read.
 
 use std::fmt;
 
@@ -243,7 +243,8 @@ mod tests {
         assert_eq!((found[1].sector, found[1].sectors, found[1].kind), (16, 16, RequestKind::Write));
     }
 
-    /// At most the first line is a heading, and only one of words; what else is no request is an error, or counted as bad.
+    /// At most the first line is a heading, and only one of words; what else is no request is an error, or counted as
+    /// bad.
     #[test]
     fn a_heading_is_one_line_of_words() {
         let columns = "time=1:s,op=2,offset=3,size=4";

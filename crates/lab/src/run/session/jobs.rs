@@ -1,6 +1,6 @@
-//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every request that
-//! ends the session requests what is due. `host.speedup` divides all their times. If the host has a depth of its own, at most so many
-//! requests of all jobs are in flight.
+//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every request
+//! that ends the session requests what is due. `host.speedup` divides all their times. If the host has a depth of its
+//! own, at most so many requests of all jobs are in flight.
 
 use super::Session;
 use palimpsest_flash::error::Result;

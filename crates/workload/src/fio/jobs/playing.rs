@@ -1,14 +1,15 @@
 //! Jobs while they run: which job has the next request, and when.
 //!
-//! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding, and not before
-//! its rate lets it, if it has one; an open one at its arrival times. A job begins `startdelay` after its phase and ends `runtime`
-//! later, or with its last request; a phase ends when all its requests have completed. Of requests that are due at the same time
-//! those of open jobs come first, by arrival, then closed jobs in turn. A request of a closed job arrives when it is issued.
+//! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding,
+//! and not before its rate lets it, if it has one; an open one at its arrival times. A job begins `startdelay` after
+//! its phase and ends `runtime` later, or with its last request; a phase ends when all its requests have completed. Of
+//! requests that are due at the same time those of open jobs come first, by arrival, then closed jobs in turn. A
+//! request of a closed job arrives when it is issued.
 //!
-//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload) each request of an open job, and of
-//! one with a rate for all its directions, has a time: such jobs are merged by it. Other jobs take turns, as many requests at a
-//! time as they keep outstanding. `startdelay` delays jobs with times only, and the number of requests of any other job in its
-//! `runtime` is unknown: such a job is refused there.
+//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload) each request of an open
+//! job, and of one with a rate for all its directions, has a time: such jobs are merged by it. Other jobs take turns,
+//! as many requests at a time as they keep outstanding. `startdelay` delays jobs with times only, and the number of
+//! requests of any other job in its `runtime` is unknown: such a job is refused there.
 
 use std::collections::VecDeque;
 
@@ -79,7 +80,8 @@ impl Playing {
         (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
     }
 
-    /// The next request, which stays pending until it is taken, `now` after the begin of the job; `None` without a clock.
+    /// The next request, which stays pending until it is taken, `now` after the begin of the job; `None` without a
+    /// clock.
     fn fill(&mut self, now: Option<Nanos>) -> Option<&Request> {
         if self.pending.is_none() && !self.ended {
             self.pending = self.source.next_from(now);
