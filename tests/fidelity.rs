@@ -29,6 +29,8 @@ mod patrol;
 mod power;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/rates.rs"]
+mod rates;
 #[path = "fidelity/read_ahead.rs"]
 mod read_ahead;
 #[path = "fidelity/recovery.rs"]

@@ -143,7 +143,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     def synth(workload: str, output: str, **options: Any) -> None:  # noqa: ANN401
         """Write the workload SPEC (a preset, fio-like text or a fio job file) as the trace OUT.
 
-        Arrival times come from rate_iops; without it a workload is a closed loop, which has none.
+        Arrival times come from rate_iops or rate; without one a workload is a closed loop, which has none.
 
         \b
         Examples:

@@ -66,7 +66,7 @@ fn poisson_arrivals_wait_for_the_processors() {
     let ssd = drive("tlc-32g", &format!("ftl.name=subpage {NO_FLASH} controller.iops=100000"));
     for (rho, within) in [(0.3, 0.03), (0.8, 0.04)] {
         let rate = (rho * 1e5_f64).round();
-        let workload = format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},rate_process=poisson");
+        let workload = format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},open_loop,rate_process=poisson");
         let mean = Run::new(&ssd, &workload).result().latency_ns.unwrap().read.unwrap().mean as f64;
         let form = rho * service / (2.0 * (1.0 - rho));
         println!("rho {rho}: wait {:.0} ns, form {form:.0} ns", mean - service);

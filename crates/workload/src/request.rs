@@ -68,6 +68,10 @@ pub trait Jobs {
     /// As [`Source::next_request`].
     fn due(&mut self, now: Nanos) -> Result<Due>;
 
+    /// Lifts the depths of the jobs, where the host keeps one for all; false, and without effect, if no job has a rate
+    /// to keep.
+    fn lift_depths(&mut self) -> bool;
+
     /// Notes that a request of `job` has completed.
     fn completed(&mut self, job: u32);
 }

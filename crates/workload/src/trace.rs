@@ -181,6 +181,12 @@ struct Opened {
 /// [`Error::Input`] when the file is empty, corrupt, of no known format, or `options` names an unknown format;
 /// [`Error::Io`] when reading fails. Errors of single lines come from the source itself.
 pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    if options.columns.is_some() && options.format.is_some() {
+        return Err(Error::input(
+            "--columns",
+            "--from is given too, which names a format; expected only one of the two",
+        ));
+    }
     let forced = options.format.as_deref().map(find_forced).transpose()?;
     let mapped = options.columns.as_deref().map(mapped::Mapped::parse).transpose()?;
     let mut lines = LineReader::new(input::decompress(input, name)?, name);

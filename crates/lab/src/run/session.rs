@@ -394,10 +394,12 @@ impl<'a> Session<'a> {
         if !self.drive.io.plan.timed {
             return self.count_some(source, most);
         }
-        if self.config.host.iodepth == 0 && source.jobs().is_some() {
+        // The host's depth replaces those of jobs, but not their rates.
+        let depth = self.config.host.iodepth;
+        if source.jobs().is_some_and(|jobs| depth == 0 || jobs.lift_depths()) {
             return self.jobs_loop(source, most);
         }
-        let depth = match (self.config.host.iodepth, source.arrivals()) {
+        let depth = match (depth, source.arrivals()) {
             (0, Arrivals::Open) => return self.open_loop(source, most),
             (0, Arrivals::Closed { depth }) => depth,
             (depth, _) => depth,
