@@ -1,6 +1,6 @@
 //! The result of a run, from its counters.
 
-use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
+use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
@@ -10,7 +10,7 @@ use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
-    Precondition, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
+    Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
 use palimpsest_flash::nand::Nand;
@@ -23,6 +23,7 @@ use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::Source;
+use palimpsest_workload::settings::Acknowledge;
 use serde_json::{Map, Value};
 
 /// What reading the workload says of it, where it is a trace.
@@ -92,6 +93,7 @@ pub(super) fn outcome(
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
         payload: payload_name(options.payload),
+        promise: Promise::of(config.guarantee(registered(config)), config.host.acknowledge == Acknowledge::Volatile),
         config: resolved.to_json(),
         requests: session.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.host.clone() },
