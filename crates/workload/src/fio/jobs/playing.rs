@@ -190,13 +190,16 @@ impl JobsSource {
         }
     }
 
-    /// One specification, for its times (`runtime`, `startdelay`); equal seeds give equal requests.
+    /// One specification, for its times (`runtime`, `startdelay`) or copies (`numjobs`), which have random numbers and positions of their
+    /// own; equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`].
     pub fn of_spec(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
-        let mut source = JobsSource { streams: false, ..JobsSource::new("--workload") };
-        source.push(spec, FioSource::new(spec, drive_bytes, seed)?, true);
+        let mut source = JobsSource { streams: spec.copies > 1, ..JobsSource::new("--workload") };
+        for number in 1..=spec.copies {
+            source.push(spec, FioSource::of_job(spec, drive_bytes, seed, number)?, number == 1);
+        }
         Ok(source)
     }
 

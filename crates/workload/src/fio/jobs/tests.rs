@@ -56,6 +56,19 @@ fn copies_take_turns_and_phases_follow() {
     assert_ne!(of(0), of(1));
 }
 
+/// `numjobs` of a specification is that of the job in a file: as on fio's command line.
+#[test]
+fn copies_of_a_specification_are_those_of_a_job() {
+    let spec = FioSpec::parse("rw=randread,bs=8k,size=1m,n=40,iodepth=2,numjobs=3").unwrap();
+    let mut source = crate::fio::generated(&spec, GIB, 1).unwrap();
+    assert_eq!(source.arrivals(), Arrivals::Closed { depth: 6 });
+    let copies: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
+    assert_eq!(copies, requests("[a]\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
+    assert_eq!(copies.len(), 3 * 40);
+    let mut one = crate::fio::generated(&FioSpec { copies: 1, ..spec }, GIB, 1).unwrap();
+    assert_eq!(one.next_request().unwrap().map(|request| request.stream), Some(0));
+}
+
 /// Arrival and job of every request, on a drive that takes `service` nanoseconds for each.
 fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
     let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
