@@ -205,7 +205,7 @@ def _throughput_line(result: Result) -> str:
     if not is_modelled(result, ("throughput", "iops")):
         return f"{units.NOT_MODELLED}: the requests take no simulated time on this drive"
     if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
-        return "not measured: operation counts only (--fidelity count)"
+        return "not measured: the run counts operations, and has no times"
     return (
         f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
         f"over {units.nanoseconds(result['simulated_ns'])} of simulated time"

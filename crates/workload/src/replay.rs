@@ -44,6 +44,11 @@ pub enum Repeat {
 }
 
 impl Repeat {
+    /// The option that asks for it.
+    pub fn option(self) -> &'static str {
+        if self == Repeat::Forever { "--until worn-out" } else { "--repeat" }
+    }
+
     /// Reads `3` or `2dw`.
     ///
     /// # Errors
@@ -123,7 +128,7 @@ impl Replay {
                 _ => None,
             };
             if let Some(why) = why {
-                return Err(Error::input("--repeat", why));
+                return Err(Error::input(playing.repeat.option(), why));
             }
         }
         let grain = inner.format().and_then(crate::trace::Format::named).map_or(1, crate::trace::Format::time_grain);
@@ -183,7 +188,7 @@ impl Replay {
             Repeat::DriveWrites(_) | Repeat::Forever => {
                 if self.written == 0 {
                     let what = "the workload writes nothing, so it never writes a drive, nor wears one out; expected one that writes";
-                    return Err(Error::input("--repeat", what));
+                    return Err(Error::input(self.repeat.option(), what));
                 }
                 true
             }
@@ -246,6 +251,10 @@ impl Source for Replay {
 
     fn arrivals(&self) -> Arrivals {
         self.inner.arrivals()
+    }
+
+    fn can_repeat(&self) -> bool {
+        self.reopen.is_some() && self.inner.can_repeat()
     }
 
     fn expected_requests(&self) -> Option<u64> {

@@ -37,6 +37,8 @@ pub(super) struct TraceRead {
     pub volumes: Vec<Volume>,
     /// How it was played.
     pub notes: Vec<String>,
+    /// Whether `--repeat` can play it again: not what programs request of a served drive.
+    pub can_repeat: bool,
 }
 
 impl TraceRead {
@@ -47,6 +49,7 @@ impl TraceRead {
             skipped_lines: source.skipped_lines(),
             volumes: source.volumes().to_vec(),
             notes: source.notes(),
+            can_repeat: source.can_repeat(),
         }
     }
 }
@@ -307,15 +310,13 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 }
 
 /// Whether write amplification is still that of what preconditioning wrote, and what to do about it.
-fn aging_note(session: &Session<'_>, precondition: &Precondition) -> Option<String> {
+fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
     let capacity = session.capacity() as f64;
     let drives = session.host_bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
     (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
-        format!(
-            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} times (--repeat 2dw \
-             plays the workload until it was written twice)"
-        )
+        let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
+        format!("write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} times{how}")
     })
 }
 
@@ -473,7 +474,7 @@ fn notes(
     }
     notes.extend(die_note(session));
     notes.extend(cache_note(session));
-    notes.extend(aging_note(session, precondition));
+    notes.extend(aging_note(session, precondition, trace.can_repeat));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }

@@ -268,7 +268,7 @@ impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
             if phase.jobs.iter().any(|job| job.runtime.is_some() && job.depth.is_some()) {
-                let what = "how much a job does in its runtime is known with --fidelity timed only, and without host.iodepth; \
+                let what = "how much a job does in its runtime is known in timed runs only, and without host.iodepth; \
                             expected rate_iops, or number_ios or io_size in place of runtime";
                 return Err(Error::input(&self.name, what));
             }
@@ -279,6 +279,10 @@ impl Source for JobsSource {
             self.base = self.latest;
         }
         Ok(None)
+    }
+
+    fn can_repeat(&self) -> bool {
+        false
     }
 
     fn next_of_layout(&mut self) -> Option<Request> {
