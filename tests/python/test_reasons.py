@@ -95,6 +95,11 @@ def test_a_served_drive_speaks_of_no_option_of_run(palimpsest: Command, tmp_path
         (("fit", "{counters}", "--start", "foo", "--workload", "rw=write", "--capacity", "1TB"), "--start foo: "),
         (("run", "--until", "worn-out", "--set", "faults.wear_out=true", "--workload", "{jobs}"), "--until worn-out: "),
         (("run", "--repeat", "2", "--workload", "{jobs}"), "--repeat: "),
+        (
+            ("crash", "--out", "{none}", "--run", "true", "--check", "true", "--ssd", "mga-8k", "--ftl", "mga"),
+            "--cache volatile: ",
+        ),
+        (("serve", "--precondition", "layout", "--run", "true"), "--precondition layout: the requests have no files"),
         (("run", "--from", "foo", "--workload", "{counters}"), "--from foo: unknown trace format"),
         (("image", "info", "{none}"), "FILE: {none}: there is no such file; expected an image"),
     ],
