@@ -103,9 +103,9 @@ def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
 
     if known is not None and not any(map(is_given, ("setup", "run", "check"))):
         return replace(known, timeout_s=options["timeout"]) if is_given("timeout") else known
-    if state is not None:
-        raise InputError(f"--state {state}: {out} has no states; expected the --out of an exploration")
     if options["run"] is None:
+        if state is not None:
+            raise InputError(f"--state {state}: {out} has no states; expected the --out of an exploration")
         raise InputError("--run: it is missing; expected the command whose writes are explored")
     drive: dict[str, Any] = {}
     if not options["no_drive"]:
