@@ -316,7 +316,10 @@ fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bo
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
     (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
         let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
-        format!("write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} times{how}")
+        format!(
+            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
+             times{how}"
+        )
     })
 }
 

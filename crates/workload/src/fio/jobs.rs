@@ -1,10 +1,10 @@
 //! Job files of fio as workloads (<https://fio.readthedocs.io>, "Job file format"): `[global]` and one section a job.
 //!
 //! A job has the keys of a [specification](super::keys()), and these:
-//! `stonewall` or `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no page cache),
-//! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory` (the drive: the same
-//! in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other
-//! key is an error at its line.
+//! `stonewall` or `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no
+//! page cache), `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory`
+//! (the drive: the same in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate`
+//! and `description`. Any other key is an error at its line.
 //!
 //! As in fio a job without `number_ios`, `io_size` and `loops` requests its `size` once (with `time_based`, repeatedly until the
 //! end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a

@@ -190,8 +190,8 @@ impl JobsSource {
         }
     }
 
-    /// One specification, for its times (`runtime`, `startdelay`) or copies (`numjobs`), which have random numbers and positions of their
-    /// own; equal seeds give equal requests.
+    /// One specification, for its times (`runtime`, `startdelay`) or copies (`numjobs`), which have random numbers and
+    /// positions of their own; equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`].
