@@ -41,8 +41,8 @@ dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with
 
 demo: setup ## a real trace on two translation layers, compared
 	@$(if $(filter mysql-like,$(TRACE)),echo "demo: expected $(abspath $(SAMPLE)); there is none: runs the synthetic mysql-like instead")
-	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
-	@echo "demo: compared page and subpage on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
+	@$(BIN)/palimpsest compare --ftl page,subpage --set buffer.ack=volatile --set buffer.flush=programs --workload $(TRACE) --out results/demo --force
+	@echo "demo: compared page and subpage behind the same volatile buffer on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
 test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for the second of five parts
 	@$(PY) tools/run_tests.py $(TESTS)

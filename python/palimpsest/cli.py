@@ -527,6 +527,10 @@ def _say(text: str) -> None:
 def _usage_text(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param:
         name = next((name for name in error.param.opts if name.startswith("--")), error.param.human_readable_name)
+        source = error.ctx.get_parameter_source(error.param.name or "") if error.ctx else None
+        # What the user set is the variable: the command line names no such option.
+        if source == click.core.ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
+            name = error.param.envvar
         return f"{name}: {error.message}"
     command = error.ctx.command_path if error.ctx else "palimpsest"
     return f"{error.format_message().rstrip('.')}; expected as `{command} --help` says"

@@ -38,6 +38,13 @@ class Commands(click.Group):
     group_class = type
     add_rest: Callable[[], None] | None = None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments; without any, a group of commands prints its help, as `palimpsest` alone does."""
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
     def _complete(self) -> None:
         add_rest, self.add_rest = self.add_rest, None
         if add_rest:

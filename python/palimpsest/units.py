@@ -30,6 +30,8 @@ _LARGEST_COUNT = 2**63
 
 ABSENT = "-"
 """Printed where nothing was measured."""
+NOT_MODELLED = "not modelled"
+"""Printed where the drive has no time for the figure, as many drives of papers: the simulator computes 0 for it."""
 
 
 def parse_count(text: str) -> int:

@@ -1,7 +1,7 @@
 //! The controller's time: sums for single requests, to the nanosecond, and the queue of its processors.
 
 use crate::bench::{Run, drive};
-use palimpsest_lab::metrics::summary::Latency;
+use palimpsest_lab::metrics::summary::{Latency, Promise};
 
 /// Times that no other sum contains.
 const TIMES: &str = "host.t_link=700ns controller.iops=500000 controller.t_read=5us controller.t_write=3us \
@@ -151,4 +151,23 @@ fn pages_of_a_word_line_have_sensing_times_of_their_own() {
     let rest = part.t_command + part.bus_rate.time_for(16384);
     assert!(reads.mean.abs_diff((30_000 + 50_000 + 90_000) / 3 + rest) <= 1, "{}", reads.mean);
     assert_eq!((reads.p50, reads.max), (50_000 + rest, 90_000 + rest));
+}
+
+/// Each result says where the data of a write is at its acknowledgement, and when a power cut cannot lose the data any more.
+#[test]
+fn a_result_states_the_promise_of_its_layer() {
+    let promise = |ssd: &str, set: &str| Run::new(&drive(ssd, set), "rw=write,bs=4k,size=1MiB,n=10").result().promise;
+    let said = |acknowledged, durable| Promise { acknowledged, durable };
+    for (set, expected) in [
+        ("ftl.name=page", said("when programmed", "when acknowledged")),
+        ("ftl.name=mga", said("when programmed", "when acknowledged")),
+        ("ftl.name=subpage", said("in a protected buffer", "when acknowledged")),
+        ("ftl.name=subpage buffer.ack=program", said("when programmed", "when acknowledged")),
+        ("ftl.name=page buffer.ack=volatile", said("in a volatile buffer", "by flush")),
+        ("ftl.name=subpage buffer.ack=volatile", said("in a volatile buffer", "by flush")),
+        ("ftl.name=fs-page", said("when programmed", "by flush")),
+        ("ftl.name=fs-subpage", said("in a protected buffer", "by flush")),
+    ] {
+        assert_eq!(promise("mga-16k", set), expected, "{set}");
+    }
 }

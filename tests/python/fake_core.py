@@ -150,6 +150,11 @@ def precondition(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def promise(ftl: str) -> dict[str, str]:
+    acknowledged = "in a protected buffer" if ftl == "subpage" else "when programmed"
+    return {"acknowledged": acknowledged, "durable": "when acknowledged"}
+
+
 def summary(options: dict[str, Any]) -> dict[str, Any]:
     ftl = options["ftl"] or "page"
     factor = FTLS[ftl]
@@ -167,6 +172,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "seed": options["seed"],
         "fidelity": options["fidelity"],
         "payload": options["payload"],
+        "promise": promise(ftl),
         "config": config(ftl),
         "requests": {"read": reads, "write": writes, "trim": 0, "flush": 0},
         "host": {

@@ -22,6 +22,7 @@ RESULT: dict[str, Any] = {
     "seed": INT,
     "fidelity": TEXT,
     "payload": TEXT,
+    "promise": {"acknowledged": TEXT, "durable": TEXT},
     "config": TABLE,
     "requests": {"read": INT, "write": INT, "trim": INT, "flush": INT},
     "host": {

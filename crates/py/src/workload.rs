@@ -165,7 +165,8 @@ fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) ->
 
 /// The jobs of a job file, which have no volumes and times of their own.
 fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    let option = of_traces(opening).or_else(|| (opening.playing.repeat != Repeat::Once).then_some("--repeat"));
+    let repeat = opening.playing.repeat;
+    let option = of_traces(opening).or_else(|| (repeat != Repeat::Once).then(|| repeat.option()));
     if let Some(option) = option {
         return Err(Error::input(option, format!("{path} is a job file of fio; expected a trace")));
     }

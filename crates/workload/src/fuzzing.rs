@@ -82,6 +82,7 @@ pub const SPECS: &[&str] = &[
     "rw=randtrim,random_distribution=pareto:0.2",
     "rw=randread,random_distribution=normal:10,norandommap",
     "rw=randrw,bssplit=4k/50:16k/50,size=1m,random_generator=tausworthe64,randrepeat=0,loops=3,percentage_random=70",
+    "rw=randread,numjobs=3,iodepth=2,n=10",
     "rw=randtrimwrite,bs=8KiB,size=1MiB,random_generator=lfsr,kb_base=1000,n=500",
     "rw=randrw,bssplit=4k/0:64k/100,size=100k,io_size=1m,fsync=2",
 ];

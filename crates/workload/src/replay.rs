@@ -45,6 +45,11 @@ pub enum Repeat {
 }
 
 impl Repeat {
+    /// The option that asks for it.
+    pub fn option(self) -> &'static str {
+        if self == Repeat::Forever { "--until worn-out" } else { "--repeat" }
+    }
+
     /// Reads `3` or `2dw`.
     ///
     /// # Errors
@@ -113,7 +118,8 @@ impl Replay {
     /// [`Error::Input`] where `playing` needs a second reading and the workload cannot be read twice; errors of that reading.
     pub fn new(inner: Box<dyn Source>, has_volumes: bool, reopen: Option<Reopen>, playing: &Playing) -> Result<Replay> {
         if playing.repeat != Repeat::Once && reopen.is_none() {
-            return Err(Error::input("--repeat", "a pipe is read once; expected a file, to play it again"));
+            let why = "a pipe is read once; expected a file, to play it again";
+            return Err(Error::input(playing.repeat.option(), why));
         }
         let grain = inner.format().and_then(crate::trace::Format::named).map_or(1, crate::trace::Format::time_grain);
         let spread = (playing.spread && inner.arrivals() == Arrivals::Open).then(|| Spread::new(grain));
@@ -173,7 +179,7 @@ impl Replay {
             Repeat::DriveWrites(_) | Repeat::Forever => {
                 if self.written == 0 {
                     let what = "the workload writes nothing, so it never writes a drive, nor wears one out; expected one that writes";
-                    return Err(Error::input("--repeat", what));
+                    return Err(Error::input(self.repeat.option(), what));
                 }
                 true
             }
@@ -240,6 +246,10 @@ impl Source for Replay {
 
     fn arrivals(&self) -> Arrivals {
         self.inner.arrivals()
+    }
+
+    fn can_repeat(&self) -> bool {
+        self.reopen.is_some() && self.inner.can_repeat()
     }
 
     fn expected_requests(&self) -> Option<u64> {

@@ -113,6 +113,11 @@ pub trait Source: Send {
         None
     }
 
+    /// Whether `--repeat` can play the workload again.
+    fn can_repeat(&self) -> bool {
+        true
+    }
+
     /// The names for [`Request::file`] of the requests so far, where the workload has names and they were requested.
     fn file_names(&self) -> Option<&FileNames> {
         None

@@ -93,7 +93,7 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _plan(out: Path, options: dict[str, Any]) -> Plan:
+def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
     """What is to be explored: as said, or as in the folder."""
     given = click.get_current_context()
     known = plan_in(out) if not options["force"] else None
@@ -104,6 +104,8 @@ def _plan(out: Path, options: dict[str, Any]) -> Plan:
     if known is not None and not any(map(is_given, ("setup", "run", "check"))):
         return replace(known, timeout_s=options["timeout"]) if is_given("timeout") else known
     if options["run"] is None:
+        if state is not None:
+            raise InputError(f"--state {state}: {out} has no states; expected the --out of an exploration")
         raise InputError("--run: it is missing; expected the command whose writes are explored")
     drive: dict[str, Any] = {}
     if not options["no_drive"]:
@@ -162,7 +164,7 @@ def add_to(group: click.Group) -> None:
         """
         if keep is not None and state is None:
             raise click.UsageError("--keep: there is no state; expected --state ID beside it")
-        plan = _plan(out, options)
+        plan = _plan(out, state, options)
         store = Store(out.resolve(), plan, force=options["force"])
         try:
             if state is not None:

@@ -8,6 +8,7 @@ import fnmatch
 import hashlib
 import math
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,7 +193,11 @@ def _fit(
 ) -> Fit:
     measurements = tuple(read(path, settings.how) for path in paths)
     drive = Drive(settings.start, settings.ftl, settings.overrides)
-    drive.check()
+    try:
+        drive.check()
+    except InputError as error:
+        # `--start` is what the option of the drive is called here.
+        raise InputError(re.sub(r"^--ssd ", "--start ", str(error))) from None
     hidden = _held_out(measurements, settings)
     seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
     evaluations = Evaluations(

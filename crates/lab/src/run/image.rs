@@ -73,9 +73,8 @@ pub fn resolve_to_keep(
         set.push(FILES_OF_ADDRESSES.into());
         resolved = resolve(ssd, ftl, &set, read_file)?;
     }
-    let buffered = find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.buffered);
     let host = &resolved.drive.host;
-    if host.acknowledge != Acknowledge::Buffer || !(buffered || host.flush_is_free) {
+    if host.acknowledge != Acknowledge::Buffer {
         return Ok((resolved, needed));
     }
     let asked = ["buffer.ack", "buffer.flush"].into_iter().filter_map(|key| resolved.key(key));

@@ -1,6 +1,6 @@
 //! The result of a run, from its counters.
 
-use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
+use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
@@ -10,7 +10,7 @@ use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
-    Precondition, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
+    Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
 use palimpsest_flash::nand::Nand;
@@ -23,6 +23,7 @@ use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::Source;
+use palimpsest_workload::settings::Acknowledge;
 use serde_json::{Map, Value};
 
 /// What reading the workload says of it, where it is a trace.
@@ -36,6 +37,8 @@ pub(super) struct TraceRead {
     pub volumes: Vec<Volume>,
     /// How it was played.
     pub notes: Vec<String>,
+    /// Whether `--repeat` can play it again: not what programs request of a served drive.
+    pub can_repeat: bool,
 }
 
 impl TraceRead {
@@ -46,6 +49,7 @@ impl TraceRead {
             skipped_lines: source.skipped_lines(),
             volumes: source.volumes().to_vec(),
             notes: source.notes(),
+            can_repeat: source.can_repeat(),
         }
     }
 }
@@ -92,6 +96,7 @@ pub(super) fn outcome(
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
         payload: payload_name(options.payload),
+        promise: Promise::of(config.guarantee(registered(config)), config.host.acknowledge == Acknowledge::Volatile),
         config: resolved.to_json(),
         requests: session.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.host.clone() },
@@ -305,14 +310,15 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 }
 
 /// Whether write amplification is still that of what preconditioning wrote, and what to do about it.
-fn aging_note(session: &Session<'_>, precondition: &Precondition) -> Option<String> {
+fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
     let capacity = session.capacity() as f64;
     let drives = session.host_bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
     (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
+        let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
         format!(
-            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} times (--repeat 2dw \
-             plays the workload until it was written twice)"
+            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
+             times{how}"
         )
     })
 }
@@ -471,7 +477,7 @@ fn notes(
     }
     notes.extend(die_note(session));
     notes.extend(cache_note(session));
-    notes.extend(aging_note(session, precondition));
+    notes.extend(aging_note(session, precondition, trace.can_repeat));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }

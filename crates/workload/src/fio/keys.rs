@@ -148,7 +148,13 @@ pub const KEYS: &[Key] = &[
     key("norandommap", &[], "nothing, 0 or 1: whether random requests are independent draws", |spec, text| {
         put(&mut spec.no_map, switch(text))
     }),
+    key("numjobs", &[], "a whole number from 1 to 1024", |spec, text| {
+        put(&mut spec.copies, positive(text).filter(|&copies| copies <= MOST_JOBS))
+    }),
 ];
+
+/// Most jobs of a workload, copies counted.
+pub const MOST_JOBS: u64 = 1024;
 
 const GENERATORS: &[(&str, Generator)] =
     &[("tausworthe", Generator::Short), ("tausworthe64", Generator::Long), ("lfsr", Generator::Lfsr)];

@@ -108,6 +108,8 @@ pub struct FioSpec {
     pub file_sizes: Option<Vec<SizeShare>>,
     /// `openfiles`: files open at a time during the layout; 1.
     pub open_files: u32,
+    /// `numjobs`: copies of the job that run at the same time; 1.
+    pub copies: u64,
 }
 
 /// Requests of a workload without another bound.
@@ -144,6 +146,7 @@ impl Default for FioSpec {
             files: None,
             file_sizes: None,
             open_files: 1,
+            copies: 1,
         }
     }
 }
@@ -289,7 +292,8 @@ impl fmt::Display for FioSpec {
         optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
         optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
         let says = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
-        optional(f, "openfiles", says.then(|| self.open_files.to_string()))
+        optional(f, "openfiles", says.then(|| self.open_files.to_string()))?;
+        optional(f, "numjobs", (self.copies > 1).then(|| self.copies.to_string()))
     }
 }
 

@@ -208,13 +208,16 @@ impl JobsSource {
         }
     }
 
-    /// One specification, for its times (`runtime`, `startdelay`); equal seeds give equal requests.
+    /// One specification, for its times (`runtime`, `startdelay`) or copies (`numjobs`), which have random numbers and
+    /// positions of their own; equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`].
     pub fn of_spec(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
-        let mut source = JobsSource { streams: false, ..JobsSource::new("--workload") };
-        source.push(spec, FioSource::new(spec, drive_bytes, seed)?, true);
+        let mut source = JobsSource { streams: spec.copies > 1, ..JobsSource::new("--workload") };
+        for number in 1..=spec.copies {
+            source.push(spec, FioSource::of_job(spec, drive_bytes, seed, number)?, number == 1);
+        }
         Ok(source)
     }
 
@@ -294,7 +297,7 @@ impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
             if phase.jobs.iter().any(|job| job.runtime.is_some() && !job.has_times) {
-                let what = "how much a job does in its runtime is known with --fidelity timed only, and without host.iodepth; \
+                let what = "how much a job does in its runtime is known in timed runs only, and without host.iodepth; \
                             expected rate_iops, or number_ios or io_size in place of runtime";
                 return Err(Error::input(&self.name, what));
             }
@@ -305,6 +308,10 @@ impl Source for JobsSource {
             self.base = self.latest;
         }
         Ok(None)
+    }
+
+    fn can_repeat(&self) -> bool {
+        false
     }
 
     fn next_of_layout(&mut self) -> Option<Request> {

@@ -98,6 +98,19 @@ fn copies_take_turns_and_phases_follow() {
     assert_ne!(of(0), of(1));
 }
 
+/// `numjobs` of a specification is that of the job in a file: as on fio's command line.
+#[test]
+fn copies_of_a_specification_are_those_of_a_job() {
+    let spec = FioSpec::parse("rw=randread,bs=8k,size=1m,n=40,iodepth=2,numjobs=3").unwrap();
+    let mut source = crate::fio::generated(&spec, GIB, 1).unwrap();
+    assert_eq!(source.arrivals(), Arrivals::Closed { depth: 6 });
+    let copies: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
+    assert_eq!(copies, requests("[a]\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
+    assert_eq!(copies.len(), 3 * 40);
+    let mut one = crate::fio::generated(&FioSpec { copies: 1, ..spec }, GIB, 1).unwrap();
+    assert_eq!(one.next_request().unwrap().map(|request| request.stream), Some(0));
+}
+
 /// Runs jobs on a drive that takes `service` nanoseconds for each request, which `see` gets with the time of its issue.
 fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Request)) {
     let (mut now, mut issued) = (0, 0usize);
@@ -176,10 +189,7 @@ fn what_needs_no_clock_has_none() {
     }
     let mut source = JobFile::parse("[a]\nruntime=3\n", "j.fio").unwrap().source(GIB, 1).unwrap();
     let message = source.next_request().unwrap_err().to_string();
-    assert!(
-        message.contains("j.fio: how much a job does in its runtime is known with --fidelity timed only"),
-        "{message}"
-    );
+    assert!(message.contains("j.fio: how much a job does in its runtime is known in timed runs only"), "{message}");
     let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
     assert_eq!(
         open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),
