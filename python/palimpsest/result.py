@@ -37,12 +37,16 @@ _KINDS = ("all", "read", "write")
 _TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
 
 
-def _need(extra: str, *packages: str) -> None:
-    """Names the extra of this package that installs the missing ones."""
+def _need(*packages: str) -> None:
+    """Names the packages to install. The registry's package with the name of this project is another project.
+
+    Raises:
+        ImportError: a package is missing.
+    """
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
-            f"{' and '.join(missing)} is needed for this; `pip install 'palimpsest[{extra}]'` installs it"
+            f"{' and '.join(missing)} is needed for this; expected `pip install {' '.join(missing)}` before it"
         )
 
 
@@ -66,20 +70,20 @@ class Table:
         """As `to_polars`, for pandas.
 
         Raises:
-            ImportError: pandas or pyarrow is not installed (`pip install 'palimpsest[pandas]'`).
+            ImportError: pandas or pyarrow is not installed (`pip install pandas pyarrow`).
             ValueError: as `to_polars`.
         """
-        _need("pandas", "pandas", "pyarrow")
+        _need("pandas", "pyarrow")
         return self.to_polars(table).to_pandas()
 
     def to_arrow(self, table: str = "summary") -> "pa.Table":
         """As `to_polars`, for pyarrow.
 
         Raises:
-            ImportError: pyarrow is not installed (`pip install 'palimpsest[arrow]'`).
+            ImportError: pyarrow is not installed (`pip install pyarrow`).
             ValueError: as `to_polars`.
         """
-        _need("arrow", "pyarrow")
+        _need("pyarrow")
         return self.to_polars(table).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
