@@ -7,7 +7,7 @@ the `Views` that the package gives it on import.
 
 import importlib.util
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -154,8 +154,8 @@ class Views(Protocol):
     def figure(self, name: str, results: Sequence["Result"]) -> "go.Figure":
         """One of the plots."""
 
-    def save(self, results: Sequence["Result"], folder: Path, *, together: bool) -> Path:
-        """Writes the files of a run, or `together` of a comparison."""
+    def save(self, results: Sequence["Result"], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
+        """Writes the files of a run, or `together` of a comparison, and `more` files by name."""
 
 
 class Shown(Table):
@@ -167,13 +167,17 @@ class Shown(Table):
     def _runs(self) -> list["Result"]:
         raise NotImplementedError
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | Path, more: Mapping[str, str] | None = None) -> Path:
         """Writes the files of `run --out` or `compare --out` to a folder, made if it is not there; gives its path.
 
+        Args:
+            folder: the folder.
+            more: other files of the folder, by name.
+
         Raises:
-            OSError: a file could not be written.
+            OSError: a file could not be written; the error lists the files that were kept.
         """
-        return self._views.save(self._runs(), Path(folder), together=self._together)
+        return self._views.save(self._runs(), Path(folder), together=self._together, more=more or {})
 
     @property
     def plot(self) -> Plots:

@@ -6,10 +6,12 @@ system is unmounted.
 
 import contextlib
 import os
+import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from .. import _core
+from .. import _core, progress
 from ..errors import InputError
 from .commands import Outcome, Plan, Step, Work, perform
 from .namespaces import Enclosed, LoopDevice, kill_others, missing, mount, sync_files, unmount
@@ -20,13 +22,14 @@ _FILE = "drive"
 _USUAL = ("ext4", "xfs", "btrfs", "f2fs")
 
 
-def record(plan: Plan, work: Path, log: Path) -> str | None:
+def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str | None:
     """Sets up, and runs the program; writes down in `log` what it did to the disk.
 
     Args:
         plan: what is done.
         work: a folder in which the disk and its file system are seen, by the program only.
         log: a file.
+        say: receives a line of progress every ten seconds.
 
     Returns:
         The kind of the file system, if one was mounted.
@@ -42,8 +45,10 @@ def record(plan: Plan, work: Path, log: Path) -> str | None:
     def body(connection: Connection) -> None:
         connection.send(("recorded", _Recorder(plan, Work(work), log).record()))
 
-    enclosed = Enclosed(work, body)
+    enclosed, begin = Enclosed(work, body), time.monotonic()
     try:
+        while not enclosed.connection.poll(progress.LINE_EVERY_S):
+            say(f"recording the program for {progress.clock(time.monotonic() - begin)}")
         kind, what = enclosed.connection.recv()
     except EOFError:
         raise InputError("the process that records was killed") from None
