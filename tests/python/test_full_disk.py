@@ -131,6 +131,17 @@ def test_a_record_on_a_full_disk_is_named(small_disk: Path, tmp_path: Path) -> N
 
 
 @CONTRACT
+def test_a_recording_on_a_full_disk_is_named(palimpsest: Command, small_disk: Path) -> None:
+    program = "dd if=/dev/urandom of={file} bs=4k count=100 conv=notrunc,fsync 2>&1"
+    crash = ("crash", "--run", program, "--check", "true", "--size", "1MiB", "--no-drive")
+    done = palimpsest(*crash, "--out", str(small_disk / "a"))
+    if "palimpsest crash needs" in done.stderr or "/dev/fuse" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 1
+    assert re.fullmatch(rf"error: {small_disk}/a/log.bin: {NO_SPACE}[^\n]*\n", done.stderr), done.stderr
+
+
+@CONTRACT
 def test_a_drawing_that_cannot_be_written_is_named(palimpsest: Command, small_disk: Path, tmp_path: Path) -> None:
     assert palimpsest("run", *SHORT, "--out", str(tmp_path / "a")).returncode == 0
     fill(small_disk, 40)

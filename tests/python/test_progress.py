@@ -179,7 +179,7 @@ DRIVE = "--ssd mga-16k --precondition none"
             "fit a.toml.toml --start mga-16k --vary part.t_read=30us..60us --evaluations 2 --json",
             r"times: \d of at most 2 points.*",
         ),
-        ("trace info rw=randwrite,bs=4k,n=2e5 --json", r"read run: [\d,]+ of 200,000 requests \(\d+ %\).*"),
+        ("trace info rw=randwrite,bs=4k,n=1e6 --json", r"read run: [\d,]+ of 1,000,000 requests \(\d+ %\).*"),
     ],
 )
 def test_commands_of_the_native_module_print_lines(tmp_path: Path, arguments: str, line: str) -> None:

@@ -138,6 +138,8 @@ def _answer(link: Connection) -> Any:  # noqa: ANN401
         raise RuntimeError(what)
     if kind == "failed":
         raise InputError(what)
+    if kind == "system":
+        raise OSError(*what)
     return what
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .. import _core, progress
 from ..errors import InputError
+from ..files import named
 from .commands import Outcome, Plan, Step, Work, perform
 from .namespaces import Enclosed, LoopDevice, kill_others, missing, mount, sync_files, unmount
 
@@ -58,6 +59,8 @@ def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str
         raise RuntimeError(what)
     if kind == "failed":
         raise InputError(what)
+    if kind == "system":
+        raise OSError(*what)
     return None if what is None else str(what)
 
 
@@ -85,12 +88,14 @@ class _Recorder:
                 raise InputError(f"/dev/loop-control: {error}; expected a free loop device") from error
         kind = self._set_up(file)
         self._sync(file)
-        recording.mark("begin")
+        with named(self._log):
+            recording.mark("begin")
         self._do("--run", self._plan.run, file, said, recording)
         os.close(said)
         # What it left running is none of it, and would keep the file system in use.
         kill_others()
-        recording.mark("end")
+        with named(self._log):
+            recording.mark("end")
         if kind is not None:
             with contextlib.suppress(OSError):
                 unmount(self._work.mount)
@@ -98,7 +103,8 @@ class _Recorder:
         if self._device is not None:
             self._device.close()
         unmount(folder)
-        recording.finish()
+        with named(self._log):
+            recording.finish()
         return kind
 
     def _sync(self, file: Path) -> None:
@@ -129,6 +135,12 @@ class _Recorder:
         recording: "_core.CrashRecording | None" = None,
     ) -> None:
         device = None if self._device is None else self._device.path
+
+        def listen() -> None:
+            with named(self._log):
+                assert recording is not None
+                recording.listen()
+
         with self._work.beside(step, file):
             outcome: Outcome = perform(
                 step,
@@ -137,8 +149,11 @@ class _Recorder:
                 self._work.folder / "log",
                 mounted=self._plan.mounts,
                 stdout=said,
-                meanwhile=None if recording is None else recording.listen,
+                meanwhile=None if recording is None else listen,
             )
+        if outcome.status and recording is not None:
+            # A full disk under the recording is an error of the program's disk, too.
+            listen()
         if outcome.status:
             text = step if isinstance(step, str) else step.__qualname__
             raise InputError(f"{option} {text!r}: it failed, status {outcome.status}: {outcome.line}")
