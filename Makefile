@@ -34,7 +34,8 @@ setup: $(BIN)/.native ## .venv with the command palimpsest in it
 # Not for figures of speed. What is running keeps the module it has: the new one is another file. The compiler is asked for what
 # maturin asks for, so that all three share one module.
 dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with assertions
-	@$(AT_WORK) "dev: building the simulator" cargo rustc --locked --quiet --manifest-path crates/extension/Cargo.toml --lib --crate-type cdylib
+	@$(AT_WORK) "dev: building the simulator" cargo rustc --locked --quiet --manifest-path crates/extension/Cargo.toml \
+		--lib --crate-type cdylib
 	@rm -f $(BIN)/.native
 	@touch $(BIN)/.dev
 	@cp $$(ls -t $${CARGO_TARGET_DIR:-target}/debug/lib_core.{so,dylib} 2>/dev/null | head -1) $(MODULE:.so=.new.so)
@@ -165,7 +166,7 @@ $(BIN)/.crates: Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml)
 	@touch $@
 
 $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
-	@echo "setup: building the simulator, a release of $$(grep -c '^name = ' Cargo.lock) crates: minutes the first time, seconds later"
+	@echo "setup: building the simulator, a release of $$(grep -c '^name = ' Cargo.lock) crates: minutes the first time"
 	$(call develop,setup,--release)
 	@rm -f $(BIN)/.dev
 	@touch $(BIN)/.command $@
@@ -173,7 +174,8 @@ $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
 # uv installs in no time what takes pip three seconds.
 define develop
 @PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" \
-	$(AT_WORK) "$(1): building the simulator" $(BIN)/maturin develop $(2) --locked --quiet $$(test ! -x $(BIN)/uv || echo --uv)
+	$(AT_WORK) "$(1): building the simulator" $(BIN)/maturin develop $(2) --locked --quiet \
+	$$(test ! -x $(BIN)/uv || echo --uv)
 endef
 
 # The command palimpsest in .venv; its module is whatever lies in python/.

@@ -176,7 +176,7 @@ DRIVE = "--ssd mga-16k --precondition none"
         (f"compare --json {DRIVE} --ftl page,dftl --workload {LONG}", r"(page|dftl) run: [\d,]+ of 20,000 requests .*"),
         ("sweep a.toml --json", r"points: \d/2.* \(\d+ %\)"),
         (
-            "fit a.toml.toml --start mga-16k --vary part.t_read=30us..60us --evaluations 2 --json",
+            "fit b.toml --start mga-16k --set ssd.blocks_per_plane=16 --vary part.t_read=3us..60us --evaluations 2",
             r"times: \d of at most 2 points.*",
         ),
         ("trace info rw=randwrite,bs=4k,n=1e6 --json", r"read run: [\d,]+ of 1,000,000 requests \(\d+ %\).*"),
@@ -186,7 +186,7 @@ def test_commands_of_the_native_module_print_lines(tmp_path: Path, arguments: st
     (tmp_path / "a.toml").write_text(
         f"[base]\nssd = 'mga-16k'\nprecondition = 'none'\nworkload = '{LONG}'\n[grid]\nseed = [1, 2]\n"
     )
-    (tmp_path / "a.toml.toml").write_text(
+    (tmp_path / "b.toml").write_text(
         "[[figure]]\nworkload = 'rw=randread,bs=4k,size=16MiB'\nmeasure = 'read.mean'\nvalue = 60\nunit = 'us'\n"
         "requests = 1_000\nprecondition = 'fill:1%'\n"
     )

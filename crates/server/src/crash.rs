@@ -180,7 +180,8 @@ impl Recording {
     /// Writes the output of the program so far to the log.
     ///
     /// # Errors
-    /// Those of the operating system, here and below; the first error of a recorded request, which the program got as its own.
+    /// Those of the operating system, here and below; the first error of a recorded request, which the program got
+    /// as an error of its disk.
     pub fn listen(&self) -> io::Result<()> {
         let mut log = locked(&self.log);
         match &log.failed {
