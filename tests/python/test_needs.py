@@ -10,6 +10,7 @@ import pytest
 
 import palimpsest as ps
 from conftest import COMMAND, Command
+from palimpsest import states
 from palimpsest.cli import cli
 from palimpsest.needs import NEEDS, refuse_idle
 
@@ -140,6 +141,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "t.csv").touch()
     (tmp_path / "a.toml").touch()
     monkeypatch.chdir(tmp_path)
+    # The option takes effect when it is parsed: later tests of this process would go on from these states.
+    monkeypatch.setattr(states, "keep_states", lambda *_, **_more: None)
     return tmp_path
 
 
