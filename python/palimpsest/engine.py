@@ -21,7 +21,7 @@ from .files import digest, holder
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "made_from", "provenance", "run_many", "run_one", "serve", "warnings"]
+__all__ = ["Progress", "check", "layer_of", "made_from", "provenance", "run_many", "run_one", "serve", "warnings"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -61,11 +61,12 @@ def warnings(runs: Sequence[RunOptions]) -> list[str]:
     """
     unused = [dict(_core.unused_keys(run.ssd, run.ftl, list(run.overrides))) for run in runs if run.overrides]
     of_all = [key for key in (unused[0] if unused else ()) if all(key in found for found in unused)]
-    names = " and ".join(dict.fromkeys(map(_layer, runs))) if of_all else ""
+    names = " and ".join(dict.fromkeys(map(layer_of, runs))) if of_all else ""
     return [f"{key} has no effect on {names}; it is for {' and '.join(unused[0][key])}" for key in of_all]
 
 
-def _layer(options: RunOptions) -> str:
+def layer_of(options: RunOptions) -> str:
+    """The name of the layer of a run, that of the drive included."""
     shown = _core.show(options.ssd, options.ftl, list(options.overrides))
     return str(tomllib.loads(shown)["ftl"]["name"])
 

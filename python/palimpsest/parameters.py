@@ -116,6 +116,10 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"--out {folder}: the folder may not be written; expected another, or permission to write there"
+        )
 
 
 class Seed(click.ParamType[int]):

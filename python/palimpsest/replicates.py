@@ -108,9 +108,7 @@ class Replicates:
         Raises:
             OSError: a file could not be written.
         """
-        path = Comparison(self.results).save(folder)
-        self.to_polars().write_csv(path / "intervals.csv")
-        return path
+        return Comparison(self.results).save(folder, {"intervals.csv": self.to_polars().write_csv()})
 
     def __rich__(self) -> "RenderableType":
         from rich.console import Group
