@@ -19,6 +19,8 @@ mod determinism;
 mod ecc;
 #[path = "fidelity/fast_cache.rs"]
 mod fast_cache;
+#[path = "fidelity/fills.rs"]
+mod fills;
 #[path = "fidelity/forms.rs"]
 mod forms;
 #[path = "fidelity/jobs.rs"]
