@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from . import summary
+from . import summary, units
 from .metrics import SECTIONS, Metric, best, factor, relative, verdicts
 from .result import Result
 
@@ -22,6 +22,9 @@ _COLUMN_WIDTH = 20
 
 def _cell(metric: Metric, value: float | None, ratio: float | None, is_best: bool, is_first: bool) -> Text:
     shown = metric.show(value)
+    if shown == units.NOT_MODELLED:
+        # These words need the room of the ratio that there is none of.
+        return Text(f"{shown} ", no_wrap=True)
     times = "" if is_first else factor(ratio)
     text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
     if is_best:
@@ -58,7 +61,7 @@ class _SideBySide:
             apart = " " if index > group[0] else ""
             table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
         for section, metrics in SECTIONS:
-            rows = [metric for metric in metrics if self._shown(metric)]
+            rows = [metric for metric in metrics if metric.is_shown(self.results)]
             if rows:
                 table.add_row(Text(section, style="bold underline"))
             for metric in rows:
@@ -71,10 +74,6 @@ class _SideBySide:
                 ]
                 table.add_row(f"  {metric.label}", *cells)
         return table
-
-    def _shown(self, metric: Metric) -> bool:
-        """Rows without a measured, non-zero value are omitted."""
-        return any(metric.of(result) for result in self.results)
 
 
 def render(results: Sequence[Result]) -> RenderableType:

@@ -52,6 +52,11 @@ class Metric:
             value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, int | float) else None
 
+    def is_shown(self, results: Sequence[Result]) -> bool:
+        """Whether a table has its row: some value is not zero, or says that it is not modelled."""
+        values = [self.of(result) for result in results]
+        return any(values) or (None in values and self.show(None) == units.NOT_MODELLED)
+
 
 def _latencies() -> list[Metric]:
     return [
@@ -122,7 +127,7 @@ _FIGURES = {
     "merge": "count|moved_subpages",
     "gc": "runs|erased_blocks|moved_subpages|mean_ns|p99_ns",
     "energy_uj": "read|program|reprogram|erase|total",
-    "power_w": "mean|peak|window_ns",
+    "power_w": "mean|peak|window_ns|time_ns",
     "read_amplification": "host|gc",
     "rain": rf"parity_programs|bytes_programmed|write_amplification|open_stripes|rebuilt_reads|failed_rebuilds"
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",

@@ -45,7 +45,7 @@ def _metrics_table(results: Sequence[Result]) -> str:
     heads = _heads(results)
     rows = [_row(heads, "th")]
     for section, metrics in SECTIONS:
-        shown = [metric for metric in metrics if any(metric.of(result) for result in results)]
+        shown = [metric for metric in metrics if metric.is_shown(results)]
         if shown:
             rows.append(f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>')
         for metric in shown:

@@ -31,6 +31,9 @@ _LARGEST_COUNT = 2**63
 ABSENT = "-"
 """Printed where nothing was measured."""
 
+NOT_MODELLED = "not modelled"
+"""Printed for a figure that the drive gives no model of."""
+
 
 def parse_count(text: str) -> int:
     """A number of things: `250000`, `1e6`, `100k`, `1.5M`.
@@ -112,8 +115,8 @@ def rate(value: float | None) -> str:
 
 
 def energy(value: float | None) -> str:
-    """An energy given in microjoules: `12.3 mJ`."""
-    return _scaled(value, [(1e9, "kJ"), (1e6, "J"), (1e3, "mJ"), (1, "uJ")])
+    """An energy given in microjoules: `12.3 mJ`. A part without energies has none to show."""
+    return NOT_MODELLED if value is None else _scaled(value, [(1e9, "kJ"), (1e6, "J"), (1e3, "mJ"), (1, "uJ")])
 
 
 def count(value: float | None) -> str:
