@@ -200,7 +200,7 @@ impl Nand {
         let rate =
             errors.wear.rate_after(worn, 0.0) * share(age, set.retention) * share(reads.into(), set.disturb.into());
         errors.most = errors.most.max(rate);
-        let program = (ppn, erases, programs.into());
+        let program = (ppn, erases, programs);
         let least = errors.tolerated(program, wanted.words).map(|(_, most)| most).fold(f64::INFINITY, f64::min);
         let fits = |share: f64| rate * share <= least;
         let ladder = &set.retry_rates;
