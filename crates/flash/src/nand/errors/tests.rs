@@ -1,3 +1,5 @@
+//! Drawn shares of failed reads against the binomial distribution, and what failed reads lose.
+
 use super::super::part::samples::slc;
 use super::tolerance::tests::tail;
 use super::*;
