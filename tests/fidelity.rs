@@ -15,8 +15,12 @@ mod codesign;
 mod controller;
 #[path = "fidelity/determinism.rs"]
 mod determinism;
+#[path = "fidelity/ecc.rs"]
+mod ecc;
 #[path = "fidelity/fast_cache.rs"]
 mod fast_cache;
+#[path = "fidelity/fills.rs"]
+mod fills;
 #[path = "fidelity/forms.rs"]
 mod forms;
 #[path = "fidelity/jobs.rs"]

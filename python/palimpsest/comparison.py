@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from . import summary
+from . import summary, units
 from .metrics import SECTIONS, best, factor, relative, unequal_promises, verdicts
 from .result import Result
 
@@ -21,6 +21,9 @@ _COLUMN_WIDTH = 20
 
 
 def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Text:
+    if shown == units.NOT_MODELLED:
+        # These words take the room of the ratio, which does not exist.
+        return Text(f"{shown} ", no_wrap=True)
     times = "" if is_first else factor(ratio)
     text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
     if is_best:

@@ -70,8 +70,7 @@ def is_modelled(result: Result, path: Sequence[str]) -> bool:
         case "gc" if path[-1].endswith("_ns"):
             return value != 0
         case "energy_uj" if path[-1] == "total":
-            operations = ("page_reads", "page_programs", "erases")
-            return value != 0 or not any(_value(result, ("flash", name)) for name in operations)
+            return value is not None
         case "throughput":
             requests = result.get("requests") or {}
             return value is not None or result.get("fidelity") != "timed" or not any(requests.values())
@@ -177,7 +176,7 @@ _FIGURES = {
     "merge": "count|moved_subpages",
     "gc": "runs|erased_blocks|moved_subpages|mean_ns|p99_ns",
     "energy_uj": "read|program|reprogram|erase|total",
-    "power_w": "mean|peak|window_ns",
+    "power_w": "mean|peak|window_ns|time_ns",
     "read_amplification": "host|gc",
     "rain": rf"parity_programs|bytes_programmed|write_amplification|open_stripes|rebuilt_reads|failed_rebuilds"
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",

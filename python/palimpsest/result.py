@@ -297,8 +297,13 @@ class Result(Shown):
             import polars as pl
 
             row = {name: value for name, value in figures(self._data).items() if not isinstance(value, list)}
-            times = {name: pl.Int64() for name in row if name.startswith("latency_ns.")}
-            return pl.DataFrame([row], infer_schema_length=None, schema_overrides=times)
+            # Figures that may be null keep their types.
+            types: dict[str, pl.DataType] = {
+                name: pl.Int64() if name.startswith("latency_ns.") or name.endswith("_ns") else pl.Float64()
+                for name in row
+                if name.startswith(("latency_ns.", "energy_uj.", "power_w."))
+            }
+            return pl.DataFrame([row], infer_schema_length=None, schema_overrides=types)
         from . import tables
 
         if table == "volumes":

@@ -327,7 +327,9 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})"
         + (f": {tables}" if tables else ""),
     )
-    if energy and energy["total"]:
+    if energy and energy["total"] is None:
+        yield "energy", f"{units.NOT_MODELLED}: the part gives none (part.e_read, part.e_program, part.e_erase)"
+    elif energy and energy["total"]:
         shares = ", ".join(
             f"{name} {units.percent(round(value / energy['total'], 3))}"
             for name, value in energy.items()
@@ -336,10 +338,9 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield "energy", f"{units.energy(energy['total'])}: {shares}"
     power = result.get("power_w") or {}
     if power.get("peak"):
-        yield (
-            "power",
-            f"flash {power['mean']:.3g} W, at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}",
-        )
+        until = f" over {units.nanoseconds(power['time_ns'])}, to its last operation" if power.get("time_ns") else ""
+        most = f"at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}"
+        yield "power", f"flash {power['mean']:.3g} W{until}; {most}"
     if life:
         projected, fixed = life.get("projected_host_bytes"), life.get("slc_fixed")
         yield (

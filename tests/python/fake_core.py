@@ -217,7 +217,8 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "erase": 2e5,
             "total": 1.2e6 + 5e6 * factor,
         },
-        "power_w": dict(zip(("mean", "peak", "window_ns"), (3.1, 4.4, 10**8) if timed else (None,) * 3, strict=True)),
+        "power_w": dict.fromkeys(("mean", "peak", "window_ns", "time_ns"))
+        | ({"mean": 3.1, "peak": 4.4, "window_ns": 10**8, "time_ns": 3 * 10**9} if timed else {}),
         "lifetime": {
             "mean_erases": 3.21,
             "min_erases": 1,

@@ -39,7 +39,7 @@ use faults::Faults;
 pub use filled::Fill;
 use generations::{Change, Generations};
 use history::History;
-pub use masks::{SubpageMask, WordMask, count, first_subpages};
+pub use masks::{SubpageMask, WordMask, count, first_subpages, mask_of};
 pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
 use own::OwnStore;
@@ -532,7 +532,8 @@ impl Nand {
         self.pairs.erase(pages.clone());
         let on = if self.errors.is_some() { self.members(block) } else { Vec::new() };
         if let Some(errors) = &mut self.errors {
-            errors.erased(block, &on, pages);
+            let width = self.geometry.subpages_per_page;
+            errors.erased(block, &on, pages.start * width..pages.end * width);
         }
         let worn = self.endurances.get(block as usize).is_some_and(|&most| self.blocks[block as usize].erases >= most);
         let failed = self.faults.as_mut().is_some_and(|faults| faults.erase_fails(block)) || worn;

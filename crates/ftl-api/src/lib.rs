@@ -119,8 +119,9 @@ pub trait Ftl: Send {
     /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only [`palimpsest_flash::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Writes `units` units from `first` on, none of which was ever written, as a [`Self::write`] of each would: in counted runs, for
-    /// preconditioning. Returns how many it wrote: fewer, or none, where a write does more than to fill pages in turn.
+    /// Writes whole pages of the `units` units from `first` on, none of which was ever written, as a [`Self::write`] of
+    /// each page would: in counted runs, for preconditioning. Returns how many units it wrote: fewer, or none, if a
+    /// write does more than to fill pages in turn.
     ///
     /// # Errors
     /// As [`Self::write`].

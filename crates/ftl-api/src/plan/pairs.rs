@@ -238,7 +238,7 @@ impl Io {
     /// Programs a copy; `None` where that fails.
     fn program_copy(&mut self, from: u32, to: u32, worth: SubpageMask, arrived: Gate) -> Flash<Option<Gate>> {
         let done = self.gate();
-        self.time_program(to);
+        self.time_program(to, worth);
         let outcome = self.nand.copy_page(from, to, worth)?;
         let width = self.geometry().subpages_per_page as usize;
         let (logical, data) = (vec![PADDING; width], vec![Data::ZERO; width]);

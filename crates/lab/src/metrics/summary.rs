@@ -220,15 +220,16 @@ pub struct MappingBytes {
     pub tables: BTreeMap<&'static str, u64>,
 }
 
-/// Energy in microjoules.
+/// Energy in microjoules. Null where the part gives no energy of the operation, and no total unless it gives those of
+/// reads, programs and erases.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Energy {
-    pub read: f64,
-    pub program: f64,
-    pub reprogram: f64,
-    pub erase: f64,
-    pub total: f64,
+    pub read: Option<f64>,
+    pub program: Option<f64>,
+    pub reprogram: Option<f64>,
+    pub erase: Option<f64>,
+    pub total: Option<f64>,
 }
 
 /// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused; and the

@@ -122,7 +122,7 @@ pub(super) fn outcome(
             tables: figures.mapping.tables.iter().copied().collect(),
         },
         energy_uj: energy(session),
-        power_w: if timed { recorder.power() } else { Default::default() },
+        power_w: if timed && session.config.part.has_energies() { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
         checkpoint: checkpoint(session),
@@ -216,16 +216,18 @@ fn gc(figures: &LayerFigures, before: &LayerFigures, times: &Histogram) -> Gc {
 
 fn energy(session: &Session<'_>) -> Energy {
     let (nand, before) = (session.drive.io.nand.counters(), &session.baseline.nand);
-    let microjoules = |now: Picojoules, before: Picojoules| (now - before) as f64 / 1e6;
+    let part = &session.config.part;
+    let microjoules =
+        |modelled: bool, now: Picojoules, before: Picojoules| modelled.then(|| (now - before) as f64 / 1e6);
     let all = |counters: &palimpsest_flash::nand::NandCounters| {
         counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy
     };
     Energy {
-        read: microjoules(nand.read_energy, before.read_energy),
-        program: microjoules(nand.program_energy, before.program_energy),
-        reprogram: microjoules(nand.reprogram_energy, before.reprogram_energy),
-        erase: microjoules(nand.erase_energy, before.erase_energy),
-        total: microjoules(all(nand), all(before)),
+        read: microjoules(part.e_read > 0, nand.read_energy, before.read_energy),
+        program: microjoules(part.e_program > 0, nand.program_energy, before.program_energy),
+        reprogram: microjoules(part.e_reprogram > 0, nand.reprogram_energy, before.reprogram_energy),
+        erase: microjoules(part.e_erase > 0, nand.erase_energy, before.erase_energy),
+        total: microjoules(part.has_energies(), all(nand), all(before)),
     }
 }
 
@@ -534,7 +536,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
     let blocks = 0..nand.geometry().blocks();
     let (operations, requests) = session.drive.recording().map(|found| columns(&found)).unzip();
     Detail {
-        time: timed.then(|| recorder.series()),
+        time: timed.then(|| recorder.series(session.config.part.has_energies())),
         latency: timed.then(|| of(&buckets)),
         sketch: timed.then(|| of(&sketch)),
         wear: Wear {
