@@ -356,6 +356,42 @@ fn an_image_of_a_version_with_fewer_keys_opens() {
     assert!(refused.to_string().contains("ssd.over_provisioning"), "{refused}");
 }
 
+/// Once wrong: a kill brought back what a flush had made zeros. Writes after the trim make the layer collect the older copies.
+#[test]
+fn a_flushed_trim_stays_after_a_kill() {
+    for entry in layers::layers() {
+        let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
+        let mut needs = vec![blocks.as_str()];
+        needs.extend(entry.needs());
+        let (resolved, options) = (drive(entry.name, &needs), options(Fidelity::Count));
+        let memory = Memory::new(length_of(&resolved).expect("an image of this size"));
+        for (service, collects) in [(0, false), (1, true), (2, false)] {
+            let keep =
+                Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new: service == 0, syncs: false };
+            let mut watcher = |_| ControlFlow::Continue(());
+            let mut served = Served::keep(&resolved, &options, Some(keep), &mut watcher).expect("an image");
+            let unit = served.unit_bytes() / SECTOR_BYTES;
+            let all = served.bytes() / SECTOR_BYTES / unit;
+            let write = |served: &mut Served<'_>, at: u64| {
+                let extent = Extent { sector: at * unit, sectors: unit as u32 };
+                served.write(extent, &mut vec![7; (unit * SECTOR_BYTES) as usize], 0).expect("room");
+            };
+            if service == 0 {
+                (0..all).chain(0..all / 2).for_each(|at| write(&mut served, at));
+                served.flush().expect("a drive");
+                served.trim(Extent { sector: 0, sectors: (all / 4 * unit) as u32 }).expect("a drive");
+                served.flush().expect("a drive");
+            }
+            if collects {
+                (0..3).flat_map(|_| all / 4..all).for_each(|at| write(&mut served, at));
+            }
+            let mut bytes = Vec::new();
+            served.read(Extent { sector: 0, sectors: (all / 4 * unit) as u32 }, &mut bytes).expect("a drive");
+            assert!(bytes.iter().all(|&byte| byte == 0), "{}: trimmed data is back in service {service}", entry.name);
+        }
+    }
+}
+
 #[test]
 fn nothing_that_was_flushed_is_lost_by_a_kill() {
     every_layer(Fidelity::Count, &[], 4);

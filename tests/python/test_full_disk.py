@@ -19,6 +19,8 @@ import pytest
 import palimpsest as ps
 from conftest import COMMAND, Command
 from palimpsest import files, outputs
+from test_images import start
+from test_serve import WRITE
 
 CONTRACT, UNIT = pytest.mark.contract, pytest.mark.unit
 SHORT = ("--workload", "rw=randread,bs=4k,size=64MiB,n=500", "--precondition", "none")
@@ -128,6 +130,20 @@ def test_a_record_on_a_full_disk_is_named(small_disk: Path, tmp_path: Path) -> N
         rf"error: the record ends after 0 requests: {small_disk}/r.parquet: {NO_SPACE}[^\n]*",
         done.stderr.splitlines()[-1],
     )
+
+
+@CONTRACT
+def test_a_full_disk_beneath_an_image_ends_the_server(small_disk: Path) -> None:
+    """Once wrong: the server answered every request with an error, and never ended."""
+    server, client = start(small_disk, "--ssd", "mga-8k", "--ftl", "page")
+    with pytest.raises(AssertionError, match=f", {errno.EIO}, "):
+        for block in range(1000):
+            client.ask(WRITE, 8192 * block, 8192, os.urandom(8192))
+    client.socket.close()
+    said = server.communicate(timeout=60)[1]
+    assert server.returncode == 1
+    assert "every further request is refused, and the server ends" in said
+    assert re.search(rf"^error: the image cannot be written: {NO_SPACE}", said, re.MULTILINE)
 
 
 @CONTRACT

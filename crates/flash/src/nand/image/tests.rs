@@ -200,7 +200,8 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
     }
 }
 
-/// The format of an earlier version: the first has lives without a time, and no mark of the second says that a die has failed.
+/// The format of an earlier version: the first has lives without a time, no mark of the second says that a die has failed, and the third has
+/// no trims.
 fn as_version(memory: &Memory, version: u32) {
     for place_of in (0..2).filter(|_| version == 1) {
         let mut place = vec![0; 64];
@@ -222,11 +223,12 @@ fn as_version(memory: &Memory, version: u32) {
         assert!(place[17] < 8, "flags that earlier versions have");
     }
     memory.write(0, &Header { version, ..header }.bytes()).unwrap();
+    memory.resize(layout.trims_at);
 }
 
 #[test]
 fn an_image_of_an_earlier_version_becomes_one_of_this() {
-    for (version, clock) in [(1, 0), (2, 77)] {
+    for (version, clock) in [(1, 0), (2, 77), (3, 77)] {
         let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
         let mut rng = Rng::new(1, 5);
         (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
