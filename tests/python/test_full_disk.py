@@ -136,9 +136,13 @@ def test_a_record_on_a_full_disk_is_named(small_disk: Path, tmp_path: Path) -> N
 def test_a_full_disk_beneath_an_image_ends_the_server(small_disk: Path) -> None:
     """Once wrong: the server answered every request with an error, and never ended."""
     server, client = start(small_disk, "--ssd", "mga-8k", "--ftl", "page")
-    with pytest.raises(AssertionError, match=f", {errno.EIO}, "):
+
+    def write_all() -> None:
         for block in range(1000):
             client.ask(WRITE, 8192 * block, 8192, os.urandom(8192))
+
+    with pytest.raises(AssertionError, match=f", {errno.EIO}, "):
+        write_all()
     client.socket.close()
     said = server.communicate(timeout=60)[1]
     assert server.returncode == 1
