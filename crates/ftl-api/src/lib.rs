@@ -293,7 +293,8 @@ pub struct Entry {
     pub name: &'static str,
     /// A line for `palimpsest list`.
     pub about: &'static str,
-    /// Its own keys, beside those that every layer has.
+    /// The keys that it reads: its own, and those of `log::settings` that it shares with other layers. Keys that state their readers
+    /// themselves ([`Key::readers`]) need not be here.
     pub keys: fn() -> Vec<&'static Key>,
     /// The layer below, where this one is a file system; it uses the keys of that layer too.
     pub below: Option<&'static Entry>,
@@ -376,9 +377,9 @@ impl Entry {
         Guarantee { durable, protected }
     }
 
-    /// Whether it uses `key`, by itself or by the layer below.
-    pub fn uses(&self, key: &str) -> bool {
-        (self.keys)().iter().any(|own| own.name == key) || self.below.is_some_and(|below| below.uses(key))
+    /// Whether it, or the layer below it, lists `key`.
+    pub fn lists(&self, key: &str) -> bool {
+        (self.keys)().iter().any(|own| own.name == key) || self.below.is_some_and(|below| below.lists(key))
     }
 
     /// Settings that a drive of the model suite needs: those of the layer below, then its own.

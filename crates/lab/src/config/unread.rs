@@ -1,0 +1,108 @@
+//! Settings of the user that nothing reads: the layer does not have the feature, or another key switches it off.
+//!
+//! Presets and saved configurations describe a whole drive, so they may set keys that its layer does not read; and a file may do so for
+//! the layer that an option replaces. A feature may be switched off on every layer. All other settings without a reader are mistakes.
+
+use super::overlay::{Origin, Overlay};
+use super::schema::Known;
+use super::{ResolvedKey, build, schema};
+use crate::layers::find_layer;
+use palimpsest_ftl_api::Entry;
+use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
+
+/// A setting of the user that nothing reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The key.
+    pub key: &'static str,
+    /// `FILE:LINE`, or `--set key=value`.
+    pub place: String,
+    /// A sentence that names who does not read it, and what would.
+    pub what: String,
+    /// Whether the setting is a mistake, if no other run beside this one reads the key. Else it deserves a note.
+    pub is_mistake: bool,
+}
+
+/// The settings of the user in `overlays` that nothing on the drive of `resolved` reads, in the order of the schema.
+pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread> {
+    let values = build::Values::new(resolved);
+    let Some(entry) = find_layer(&values.name) else { return Vec::new() };
+    let at = schema::position("ftl.name").expect("the schema has ftl.name");
+    let layer_by_option =
+        overlays.get(resolved[at].rank.wrapping_sub(1)).is_some_and(|by| by.origin == Origin::Options);
+    let mut found = Vec::new();
+    for (position, key) in resolved.iter().enumerate() {
+        let Some(overlay) = key.rank.checked_sub(1).map(|index| &overlays[index]) else { continue };
+        // A layer that is named after a read command sets a key in the place of its name.
+        let is_own = overlay.get(position).is_some_and(|setting| setting.place == key.source);
+        if overlay.origin == Origin::Preset || !is_own || is_taken_back(key, position, &overlays[..key.rank - 1]) {
+            continue;
+        }
+        let in_file = overlay.origin == Origin::File;
+        let what = match reading(key.key, entry, &|name| values.value(name).clone()) {
+            Reading::Read => continue,
+            // A file describes the part and parameters of features, on or off.
+            Reading::Off(_) if in_file => continue,
+            Reading::Off(needs) => {
+                format!("nothing reads {} here; expected {needs}, or no {}", key.key.name, key.key.name)
+            }
+            Reading::OtherLayers => {
+                let names = key.key.layer_names();
+                format!(
+                    "{} does not read {}; expected one of {names}, or no {}",
+                    entry.name, key.key.name, key.key.name
+                )
+            }
+        };
+        let is_mistake = !(in_file && layer_by_option);
+        found.push(Unread { key: key.key.name, place: key.source.clone(), what, is_mistake });
+    }
+    found
+}
+
+/// Whether a key switches a feature off, or sets the default again that an earlier overlay changed.
+fn is_taken_back(key: &ResolvedKey, position: usize, earlier: &[Overlay]) -> bool {
+    let is_default = key.key.fallback.as_ref() == Some(&key.value);
+    let changed =
+        || earlier.iter().any(|overlay| overlay.get(position).is_some_and(|setting| setting.value != key.value));
+    is_default && (key.value.is_off() || changed())
+}
+
+/// Whether a key is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// It is.
+    Read,
+    /// No, because other keys switch off what reads it: the conditions.
+    Off(String),
+    /// No: only other layers read it.
+    OtherLayers,
+}
+
+/// Whether a drive with the layer `entry` and with the values of `value` reads `key`.
+pub fn reading(key: &Known, entry: &Entry, value: &dyn Fn(&str) -> Value) -> Reading {
+    if !key.is_read_on(entry) {
+        return Reading::OtherLayers;
+    }
+    let unmet = |needs: &[&'static str]| -> Vec<&'static str> {
+        needs.iter().copied().filter(|need| !is_met(need, entry, value)).collect()
+    };
+    let mut missing = unmet(key.needs).join(" and ");
+    let alternatives: Vec<String> = readers_on(key, entry).map(|reader| unmet(reader.needs).join(" and ")).collect();
+    if !alternatives.is_empty() && alternatives.iter().all(|needs| !needs.is_empty()) {
+        let both = if missing.is_empty() { "" } else { " and " };
+        missing = format!("{missing}{both}{}", alternatives.join(" or "));
+    }
+    if missing.is_empty() { Reading::Read } else { Reading::Off(missing) }
+}
+
+/// Whether the condition `need` holds: the other key has the value, and is read.
+fn is_met(need: &'static str, entry: &Entry, value: &dyn Fn(&str) -> Value) -> bool {
+    let need = Need::parse(need);
+    need.is_met(&value(need.key)) && schema::known(need.key).is_read_on(entry)
+}
+
+/// The readers of `key` on the layer `entry`, where the key states them.
+pub fn readers_on<'a>(key: &'a Key, entry: &'a Entry) -> impl Iterator<Item = &'a Reader> {
+    key.readers.iter().filter(|reader| reader.is_on(key.name, entry))
+}
