@@ -324,17 +324,17 @@ def run(
         WorkloadIoError: the workload could not be read.
 
     Warns:
-        UserWarning: a configuration key is set that the layer does not use.
+        UserWarning: the file of the drive sets a key that the layer named here does not read.
     """
     options = _options(workload, ssd, ftl, settings)
-    _warn([options])
+    _check([options])
     result = engine.run_one(options, progress)
     states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
     return result
 
 
-def _warn(runs: Sequence[RunOptions]) -> None:
-    for line in engine.warnings(runs):
+def _check(runs: Sequence[RunOptions]) -> None:
+    for line in engine.check(runs):
         warnings.warn(line, UserWarning, stacklevel=3)
 
 
@@ -372,8 +372,7 @@ def replicate(
         raise InputError("seeds: expected at least one, each once")
     if interval not in METHODS:
         raise InputError(f"interval {interval!r}: expected one of {', '.join(METHODS)}")
-    engine.check(runs)
-    _warn(runs)
+    _check(runs)
     return replicated(runs, chosen, interval, jobs)
 
 
@@ -426,10 +425,12 @@ def compare(
     Raises:
         ValueError: there is no layer in the list.
         Error: as `palimpsest.run`; nothing is returned then.
+
+    Warns:
+        UserWarning: a layer does not read a configuration key that another layer reads.
     """
     runs = _labelled(_options(workload, ssd, None, settings), ftls)
-    engine.check(runs)
-    _warn(runs)
+    _check(runs)
     results, failure = engine.run_many(runs, jobs)
     if failure is not None:
         raise failure

@@ -298,6 +298,8 @@ pub struct Entry {
     pub keys: fn() -> Vec<&'static Key>,
     /// The layer below, where this one is a file system; it uses the keys of that layer too.
     pub below: Option<&'static Entry>,
+    /// Keys of the layer below that make no difference below this file system.
+    pub hides: &'static [&'static str],
     /// Whether it classifies writes by the lifetime that a file system above expects (classifier `hint`).
     pub takes_hints: bool,
     /// Whether it always separates hot data from cold and moved data, whatever `ftl.streams`.
@@ -342,6 +344,7 @@ impl Entry {
         about: "",
         keys: Vec::new,
         below: None,
+        hides: &[],
         takes_hints: false,
         hot_and_cold: false,
         read: None,
@@ -379,7 +382,8 @@ impl Entry {
 
     /// Whether it, or the layer below it, lists `key`.
     pub fn lists(&self, key: &str) -> bool {
-        (self.keys)().iter().any(|own| own.name == key) || self.below.is_some_and(|below| below.lists(key))
+        let by_below = || self.below.is_some_and(|below| below.lists(key)) && !self.hides.contains(&key);
+        (self.keys)().iter().any(|own| own.name == key) || by_below()
     }
 
     /// Settings that a drive of the model suite needs: those of the layer below, then its own.

@@ -15,7 +15,7 @@ mod recover;
 
 use crate::extent::{overlay, pages};
 use crate::log::blocks::NO_BLOCK;
-use crate::log::settings::{LogSettings, READ, WEAR, WearLeveling, keys_of};
+use crate::log::settings::{LEVELING, LogSettings, READ, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -35,7 +35,7 @@ pub static LOG_BLOCKS: Key =
 
 /// The keys of a hybrid map.
 pub fn keys() -> Vec<&'static Key> {
-    [vec![&LOG_BLOCKS], keys_of(&[WEAR, READ])].concat()
+    [vec![&LOG_BLOCKS], keys_of(&[LEVELING, READ])].concat()
 }
 
 /// [`LOG_BLOCKS`] of `settings`.

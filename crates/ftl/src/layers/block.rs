@@ -25,7 +25,7 @@ mod tests;
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages};
 use crate::log::blocks::NO_BLOCK;
-use crate::log::settings::{LogSettings, READ, WEAR, WearLeveling, keys_of};
+use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -37,7 +37,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 pub const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
-    keys: || keys_of(&[WEAR, READ]),
+    keys: || keys_of(&[LEVELING, STATIC_LEVELING, READ]),
     outlives_dies: true,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN

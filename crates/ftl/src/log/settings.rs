@@ -48,6 +48,14 @@ pub const REFRESH_RETRIES: Key = Key::new(
 .read_by(&[Reader { layers: Layers::Listed, needs: &[] }])
 .needs(&["ecc.strength > 0"]);
 
+/// The key of layers that may keep moved data apart from the host's.
+pub const STREAMS: &[Key] = &[Key::new(
+    "ftl.streams",
+    ValueType::Count { min: 1, max: 3 },
+    "1",
+    "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
+)];
+
 /// Keys of layers that are one log: [`super::Log`].
 pub const LOG: &[Key] = &[
     Key::new(
@@ -55,12 +63,6 @@ pub const LOG: &[Key] = &[
         ValueType::Choice(&["block", "paced"]),
         "paced",
         "how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block more free",
-    ),
-    Key::new(
-        "ftl.streams",
-        ValueType::Count { min: 1, max: 3 },
-        "1",
-        "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
     ),
     Key::new(
         "ftl.moved",
@@ -101,22 +103,22 @@ pub const PLACEMENT: &[Key] = &[
     ),
 ];
 
-/// Keys of layers that level wear.
-pub const WEAR: &[Key] = &[
-    Key::new(
-        "ftl.wear_leveling",
-        ValueType::Choice(&["none", "dynamic", "static"]),
-        "dynamic",
-        "how erases are kept even",
-    ),
-    Key::new(
-        "ftl.wear_threshold",
-        ValueType::Count { min: 1, max: u32::MAX as u64 },
-        "100",
-        "spread of erases that static wear levelling allows",
-    )
-    .needs(&["ftl.wear_leveling = static"]),
-];
+/// The key of layers that level wear.
+pub const LEVELING: &[Key] = &[Key::new(
+    "ftl.wear_leveling",
+    ValueType::Choice(&["none", "dynamic", "static"]),
+    "dynamic",
+    "how erases are kept even",
+)];
+
+/// The key of layers that move data to level wear.
+pub const STATIC_LEVELING: &[Key] = &[Key::new(
+    "ftl.wear_threshold",
+    ValueType::Count { min: 1, max: u32::MAX as u64 },
+    "100",
+    "spread of erases that static wear levelling allows",
+)
+.needs(&["ftl.wear_leveling = static"])];
 
 /// Keys of layers that read by [`read_policy`].
 pub const READ: &[Key] = &[Key::new(
@@ -182,12 +184,12 @@ pub fn keys_of(groups: &[&'static [Key]]) -> Vec<&'static Key> {
 
 /// The keys of a layer that is one log, as [`super::Log`] is.
 pub fn keys_of_log() -> Vec<&'static Key> {
-    [keys_of(&[COLLECTION, LOG, PLACEMENT, WEAR, READ]), streams::keys()].concat()
+    [keys_of(&[COLLECTION, STREAMS, LOG, PLACEMENT, LEVELING, STATIC_LEVELING, READ]), streams::keys()].concat()
 }
 
 /// The keys of all groups.
 pub fn keys() -> Vec<&'static Key> {
-    [keys_of(&[COLLECTION, LOG, PLACEMENT]), streams::keys(), keys_of(&[WEAR, READ, GATHER, FEATURES])].concat()
+    [keys_of_log(), keys_of(&[GATHER, FEATURES])].concat()
 }
 
 /// Where a host write goes.

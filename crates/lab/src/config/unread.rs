@@ -10,6 +10,17 @@ use crate::layers::find_layer;
 use palimpsest_ftl_api::Entry;
 use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
 
+/// How grave it is that nothing reads a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gravity {
+    /// It switches off what is not there.
+    Harmless,
+    /// An option replaced the layer that reads it.
+    Note,
+    /// A mistake, unless another run beside this one reads the key.
+    Mistake,
+}
+
 /// A setting of the user that nothing reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
@@ -17,45 +28,44 @@ pub struct Unread {
     pub key: &'static str,
     /// `FILE:LINE`, or `--set key=value`.
     pub place: String,
-    /// A sentence that names who does not read it, and what would.
+    /// A sentence that names who does not read it.
     pub what: String,
-    /// Whether the setting is a mistake, if no other run beside this one reads the key. Else it deserves a note.
-    pub is_mistake: bool,
+    /// What would read it.
+    pub expected: String,
+    /// How grave that is.
+    pub gravity: Gravity,
 }
 
 /// The settings of the user in `overlays` that nothing on the drive of `resolved` reads, in the order of the schema.
 pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread> {
     let values = build::Values::new(resolved);
     let Some(entry) = find_layer(&values.name) else { return Vec::new() };
-    let at = schema::position("ftl.name").expect("the schema has ftl.name");
-    let layer_by_option =
-        overlays.get(resolved[at].rank.wrapping_sub(1)).is_some_and(|by| by.origin == Origin::Options);
+    let origin = |key: &ResolvedKey| key.rank.checked_sub(1).map_or(Origin::Preset, |index| overlays[index].origin);
+    let layer_by_option = origin(values.key("ftl.name")) == Origin::Options;
     let mut found = Vec::new();
-    for (position, key) in resolved.iter().enumerate() {
-        let Some(overlay) = key.rank.checked_sub(1).map(|index| &overlays[index]) else { continue };
+    for (position, key) in resolved.iter().enumerate().filter(|(_, key)| origin(key) != Origin::Preset) {
         // A layer that is named after a read command sets a key in the place of its name.
-        let is_own = overlay.get(position).is_some_and(|setting| setting.place == key.source);
-        if overlay.origin == Origin::Preset || !is_own || is_taken_back(key, position, &overlays[..key.rank - 1]) {
+        let (overlay, name) = (&overlays[key.rank - 1], key.key.name);
+        if overlay.get(position).is_none_or(|setting| setting.place != key.source) {
             continue;
         }
         let in_file = overlay.origin == Origin::File;
-        let what = match reading(key.key, entry, &|name| values.value(name).clone()) {
+        let (what, expected) = match reading(key.key, entry, &|name| values.value(name).clone()) {
             Reading::Read => continue,
             // A file describes the part and parameters of features, on or off.
             Reading::Off(_) if in_file => continue,
-            Reading::Off(needs) => {
-                format!("nothing reads {} here; expected {needs}, or no {}", key.key.name, key.key.name)
-            }
+            Reading::Off(needs) => (format!("{} does not read {name} without {needs}", entry.name), "that".into()),
             Reading::OtherLayers => {
-                let names = key.key.layer_names();
-                format!(
-                    "{} does not read {}; expected one of {names}, or no {}",
-                    entry.name, key.key.name, key.key.name
-                )
+                (format!("{} does not read {name}", entry.name), format!("one of {}", key.key.layer_names()))
             }
         };
-        let is_mistake = !(in_file && layer_by_option);
-        found.push(Unread { key: key.key.name, place: key.source.clone(), what, is_mistake });
+        let gravity = match is_taken_back(key, position, &overlays[..key.rank - 1]) {
+            true => Gravity::Harmless,
+            false if in_file && layer_by_option => Gravity::Note,
+            false => Gravity::Mistake,
+        };
+        let expected = format!("{expected}, or no {name}");
+        found.push(Unread { key: name, place: key.source.clone(), what, expected, gravity });
     }
     found
 }

@@ -2,7 +2,7 @@
 
 use super::code;
 pub use super::threshold::ThresholdRule;
-use crate::log::settings::{COLLECTION, GATHER, LogSettings, READ, WEAR, keys_of};
+use crate::log::settings::{COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, keys_of};
 use crate::log::streams;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
@@ -34,7 +34,7 @@ pub const BASELINE_KEYS: &[Key] = &[
 
 /// All keys that the baseline reads.
 pub fn baseline_keys() -> Vec<&'static Key> {
-    [keys_of(&[COLLECTION, WEAR, READ, GATHER, BASELINE_KEYS]), streams::keys()].concat()
+    [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, BASELINE_KEYS]), streams::keys()].concat()
 }
 
 /// The other keys.
