@@ -77,14 +77,16 @@ pub const LOG: &[Key] = &[
         "where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's data with round-robin \
          allocation and without a fast cache, to the planes of the die in turn, which can be programmed together (sim.multi_plane)",
     ).needs(&["ftl.streams > 1"]),
-    Key::new(
-        "ftl.slc_cache",
-        ValueType::Blocks,
-        "0%",
-        "blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of 2 or 3",
-    ),
     REFRESH_RETRIES,
 ];
+
+/// The key of layers whose blocks may hold one bit a cell at a time.
+pub const CACHE: &[Key] = &[Key::new(
+    "ftl.slc_cache",
+    ValueType::Blocks,
+    "0%",
+    "blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of 2 or 3",
+)];
 
 /// Keys of layers that choose the plane of a write.
 pub const PLACEMENT: &[Key] = &[
@@ -189,7 +191,7 @@ pub fn keys_of_log() -> Vec<&'static Key> {
 
 /// The keys of all groups.
 pub fn keys() -> Vec<&'static Key> {
-    [keys_of_log(), keys_of(&[GATHER, FEATURES])].concat()
+    [keys_of_log(), keys_of(&[CACHE, GATHER, FEATURES])].concat()
 }
 
 /// Where a host write goes.
