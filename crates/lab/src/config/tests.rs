@@ -92,6 +92,24 @@ fn files_set_keys_for_their_own_layer() {
 }
 
 #[test]
+fn shares_that_are_no_block_are_refused() {
+    for (key, blocks, least) in
+        [("ftl.slc_fixed", 15, "6.67%"), ("ftl.slc_fixed", 30, "3.34%"), ("ftl.slc_cache", 30, "3.34%")]
+    {
+        let blocks = format!("ssd.blocks_per_plane={blocks}");
+        let with = |share: &str| preset("tlc-32g", &[&blocks, "ssd.over_provisioning=60%", &format!("{key}={share}")]);
+        let refused = with("3%").unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("no whole block; expected \"1 block\", \"{least}\" or more, or \"0%\"")),
+            "{refused}"
+        );
+        let taken = |share: &str| with(share).unwrap().drive.ftl.blocks(key).of(30);
+        assert_eq!((taken("0%"), taken("1 block")), (0, 1));
+        assert!(taken(least) > 0, "{key} {least}");
+    }
+}
+
+#[test]
 fn keys_of_layers_name_them() {
     for key in keys() {
         assert!(key.split().0 != "fs" || key.layers.is_some(), "{}: {}", key.name, key.doc);
