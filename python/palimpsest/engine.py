@@ -97,7 +97,9 @@ def unread(runs: Sequence[RunOptions]) -> list[Unread]:
     keys = {key for found in each for key, *_ in found}
     # Whoever sets a key and reads it excuses the runs that do not.
     read = {
-        (key, _setter(run, key)) for run, found in zip(runs, each, strict=True) for key in keys - {one[0] for one in found}
+        (key, _setter(run, key))
+        for run, found in zip(runs, each, strict=True)
+        for key in keys - {one[0] for one in found}
     }
     return [
         Unread(at, place, what, expected, gravity == "mistake" and (key, _setter(run, key)) not in read)

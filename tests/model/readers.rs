@@ -1,5 +1,6 @@
-//! Each key states its readers (`Key::readers`, `Key::needs`); here runs say whether it is true. A key that a drive accepts makes a
-//! difference in some run, and a key that is refused makes none: in the result, in the series, in the wear of any block.
+//! Each key states its readers (`Key::readers`, `Key::needs`, `Entry::keys`); runs here say whether that is true. A key
+//! that a drive accepts must make a difference in some run, and a key that a drive refuses must make none: in the
+//! result, in the wear of any block, in any histogram.
 
 use crate::drives::{build, needed, plain, with};
 use crate::workload::Mix;
@@ -54,7 +55,7 @@ impl Source for Bursts {
 fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
     let mut mix = Mix::new(&resolved.drive, seed);
     let commands: Vec<Command> = (0..if long { 1500 } else { 260 }).map(|_| mix.next()).collect();
-    let arrivals = if seed % 2 == 0 { Arrivals::Open } else { Arrivals::Closed { depth: 8 } };
+    let arrivals = if seed.is_multiple_of(2) { Arrivals::Open } else { Arrivals::Closed { depth: 8 } };
     let mut source = Bursts { commands: commands.into_iter(), number: 0, arrivals };
     let options = Options {
         workload: "bursts".into(),
@@ -106,8 +107,7 @@ const ERRORS: &[&str] = &[
     "ftl.gc_idle=1ms",
 ];
 
-/// What a key needs to make a difference on these small drives beside the conditions that it states, mostly another value of a key
-/// that has one in any case.
+/// Settings with which a key makes a difference on these small drives, beside the conditions that it states.
 const SCENES: &[(&str, &[&str])] = &[
     ("ftl.gc_start", &["ftl.gc_pace=block", "ftl.gc_stop=3 blocks"]),
     ("ftl.gc_stop", &["ftl.gc_pace=block"]),
@@ -167,7 +167,7 @@ fn is_open(entry: &Entry, key: &Known) -> bool {
     entry.is_file_system() && key.name == "buffer.flush"
 }
 
-/// Whether runs here can tell who reads `key`. What a part is, and how large the drive is, does not depend on its layer.
+/// Whether runs here can tell who reads `key`. Descriptions of the part and of the drive's size are no feature.
 fn is_tested(key: &Known) -> bool {
     let describes = ["ssd", "part"].contains(&key.split().0);
     let stated = !key.readers.is_empty() || !key.needs.is_empty();
@@ -292,8 +292,8 @@ fn has_choice(entry: &Entry, scene: &[String], key: &Known) -> bool {
     says(entry, scene, key) == Some(true) && values(key).iter().any(other)
 }
 
-/// What is wrong with the statement of `key` on the layer `entry`; whether it makes a difference there. If the layer does not read
-/// it, `most` values are tried.
+/// Checks the statement of `key` on the layer `entry`: whether the key makes a difference there, or what is wrong. If the
+/// layer does not read the key, `most` values are tried.
 fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::result::Result<bool, String> {
     let scenes = scenes(entry, key);
     let mut possible = Vec::new();

@@ -30,8 +30,8 @@ pub struct Key {
     pub default: Fallback,
     /// One line on what it means.
     pub doc: &'static str,
-    /// Its readers, each of which suffices. None: the layers that list it in [`crate::Entry::keys`], or else the drive, the engine
-    /// or the host.
+    /// Its readers, each of which suffices. If empty: the layers that list it in [`crate::Entry::keys`]; for a key
+    /// that no layer lists, the drive, the engine or the host.
     pub readers: &'static [Reader],
     /// Conditions without which no reader reads it; see [`Need`].
     pub needs: &'static [&'static str],

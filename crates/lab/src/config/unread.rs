@@ -1,7 +1,8 @@
 //! Settings of the user that nothing reads: the layer does not have the feature, or another key switches it off.
 //!
-//! Presets and saved configurations describe a whole drive, so they may set keys that its layer does not read; and a file may do so for
-//! the layer that an option replaces. A feature may be switched off on every layer. All other settings without a reader are mistakes.
+//! Presets and saved configurations describe a whole drive, so they may set keys that the layer does not read. A drive
+//! file may set keys for its own layer, which an option replaces. A feature may be switched off on every layer, because
+//! every layer runs without it. All other settings without a reader are mistakes.
 
 use super::overlay::{Origin, Overlay};
 use super::schema::Known;
@@ -13,7 +14,7 @@ use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
 /// How grave it is that nothing reads a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gravity {
-    /// It switches off what is not there.
+    /// The setting switches off a feature that the drive does not have.
     Harmless,
     /// An option replaced the layer that reads it.
     Note,
