@@ -51,8 +51,8 @@ def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
         A line for each setting that some run does not read.
 
     Raises:
-        InputError: a drive, layer or configuration key is wrong, a setting is read by nothing, or the native module that
-            the environment names is wrong.
+        InputError: a drive, layer or configuration key is wrong, no run reads a setting, or the native module that the
+            environment names is wrong.
     """
     if native.PROBLEM:
         raise InputError(native.PROBLEM)
