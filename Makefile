@@ -12,6 +12,8 @@ BIN := .venv/bin
 PY := $(BIN)/python
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 MODULE := python/palimpsest/_core.abi3.so
+# A line every ten seconds while a quiet command runs.
+AT_WORK := tools/at_work.sh 10
 SAMPLE := ../shared/traces/blkreplay_linux-mysql.load.zst
 TRACE ?= $(firstword $(wildcard $(SAMPLE)) mysql-like)
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml .cargo/config.toml $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null)
@@ -32,7 +34,8 @@ setup: $(BIN)/.native ## .venv with the command palimpsest in it
 # Not for figures of speed. What is running keeps the module it has: the new one is another file. The compiler is asked for what
 # maturin asks for, so that all three share one module.
 dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with assertions
-	@cargo rustc --locked --quiet --manifest-path crates/extension/Cargo.toml --lib --crate-type cdylib
+	@$(AT_WORK) "dev: building the simulator" cargo rustc --locked --quiet --manifest-path crates/extension/Cargo.toml \
+		--lib --crate-type cdylib
 	@rm -f $(BIN)/.native
 	@touch $(BIN)/.dev
 	@cp $$(ls -t $${CARGO_TARGET_DIR:-target}/debug/lib_core.{so,dylib} 2>/dev/null | head -1) $(MODULE:.so=.new.so)
@@ -41,8 +44,8 @@ dev: $(BIN)/.command ## the same in seconds after a change, unoptimized and with
 
 demo: setup ## a real trace on two translation layers, compared
 	@$(if $(filter mysql-like,$(TRACE)),echo "demo: expected $(abspath $(SAMPLE)); there is none: runs the synthetic mysql-like instead")
-	@$(BIN)/palimpsest compare --ftl page,subpage --workload $(TRACE) --out results/demo --force
-	@echo "demo: compared page and subpage on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
+	@$(BIN)/palimpsest compare --ftl page,subpage --set buffer.ack=volatile --set buffer.flush=programs --workload $(TRACE) --out results/demo --force
+	@echo "demo: compared page and subpage behind the same volatile buffer on $(notdir $(TRACE)); the same with charts is in results/demo/report.html"
 
 test: $(BUILD) ## all tests; ONLY=NAME for those whose name has it, PART=2/5 for the second of five parts
 	@$(PY) tools/run_tests.py $(TESTS)
@@ -71,7 +74,7 @@ static: lint-python lint-rust wheel-check types docs # all of check but the test
 # What the tests need, of which the module of `make dev` is a part: with all of it to do both cores are busy. And the benches.
 compiled: $(BIN)/.crates
 	@echo "compiled: building the tests and all they need$(if $(LINTS), with lints and pages of the crates)"
-	@cargo test --workspace --all-targets --locked --quiet --no-run
+	@$(AT_WORK) "compiled: building the tests" cargo test --workspace --all-targets --locked --quiet --no-run
 
 lint-rust: $(if $(LINTS),compiled,$(BIN)/.crates)
 	cargo fmt --all --check
@@ -119,7 +122,7 @@ wheel-check: $(BUILD)
 
 define build-wheel
 @rm -rf $(2)
-$(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
+$(AT_WORK) "wheel: building the $(1)" $(BIN)/maturin build --profile $(1) --locked --quiet --out $(2)
 endef
 
 lock: $(BIN)/.packages ## pin the newest packages that pyproject.toml allows
@@ -150,32 +153,34 @@ $(BIN)/.python:
 # uv takes a third of pip's time; where it does not find its way to the packages (it reads no pip.conf) pip does.
 $(BIN)/.packages: $(BIN)/.python requirements/dev.lock requirements/uv.lock
 	@echo "setup: installing the Python packages of requirements/dev.lock"
-	@$(PIP_INSTALL) -r requirements/uv.lock && $(BIN)/uv pip install --quiet --python $(PY) --require-hashes -r requirements/dev.lock || \
-		$(PIP_INSTALL) -r requirements/dev.lock
+	@$(AT_WORK) "setup: installing Python packages" bash -c '$(PIP_INSTALL) -r requirements/uv.lock && \
+		$(BIN)/uv pip install --quiet --python $(PY) --require-hashes -r requirements/dev.lock || \
+		$(PIP_INSTALL) -r requirements/dev.lock'
 	@touch $@
 
 # Fetching every crate here, those of the tests included, lets all later builds work offline. It waits for no Python.
 $(BIN)/.crates: Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml)
 	@command -v cargo >/dev/null || { echo "setup: expected cargo (a Rust toolchain, https://rustup.rs) in PATH" >&2; exit 1; }
-	@cargo fetch --locked --quiet
+	@$(AT_WORK) "setup: fetching Rust crates" cargo fetch --locked --quiet
 	@mkdir -p $(BIN)
 	@touch $@
 
 $(BIN)/.native: $(BIN)/.crates $(BIN)/.packages $(NATIVE_SOURCES)
-	@echo "setup: building the simulator"
-	$(call develop,--release)
+	@echo "setup: building the simulator, a release of $$(grep -c '^name = ' Cargo.lock) crates: minutes the first time"
+	$(call develop,setup,--release)
 	@rm -f $(BIN)/.dev
 	@touch $(BIN)/.command $@
 
 # uv installs in no time what takes pip three seconds.
 define develop
-@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop $(1) --locked --quiet \
+@PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/$(BIN):$$PATH" \
+	$(AT_WORK) "$(1): building the simulator" $(BIN)/maturin develop $(2) --locked --quiet \
 	$$(test ! -x $(BIN)/uv || echo --uv)
 endef
 
 # The command palimpsest in .venv; its module is whatever lies in python/.
 $(BIN)/.command: $(BIN)/.crates $(BIN)/.packages pyproject.toml
 	@echo "dev: building the simulator and all it needs, once"
-	$(call develop,--profile dev)
+	$(call develop,dev,--profile dev)
 	@rm -f $(BIN)/.native
 	@touch $(BIN)/.dev $@

@@ -15,8 +15,12 @@ mod codesign;
 mod controller;
 #[path = "fidelity/determinism.rs"]
 mod determinism;
+#[path = "fidelity/ecc.rs"]
+mod ecc;
 #[path = "fidelity/fast_cache.rs"]
 mod fast_cache;
+#[path = "fidelity/fills.rs"]
+mod fills;
 #[path = "fidelity/forms.rs"]
 mod forms;
 #[path = "fidelity/jobs.rs"]
@@ -29,6 +33,8 @@ mod patrol;
 mod power;
 #[path = "fidelity/queueing.rs"]
 mod queueing;
+#[path = "fidelity/rates.rs"]
+mod rates;
 #[path = "fidelity/read_ahead.rs"]
 mod read_ahead;
 #[path = "fidelity/recovery.rs"]

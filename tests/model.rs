@@ -51,6 +51,8 @@ mod reuse;
 mod room;
 #[path = "model/rules.rs"]
 mod rules;
+#[path = "model/runs.rs"]
+mod runs;
 #[path = "model/sequences.rs"]
 mod sequences;
 #[path = "model/steps.rs"]

@@ -46,7 +46,7 @@ DRIVES = [
     for over_provisioning in ("20%", "100%")
 ]
 """A layer runs on the first of these that has the commands, cells and spare pages that it needs."""
-ARRIVALS = "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30,rate_iops=20k"
+ARRIVALS = "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30,rate_iops=20k,open_loop"
 JOBS = """
 [global]
 runtime=60ms
@@ -59,6 +59,7 @@ numjobs=2
 rw=write
 bs=64k
 rate_iops=2000
+open_loop
 startdelay=10ms
 """
 """Workloads that have times of their own run timed only."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
-from . import _core, engine, frames, states, traces, units
+from . import _core, engine, frames, states, timelines, traces, units
 from .engine import Progress
 from .errors import InputError
 from .intervals import METHODS
@@ -330,10 +330,20 @@ def run(
     _check([options])
     result = engine.run_one(options, progress)
     states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
+    _warn_of_window(options, [result])
     return result
 
 
+def _warn_of_window(options: RunOptions, results: Sequence[Result]) -> None:
+    """Warns where the timeline is empty. The command line refuses such a window; a program keeps the result."""
+    beyond = timelines.beyond_the_end(options.operations, results)
+    if beyond is not None:
+        warnings.warn(beyond.replace("--operations-window", "operations"), UserWarning, stacklevel=3)
+
+
 def _check(runs: Sequence[RunOptions]) -> None:
+    for run in runs:
+        timelines.expect_inside(run)
     for line in engine.check(runs):
         warnings.warn(line, UserWarning, stacklevel=3)
 
@@ -365,6 +375,8 @@ def replicate(
         InputError: as `compare`, or there is no seed, or no such interval.
         Error: as `palimpsest.run`; nothing is returned then.
     """
+    if "seed" in settings:
+        raise InputError("seed: `seeds` names the seed of every run; expected one of them")
     base = _options(workload, ssd, None, settings)
     runs = [base] if ftls is None else _labelled(base, ftls)
     chosen = [_whole("seeds", seed, 0) for seed in seeds]
@@ -434,4 +446,5 @@ def compare(
     results, failure = engine.run_many(runs, jobs)
     if failure is not None:
         raise failure
+    _warn_of_window(runs[0], results)
     return Comparison(results)

@@ -6,6 +6,7 @@ imported where they are used: `run --json` needs none of them.
 """
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -26,10 +27,11 @@ from . import (
     interrupts,
     native,
     states,
+    timelines,
     trace_commands,
 )
 from . import reproduce as reproduction
-from .commands import Commands, help_width
+from .commands import Commands, forget_unknown_width, help_width
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
@@ -109,7 +111,7 @@ def run(
     """
     if ftl is not None and "," in ftl:
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
-    seeds, method = _seeds(options, operations)
+    seeds, method = _seeds(options)
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
     _check([chosen], strict=strict)
     _expect_own_folder(out, [chosen], force=force)
@@ -118,11 +120,11 @@ def run(
         return
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
+    _print_result(result.to_json() if as_json else result)
     if out is not None:
         result.save(out)
         click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
-    _write_operations(result, operations)
-    _print_result(result.to_json() if as_json else result)
+    _write_operations(result, operations, chosen.operations)
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
 
@@ -161,10 +163,8 @@ def compare(
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
       palimpsest compare --ssd mga-16k --ftl page,mga --fidelity count --out results/mga
     """
-    seeds, method = _seeds(options, operations)
+    seeds, method = _seeds(options)
     base = RunOptions(series=out is not None, **_plain(options, operations))
-    if runs and ftl is not None:
-        raise errors.InputError(f"--ftl {ftl}: expected runs as arguments, or --ftl, not both")
     names = runs or _names(ftl or ",".join(COMPARED_FTLS))
     chosen = [base.labelled(text) for text in names]
     _expect_different([each.label or each.ftl or "" for each in chosen])
@@ -179,11 +179,11 @@ def compare(
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
     if results:
+        _print_result(Comparison(results).to_json() if as_json else Comparison(results))
         if out is not None:
             Comparison(results).save(out)
             click.echo(f"wrote {out}/report.html, summary.json and a folder for each layer", err=True)
-        _write_operations(Comparison(results), operations)
-        _print_result(Comparison(results).to_json() if as_json else Comparison(results))
+        _write_operations(Comparison(results), operations, base.operations)
     if failure is not None:
         if results:
             click.echo(f"{len(results)} of {len(chosen)} runs finished", err=True)
@@ -255,14 +255,11 @@ def reproduce(
     from .reproduce import outputs
 
     together = paper == "all"
+    for shown in [outputs.to_json(made, out, each_apart=together)] if as_json else map(outputs.render, made):
+        _print_result(shown)
     if out is not None:
         outputs.write(made, out, each_apart=together)
         click.echo(f"wrote {out}/index.html, and the data and pictures of its figures", err=True)
-    if as_json:
-        _print_result(outputs.to_json(made, out, each_apart=together))
-        return
-    for each in made:
-        _print_result(outputs.render(each))
 
 
 validate_command.add_to(cli, lambda result: _print_result(result))
@@ -385,20 +382,15 @@ def completion_(shell: str) -> None:
 def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
     """Options of the command line as those of a run; `operations` is the file for the timeline."""
     window = options.pop("operations_window")
-    if operations is None and window is not None:
-        raise errors.InputError(f"--operations-window {window}: expected with --operations FILE")
     return options | {
         "overrides": tuple(options["overrides"]),
         "operations": None if operations is None else window or FIRST_OPERATIONS,
     }
 
 
-def _seeds(options: dict[str, Any], operations: Path | None) -> tuple[tuple[int, ...] | None, str]:
+def _seeds(options: dict[str, Any]) -> tuple[tuple[int, ...] | None, str]:
     """Takes the seeds and the method of their intervals out of the options."""
-    seeds: tuple[int, ...] | None = options.pop("seeds")
-    if seeds and operations is not None:
-        raise errors.InputError("--operations: expected without --seeds, as a timeline is that of one run")
-    return seeds, options.pop("interval")
+    return options.pop("seeds"), options.pop("interval")
 
 
 def _replicate(
@@ -409,10 +401,10 @@ def _replicate(
 
     with ProgressBoard() as board:
         made = replicate(chosen, seeds, method, jobs, board.callback)
+    _print_result(made.to_json() if as_json else made)
     if out is not None:
         made.save(out)
         click.echo(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed", err=True)
-    _print_result(made.to_json() if as_json else made)
 
 
 def _expect_own_folder(out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None:
@@ -429,12 +421,21 @@ def _expect_own_folder(out: Path | None, chosen: Sequence[RunOptions], *, force:
     make_folder(out)
 
 
-def _write_operations(results: Result | Comparison, file: Path | None) -> None:
-    if file is not None:
-        from . import outputs
+def _write_operations(results: Result | Comparison, file: Path | None, window: str | None) -> None:
+    """Writes the timeline to `file`, if one is given.
 
-        written = outputs.save_operations(results, file)
-        click.echo(f"wrote {' and '.join(map(str, written))}", err=True)
+    Raises:
+        InputError: the window lies beyond the end of every run.
+    """
+    if file is None:
+        return
+    beyond = timelines.beyond_the_end(window, [results] if isinstance(results, Result) else list(results))
+    if beyond is not None:
+        raise errors.InputError(beyond)
+    from . import outputs
+
+    written = outputs.save_operations(results, file)
+    click.echo(f"wrote {' and '.join(map(str, written))}", err=True)
 
 
 def _names(ftls: str) -> list[str]:
@@ -454,6 +455,8 @@ def _expect_different(labels: Sequence[str]) -> None:
 
 def _check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
     """Finds mistakes in the configurations before anything runs; notes settings that only some of the runs read."""
+    for each in runs:
+        timelines.expect_inside(each)
     for line in engine.check(runs, strict=strict):
         click.echo(f"note: {line}", err=True)
 
@@ -496,6 +499,8 @@ def _fail(error: BaseException) -> NoReturn:
     if os.environ.get("PALIMPSEST_DEBUG"):
         traceback.print_exception(error)
     status, text = _ending(error)
+    if isinstance(error, OSError) and not error.filename:
+        _drop_output()
     interrupts.at_end(status)
     if status == errors.EXIT_INTERRUPTED:
         click.echo(text, err=True)
@@ -528,15 +533,31 @@ def _say(text: str) -> None:
 def _usage_text(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param:
         name = next((name for name in error.param.opts if name.startswith("--")), error.param.human_readable_name)
+        source = error.ctx.get_parameter_source(error.param.name or "") if error.ctx else None
+        # What the user set is the variable: the command line names no such option.
+        if source == click.core.ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
+            name = error.param.envvar
         return f"{name}: {error.message}"
     command = error.ctx.command_path if error.ctx else "palimpsest"
     return f"{error.format_message().rstrip('.')}; expected as `{command} --help` says"
 
 
+def _drop_output() -> None:
+    """Drops the rest of standard output, which cannot be written: the end of Python would try again, and fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _quiet_end() -> NoReturn:
     """The reader of standard output is gone: end without a message, as programs in a pipe do."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     sys.exit(128 + signal.SIGPIPE)
+
+
+def _buffer_output() -> None:
+    """Gives standard output the buffer that PYTHONUNBUFFERED took: without one the rest of a short write is lost."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.RawIOBase):
+        encoding, wrong = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.detach()), encoding, wrong)
 
 
 def main() -> NoReturn:
@@ -548,6 +569,8 @@ def main() -> NoReturn:
         sys.exit(errors.EXIT_FAILURE)
     try:
         interrupts.at_work()
+        forget_unknown_width()
+        _buffer_output()
         # Not cli.main(): it has messages and statuses of its own for what ends a command.
         with cli.make_context("palimpsest", sys.argv[1:]) as ctx:
             cli.invoke(ctx)

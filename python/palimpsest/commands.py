@@ -1,11 +1,15 @@
 """The group of commands: their order, their help, and which are imported only when they are asked for."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import click
 
-__all__ = ["Commands", "help_width"]
+from .needs import refuse_idle
+
+__all__ = ["Commands", "forget_unknown_width", "help_width"]
 
 _NARROW = 60
 
@@ -23,7 +27,18 @@ class _Context(click.Context):
 
 
 class _SingleCommand(click.Command):
+    """A command that refuses options without an effect, before it starts."""
+
     context_class = _Context
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
+        """Runs the command.
+
+        Raises:
+            click.BadParameter: an option on the command line has no effect beside the others.
+        """
+        refuse_idle(ctx)
+        return super().invoke(ctx)
 
 
 class Commands(click.Group):
@@ -37,6 +52,13 @@ class Commands(click.Group):
     command_class = _SingleCommand
     group_class = type
     add_rest: Callable[[], None] | None = None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the arguments; without any, a group of commands prints its help, as `palimpsest` alone does."""
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def _complete(self) -> None:
         add_rest, self.add_rest = self.add_rest, None
@@ -53,6 +75,13 @@ class Commands(click.Group):
         """Names, in order; what is needed once is last."""
         self._complete()
         return sorted(self.commands, key=lambda name: name == "completion")
+
+
+def forget_unknown_width() -> None:
+    """Removes a COLUMNS that is no width, such as 0: libraries that print would write lines of no characters."""
+    given = os.environ.get("COLUMNS", "")
+    if not (given.isascii() and given.isdigit() and int(given)):
+        os.environ.pop("COLUMNS", None)
 
 
 def help_width() -> int:

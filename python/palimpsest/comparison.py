@@ -10,8 +10,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from . import summary
-from .metrics import SECTIONS, Metric, best, factor, relative, verdicts
+from . import summary, units
+from .metrics import SECTIONS, best, factor, relative, unequal_promises, verdicts
 from .result import Result
 
 __all__ = ["render"]
@@ -20,8 +20,10 @@ _LABEL_WIDTH = 21
 _COLUMN_WIDTH = 20
 
 
-def _cell(metric: Metric, value: float | None, ratio: float | None, is_best: bool, is_first: bool) -> Text:
-    shown = metric.show(value)
+def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Text:
+    if shown == units.NOT_MODELLED:
+        # These words take the room of the ratio, which does not exist.
+        return Text(f"{shown} ", no_wrap=True)
     times = "" if is_first else factor(ratio)
     text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
     if is_best:
@@ -58,7 +60,7 @@ class _SideBySide:
             apart = " " if index > group[0] else ""
             table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
         for section, metrics in SECTIONS:
-            rows = [metric for metric in metrics if self._shown(metric)]
+            rows = [metric for metric in metrics if metric.is_shown(self.results)]
             if rows:
                 table.add_row(Text(section, style="bold underline"))
             for metric in rows:
@@ -66,15 +68,13 @@ class _SideBySide:
                 marks = best(metric, values)
                 cells = [
                     Text(" " if index > group[0] else "")
-                    + _cell(metric, values[index], relative(values[index], values[0]), marks[index], index == 0)
+                    + _cell(
+                        metric.cell(self.results[index]), relative(values[index], values[0]), marks[index], index == 0
+                    )
                     for index in group
                 ]
                 table.add_row(f"  {metric.label}", *cells)
         return table
-
-    def _shown(self, metric: Metric) -> bool:
-        """Rows without a measured, non-zero value are omitted."""
-        return any(metric.of(result) for result in self.results)
 
 
 def render(results: Sequence[Result]) -> RenderableType:
@@ -83,7 +83,9 @@ def render(results: Sequence[Result]) -> RenderableType:
     before = first.get("precondition") or {}
     lines = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
     head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
-    parts: list[RenderableType] = [head, Text(), _SideBySide(results), Text()]
+    unequal = unequal_promises((result.label, result) for result in results)
+    parts: list[RenderableType] = [head, Text(), *([Text(unequal, style="yellow"), Text()] if unequal else [])]
+    parts += [_SideBySide(results), Text()]
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]

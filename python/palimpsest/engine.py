@@ -9,6 +9,7 @@ import dataclasses
 import json
 import sys
 import threading
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -20,7 +21,7 @@ from .files import digest, holder
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "made_from", "provenance", "run_many", "run_one", "serve", "unread"]
+__all__ = ["Progress", "check", "layer_of", "made_from", "provenance", "run_many", "run_one", "serve", "unread"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -113,6 +114,12 @@ def _setter(run: RunOptions, key: str) -> str:
     """Where a run has a key from: its options, or else the file of its drive."""
     by_option = any(each.partition("=")[0].strip() == key for each in run.overrides)
     return "--set" if by_option else run.ssd
+
+
+def layer_of(options: RunOptions) -> str:
+    """The name of the layer of a run, that of the drive included."""
+    shown = _core.show(options.ssd, options.ftl, list(options.overrides))
+    return str(tomllib.loads(shown)["ftl"]["name"])
 
 
 _KEPT = ("series", "sketch", "operations", "label")

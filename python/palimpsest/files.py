@@ -1,12 +1,27 @@
-"""Files that are written whole or not at all, and never through a link."""
+"""Files that are written whole or not at all, and never through a link. Errors name the file."""
 
+import contextlib
 import hashlib
+import io
 import os
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-__all__ = ["digest", "holder", "open_new", "read_text", "write_whole"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "digest",
+    "holder",
+    "named",
+    "open_new",
+    "parquet",
+    "read_text",
+    "write_in_order",
+    "write_whole",
+]
 
 LARGEST_TEXT = 16 << 20
 """Bytes of the longest file of settings that is read."""
@@ -68,17 +83,67 @@ def open_new(path: Path, flags: int) -> TextIO:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is there completely or not at all, whatever happens meanwhile, in place of a link too."""
+    """Writes a file that is there completely or not at all, whatever happens meanwhile, in place of a link too.
+
+    Raises:
+        OSError: the file could not be written; the error names `path`.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with named(path):
+        try:
+            partial.unlink(missing_ok=True)
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Errors of the operating system inside name this file: a write to a full disk names none."""
     try:
-        partial.unlink(missing_ok=True)
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
+
+
+def write_in_order(folder: Path, files: Iterable[tuple[str, bytes | str]]) -> None:
+    """Writes files into a folder, which is made if it is not there. After an error the files before it stay.
+
+    Args:
+        folder: the folder.
+        files: names and contents, the most important first: a full disk keeps the first files.
+
+    Raises:
+        OSError: a file could not be written; the error names this file, and lists those that were kept.
+    """
+    kept: list[str] = []
+    for name, content in files:
+        path = folder / name
+        try:
+            with named(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content.encode() if isinstance(content, str) else content)
+        except OSError as error:
+            raise OSError(error.errno or 0, f"{error.strerror}; {_kept_text(kept)}", str(path)) from error
+        kept.append(name)
+
+
+def _kept_text(names: Sequence[str]) -> str:
+    if not names:
+        return "kept no file"
+    more = f" and {len(names) - 3} more" if len(names) > 4 else ""
+    return f"kept {', '.join(names[:3] if more else names)}{more}"
+
+
+def parquet(table: "pl.DataFrame") -> bytes:
+    """A table as the bytes of a Parquet file."""
+    written = io.BytesIO()
+    table.write_parquet(written)
+    return written.getvalue()
 
 
 def read_text(path: Path) -> str:

@@ -41,8 +41,6 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
     image: Path | None = options.pop("image")
     kept = {"image": None if image is None else str(image), "image_sync": bool(options.pop("image_sync"))}
     if image is None:
-        if kept["image_sync"]:
-            raise click.UsageError("--image-sync: there is no image; expected --image FILE")
         return kept
     context = click.get_current_context()
 

@@ -4,8 +4,9 @@ Tables, pages and charts show these; nothing here draws.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from . import units
 from .result import Result
@@ -19,7 +20,11 @@ __all__ = [
     "change",
     "factor",
     "is_figure",
+    "is_modelled",
+    "modelled",
     "relative",
+    "response_time",
+    "unequal_promises",
     "verdicts",
 ]
 
@@ -27,6 +32,49 @@ LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), (
 """Percentiles of a table: the key in a result, and its heading."""
 
 _EQUAL = 1e-9
+
+
+def _is_modelled_time(times: Mapping[str, Any], key: str) -> bool:
+    value = times.get(key)
+    return value != 0 and not (key == "mean" and value is not None and times.get("p50") == 0)
+
+
+def modelled(times: Mapping[str, Any] | None, key: str) -> float | None:
+    """A response time of a distribution; None where it was not measured or the drive does not model it.
+
+    The drive does not model a response time of 0 ns, nor the mean of requests of which half take 0 ns.
+    """
+    times = times or {}
+    return times.get(key) if _is_modelled_time(times, key) else None
+
+
+def response_time(times: Mapping[str, Any] | None, key: str) -> str:
+    """A response time as text: `81.0 us`, `not modelled`, or a dash where it was not measured."""
+    times = times or {}
+    return units.nanoseconds(times.get(key)) if _is_modelled_time(times, key) else units.NOT_MODELLED
+
+
+def _value(result: Result, path: Sequence[str]) -> object:
+    value: object = result.get(path[0])
+    for key in path[1:]:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def is_modelled(result: Result, path: Sequence[str]) -> bool:
+    """Whether the drive models the time or energy at this path of its result; True for all other figures."""
+    value = _value(result, path)
+    match path[0]:
+        case "latency_ns" if isinstance(times := _value(result, path[:-1]), dict):
+            return _is_modelled_time(times, path[-1])
+        case "gc" if path[-1].endswith("_ns"):
+            return value != 0
+        case "energy_uj" if path[-1] == "total":
+            return value is not None
+        case "throughput":
+            requests = result.get("requests") or {}
+            return value is not None or result.get("fidelity") != "timed" or not any(requests.values())
+    return True
 
 
 @dataclass(frozen=True)
@@ -46,11 +94,17 @@ class Metric:
     better: str
 
     def of(self, result: Result) -> float | None:
-        """The value in a result; None where it was not measured."""
-        value: object = result.get(self.path[0])
-        for key in self.path[1:]:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value if isinstance(value, int | float) else None
+        """The value in a result; None where it was not measured or the drive does not model it."""
+        value = _value(result, self.path)
+        return value if isinstance(value, int | float) and is_modelled(result, self.path) else None
+
+    def cell(self, result: Result) -> str:
+        """The value as text, `not modelled`, or a dash where it was not measured."""
+        return self.show(self.of(result)) if is_modelled(result, self.path) else units.NOT_MODELLED
+
+    def is_shown(self, results: Iterable[Result]) -> bool:
+        """Whether a table has a row for it: a result has a value other than zero, or its drive does not model it."""
+        return any(self.of(result) or not is_modelled(result, self.path) for result in results)
 
 
 def _latencies() -> list[Metric]:
@@ -122,7 +176,7 @@ _FIGURES = {
     "merge": "count|moved_subpages",
     "gc": "runs|erased_blocks|moved_subpages|mean_ns|p99_ns",
     "energy_uj": "read|program|reprogram|erase|total",
-    "power_w": "mean|peak|window_ns",
+    "power_w": "mean|peak|window_ns|time_ns",
     "read_amplification": "host|gc",
     "rain": rf"parity_programs|bytes_programmed|write_amplification|open_stripes|rebuilt_reads|failed_rebuilds"
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",
@@ -191,13 +245,44 @@ _VERDICTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
+def _promise(result: Result) -> tuple[str, str] | None:
+    found = result.get("promise")
+    return (found["acknowledged"], found["durable"]) if found else None
+
+
+def unequal_promises(labelled: Iterable[tuple[str, Result]]) -> str | None:
+    """The sentence that heads a comparison of layers whose promises for a write differ; None where they are equal."""
+    groups: dict[tuple[str, str], dict[str, None]] = {}
+    for label, result in labelled:
+        promise = _promise(result)
+        if promise is not None:
+            groups.setdefault(promise, {})[label] = None
+    if len(groups) < 2:
+        return None
+    said: list[str] = []
+    for (acknowledged, durable), names in groups.items():
+        *others, last = names
+        layers = f"{', '.join(others)} and {last}" if others else last
+        verb = "" if said else " acknowledge a write" if others else " acknowledges a write"
+        flush = " (durable by flush)" if durable == "by flush" else ""
+        said.append(f"{layers}{verb} {acknowledged}{flush}")
+    is_curable = len({durable for _, durable in groups}) == 1
+    cure = "; buffer.ack=program with buffer.flush=programs makes the promises equal" if is_curable else ""
+    return f"Latencies do not compare, because {', '.join(said)}{cure}."
+
+
 def verdicts(results: Sequence[Result]) -> list[str]:
-    """A sentence for each layer after the first: what is lower and what is higher than in the first, in per cent."""
+    """A sentence for each layer after the first: what is lower and what is higher than in the first, in per cent.
+
+    Latencies play no part where the layer and the first make different promises for a write.
+    """
     sentences = []
     for result in results[1:]:
         lower: list[str] = []
         higher: list[str] = []
         for label, path in _VERDICTS:
+            if path[0] == "latency_ns" and _promise(result) != _promise(results[0]):
+                continue
             metric = Metric(label, path, units.ratio, "low")
             ratio = relative(metric.of(result), metric.of(results[0]))
             if ratio is not None and abs(ratio - 1) >= 0.05:

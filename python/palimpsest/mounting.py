@@ -1,11 +1,14 @@
 """The command `palimpsest mount`: the co-designed file system on a simulated drive, for any program."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import engine
+from .errors import InputError
+from .needs import is_given
 from .options import RunOptions
 from .run_options import in_order, seed_option
 from .serving import DRIVE, KEPT, OUTCOME, PAGE, OwnFolder, run_drive, run_option
@@ -70,7 +73,24 @@ def add_to(
           palimpsest mount /mnt --image files.pal
           palimpsest mount /mnt --ftl page --run 'cp -r src $mount && sync && du -sh $mount'
         """
-        if options["ftl"] is None and (options["image"] is None or not options["image"].exists()):
+        image = options["image"] if options["image"] is not None and options["image"].exists() else None
+        if options["ftl"] is None and image is None:
             options["ftl"] = CHOOSES_CHANNELS
+        if is_given(click.get_current_context(), "scheme"):
+            _expect_channels(scheme, options, image)
         serving = {"listen": [], "once": False, "timeout_s": 30.0, "mount": {"at": str(folder), "scheme": scheme}}
         run_drive("files", options, serving, check, own_folder, show)
+
+
+def _expect_channels(scheme: str, options: Mapping[str, Any], image: Path | None) -> None:
+    """Refuses a scheme above a layer that chooses the channels itself.
+
+    Raises:
+        InputError: with the layer.
+    """
+    is_of_image = image is not None and not is_given(click.get_current_context(), "ssd")
+    ssd = str(image.absolute()) if is_of_image and image is not None else options["ssd"]
+    layer = engine.layer_of(RunOptions(ssd=ssd, ftl=options["ftl"], overrides=tuple(options["overrides"])))
+    if layer != CHOOSES_CHANNELS:
+        what = f"the layer {layer} chooses the channels itself; expected --ftl {CHOOSES_CHANNELS}, or no --scheme"
+        raise InputError(f"--scheme {scheme}: {what}")

@@ -4,17 +4,17 @@ A run: summary.json, config.toml, report.html, and the tables timeseries, latenc
 blocks as Parquet, with operations and requests where a timeline was kept. A comparison: summary.json with all runs,
 report.html over them, and a folder of a run for each layer.
 
-Files are made in a folder of their own beside DIR, and moved into DIR when all are complete, summary.json last: a DIR
-that has it has all of one result. Links in DIR are replaced, not followed.
+Files are made in a folder of their own beside DIR, figures before pages, and moved into DIR when all are complete,
+summary.json last: a DIR that has it has all of one result. If a file cannot be written, as on a full disk, the files
+before it are moved and stay. Links in DIR are replaced, not followed.
 """
 
-import contextlib
 import json
 import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,86 +22,85 @@ import polars as pl
 
 from . import tables
 from .errors import InputError
-from .files import write_whole
+from .files import named, parquet, write_in_order, write_whole
 from .result import Comparison, Result
 
 __all__ = ["load", "rewrite_report", "save", "save_operations"]
 
 
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Errors of writes inside name this file."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
-    except pl.exceptions.PolarsError as error:
-        raise OSError(0, str(error), str(path)) from error
+_PAGE = "report.html"
 
 
-def _write_text(path: Path, text: str) -> None:
-    with _named(path):
-        write_whole(path, text.encode())
-
-
-def _write_page(results: Sequence[Result], folder: Path) -> Path:
+def _page(results: Sequence[Result]) -> str:
     # Not at the top: reading a folder needs no pages.
     from . import report
 
-    path = folder / "report.html"
-    _write_text(path, report.page(results))
-    return path
+    return report.page(results)
 
 
-def _write(result: Result, folder: Path) -> None:
-    with _named(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    _write_text(folder / "summary.json", result.to_json() + "\n")
-    _write_text(folder / "config.toml", result.configuration)
+def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | str]]:
+    """The files of a run but its page."""
+    yield f"{within}summary.json", result.to_json() + "\n"
+    yield f"{within}config.toml", result.configuration
     for name, table in tables.of_series(result.series).items():
-        path = folder / tables.TABLES[name][0]
-        with _named(path):
-            table.write_parquet(path)
-    _write_page([result], folder)
+        yield f"{within}{tables.TABLES[name][0]}", parquet(table)
 
 
-def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
+def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -> Iterator[tuple[str, bytes | str]]:
+    """All files of a run or a comparison, pages last. A page is made when the files before it are written."""
+    if not together:
+        yield from _figures(results[0])
+    else:
+        yield "summary.json", Comparison(results).to_json() + "\n"
+    yield from more.items()
+    for result in results if together else ():
+        yield from _figures(result, f"{result.label}/")
+    yield _PAGE, _page(results)
+    for result in results if together else ():
+        yield f"{result.label}/{_PAGE}", _page([result])
+
+
+def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None) -> Path:
     """Writes the files of one run, or of a comparison, into a folder, which is made if it is not there; gives its path.
 
     Args:
         results: at least one; one, unless together.
         folder: where to.
         together: whether they are a comparison: its own files, and those of each run in a folder named after the layer.
+        more: other files of the folder, by name.
 
     Raises:
-        OSError: a file could not be written.
+        OSError: a file could not be written; the error lists the files that were kept.
     """
-    with _named(folder):
+    with named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = os.access(folder.parent, os.W_OK) or not folder.is_dir()
-        prefix, place = f".{folder.name}.", folder.parent if beside else folder
-        made = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=place))
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=_place_beside(folder)))
+    failure: OSError | None = None
     try:
         made.chmod(0o777 & ~_umask())
-        if together:
-            for result in results:
-                _write(result, made / result.label)
-            _write_text(made / "summary.json", Comparison(results).to_json() + "\n")
-            _write_page(results, made)
-        else:
-            _write(results[0], made)
+        try:
+            write_in_order(made, _files(results, together, more or {}))
+        except OSError as error:
+            # The user knows the folder, not where its files are made.
+            where = str(error.filename or made).replace(str(made), str(folder), 1)
+            failure = OSError(error.errno or 0, error.strerror or str(error), where)
         _expect_room(made, folder)
-        with _named(folder):
-            _put(made, folder)
-    except OSError as error:
-        # The user knows the folder, not where its files are made.
-        if error.filename and str(error.filename).startswith(str(made)):
-            where = f"{folder}{str(error.filename).removeprefix(str(made))}"
-            raise OSError(error.errno or 0, error.strerror or str(error), where) from error
-        raise
+        if failure is None or any(made.iterdir()):
+            with named(folder):
+                _put(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+    if failure is not None:
+        raise failure
     return folder
+
+
+def _place_beside(folder: Path) -> Path:
+    """Where the files of a folder are made: beside the folder, or inside if they could not be moved from there."""
+    if not folder.is_dir():
+        return folder.parent
+    is_mounted = folder.stat().st_dev != folder.parent.stat().st_dev
+    return folder if is_mounted or not os.access(folder.parent, os.W_OK) else folder.parent
 
 
 def _umask() -> int:
@@ -124,8 +123,11 @@ def _put(made: Path, folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         made.replace(folder.resolve())
         return
-    for name in ("summary.json", *(file for file, _ in tables.TABLES.values())):
-        (folder / name).unlink(missing_ok=True)
+    here = {path.name for path in made.iterdir()}
+    for name in ("summary.json", "config.toml", _PAGE, *(file for file, _ in tables.TABLES.values())):
+        # Each is replaced; one that is not, because of a full disk, would be of another result.
+        if name not in here or name not in ("config.toml", _PAGE):
+            (folder / name).unlink(missing_ok=True)
     for path in sorted(made.iterdir(), key=lambda path: path.name == "summary.json"):
         place = folder / path.name
         if not path.is_dir():
@@ -146,9 +148,9 @@ def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
         OSError: a file could not be written.
     """
     files = [file, file.with_name(f"{file.stem}-requests.parquet")]
-    for name, path in zip(tables.TIMELINE, files, strict=True):
-        with _named(path):
-            results.to_polars(name).write_parquet(path)
+    names = [path.name for path in files]
+    made = (parquet(results.to_polars(table)) for table in tables.TIMELINE)
+    write_in_order(file.parent, zip(names, made, strict=True))
     return files
 
 
@@ -238,4 +240,6 @@ def rewrite_report(folder: Path) -> Path:
         OSError: the page could not be written.
     """
     _, results = _read_results(folder)
-    return _write_page(results, folder)
+    path = folder / _PAGE
+    write_whole(path, _page(results).encode())
+    return path

@@ -67,6 +67,14 @@ class ImageFile(click.Path):
     def __init__(self, *, exists: bool = False) -> None:
         super().__init__(exists=exists, dir_okay=False, path_type=Path)
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """The path, unless it is that of a folder, or of nothing where a file must be."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            what = "this is a folder" if Path(value).is_dir() else "there is no such file"
+            self.fail(f"{value}: {what}; expected an image of a drive", param, ctx)
+
 
 class ParquetFile(click.Path):
     """A Parquet file to write: its folder is there, or `--out` makes it, and it may be written."""
@@ -108,6 +116,10 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--out {folder}: expected a folder that can be made: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(
+            f"--out {folder}: the folder may not be written; expected another, or permission to write there"
+        )
 
 
 class Seed(click.ParamType[int]):

@@ -1,12 +1,16 @@
-"""Progress of runs, on standard error: only at a terminal, and only for runs of more than two seconds.
+"""Progress of runs, on standard error: bars at a terminal, elsewhere a line every ten seconds.
 
-What is going to take more than five seconds, by its rate so far, shows its bar at once, with the time that is left.
+Runs of less than two seconds show no bar. A run that will take more than five seconds, by its rate so far, shows its
+bar at once, with the time that is left. Lines come from a thread of their own, so that a phase that reports nothing
+prints a line too.
 """
 
+import contextlib
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -17,7 +21,7 @@ from .engine import Progress as Callback
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["QUIET_S", "ProgressBoard", "at_terminal"]
+__all__ = ["LINE_EVERY_S", "QUIET_S", "Lines", "ProgressBoard", "at_terminal", "clock"]
 
 QUIET_S = 2.0
 """A run shorter than this shows nothing."""
@@ -28,15 +32,69 @@ _LONG_S = 5.0
 _RATE_S = 0.25
 """A rate is known after this time."""
 
+LINE_EVERY_S = 10.0
+"""Seconds between two lines of progress where standard error is no terminal, and before the first."""
 
-class ProgressBoard:
-    """A bar for each run: requests done, rate, simulated time, time left.
+_SHOWN = 3
+"""Runs that a line describes."""
 
-    Use as a context; `callback(label)` gives what the simulator calls, or None where nothing is to be shown.
+_PATIENCE_S = 1.0
+"""Most seconds that the end waits for a line that no program reads."""
+
+
+def _write_line(text: str) -> None:
+    """Writes a line to standard error, past its buffer: a blocked thread must not hold the buffer's lock at the end."""
+    os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="replace"))
+
+
+class Lines:
+    """Prints a line of progress every so often, from a thread of its own.
+
+    Args:
+        line: makes the line.
+        every_s: seconds between two lines; None: LINE_EVERY_S.
     """
 
-    def __init__(self, enabled: bool | None = None) -> None:
+    def __init__(self, line: Callable[[], str], every_s: float | None = None) -> None:
+        self._line = line
+        self._every_s = LINE_EVERY_S if every_s is None else every_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._print, name="progress", daemon=True)
+        self._thread.start()
+
+    def _print(self) -> None:
+        while not self._ended.wait(self._every_s):
+            # The reader of standard error may be gone: the work continues.
+            with contextlib.suppress(OSError, ValueError):
+                _write_line(self._line())
+
+    def end(self) -> None:
+        """Prints no line any more."""
+        self._ended.set()
+        self._thread.join(_PATIENCE_S)
+
+
+class ProgressBoard:
+    """A bar for each run at a terminal, else lines: requests done, rate, simulated time, time left.
+
+    Use as a context; `callback(label)` gives the function that the simulator calls, or None if nothing is shown.
+
+    Args:
+        enabled: whether bars are shown; None: at a terminal, and lines elsewhere.
+        every_s: seconds between two lines.
+
+    Attributes:
+        headline: what a line begins with, such as the stage of a search.
+    """
+
+    def __init__(self, enabled: bool | None = None, every_s: float | None = None) -> None:
         self._enabled = at_terminal() if enabled is None else enabled
+        self._has_lines = enabled is None and not self._enabled and sys.stderr is not None
+        self._every_s = every_s
+        self._lines: Lines | None = None
+        self._running: dict[int, tuple[str, _Stage]] = {}
+        self._begun = 0
+        self.headline = ""
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._bars: Progress | None = None
@@ -45,6 +103,8 @@ class ProgressBoard:
 
     def __enter__(self) -> "ProgressBoard":
         self._started = time.monotonic()
+        if self._has_lines:
+            self._lines = Lines(self._line, self._every_s)
         return self
 
     def __exit__(
@@ -53,14 +113,28 @@ class ProgressBoard:
         self.end()
 
     def end(self) -> None:
-        """Shows nothing any more: the terminal is for other lines."""
+        """Shows nothing any more: standard error is for other lines."""
         with self._lock:
-            self._enabled = False
+            self._enabled = self._has_lines = False
             if self._bars is not None:
                 self._bars.stop()
+        if self._lines is not None:
+            self._lines.end()
+            self._lines = None
+
+    def say(self, text: str) -> None:
+        """Prints a line on standard error, above the bars if there are some."""
+        with self._lock:
+            if self._bars is not None:
+                self._bars.console.print(text, markup=False, highlight=False)
+                return
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
     def callback(self, label: str) -> Callback | None:
         """What the simulator calls for the run of this name."""
+        if self._has_lines:
+            return self._of_lines(label)
         if not self._enabled:
             return None
 
@@ -75,6 +149,36 @@ class ProgressBoard:
                     self._show(label, stage, simulated_ns)
 
         return update
+
+    def _of_lines(self, label: str) -> Callback:
+        """As `callback`, for lines: labels may occur twice, as in the runs of a paper."""
+        with self._lock:
+            self._begun += 1
+            number = self._begun
+
+        def update(phase: str, done: int, expected: int, simulated_ns: int) -> None:  # noqa: ARG001
+            now = time.monotonic()
+            with self._lock:
+                _, stage = self._running.get(number, (label, None))
+                if stage is None or not stage.goes_on(phase, done, expected):
+                    stage = _Stage(phase, expected, now, done)
+                stage.done, stage.seen = done, now
+                self._running[number] = (label, stage)
+
+        return update
+
+    def _line(self) -> str:
+        """The line of this moment: the runs that reported since the last line."""
+        now = time.monotonic()
+        recent = now - max(2 * (LINE_EVERY_S if self._every_s is None else self._every_s), 1.0)
+        with self._lock:
+            self._running = {number: each for number, each in self._running.items() if each[1].seen > recent}
+            said = [f"{label} {stage.text(now)}" for label, stage in self._running.values()]
+        more = [f"{len(said) - _SHOWN} more runs"] if len(said) > _SHOWN else []
+        begun = [f"{self._begun} runs begun"] if self._begun > _SHOWN else []
+        head = [self.headline] if self.headline else []
+        parts = [*head, *begun, *said[:_SHOWN], *more]
+        return "; ".join(parts) if parts else f"at work for {clock(now - self._started)}"
 
     def _show(self, label: str, stage: "_Stage", simulated_ns: int) -> None:
         if not self._enabled:
@@ -103,6 +207,7 @@ class _Stage:
     began: float
     first: int
     done: int = 0
+    seen: float = 0.0
 
     def goes_on(self, phase: str, done: int, expected: int) -> bool:
         """Whether a report with these numbers is one of this stage."""
@@ -114,6 +219,28 @@ class _Stage:
         if elapsed < _RATE_S or done <= 0:
             return 0.0
         return max(self.expected - self.done, 0) * elapsed / done
+
+    def text(self, now: float) -> str:
+        """Phase, requests done of all, percent, rate and time left, as far as they are known."""
+        what = "units" if self.phase == "precondition" else "requests"
+        elapsed, done = now - self.began, self.done - self.first
+        said = [f"{self.phase}: {self.done:,} {what}"]
+        if self.expected:
+            said = [
+                f"{self.phase}: {self.done:,} of {self.expected:,} {what} ({100 * self.done / self.expected:.0f} %)"
+            ]
+        if elapsed >= _RATE_S and done > 0:
+            said.append(f"{units.count(round(done / elapsed))}/s")
+            left = self.left_s(now)
+            said += [f"{clock(left)} left"] if self.expected else []
+        return ", ".join(said)
+
+
+def clock(seconds: float) -> str:
+    """A time in minutes and seconds: `0:07`, `1:02:07`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def at_terminal() -> bool:

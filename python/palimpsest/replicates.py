@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import engine
 from .intervals import LEVEL, Interval, interval
-from .metrics import METRICS, Metric
+from .metrics import METRICS, Metric, is_modelled, unequal_promises
 from .options import RunOptions
 from .result import Comparison, Result
 from .sketches import KINDS, Sketch, merged
+from .units import NOT_MODELLED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,6 +48,11 @@ class Replicates:
         """A figure of a run; None where no seed measured it."""
         values = [value for value in map(metric.of, self.groups[label]) if value is not None]
         return interval(values, self.method) if values else None
+
+    def _cell(self, metric: Metric, label: str) -> str:
+        if not all(is_modelled(result, metric.path) for result in self.groups[label]):
+            return NOT_MODELLED
+        return _shown(metric, self.interval(metric, label))
 
     def ratio(self, metric: Metric, label: str) -> Interval | None:
         """A figure of a run over that of the first with the same seed; None where one was not measured, or is zero."""
@@ -102,9 +108,7 @@ class Replicates:
         Raises:
             OSError: a file could not be written.
         """
-        path = Comparison(self.results).save(folder)
-        self.to_polars().write_csv(path / "intervals.csv")
-        return path
+        return Comparison(self.results).save(folder, {"intervals.csv": self.to_polars().write_csv()})
 
     def __rich__(self) -> "RenderableType":
         from rich.console import Group
@@ -120,7 +124,7 @@ class Replicates:
         for metric in METRICS:
             cells = []
             for at, label in enumerate(self.labels):
-                cells.append(_shown(metric, self.interval(metric, label)))
+                cells.append(self._cell(metric, label))
                 if at:
                     ratio = self.ratio(metric, label)
                     cells.append("" if ratio is None else _ratio(ratio))
@@ -130,7 +134,9 @@ class Replicates:
         words = {"t": "Student's t", "bootstrap": "bootstrap"}[self.method]
         last = f"mean of {seeds} and half of its {LEVEL:.0%} interval ({words}); ratios are paired by seed"
         notes = dict.fromkeys(note for result in self.results for note in result.get("notes", []))
-        return Group(table, Text(), Text(last), *(Text(f"note: {note}", style="yellow") for note in notes))
+        unequal = unequal_promises((label, group[0]) for label, group in self.groups.items())
+        head = [Text(unequal, style="yellow"), Text()] if unequal else []
+        return Group(*head, table, Text(), Text(last), *(Text(f"note: {note}", style="yellow") for note in notes))
 
 
 def _shown(metric: Metric, found: Interval | None) -> str:

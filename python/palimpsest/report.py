@@ -9,7 +9,16 @@ from . import charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import SECTIONS, best, factor, relative, verdicts
+from .metrics import (
+    SECTIONS,
+    best,
+    factor,
+    modelled,
+    relative,
+    response_time,
+    unequal_promises,
+    verdicts,
+)
 from .page import Section
 from .result import Result, flatten
 
@@ -45,7 +54,7 @@ def _metrics_table(results: Sequence[Result]) -> str:
     heads = _heads(results)
     rows = [_row(heads, "th")]
     for section, metrics in SECTIONS:
-        shown = [metric for metric in metrics if any(metric.of(result) for result in results)]
+        shown = [metric for metric in metrics if metric.is_shown(results)]
         if shown:
             rows.append(f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>')
         for metric in shown:
@@ -53,7 +62,7 @@ def _metrics_table(results: Sequence[Result]) -> str:
             marks = best(metric, values)
             cells: list[str] = []
             for index, value in enumerate(values):
-                text = _escape(metric.show(value))
+                text = _escape(metric.cell(results[index]))
                 cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
                 if index:
                     cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
@@ -77,8 +86,8 @@ def _tiles(result: Result) -> str:
     throughput = result["throughput"] or {}
     tiles = [
         ("IOPS", units.count(throughput.get("iops"))),
-        ("read p99", units.nanoseconds((latency.get("read") or {}).get("p99"))),
-        ("write p99", units.nanoseconds((latency.get("write") or {}).get("p99"))),
+        ("read p99", response_time(latency.get("read"), "p99")),
+        ("write p99", response_time(latency.get("write"), "p99")),
         ("write amplification", units.ratio(result["write_amplification"])),
         ("erases", units.count(result["flash"]["erases"])),
         ("map DRAM, peak", units.size(result["mapping"]["bytes_peak"])),
@@ -93,9 +102,12 @@ def _notes(results: Sequence[Result]) -> str:
         for result in results
         for note in result.get("notes", [])
     ]
+    unequal = unequal_promises((result.label, result) for result in results)
     sentences = verdicts(results)
-    return "".join(f"<p>{_escape(text)}</p>" for text in sentences) + "".join(
-        f'<p class="note">{_escape(note)}</p>' for note in notes
+    return (
+        (f'<p class="note">{_escape(unequal)}</p>' if unequal else "")
+        + "".join(f"<p>{_escape(text)}</p>" for text in sentences)
+        + "".join(f'<p class="note">{_escape(note)}</p>' for note in notes)
     )
 
 
@@ -118,9 +130,9 @@ def _percentiles(results: Sequence[Result]) -> str:
             if any(key in found for found in figures):
                 cells: list[object] = [name]
                 for index, found in enumerate(figures):
-                    cells.append(units.nanoseconds(found.get(key)))
+                    cells.append(response_time(found, key))
                     if index:
-                        cells.append(factor(relative(found.get(key), figures[0].get(key))))
+                        cells.append(factor(relative(modelled(found, key), modelled(figures[0], key))))
                 rows.append(_row(cells))
     return f'<div class="wide"><table class="percentiles">{"".join(rows)}</table></div>' if rows else ""
 
@@ -173,7 +185,7 @@ def _volume_table(results: Sequence[Result]) -> str:
             cells: list[object] = [f"{volume['volume']}{f' ({result.label})' if len(results) > 1 else ''}"]
             cells += [units.count(volume["requests"][kind]) for kind in ("read", "write")]
             cells += [units.size(volume[f"bytes_{kind}"]) for kind in ("read", "written")]
-            cells += [units.nanoseconds(each.get(key)) for each in (read, write) for key in ("mean", "p99", "max")]
+            cells += [response_time(each, key) for each in (read, write) for key in ("mean", "p99", "max")]
             rows.append(_row(cells))
     if not rows:
         return ""

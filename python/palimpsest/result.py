@@ -7,7 +7,7 @@ the `Views` that the package gives it on import.
 
 import importlib.util
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -37,12 +37,16 @@ _KINDS = ("all", "read", "write")
 _TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
 
 
-def _need(extra: str, *packages: str) -> None:
-    """Names the extra of this package that installs the missing ones."""
+def _need(*packages: str) -> None:
+    """Names the packages to install. The registry's package with the name of this project is another project.
+
+    Raises:
+        ImportError: a package is missing.
+    """
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
-            f"{' and '.join(missing)} is needed for this; `pip install 'palimpsest[{extra}]'` installs it"
+            f"{' and '.join(missing)} is needed for this; expected `pip install {' '.join(missing)}` before it"
         )
 
 
@@ -66,20 +70,20 @@ class Table:
         """As `to_polars`, for pandas.
 
         Raises:
-            ImportError: pandas or pyarrow is not installed (`pip install 'palimpsest[pandas]'`).
+            ImportError: pandas or pyarrow is not installed (`pip install pandas pyarrow`).
             ValueError: as `to_polars`.
         """
-        _need("pandas", "pandas", "pyarrow")
+        _need("pandas", "pyarrow")
         return self.to_polars(table).to_pandas()
 
     def to_arrow(self, table: str = "summary") -> "pa.Table":
         """As `to_polars`, for pyarrow.
 
         Raises:
-            ImportError: pyarrow is not installed (`pip install 'palimpsest[arrow]'`).
+            ImportError: pyarrow is not installed (`pip install pyarrow`).
             ValueError: as `to_polars`.
         """
-        _need("arrow", "pyarrow")
+        _need("pyarrow")
         return self.to_polars(table).to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -150,8 +154,8 @@ class Views(Protocol):
     def figure(self, name: str, results: Sequence["Result"]) -> "go.Figure":
         """One of the plots."""
 
-    def save(self, results: Sequence["Result"], folder: Path, *, together: bool) -> Path:
-        """Writes the files of a run, or `together` of a comparison."""
+    def save(self, results: Sequence["Result"], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
+        """Writes the files of a run, or `together` of a comparison, and `more` files by name."""
 
 
 class Shown(Table):
@@ -163,13 +167,17 @@ class Shown(Table):
     def _runs(self) -> list["Result"]:
         raise NotImplementedError
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | Path, more: Mapping[str, str] | None = None) -> Path:
         """Writes the files of `run --out` or `compare --out` to a folder, made if it is not there; gives its path.
 
+        Args:
+            folder: the folder.
+            more: other files of the folder, by name.
+
         Raises:
-            OSError: a file could not be written.
+            OSError: a file could not be written; the error lists the files that were kept.
         """
-        return self._views.save(self._runs(), Path(folder), together=self._together)
+        return self._views.save(self._runs(), Path(folder), together=self._together, more=more or {})
 
     @property
     def plot(self) -> Plots:
@@ -289,8 +297,13 @@ class Result(Shown):
             import polars as pl
 
             row = {name: value for name, value in figures(self._data).items() if not isinstance(value, list)}
-            times = {name: pl.Int64() for name in row if name.startswith("latency_ns.")}
-            return pl.DataFrame([row], infer_schema_length=None, schema_overrides=times)
+            # Figures that may be null keep their types.
+            types: dict[str, pl.DataType] = {
+                name: pl.Int64() if name.startswith("latency_ns.") or name.endswith("_ns") else pl.Float64()
+                for name in row
+                if name.startswith(("latency_ns.", "energy_uj.", "power_w."))
+            }
+            return pl.DataFrame([row], infer_schema_length=None, schema_overrides=types)
         from . import tables
 
         if table == "volumes":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from . import engine, images, reruns
+from .errors import Error
 from .options import RunOptions
 from .parameters import Duration, ParquetFile, json_option, out_option
 from .progress import ProgressBoard
@@ -131,6 +132,10 @@ _OPTIONS = (
 )
 
 
+_RECORD_ENDS = "the record ends after"
+"""How the note of the core begins if a record could not be written to the end, as on a full disk."""
+
+
 class OwnFolder(Protocol):
     """Makes the folder of `--out`, or finds out why it cannot."""
 
@@ -221,6 +226,9 @@ def _until_its_end(
         out: where the result is saved, if it is.
         show: prints the result.
         as_json: whether as JSON.
+
+    Raises:
+        Error: the record could not be written to the end.
     """
     with ProgressBoard() as board:
 
@@ -229,11 +237,14 @@ def _until_its_end(
             click.echo(line, err=True)
 
         result, status = engine.serve(chosen, serving, say, board.callback("serve"))
+    cut_short = next((note for note in result.get("notes", []) if note.startswith(_RECORD_ENDS)), None)
+    if out is not None and serving["record"] is not None and cut_short is None:
+        result = reruns.with_record(result, Path(str(serving["record"])), out, image=serving["image"] is not None)
+    show(result.to_json() if as_json else result)
     if out is not None:
-        if serving["record"] is not None:
-            result = reruns.with_record(result, Path(str(serving["record"])), out, image=serving["image"] is not None)
         result.save(out)
         click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
-    show(result.to_json() if as_json else result)
+    if cut_short is not None:
+        raise Error(cut_short)
     if status:
         sys.exit(status)

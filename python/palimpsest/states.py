@@ -63,7 +63,15 @@ def keep_states(folder: str | Path | None = None, size: str | int = DEFAULT_SIZE
 def prepare() -> None:
     """Before a run: uses the folder that the environment names, where nothing else was said."""
     if not _decided and os.environ.get(FOLDER):
-        keep_states(os.environ[FOLDER], os.environ.get(SIZE) or DEFAULT_SIZE, memory=0)
+        keep_states(os.environ[FOLDER], _size_in(os.environ), memory=0)
+
+
+def _size_in(environment: Mapping[str, str]) -> int:
+    text = environment.get(SIZE) or DEFAULT_SIZE
+    try:
+        return size_of(text)
+    except InputError:
+        raise InputError(f"{SIZE}: {text!r} is no size; expected one such as 2GiB or 500MiB") from None
 
 
 def share() -> None:
@@ -78,7 +86,7 @@ def environment() -> dict[str, str]:
 
 def take(chosen: Mapping[str, str]) -> None:
     """Uses memory, and the folder that `chosen`, such as the environment, names."""
-    keep_states(chosen.get(FOLDER) or None, chosen.get(SIZE) or DEFAULT_SIZE)
+    keep_states(chosen.get(FOLDER) or None, _size_in(chosen))
 
 
 def say(echo: Callable[[str], object]) -> None:

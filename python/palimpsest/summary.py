@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import units
-from .metrics import LATENCIES
+from .metrics import LATENCIES, is_modelled, response_time
 from .result import Result, flatten
 
 __all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
@@ -160,7 +160,7 @@ def _latencies(result: Result) -> Figures | None:
     if latency is None:
         return None
     rows = [
-        (kind, [units.nanoseconds((latency.get(kind) or {}).get(key)) for key, _ in LATENCIES])
+        (kind, [response_time(latency.get(kind), key) for key, _ in LATENCIES])
         for kind in ("read", "write", "all")
         if kind == "all" or result["requests"].get(kind)
     ]
@@ -181,7 +181,7 @@ def _volumes(result: Result) -> Figures | None:
         times = volume["latency_ns"] or {}
         read, write = (times.get(kind) or {} for kind in ("read", "write"))
         shown = [units.count(sum(volume["requests"].values())), units.size(volume["bytes_written"])]
-        shown += [units.nanoseconds(each.get(key)) for each in (read, write) for key in ("mean", "p99")]
+        shown += [response_time(each, key) for each in (read, write) for key in ("mean", "p99")]
         rows.append((str(volume["volume"]), shown))
     if len(found) > _VOLUMES:
         rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
@@ -202,8 +202,10 @@ def _causes(result: Result) -> Figures:
 
 def _throughput_line(result: Result) -> str:
     throughput = result["throughput"]
+    if not is_modelled(result, ("throughput", "iops")):
+        return f"{units.NOT_MODELLED}: the requests take no simulated time on this drive"
     if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
-        return "not measured: operation counts only (--fidelity count)"
+        return "not measured: the run counts operations, and has no times"
     return (
         f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
         f"over {units.nanoseconds(result['simulated_ns'])} of simulated time"
@@ -325,7 +327,9 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})"
         + (f": {tables}" if tables else ""),
     )
-    if energy and energy["total"]:
+    if energy and energy["total"] is None:
+        yield "energy", f"{units.NOT_MODELLED}: the part gives none (part.e_read, part.e_program, part.e_erase)"
+    elif energy and energy["total"]:
         shares = ", ".join(
             f"{name} {units.percent(round(value / energy['total'], 3))}"
             for name, value in energy.items()
@@ -334,10 +338,9 @@ def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield "energy", f"{units.energy(energy['total'])}: {shares}"
     power = result.get("power_w") or {}
     if power.get("peak"):
-        yield (
-            "power",
-            f"flash {power['mean']:.3g} W, at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}",
-        )
+        until = f" over {units.nanoseconds(power['time_ns'])}, to its last operation" if power.get("time_ns") else ""
+        most = f"at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}"
+        yield "power", f"flash {power['mean']:.3g} W{until}; {most}"
     if life:
         projected, fixed = life.get("projected_host_bytes"), life.get("slc_fixed")
         yield (

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from . import completion, traces
+from .needs import is_given
 from .parameters import Count, Folder, Seed, make_folder
 from .progress import ProgressBoard
 
@@ -104,18 +105,20 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         if out is not None:
             make_folder(out)
         with ProgressBoard() as board:
-            description, counts = traces.describe(traces.TraceOptions(**options), board.callback("read"))
-        if out is not None:
-            from . import trace_report
-
-            trace_report.write(description, counts, out)
-            click.echo(f"wrote {out}/trace.html and trace.json", err=True)
+            of_generated = tuple(f"--{name}" for name in ("ssd", "seed") if is_given(click.get_current_context(), name))
+            chosen = traces.TraceOptions(**options, of_generated=of_generated)
+            description, counts = traces.describe(chosen, board.callback("read"))
         if as_json:
             show(json.dumps(description, indent=2))
+        if as_json and out is None:
             return
         from . import trace_report
 
-        show(trace_report.render(description))
+        if not as_json:
+            show(trace_report.render(description))
+        if out is not None:
+            trace_report.write(description, counts, out)
+            click.echo(f"wrote {out}/trace.html and trace.json", err=True)
 
     @trace.command(short_help="Write a trace in another format.")
     @click.argument("source", metavar="IN", shell_complete=_files)
@@ -143,7 +146,7 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     def synth(workload: str, output: str, **options: Any) -> None:  # noqa: ANN401
         """Write the workload SPEC (a preset, fio-like text or a fio job file) as the trace OUT.
 
-        Arrival times come from rate_iops; without it a workload is a closed loop, which has none.
+        Arrival times come from rate_iops or rate; without one a workload is a closed loop, which has none.
 
         \b
         Examples:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from . import charts, units
 from . import page as shell
+from .files import write_in_order
 from .page import Section
 
 __all__ = ["page", "render", "rows", "write"]
@@ -355,10 +356,10 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
 
 
 def write(description: Description, counts: Mapping[str, Any], folder: Path) -> None:
-    """Writes trace.json and trace.html into a folder that exists.
+    """Writes trace.json and trace.html into a folder.
 
     Raises:
-        OSError: a file could not be written.
+        OSError: a file could not be written; the error lists the files that were kept.
     """
-    (folder / "trace.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-    (folder / "trace.html").write_text(page(description, counts), encoding="utf-8")
+    files = [("trace.json", json.dumps(description, indent=2) + "\n"), ("trace.html", page(description, counts))]
+    write_in_order(folder, files)

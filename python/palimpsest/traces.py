@@ -43,6 +43,7 @@ class TraceOptions:
         input_format: format that a trace is read as, instead of recognising it.
         output: file to write.
         output_format: format of it; by its ending where None.
+        of_generated: options of the user that only a generated workload reads: a description of a trace refuses them.
     """
 
     workload: str
@@ -56,6 +57,7 @@ class TraceOptions:
     input_format: str | None = None
     output: str = ""
     output_format: str | None = None
+    of_generated: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The form that the native module takes."""

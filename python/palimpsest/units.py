@@ -30,6 +30,8 @@ _LARGEST_COUNT = 2**63
 
 ABSENT = "-"
 """Printed where nothing was measured."""
+NOT_MODELLED = "not modelled"
+"""Printed for a time or energy that the drive does not give, as many drives of papers."""
 
 
 def parse_count(text: str) -> int:
@@ -112,8 +114,8 @@ def rate(value: float | None) -> str:
 
 
 def energy(value: float | None) -> str:
-    """An energy given in microjoules: `12.3 mJ`."""
-    return _scaled(value, [(1e9, "kJ"), (1e6, "J"), (1e3, "mJ"), (1, "uJ")])
+    """An energy given in microjoules: `12.3 mJ`. A part without energies has none to show."""
+    return NOT_MODELLED if value is None else _scaled(value, [(1e9, "kJ"), (1e6, "J"), (1e3, "mJ"), (1, "uJ")])
 
 
 def count(value: float | None) -> str:

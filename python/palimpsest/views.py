@@ -4,7 +4,7 @@ The module is the `Views` of `result`. Each view is imported when it is used: a 
 neither rich nor plotly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,8 +42,8 @@ def figure(name: str, results: Sequence[Result]) -> "go.Figure":
     return charts.figure(name, results)
 
 
-def save(results: Sequence[Result], folder: Path, *, together: bool) -> Path:
+def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
     """Writes the files of one run, or `together` of a comparison, and gives the folder; see `outputs.save`."""
     from . import outputs
 
-    return outputs.save(results, folder, together=together)
+    return outputs.save(results, folder, together=together, more=more)

@@ -319,7 +319,7 @@ fn no_write_waits_for_a_block_that_is_cleaned_in_steps() {
                 buffer.size=64KiB";
     let longest = |pace: &str| {
         let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
-        let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,norandommap,n=2e4,iodepth=64,rate_iops=1000");
+        let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,norandommap,n=2e4,rate_iops=1000,open_loop");
         run.precondition = "fill:100%,random:2x";
         let result = run.result();
         assert!(result.gc.runs > 300);
@@ -351,7 +351,7 @@ fn moves_that_take_the_planes_of_a_die_in_turn_are_programmed_together() {
     let (block, own, turn) =
         ("ftl.gc_pace=block ftl.moved_to=plane", "ftl.moved_to=plane", "ftl.gc_pace=paced ftl.moved_to=die");
     let [by_blocks, alone, together] = [block, own, turn].map(|keys| of(keys, "n=5000,iodepth=256").0);
-    let [whole, longest] = [block, turn].map(|keys| of(keys, "n=5000,iodepth=64,rate_iops=800").1);
+    let [whole, longest] = [block, turn].map(|keys| of(keys, "n=5000,rate_iops=800,open_loop").1);
     println!(
         "{by_blocks:.0} IOPS by blocks; in steps {alone:.0} where moves stay in their plane, {together:.0} in turn; longest write at 800 IOPS \
          {longest} us in steps, {whole} us by blocks"
@@ -367,7 +367,7 @@ fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
     let of = |pace: &str| {
         let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
         let workload =
-            "rw=randwrite,bs=16k,norandommap,n=2e4,iodepth=64,rate_iops=1000,random_distribution=zoned:95/50:5/50";
+            "rw=randwrite,bs=16k,norandommap,n=2e4,rate_iops=1000,open_loop,random_distribution=zoned:95/50:5/50";
         let mut run = Run::new(&ssd, workload);
         run.precondition = "fill:100%";
         let result = run.result();
@@ -381,4 +381,14 @@ fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
         block / 1000
     );
     assert!(levelled > 20 && steps < 12 * program && block > 50 * program);
+}
+
+/// As with fio, an offset in percent is a multiple of the block size: aligned writes of pages of 16 KiB are whole
+/// pages.
+#[test]
+fn writes_from_an_offset_in_percent_are_whole_pages() {
+    let ssd = drive("d5-p5336-30.72t", "");
+    let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,offset=20%,n=5000,norandommap");
+    (run.precondition, run.fidelity) = ("fill:1%", Fidelity::Count);
+    assert_eq!(run.result().write_amplification, Some(1.0));
 }

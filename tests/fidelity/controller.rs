@@ -1,7 +1,7 @@
 //! The controller's time: sums for single requests, to the nanosecond, and the queue of its processors.
 
 use crate::bench::{Run, drive};
-use palimpsest_lab::metrics::summary::Latency;
+use palimpsest_lab::metrics::summary::{Latency, Promise};
 
 /// Times that no other sum contains.
 const TIMES: &str = "host.t_link=700ns controller.iops=500000 controller.t_read=5us controller.t_write=3us \
@@ -66,7 +66,7 @@ fn poisson_arrivals_wait_for_the_processors() {
     let ssd = drive("tlc-32g", &format!("ftl.name=subpage {NO_FLASH} controller.iops=100000"));
     for (rho, within) in [(0.3, 0.03), (0.8, 0.04)] {
         let rate = (rho * 1e5_f64).round();
-        let workload = format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},rate_process=poisson");
+        let workload = format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},open_loop,rate_process=poisson");
         let mean = Run::new(&ssd, &workload).result().latency_ns.unwrap().read.unwrap().mean as f64;
         let form = rho * service / (2.0 * (1.0 - rho));
         println!("rho {rho}: wait {:.0} ns, form {form:.0} ns", mean - service);
@@ -151,4 +151,23 @@ fn pages_of_a_word_line_have_sensing_times_of_their_own() {
     let rest = part.t_command + part.bus_rate.time_for(16384);
     assert!(reads.mean.abs_diff((30_000 + 50_000 + 90_000) / 3 + rest) <= 1, "{}", reads.mean);
     assert_eq!((reads.p50, reads.max), (50_000 + rest, 90_000 + rest));
+}
+
+/// Each result says where the data of a write is at its acknowledgement, and when a power cut cannot lose the data any more.
+#[test]
+fn a_result_states_the_promise_of_its_layer() {
+    let promise = |ssd: &str, set: &str| Run::new(&drive(ssd, set), "rw=write,bs=4k,size=1MiB,n=10").result().promise;
+    let said = |acknowledged, durable| Promise { acknowledged, durable };
+    for (set, expected) in [
+        ("ftl.name=page", said("when programmed", "when acknowledged")),
+        ("ftl.name=mga", said("when programmed", "when acknowledged")),
+        ("ftl.name=subpage", said("in a protected buffer", "when acknowledged")),
+        ("ftl.name=subpage buffer.ack=program", said("when programmed", "when acknowledged")),
+        ("ftl.name=page buffer.ack=volatile", said("in a volatile buffer", "by flush")),
+        ("ftl.name=subpage buffer.ack=volatile", said("in a volatile buffer", "by flush")),
+        ("ftl.name=fs-page", said("when programmed", "by flush")),
+        ("ftl.name=fs-subpage", said("in a protected buffer", "by flush")),
+    ] {
+        assert_eq!(promise("mga-16k", set), expected, "{set}");
+    }
 }

@@ -61,7 +61,7 @@ fn warmup_and_data_hold_for_jobs() {
     let ssd = drive("tlc-32g", ONE_DIE);
     let mut run = Run::new(
         &ssd,
-        "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n[c]\nstonewall\nrw=randrw\nrate_iops=5k\nn=500\n",
+        "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n[c]\nstonewall\nrw=randrw\nrate_iops=5k\nopen_loop\nn=500\n",
     );
     run.precondition = "fill:90%";
     run.payload = palimpsest_lab::nand::data::Payload::Tag;

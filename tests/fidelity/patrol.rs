@@ -22,14 +22,15 @@ fn every_page_has_its_turn() {
     // 400 logical pages of 640, of which those of the open block wait.
     let closed = 400 / 32 * 32;
     for rounds in [1, 3] {
-        let result = run(&format!("ftl.patrol={}us", 299_000 / rounds), "rw=randread,bs=4k,n=300,rate_iops=1000");
+        let result =
+            run(&format!("ftl.patrol={}us", 299_000 / rounds), "rw=randread,bs=4k,n=300,rate_iops=1000,open_loop");
         let reads = result.flash.by_cause["patrol"].reads;
         println!("{rounds} rounds: {reads} reads of {closed} pages");
         assert!(reads.abs_diff(closed * rounds) <= 3 * rounds, "{reads}");
         // The host never waits for more than one of them.
         assert!(result.latency_ns.unwrap().read.unwrap().max < 200_000);
     }
-    let none = run("ftl.patrol=0ns", "rw=randread,bs=4k,n=300,rate_iops=1000");
+    let none = run("ftl.patrol=0ns", "rw=randread,bs=4k,n=300,rate_iops=1000,open_loop");
     assert_eq!(none.flash.by_cause["patrol"].reads, 0);
 }
 
@@ -38,7 +39,7 @@ fn every_page_has_its_turn() {
 fn a_patrol_saves_what_the_host_does_not_read() {
     let aged = |patrol: &str| {
         let sets = format!("ecc.t_retention=100ms ecc.refresh_retries=1 ftl.patrol={patrol}");
-        run(&sets, "rw=randread,bs=16k,n=400,rate_iops=200")
+        run(&sets, "rw=randread,bs=16k,n=400,rate_iops=200,open_loop")
     };
     let (with, without) = (aged("100ms"), aged("0ns"));
     let lost = |result: &Summary| result.reliability.as_ref().unwrap().lost_subpages.values().sum::<u64>();

@@ -20,11 +20,11 @@ fn a_die_that_programs_without_a_pause_takes_the_energy_of_a_program_in_its_time
     assert!((mean / form - 1.0).abs() < 1e-3);
     // A window holds whole programs but for one.
     assert!(peak / form - 1.0 < time / series.window_ns as f64);
-    let picojoules = |watts: &f64| watts * series.window_ns as f64 * 1000.0;
+    let picojoules = |watts: &Option<f64>| watts.unwrap() * series.window_ns as f64 * 1000.0;
     let (sum, last): (f64, f64) =
         (series.power_w.iter().map(picojoules).sum(), picojoules(series.power_w.last().unwrap()));
     // The last window is shorter.
-    let total = summary.energy_uj.total * 1e6;
+    let total = summary.energy_uj.total.unwrap() * 1e6;
     assert!(sum >= total * (1.0 - 1e-9) && sum - last <= total * (1.0 + 1e-9), "{sum} {total}");
 }
 
@@ -50,4 +50,39 @@ fn what_is_suspended_takes_no_power() {
         println!("{suspend}: peak {peak:.4} W, a program {program:.4} W, a read {read:.4} W");
         assert!(peak <= program.max(read) * (1.0 + 1e-9));
     }
+}
+
+/// The mean is energy over its time, which ends with the last flash operation and not with the last answer.
+#[test]
+fn mean_power_is_energy_over_its_time() {
+    let ssd = drive("tlc-32g", &format!("{ONE_DIE} ftl.name=subpage ftl.streams=1 buffer.ack=buffer buffer.size=4MiB"));
+    let summary = Run::new(&ssd, "rw=write,bs=16k,n=400,iodepth=8").result();
+    let (power, energy) = (summary.power_w, summary.energy_uj.total.unwrap());
+    let time = power.time_ns.unwrap();
+    println!("{:.4} W over {time} ns, answers within {} ns", power.mean.unwrap(), summary.simulated_ns);
+    assert!((energy * 1e3 / time as f64 / power.mean.unwrap() - 1.0).abs() < 1e-12);
+    assert!(time > summary.simulated_ns, "the buffer answers before its pages are programmed");
+}
+
+/// A figure that the part gives no energy for is null, never 0.
+#[test]
+fn energy_and_power_are_null_where_the_part_has_no_energies() {
+    let of = |preset: &str, sets: &str| {
+        let ssd = drive(preset, sets);
+        let outcome = Run::new(&ssd, "rw=randrw,bs=32k,n=100,iodepth=4").outcome(true);
+        let watts = outcome.detail.time.unwrap().power_w;
+        let summary = serde_json::to_value(&outcome.summary).unwrap();
+        (summary["energy_uj"].clone(), summary["power_w"].clone(), watts.iter().all(Option::is_none))
+    };
+    let (energy, power, none) = of("970pro-512g", "ssd.blocks_per_plane=64 ssd.over_provisioning=28%");
+    for figure in ["read", "program", "reprogram", "erase", "total"] {
+        assert!(energy[figure].is_null(), "{figure}: {energy}");
+    }
+    for figure in ["mean", "peak", "window_ns", "time_ns"] {
+        assert!(power[figure].is_null(), "{figure}: {power}");
+    }
+    assert!(none, "the series has no watts");
+    let (energy, power, none) = of("tlc-32g", &format!("{ONE_DIE} part.e_erase=0J"));
+    assert!(energy["read"].is_f64() && energy["program"].as_f64().unwrap() > 0.0, "{energy}");
+    assert!(energy["erase"].is_null() && energy["total"].is_null() && power["mean"].is_null() && none);
 }

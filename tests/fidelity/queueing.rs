@@ -16,8 +16,10 @@ fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
     for (rho, within) in [(0.2, 0.03), (0.5, 0.02), (0.8, 0.04)] {
         let rate = (rho * 1e9 / service as f64).round();
         let rho = rate * service as f64 / 1e9;
-        let mut run =
-            Run::new(&ssd, &format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},rate_process=poisson"));
+        let mut run = Run::new(
+            &ssd,
+            &format!("rw=randread,bs=4k,n=400k,norandommap,rate_iops={rate},open_loop,rate_process=poisson"),
+        );
         run.precondition = "fill:100%";
         let times = run.result().latency_ns.unwrap().read.unwrap();
         let (wait, form) = ((times.mean - service) as f64, rho * service as f64 / (2.0 * (1.0 - rho)));

@@ -103,7 +103,7 @@ fn energy_follows_what_is_sensed() {
     let table: Vec<String> = (1..=8).map(|words| format!("\"{words}uJ\"")).collect();
     let table = format!("part.e_read_words=[{}]", table.join(","));
     let workload = "rw=randread,bs=4k,n=1000";
-    let energy = |sets: &str| result("spftl", sets, "fill:100%", workload, 1).energy_uj.read;
+    let energy = |sets: &str| result("spftl", sets, "fill:100%", workload, 1).energy_uj.read.unwrap();
     assert!((energy(&table) - 2.0 * 1000.0).abs() < 1e-6, "two words a read");
     assert!(
         (energy("part.e_read_words=[]") - 8.1675 * 1000.0).abs() < 1e-6,

@@ -131,7 +131,7 @@ fn the_energy_is_that_of_the_shot() {
     let (form, power) = (part.e_program as f64 / time / 1000.0, summary.power_w);
     println!("mean {:.4} W, form {form:.4} W", power.mean.unwrap());
     assert!((power.mean.unwrap() / form - 1.0).abs() < 3e-3);
-    assert_eq!(summary.energy_uj.program, 90.0 * summary.flash.page_programs as f64);
+    assert_eq!(summary.energy_uj.program, Some(90.0 * summary.flash.page_programs as f64));
 }
 
 /// A fast cache beside them: its blocks take a third of their pages at tPROG of single bits, one after the other, and what follows goes to word

@@ -47,6 +47,10 @@ fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> 
         let buffer = format!("buffer.ack={}", pick(rng, &["buffer", "program"]));
         drawn = with(&drawn, &[&classifier, &buffer]);
     }
+    // Another source of random numbers, so that the drives of each seed stay as they were.
+    if !drawn.contains(&"buffer.ack=program".into()) && rng.clone().below(3) == 0 {
+        drawn = with(&drawn, &["buffer.flush=free"]);
+    }
     let over_provisioning = format!("ssd.over_provisioning={}%", pick(rng, &[150, 200, 400]));
     with(&drawn, &[&over_provisioning])
 }

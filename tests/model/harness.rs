@@ -56,10 +56,13 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
     let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
     drive.set_controller(config.controller);
     drive.read_ahead(config.read_ahead, config.logical_subpages());
-    drive.flush_is_free = config.host.flush_is_free;
+    drive.io.plan.flush_is_free = config.host.flush_is_free;
     if config.host.acknowledge == Acknowledge::Volatile {
         let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
         drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
+    }
+    if !entry.is_file_system() {
+        drive.keep_trims(config.logical_subpages());
     }
     drive.verify_times(None);
     drive

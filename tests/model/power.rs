@@ -1,7 +1,8 @@
 //! Power cuts: at every operation of a workload, in recovery, and again later.
 //!
-//! What was acknowledged before the cut reads back. What was trimmed may come back; a request that the cut interrupted, and
-//! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
+//! What was acknowledged before the cut reads back. A trim is one more version, of zeros, which the next flush makes durable. A cut never
+//! brings back a version older than the last durable one. A request that the cut interrupted, and writes that were not acknowledged
+//! where the buffer is lost, are old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick, plain, with, with_pairs};
 use crate::harness::{count_cuts, drive, for_each_seed, note};
@@ -22,14 +23,14 @@ pub struct Known {
     current: u64,
     /// What it may also hold after a power cut.
     also: Vec<u64>,
-    /// Everything it ever held: a trim may bring any of it back.
+    /// Everything it ever held, for messages.
     ever: Vec<u64>,
 }
 
 impl Known {
     fn trim(&mut self) {
         self.ever.push(self.current);
-        self.also.extend(&self.ever);
+        self.also.push(self.current);
         self.current = 0;
     }
 
@@ -99,19 +100,14 @@ impl Powered {
     }
 
     pub fn serve(&mut self, command: Command) -> Flash<()> {
-        let Drive { io, ftl, .. } = &mut self.drive;
-        match command.kind {
-            RequestKind::Read => ftl.read(io, command.extent),
-            RequestKind::Write => {
-                if io.checkpoint_due() {
-                    io.write_checkpoint(|io, bytes| ftl.save_tables(io, bytes))?;
-                }
-                io.host_mut().begin_write();
-                ftl.write(io, command.extent)
+        if command.kind == RequestKind::Write {
+            let Drive { io, ftl, .. } = &mut self.drive;
+            if io.checkpoint_due() {
+                io.write_checkpoint(|io, bytes| ftl.save_tables(io, bytes))?;
             }
-            RequestKind::Trim => ftl.trim(io, command.extent),
-            RequestKind::Flush => ftl.flush(io),
+            io.host_mut().begin_write();
         }
+        self.drive.serve_plainly(command.kind, command.extent)
     }
 
     /// The host's side of a command that was served.
@@ -136,12 +132,7 @@ impl Powered {
     }
 
     fn flushed(&mut self) {
-        for known in &mut self.known {
-            // Trims are not made durable.
-            if known.current != 0 {
-                known.also.clear();
-            }
-        }
+        self.known.iter_mut().for_each(|known| known.also.clear());
     }
 
     /// Checks what was delivered; `after_cut` accepts and adopts what a cut may have left.
@@ -172,7 +163,7 @@ impl Powered {
                 known.ever.push(known.current);
                 known.current = tag;
             }
-            if after_cut && known.current != 0 {
+            if after_cut {
                 known.also.clear();
             }
         }
@@ -188,10 +179,7 @@ impl Powered {
                     let port = self.drive.io.host();
                     known.also.push(port.written(&mut self.scratch, piece, Data::new(known.current)).value);
                 }
-                RequestKind::Trim => {
-                    known.also.push(0);
-                    known.also.extend(&known.ever);
-                }
+                RequestKind::Trim => known.also.push(0),
                 RequestKind::Read | RequestKind::Flush => {}
             }
         }

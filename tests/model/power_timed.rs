@@ -49,7 +49,11 @@ impl Case {
             pick(&mut rng, &["buffer", "program", "volatile"][..2 + usize::from(entry.write_back)])
         );
         let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program-erase"]));
-        let settings = with(&with(&shape.settings, &[&acknowledge, &suspend]), more);
+        let mut settings = with(&with(&shape.settings, &[&acknowledge, &suspend]), more);
+        // Only a protected buffer makes a flush free.
+        if acknowledge != "buffer.ack=buffer" {
+            settings = with(&settings, &["buffer.flush=programs"]);
+        }
         let shape = build(entry.name, &settings).ok()?;
         let mut commands = requests(&shape, seed);
         let counted = commands.len() / 3;

@@ -241,10 +241,10 @@ fn failing_reads(entry: &'static Entry, seed: u64) -> bool {
         return true;
     }
     let errors = [
-        "part.ber_fresh=0.03%",
+        "part.ber_fresh=0.05%",
         "part.word_size=512B",
         "ecc.strength=9",
-        "ecc.disturb_reads=40",
+        "ecc.disturb_reads=20",
         "ecc.t_retries=[\"50us\"]",
         "ecc.retry_rates=[\"80%\"]",
         "ftl.read=page",

@@ -107,10 +107,15 @@ const ERRORS: &[&str] = &[
     "ftl.gc_idle=1ms",
 ];
 
+const ENERGIES: &[&str] = &["part.e_read=20uJ", "part.e_program=40uJ", "part.e_erase=90uJ"];
+
 /// Settings with which a key makes a difference on these small drives, beside the conditions that it states.
 const SCENES: &[(&str, &[&str])] = &[
     ("ftl.gc_start", &["ftl.gc_pace=block", "ftl.gc_stop=3 blocks"]),
     ("ftl.gc_stop", &["ftl.gc_pace=block"]),
+    ("part.e_read_high", ENERGIES),
+    ("part.e_program_high", ENERGIES),
+    ("part.e_read_words", ENERGIES),
     ("ftl.gc_background", &["ftl.gc_stop=3 blocks"]),
     ("ftl.gc_idle", &["ftl.gc_stop=3 blocks"]),
     ("ftl.gc_idle", ERRORS),
@@ -141,7 +146,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.moved_to", &["ftl.streams=2", "fs.discard=block"]),
     ("fs.gc_gain", &["fs.gc_start=20%", "ssd.over_provisioning=300%"]),
     ("ftl.reuse_empty", &["ftl.threshold_pu=OP/1", "ftl.threshold_window=0", "ssd.over_provisioning=900%"]),
-    ("ftl.wom_spare", &["ftl.wom=polar", "part.spare_size=160B"]),
+    ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
 ];
 
 /// Values of keys of types that have no general ones.
@@ -154,6 +159,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ("part.t_read_words", &["[\"90us\", \"91us\", \"92us\", \"93us\", \"94us\", \"95us\", \"96us\", \"97us\"]"]),
     ("part.e_read_words", &["[\"1uJ\", \"2uJ\", \"3uJ\", \"4uJ\", \"5uJ\", \"6uJ\", \"7uJ\", \"8uJ\"]"]),
     ("ftl.hot_below", &["64KiB", "4KiB"]),
+    ("ftl.wom_spare", &["90%", "95%", "80%", "70%", "60%"]),
     ("ftl.threshold_pu", &["0 blocks", "1 block"]),
     ("ftl.threshold_cap", &["0 blocks", "1 block"]),
     ("ftl.victim", &["fifo", "d-choices:1", "windowed:2", "cost-benefit"]),
@@ -161,11 +167,6 @@ const VALUES: &[(&str, &[&str])] = &[
 
 /// Keys of what is around a run: a reader of traces reads them.
 const OF_TRACES: &[&str] = &["host.fold", "host.compact"];
-
-/// Whether a key is to be left alone on a layer: a free flush does not reach a file system yet.
-fn is_open(entry: &Entry, key: &Known) -> bool {
-    entry.is_file_system() && key.name == "buffer.flush"
-}
 
 /// Whether runs here can tell who reads `key`. Descriptions of the part and of the drive's size are no feature.
 fn is_tested(key: &Known) -> bool {
@@ -333,7 +334,7 @@ fn check(
         let mut runs = Runs::default();
         let refusal = build(entry.name, &base(entry)).err();
         assert!(refusal.is_none(), "{}: {refusal:?}", entry.name);
-        let keys = schema::keys().iter().filter(|key| is_tested(key) && !is_open(entry, key) && chosen(entry, key));
+        let keys = schema::keys().iter().filter(|key| is_tested(key) && chosen(entry, key));
         for key in keys.filter(|key| one.as_ref().is_none_or(|one| one == key.name)) {
             match verdict(&mut runs, entry, key, most) {
                 Ok(differs) => live.extend(differs.then_some(key.name)),

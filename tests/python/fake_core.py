@@ -154,6 +154,11 @@ def precondition(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def promise(ftl: str) -> dict[str, str]:
+    acknowledged = "in a protected buffer" if ftl == "subpage" else "when programmed"
+    return {"acknowledged": acknowledged, "durable": "when acknowledged"}
+
+
 def summary(options: dict[str, Any]) -> dict[str, Any]:
     ftl = options["ftl"] or "page"
     factor = FTLS[ftl]
@@ -171,6 +176,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "seed": options["seed"],
         "fidelity": options["fidelity"],
         "payload": options["payload"],
+        "promise": promise(ftl),
         "config": config(ftl),
         "requests": {"read": reads, "write": writes, "trim": 0, "flush": 0},
         "host": {
@@ -215,7 +221,8 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "erase": 2e5,
             "total": 1.2e6 + 5e6 * factor,
         },
-        "power_w": dict(zip(("mean", "peak", "window_ns"), (3.1, 4.4, 10**8) if timed else (None,) * 3, strict=True)),
+        "power_w": dict.fromkeys(("mean", "peak", "window_ns", "time_ns"))
+        | ({"mean": 3.1, "peak": 4.4, "window_ns": 10**8, "time_ns": 3 * 10**9} if timed else {}),
         "lifetime": {
             "mean_erases": 3.21,
             "min_erases": 1,

@@ -22,6 +22,7 @@ RESULT: dict[str, Any] = {
     "seed": INT,
     "fidelity": TEXT,
     "payload": TEXT,
+    "promise": {"acknowledged": TEXT, "durable": TEXT},
     "config": TABLE,
     "requests": {"read": INT, "write": INT, "trim": INT, "flush": INT},
     "host": {
@@ -59,8 +60,8 @@ RESULT: dict[str, Any] = {
     "gc": {"runs": INT, "erased_blocks": INT, "moved_subpages": INT, "mean_ns": NUMBER_OR_NULL, "p99_ns": INT_OR_NULL},
     "merge": {"count": INT, "moved_subpages": INT},
     "mapping": {"bytes": INT, "bytes_peak": INT, "tables": TABLE},
-    "energy_uj": {"read": NUMBER, "program": NUMBER, "reprogram": NUMBER, "erase": NUMBER, "total": NUMBER},
-    "power_w": {"mean": NUMBER_OR_NULL, "peak": NUMBER_OR_NULL, "window_ns": INT_OR_NULL},
+    "energy_uj": dict.fromkeys(("read", "program", "reprogram", "erase", "total"), NUMBER_OR_NULL),
+    "power_w": {"mean": NUMBER_OR_NULL, "peak": NUMBER_OR_NULL, "window_ns": INT_OR_NULL, "time_ns": INT_OR_NULL},
     "lifetime": {
         "mean_erases": NUMBER, "min_erases": INT, "max_erases": INT, "reused_erases": INT,
         "projected_host_bytes": INT_OR_NULL, "retired_blocks": INT, "host_bytes": INT, "worn_out": BOOL,

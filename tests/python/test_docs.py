@@ -41,9 +41,9 @@ LONG = {
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
 }
-SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000"
+SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000,open_loop"
 
-MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,norandommap"
+MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,open_loop,norandommap"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 import fake_core
 from palimpsest import errors, files, outputs
-from palimpsest.result import Result
+from palimpsest.result import Comparison, Result
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +18,7 @@ def result(ftl: str = "page") -> Result:
     return Result(fake_core.summary(options | {"payload": "none", "precondition": None}))
 
 
-def test_a_result_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_before_a_failure_are_whole_and_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> str:
         raise OSError(28, "No space left on device")
 
@@ -26,9 +26,12 @@ def test_a_result_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr("palimpsest.report.page", fail)
         for made in ([result()], [result(), result("mga")]):
-            with pytest.raises(OSError, match="No space left"):
+            with pytest.raises(OSError, match="No space left") as error:
                 outputs.save(made, folder, together=len(made) > 1)
-            assert not list(tmp_path.iterdir())
+            assert error.value.filename == str(folder)
+            assert [path.name for path in tmp_path.iterdir()] == ["out"]
+            assert outputs.load(folder).to_dict() == (made[0] if len(made) == 1 else Comparison(made)).to_dict()
+            assert not list(folder.rglob("*.partial")) + list(folder.rglob("report.html"))
     outputs.save([result()], folder, together=False)
     assert {"summary.json", "config.toml", "report.html"} <= {path.name for path in folder.iterdir()}
     (folder / "own.txt").write_text("mine")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,66 @@ def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
     assert [(figure.id, figure.real, figure.unit) for figure in found.targets][:2] == [
         ("a:read.iops", 5.0, "1/s"), ("a:read.mean", 50.0, "us"),
     ]  # fmt: skip
+
+
+def _fio_335(numjobs: int, *, grouped: bool) -> dict[str, Any]:
+    """What fio 3.35 prints of a job that was copied: an entry for each copy, or one for all with group_reporting."""
+    entries = 1 if grouped else numjobs
+    jobs = []
+    for at in range(entries):
+        served = 40_000 * numjobs // entries + 100 * at
+        clat: dict[str, Any] = {
+            "min": 60_000, "max": 900_000, "mean": 80_000.0 + 1000 * at, "stddev": 9_000.0, "N": served,
+            "percentile": {"1.000000": 61_000, "50.000000": 78_000, "99.000000": 150_000, "99.900000": 300_000},
+        }  # fmt: skip
+        read = {
+            "io_bytes": 4096 * served, "io_kbytes": 4 * served, "bw_bytes": 4096 * served // 10, "bw": served // 2,
+            "iops": served / 10, "runtime": 10_000, "total_ios": served, "short_ios": 0, "drop_ios": 0,
+            "slat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0}, "clat_ns": clat,
+            "lat_ns": clat | {"mean": clat["mean"] + 500, "percentile": {}}, "iops_min": 1, "iops_samples": 20,
+        }  # fmt: skip
+        nothing = read | {"total_ios": 0, "iops": 0.0, "lat_ns": {"mean": 0.0}, "clat_ns": {"mean": 0.0}}
+        options = {"name": "reads", "rw": "randread", "bs": "4k", "iodepth": "2", "numjobs": str(numjobs)}
+        options |= {"group_reporting": ""} if grouped else {}
+        jobs.append(
+            {"jobname": "reads", "groupid": 0, "error": 0, "eta": 0, "elapsed": 11, "job options": options,
+             "read": read, "write": nothing, "trim": nothing, "sync": {"total_ios": 0}, "usr_cpu": 1.2}
+        )  # fmt: skip
+    common = {"ioengine": "libaio", "direct": "1", "filename": "/dev/nvme0n1", "runtime": "10", "size": "1G"}
+    return {"fio version": "fio-3.35", "timestamp": 1, "time": "x", "global options": common, "jobs": jobs}
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(("numjobs", "grouped"), [(1, False), (1, True), (4, False), (4, True)])
+def test_copies_of_a_job_of_fio_are_fitted_together(tmp_path: Path, numjobs: int, grouped: bool) -> None:
+    path = _written(tmp_path / "out.json", json.dumps(_fio_335(numjobs, grouped=grouped)))
+    found = files.read(path, How(precondition="fill:50%"))
+    by_name = {target.name: target.real for target in found.targets}
+    served = [40_000] if grouped or numjobs == 1 else [40_000, 40_100, 40_200, 40_300]
+    total = 40_000 * numjobs if grouped else sum(served)
+    assert by_name["read.iops"] == total / 10
+    mean = sum(count * (80.5 + at) for at, count in enumerate(served)) / sum(served)
+    assert by_name["read.mean"] == pytest.approx(mean)
+    assert ("read.p99" in by_name) == (len(served) == 1), "copies have percentiles of their own, not of all"
+    # Copies of random reads keep as many requests in flight as one job with all of their depths.
+    assert isinstance(found, GroupRuns)
+    run = found.run(space.Drive("default", None, tuple(SMALL)), "reads")
+    deep = replace(run, workload="rw=randread,bs=4k,size=100%,numjobs=1,iodepth=" + str(2 * numjobs))
+    for target in found.targets[:2]:
+        assert found.figure(target, engine.run_one(run)) == pytest.approx(
+            found.figure(target, engine.run_one(deep)), rel=0.05
+        )
+
+
+@pytest.mark.unit
+def test_options_of_fio_without_a_meaning_here_are_named(tmp_path: Path) -> None:
+    data = _fio_335(2, grouped=True)
+    data["jobs"][0]["job options"]["thinktime"] = "5"
+    path = _written(tmp_path / "out.json", json.dumps(data))
+    with pytest.raises(InputError) as error:
+        files.read(path, How())
+    assert str(error.value).startswith(f"{path}: job reads: thinktime: unknown key; ")
+    assert "--workload" not in str(error.value)
 
 
 @pytest.mark.unit

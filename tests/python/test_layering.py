@@ -22,7 +22,7 @@ CORE = {
     "ftl-api": "keys settings plan",
     "workload": "",
     "wom": "",
-    "ftl": "extent log maps hybrid layers",
+    "ftl": "extent free log maps hybrid layers",
     "sim": "",
     "fs": "",
     "lab": "layers metrics config run",

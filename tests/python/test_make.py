@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,27 @@ def test_the_compiler_of_ci_lints_and_documents(tmp_path: Path, source: str, sai
     assert (done.returncode == 0) == (not said), done.stderr
     assert said in done.stderr
     assert (tmp_path / "target" / "doc" / "planted" / "index.html").exists() == (not said)
+
+
+AT_WORK = ROOT / "tools" / "at_work.sh"
+
+
+def test_a_quiet_build_prints_lines_and_a_short_one_none() -> None:
+    long = subprocess.run([AT_WORK, "0.2", "setup: building", "sleep", "1"], capture_output=True, text=True, timeout=60)
+    assert (long.returncode, long.stdout) == (0, "")
+    assert set(long.stderr.splitlines()) <= {"setup: building for 0:00", "setup: building for 0:01"}
+    assert long.stderr.count("\n") >= 2
+    begin = time.monotonic()
+    short = subprocess.run([AT_WORK, "30", "setup", "sh", "-c", "echo a; exit 3"], capture_output=True, text=True)
+    assert (short.returncode, short.stdout, short.stderr) == (3, "a\n", "")
+    assert time.monotonic() - begin < 20, "the lines end with the command"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize("target", ["setup", "dev", "compiled", "wheel"])
+def test_every_quiet_build_has_a_sign_of_life(target: str) -> None:
+    command = ["make", "--no-print-directory", "--always-make", "-n", target]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout
+    quiet = [line for line in printed.replace("\\\n", " ").splitlines() if "--quiet" in line]
+    assert quiet
+    assert [line for line in quiet if "tools/at_work.sh 10 " not in line] == []

@@ -13,11 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-interrupts native _core errors files units options states tables result engine metrics intervals sketches replicates
-summary comparison
+interrupts native _core errors files units options states tables result engine timelines metrics intervals sketches
+replicates summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.volumes charts.__init__
-page report outputs reruns citation views listing progress parameters commands completion run_options images serving
-attaching mounting wear wom traces trace_report trace_commands frames
+page report outputs reruns citation views listing progress parameters needs commands completion run_options images
+serving attaching mounting wear wom traces trace_report trace_commands frames
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.runs

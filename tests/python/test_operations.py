@@ -85,7 +85,7 @@ def test_lanes_are_channels_and_below_each_its_planes(result: ps.Result) -> None
         (["--operations", "x.csv"], "--operations: x.csv: expected a name that ends in .parquet\n"),
         (["--operations", "no/x.parquet"], "--operations: no/x.parquet: there is no folder no; expected one\n"),
         (["--operations", "dir.parquet"], "--operations: dir.parquet: this is a folder; expected a file\n"),
-        (["--operations-window", "1..9"], "--operations-window 1..9: expected with --operations FILE\n"),
+        (["--operations-window", "1..9"], "--operations-window: expected with --operations FILE\n"),
     ],
 )
 def test_a_wrong_file_costs_no_run(

@@ -96,7 +96,7 @@ def test_a_folder_takes_no_more_than_its_size(keep: Callable[..., None], tmp_pat
     assert not first.exists(), "the one used least recently goes"
     assert len(files(tmp_path)) == 2
     keep(tmp_path, size="100KiB", memory=0)
-    with pytest.warns(UserWarning, match="the folder may take 102400; expected a larger --state-size"):
+    with pytest.warns(UserWarning, match="the folder may take 102400; expected a larger size"):
         run(seed=4)
     assert other.read_text() == "not ours"
     assert len(files(tmp_path)) == 2

@@ -2,7 +2,9 @@
 
 import copy
 import importlib.util
+import io
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 import palimpsest as ps
 
@@ -92,7 +95,7 @@ def test_tables_of_a_comparison_name_the_layer(both: ps.Comparison) -> None:
 
 def test_missing_library_names_the_extra(run: ps.Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(ImportError, match=r"pyarrow is needed for this; `pip install 'palimpsest\[arrow\]'`"):
+    with pytest.raises(ImportError, match=r"pyarrow is needed for this; expected `pip install pyarrow` before it"):
         run.to_arrow()
     with pytest.raises(ImportError, match=r"pandas and pyarrow is|palimpsest\[pandas\]"):
         run.to_pandas()
@@ -118,3 +121,27 @@ def test_keys_that_nothing_reads_are_refused(fake: Any) -> None:
     ps.run("w", ftl="mga", overrides=keys)
     with pytest.warns(UserWarning, match=f"^{said}$"):
         ps.compare(["page", "mga"], workload="w", overrides=keys)
+
+
+def text(result: object, width: int = 80) -> str:
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(result)
+    return console.export_text()
+
+
+def test_energies_that_a_part_has_not_are_not_modelled(run: ps.Result, both: ps.Comparison, tmp_path: Path) -> None:
+    none = {"energy_uj": dict.fromkeys(run.energy_uj), "power_w": dict.fromkeys(run.power_w)}
+    without = ps.Result(run.to_dict() | none)
+    assert re.search(r"energy +not modelled: the part gives none", text(without))
+    assert " W " not in text(without)
+    compared = ps.Comparison([both[0], without])
+    assert re.search(r"energy .* not modelled\n", text(compared))
+    assert all(len(line) <= 80 for line in text(compared).splitlines())
+    assert "<td>not modelled</td>" in without._repr_html_()
+    page = compared.save(tmp_path / "both") / "report.html"
+    assert "<td>not modelled</td>" in page.read_text()
+    assert without.to_polars().schema == run.to_polars().schema
+
+
+def test_mean_power_names_the_time_that_it_is_of(run: ps.Result) -> None:
+    assert re.search(r"power +flash 3\.1 W over 3\.00 s, to its last operation; at most 4\.4 W", text(run))

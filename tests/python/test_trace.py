@@ -12,7 +12,7 @@ from conftest import ROOT, Command, figures, trace_sample
 
 pytestmark = pytest.mark.contract
 
-SPEC = "rw=randrw,bs=4k,size=64MiB,n=2000,rate_iops=10000"
+SPEC = "rw=randrw,bs=4k,size=64MiB,n=2000,rate_iops=10000,open_loop"
 ETW = """BeginHeader
  DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, IrpFlags, \
 DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName
@@ -150,7 +150,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     assert f"error: {job}:4: ramp_time: " in one_error_line(done.stderr)
     # Two loops side by side, until simulated time is over.
     job.write_text(
-        "[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\n"
+        "[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\nopen_loop\n"
     )
     result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "fill:50%"))
     assert result["requests"]["write"] == 50
@@ -158,7 +158,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     assert 50e6 <= result["simulated_ns"] < 60e6
     done = palimpsest("run", "--workload", str(job), "--fidelity", "count")
     assert done.returncode == 2
-    assert "--fidelity timed" in one_error_line(done.stderr)
+    assert "timed runs only" in one_error_line(done.stderr)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +186,40 @@ def test_mistakes_are_one_line_and_status_2(
     assert (done.returncode, done.stdout) == (2, "")
     assert says in one_error_line(done.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--columns=time=1,offset=2,size=3", "--from=msr", "--skip-bad"])
+def test_options_of_traces_are_refused_for_generated_workloads(
+    palimpsest: Command, tmp_path: Path, option: str
+) -> None:
+    (tmp_path / "job.fio").write_text("[a]\nrw=read\nn=5\n")
+    for workload in ("rw=read,n=5", "trade", "trade,n=5", "job.fio"):
+        if workload == "job.fio" and option != "--skip-bad":
+            continue  # The option says that the file is a trace.
+        for command in (["run", "--workload"], ["trace", "info"]):
+            done = palimpsest(*command, workload, option, cwd=tmp_path)
+            assert (done.returncode, done.stdout) == (2, ""), (command, workload)
+            assert one_error_line(done.stderr).startswith(f"error: {option.split('=')[0]}: "), done.stderr
+            assert done.stderr.endswith("expected a trace\n")
+
+
+def test_a_heading_of_a_text_is_noted(palimpsest: Command, tmp_path: Path) -> None:
+    columns = ("--columns", "time=1:s,op=2,offset=3,size=4")
+    run = ("run", "--json", "--precondition", "none", *columns, "--workload")
+    (tmp_path / "good.csv").write_text("time,op,offset,size\n0.1,W,4096,4096\n")
+    result = figures(palimpsest(*run, "good.csv", cwd=tmp_path))
+    assert result["requests"]["write"] == 1
+    assert 'line 1 is a heading, and no request: "time,op,offset,size"' in result["notes"]
+    (tmp_path / "bad.csv").write_text("0.1s,W,4096,4096\n" * 3)
+    for skip, says in (
+        ((), "bad.csv:1: column time: "),
+        (("--skip-bad",), "no request after skipping 3 malformed lines"),
+    ):
+        done = palimpsest(*run, "bad.csv", *skip, cwd=tmp_path)
+        assert done.returncode == 2
+        assert says in one_error_line(done.stderr)
+    done = palimpsest(*run, "good.csv", "--from", "msr", cwd=tmp_path)
+    assert "error: --columns: --from is given too" in one_error_line(done.stderr)
 
 
 def test_failing_half_way_leaves_no_file(palimpsest: Command, trace: Path, tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 Not seen: whether the term that stays is the right one.
 """
 
+import contextlib
 import re
 import subprocess
+import tomllib
+
+import pytest
 
 from conftest import ROOT
 
@@ -37,6 +41,35 @@ def test_words_of_the_field() -> None:
         if (match := WORD.search(line.replace(KEPT, "")))
     ]
     assert not found, "\n".join([*found, *(f"{words}: {instead}" for words, instead in AVOIDED.items())])
+
+
+EXTRAS = "|".join(
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+)
+REGISTRY = re.compile(
+    rf"palimpsest\[(?:{EXTRAS})"
+    r"|(?:pip[3x]?|uv|poetry|conda|mamba) +(?:install|add)[^\n`]*[ '\"]palimpsest(?![\w/.*-]*\.whl|[\w/-])"
+)
+"""An install of this project by its name. Until a release, the registry's package of this name is another project."""
+
+
+def test_no_file_installs_the_public_name() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    found = []
+    for path in (ROOT / name for name in listed if not name.endswith("test_words.py")):
+        with contextlib.suppress(UnicodeDecodeError):
+            found += [f"{path}: {match[0]}" for match in REGISTRY.finditer(path.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pip install palimpsest", "pip install 'palimpsest[ray]'", "or `'palimpsest[arrow]'`",
+     "pip3 install -U palimpsest", "uv add palimpsest==0.1", "pip install pandas palimpsest"],
+)  # fmt: skip
+def test_an_install_of_the_public_name_is_found(text: str) -> None:
+    assert REGISTRY.search(text)
+    assert not REGISTRY.search("pip install dist/palimpsest-0.1.0.whl, pip install ./palimpsest-*.whl")
 
 
 def test_a_word_is_found() -> None:

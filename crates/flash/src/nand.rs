@@ -27,6 +27,7 @@ mod single;
 pub mod stripes;
 #[cfg(test)]
 mod tests;
+mod trims;
 mod undo;
 pub mod wear;
 
@@ -38,7 +39,7 @@ use faults::Faults;
 pub use filled::Fill;
 use generations::{Change, Generations};
 use history::History;
-pub use masks::{SubpageMask, WordMask, count, first_subpages};
+pub use masks::{SubpageMask, WordMask, count, first_subpages, mask_of};
 pub use outcome::{Flash, Halt, Outcome};
 pub use own::Own;
 use own::OwnStore;
@@ -114,12 +115,14 @@ pub struct Nand {
     pairs: pairs::Pairs,
     /// How pages lie on dies, where they have parity.
     stripes: Option<Box<stripes::Stripes>>,
+    /// The journal of trims; `None` where no power cut can come, or the layer journals its own.
+    trims: Option<Box<trims::Trims>>,
 }
 
 // The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
 crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
     geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history, power_cut_at, event_at,
-    reads_fail, undo, stripes
+    reads_fail, undo, stripes, trims
 });
 
 impl Nand {
@@ -155,6 +158,7 @@ impl Nand {
             undo: None,
             pairs: pairs::Pairs::default(),
             stripes: None,
+            trims: None,
             pages_per_block: Divisor::new(geometry.pages_per_block),
             subpages_per_page: Divisor::new(geometry.subpages_per_page),
             word_bytes: Divisor::new(part.word_bytes),
@@ -364,6 +368,9 @@ impl Nand {
         own: Own<'_>,
         change: Change,
     ) -> Flash<Outcome> {
+        if change != Change::First {
+            self.commit_trims()?;
+        }
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.history.note(history::RecordKind::Program, block, page, written);
@@ -490,6 +497,7 @@ impl Nand {
     /// # Errors
     /// [`Halt::Refused`] for a bad block, [`Halt::PowerCut`].
     pub fn erase(&mut self, block: u32) -> Flash<Outcome> {
+        self.commit_trims()?;
         let cut = self.begin();
         self.history.note(history::RecordKind::Erase, block, 0, 0);
         if self.blocks[block as usize].bad {
@@ -524,7 +532,8 @@ impl Nand {
         self.pairs.erase(pages.clone());
         let on = if self.errors.is_some() { self.members(block) } else { Vec::new() };
         if let Some(errors) = &mut self.errors {
-            errors.erased(block, &on, pages);
+            let width = self.geometry.subpages_per_page;
+            errors.erased(block, &on, pages.start * width..pages.end * width);
         }
         let worn = self.endurances.get(block as usize).is_some_and(|&most| self.blocks[block as usize].erases >= most);
         let failed = self.faults.as_mut().is_some_and(|faults| faults.erase_fails(block)) || worn;

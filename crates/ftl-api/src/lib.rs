@@ -119,8 +119,9 @@ pub trait Ftl: Send {
     /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only [`palimpsest_flash::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Writes `units` units from `first` on, none of which was ever written, as a [`Self::write`] of each would: in counted runs, for
-    /// preconditioning. Returns how many it wrote: fewer, or none, where a write does more than to fill pages in turn.
+    /// Writes whole pages of the `units` units from `first` on, none of which was ever written, as a [`Self::write`] of
+    /// each page would: in counted runs, for preconditioning. Returns how many units it wrote: fewer, or none, if a
+    /// write does more than to fill pages in turn.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -135,7 +136,8 @@ pub trait Ftl: Send {
     /// As [`Self::write`].
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Unmaps the units of `extent`, which are whole: they read as zeros. A power cut may undo it.
+    /// Unmaps the units of `extent`, which are whole: they read as zeros. The drive journals the trim
+    /// ([`palimpsest_flash::nand::Nand::note_trimmed`]).
     ///
     /// # Errors
     /// As [`Self::write`].

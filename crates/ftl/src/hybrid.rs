@@ -14,6 +14,7 @@
 mod recover;
 
 use crate::extent::{overlay, pages};
+use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LEVELING, LogSettings, READ, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
@@ -106,8 +107,8 @@ pub struct BlockMap {
     data: Vec<u32>,
     /// The valid copy of each logical page, in a data block or in a log block.
     pages: Vec<u32>,
-    /// Free blocks of each plane, in order of their erase.
-    free: Vec<Vec<u32>>,
+    /// Free blocks of each plane.
+    free: Vec<FreeBlocks>,
     /// For each plane the gate that closes when all its programs so far have ended.
     programmed: Vec<Gate>,
     /// For each plane the gate that closes when all its erases so far have ended: later programs follow it, so that a power cut finds
@@ -118,7 +119,9 @@ pub struct BlockMap {
     counters: Counters,
 }
 
-palimpsest_flash::state!(BlockMap { data, pages, free, programmed, erased, counters } built { shape, read, wear_leveling, fills_gaps, contents });
+palimpsest_flash::state!(BlockMap { data, pages, programmed, erased, counters } parts { free } built {
+    shape, read, wear_leveling, fills_gaps, contents
+});
 
 impl BlockMap {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -130,7 +133,7 @@ impl BlockMap {
             fills_gaps: io.nand().part().order.pairs(),
             data: vec![NO_BLOCK; blueprint.logical_pages.div_ceil(shape.pages_per_block) as usize],
             pages: vec![UNMAPPED; blueprint.logical_pages as usize],
-            free: vec![Vec::new(); shape.planes() as usize],
+            free: free_of_planes(&shape),
             programmed: vec![Gate::NONE; shape.planes() as usize],
             erased: vec![Gate::NONE; shape.planes() as usize],
             contents: vec![Data::ZERO; shape.subpages_per_page as usize],
@@ -211,12 +214,8 @@ impl BlockMap {
 
     /// Takes a free block of `plane`: with wear levelling, the one with the fewest erases.
     pub fn take(&mut self, io: &Io, plane: usize) -> Flash<u32> {
-        let free = &mut self.free[plane];
-        let next = match self.wear_leveling {
-            WearLeveling::None => (!free.is_empty()).then_some(0),
-            _ => (0..free.len()).min_by_key(|&index| io.nand().erases(free[index])),
-        };
-        Ok(free.remove(next.ok_or(Halt::NoSpace)?))
+        let level = self.wear_leveling != WearLeveling::None;
+        self.free[plane].pop(|block| if level { io.nand().erases(block) } else { 0 }).ok_or(Halt::NoSpace)
     }
 
     /// Erases the physical block `block`, which holds nothing valid; a bad one retires.

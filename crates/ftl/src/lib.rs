@@ -1,6 +1,7 @@
 //! Flash translation layers: one file each, and one line each in [`REGISTRY`].
 
 pub mod extent;
+pub mod free;
 pub mod hybrid;
 pub mod layers;
 pub mod log;

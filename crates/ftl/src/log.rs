@@ -353,7 +353,7 @@ impl<M: Map> Log<M> {
                 if previous != UNMAPPED {
                     self.invalidate(previous);
                 } else {
-                    self.passes.suspect |= self.open.protected && self.passes.most > 1;
+                    self.passes.suspect |= self.passes.most > 1;
                 }
             }
             physical => self.invalidate(physical),

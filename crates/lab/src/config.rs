@@ -224,6 +224,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
 
     let mut resolved = merge(&overlays, ssd)?;
     read_of_layer(&mut resolved)?;
+    acknowledgement_of_layer(&mut resolved);
     capacity::apply(&mut resolved, &overlays)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
@@ -318,6 +319,23 @@ fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
         "ftl.read = {asked}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or no ftl.read"
     );
     Err(Error::input(&resolved[read].source, what))
+}
+
+/// A layer without a write buffer acknowledges what is programmed: `buffer.ack` and `buffer.flush` must say so, because a
+/// saved configuration states the promise of its layer.
+fn acknowledgement_of_layer(resolved: &mut [ResolvedKey]) {
+    let at = |key| schema::position(key).expect("the schema has the keys of the buffer");
+    let layer = resolved[at("ftl.name")].value.to_text();
+    let ack = at("buffer.ack");
+    if find_layer(&layer).is_none_or(|entry| entry.buffered) || resolved[ack].value.to_text() != "buffer" {
+        return;
+    }
+    for (key, word) in [(ack, "program"), (at("buffer.flush"), "programs")] {
+        if resolved[key].value.to_text() != word {
+            let source = format!("{}; {layer} has no write buffer", resolved[key].source);
+            resolved[key] = ResolvedKey { value: Value::Text(word.into()), source, ..resolved[key].clone() };
+        }
+    }
 }
 
 /// Every key with the value of the last overlay that sets it.

@@ -76,8 +76,8 @@ pub fn serve(
         Some(_) => resolve_to_keep(&options.ssd, options.ftl.as_deref(), &options.set, &read_file).map_err(raise)?.0,
     };
     let core = core_options(&options)?;
-    config::check_memory(&resolved.drive, &config::Touched::all(core.payload), files::available_memory())
-        .map_err(raise)?;
+    let touched = config::Touched { served: true, ..config::Touched::all(core.payload) };
+    config::check_memory(&resolved.drive, &touched, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
     let clock = Clock::parse(&wanted.clock).map_err(raise)?;
     let mount = wanted.mount.map(|MountOptions { at, scheme }| palimpsest_server::mount::Settings {

@@ -178,7 +178,7 @@ impl Folder {
 
     fn too_large(&self, bytes: u64) -> String {
         let what = format!("the state takes {bytes} bytes, and the folder may take {}", self.bytes);
-        format!("{}: {what}; expected a larger --state-size", self.path.display())
+        format!("{}: {what}; expected a larger size (--state-size, or PALIMPSEST_STATE_SIZE)", self.path.display())
     }
 
     fn write(&self, key: &str, state: &[u8]) -> std::result::Result<(), String> {

@@ -46,6 +46,9 @@ struct TraceRequest {
     output: String,
     #[serde(default)]
     output_format: Option<String>,
+    /// Options of the user that only a generated workload reads.
+    #[serde(default)]
+    of_generated: Vec<String>,
 }
 
 /// A summary of the written trace.
@@ -148,6 +151,10 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
     let mut watch = Watch::new(progress);
     let outcome = py.detach(|| {
         let mut source = open_source(&options, drive_bytes, Volumes::OfFormat)?;
+        if let (Some(option), Some(format)) = (options.of_generated.first(), source.format()) {
+            let what = format!("{} is a trace ({format}), which reads no drive and no seed", options.workload);
+            return Err(CoreError::input(option, format!("{what}; expected a generated workload beside it")));
+        }
         let mut profile = Profile::new(source.as_ref());
         let mut volumes =
             source.has_volumes().then(|| (VolumeRecorder::default(), LocalityByVolume::new(source.as_ref())));

@@ -49,17 +49,24 @@ fn is_recognised(opening: &Opening<'_>) -> bool {
 }
 
 /// The option that only traces have, where one is given.
-fn of_traces(playing: &Playing) -> Option<&'static str> {
+fn of_traces(opening: &Opening<'_>) -> Option<&'static str> {
+    let Opening { trace, playing, .. } = opening;
     let has_volumes = !matches!(playing.volumes, Volumes::OfFormat | Volumes::Overlaid);
-    if has_volumes { Some("--volumes") } else { playing.spread.then_some("--arrivals spread") }
+    let given = [
+        (trace.columns.is_some(), "--columns"),
+        (trace.format.is_some(), "--from"),
+        (trace.skip_bad, "--skip-bad"),
+        (has_volumes, "--volumes"),
+        (playing.spread, "--arrivals spread"),
+    ];
+    given.iter().find(|(is_given, _)| *is_given).map(|&(_, option)| option)
 }
 
-/// A generated workload, which has no volumes and no clock.
+/// A generated workload: no file is read, and there are no volumes and no clock.
 fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let playing = opening.playing;
-    if let Some(option) = of_traces(playing) {
-        let what =
-            format!("the workload {text} is generated, and has no volumes and no coarse clock; expected a trace");
+    if let Some(option) = of_traces(opening) {
+        let what = format!("the option is for traces, and the workload {text} is generated; expected a trace");
         return Err(Error::input(option, what));
     }
     let source = fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)?;
@@ -158,7 +165,8 @@ fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) ->
 
 /// The jobs of a job file, which have no volumes and times of their own.
 fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
-    let option = of_traces(opening.playing).or_else(|| (opening.playing.repeat != Repeat::Once).then_some("--repeat"));
+    let repeat = opening.playing.repeat;
+    let option = of_traces(opening).or_else(|| (repeat != Repeat::Once).then(|| repeat.option()));
     if let Some(option) = option {
         return Err(Error::input(option, format!("{path} is a job file of fio; expected a trace")));
     }

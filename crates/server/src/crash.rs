@@ -177,12 +177,17 @@ impl Recording {
         Ok(Recording { log, serves })
     }
 
-    /// Writes down what the program has said by now.
+    /// Writes the output of the program so far to the log.
     ///
     /// # Errors
-    /// Those of the operating system, here and below.
+    /// Those of the operating system, here and below; the first error of a recorded request, which the program got
+    /// as an error of its disk.
     pub fn listen(&self) -> io::Result<()> {
-        locked(&self.log).listen()
+        let mut log = locked(&self.log);
+        match &log.failed {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => log.listen(),
+        }
     }
 
     /// A phase of this name begins.

@@ -72,7 +72,7 @@ pub struct Settings {
     pub once: bool,
     /// A command for the shell, which finds the first address as `$uri`, the device as `$dev` and its file as `$file`: the service ends with it.
     pub run: Option<String>,
-    /// Most time for a handshake or a message, more than nothing; a client that is idle for so long leaves its place to another.
+    /// Most time for a handshake or a message, more than nothing.
     pub timeout: Duration,
 }
 

@@ -1,6 +1,7 @@
 //! Sockets: a thread for each that accepts, and one for each client.
 //!
-//! Where all places are taken, the client that has been idle for longest leaves its own to a new one. A socket in the file system is for
+//! If all places are taken, a client that has not finished its handshake leaves its place to a new one, else the client that has been idle
+//! for longest. A socket in the file system is for
 //! this user alone (mode 0600). Ignored: access control beyond that.
 
 use crate::drive::{Bytes, Drive, Witness};
@@ -35,6 +36,9 @@ const MOST_CLIENTS: usize = 64;
 const NO_SIGNAL: i32 = libc::MSG_NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
 const NO_SIGNAL: i32 = 0;
+
+/// A client that finished its handshake keeps its place for so long while it is idle.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How long clients have to take their last replies when the service ends.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -192,7 +196,7 @@ struct Client {
 }
 
 impl Client {
-    fn idle_since(&self) -> Option<Instant> {
+    fn idle(&self) -> Option<(bool, Instant)> {
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -230,7 +234,7 @@ pub struct Service<'a> {
     was_used: AtomicBool,
     /// Number of the next client.
     next: AtomicU64,
-    /// How long a handshake or a message may take, and a client is idle before it leaves its place to another.
+    /// How long a handshake or a message may take.
     timeout: Duration,
     /// Memory for large requests and replies.
     pub(crate) budget: Arc<Budget>,
@@ -318,8 +322,9 @@ impl<'a> Service<'a> {
         if clients.len() < MOST_CLIENTS {
             return true;
         }
-        let idle = clients.iter().filter_map(|(&number, client)| Some((client.idle_since()?, number)));
-        match idle.min().filter(|(since, _)| since.elapsed() >= self.timeout) {
+        let idle = clients.iter().filter_map(|(&number, client)| Some((client.idle()?, number)));
+        let may_leave = |(is_client, since): (bool, Instant)| !is_client || since.elapsed() >= GRACE.min(self.timeout);
+        match idle.min().filter(|&(idle, _)| may_leave(idle)) {
             Some((_, number)) => {
                 clients.remove(&number).into_iter().for_each(|client| (client.hang_up)(false));
                 true
@@ -331,7 +336,12 @@ impl<'a> Service<'a> {
 
 impl Witness for Service<'_> {
     fn failed(&self, error: &Error) {
-        (self.say)(&format!("error: {error}; every further request is refused"));
+        // A drive at the end of its life can still be read.
+        if matches!(error, Error::WornOut(_)) {
+            return (self.say)(&format!("error: {error}; every further write is refused"));
+        }
+        (self.say)(&format!("error: {error}; every further request is refused, and the server ends"));
+        self.stop();
     }
 
     fn power_lost(&self) {

@@ -68,8 +68,8 @@ impl Drop for Share {
     }
 }
 
-/// Since when a client is idle; `None` while it is not.
-pub type Idle = Arc<Mutex<Option<Instant>>>;
+/// Whether a client has finished its handshake, and since when it has been idle; `None` while it is not.
+pub type Idle = Arc<Mutex<Option<(bool, Instant)>>>;
 
 /// A socket whose waits can be limited.
 pub trait Limited: Read + Write {
@@ -142,7 +142,9 @@ impl<S: Limited> Patient<S> {
     /// Those of the operating system.
     pub fn new(socket: S, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> io::Result<Self> {
         socket.limit_writes(timeout)?;
-        let until = Some(Instant::now() + timeout);
+        let now = Instant::now();
+        *lock(&idle) = Some((false, now));
+        let until = Some(now + timeout);
         Ok(Patient { socket, timeout, budget, share: None, idle, until, limited: false })
     }
 }
@@ -192,7 +194,7 @@ impl<S: Limited> Stream for Patient<S> {
     fn await_message(&mut self) {
         self.share = None;
         self.until = None;
-        *lock(&self.idle) = Some(Instant::now());
+        *lock(&self.idle) = Some((true, Instant::now()));
     }
 
     fn hold(&mut self, bytes: u64) {

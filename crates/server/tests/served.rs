@@ -202,6 +202,26 @@ fn clients_that_say_nothing_more_do_not_lock_others_out() {
     summary(server.terminate());
 }
 
+/// Once wrong: clients without a handshake, and idle ones, locked new ones out until `--timeout`.
+#[test]
+fn idle_connections_leave_their_places_at_once() {
+    let server = Server::start(&[]);
+    let silent: Vec<TcpStream> = (0..200).map(|_| server.connect()).collect();
+    let begin = Instant::now();
+    let mut client = server.client();
+    assert_eq!(client.read(0, 512), [0; 512]);
+    drop(silent);
+    let idle: Vec<_> = (0..63).map(|_| server.client()).collect();
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(client.read(0, 512), [0; 512], "it was idle for as long, and has its place");
+    let mut last = server.client();
+    assert_eq!(last.read(0, 512), [0; 512]);
+    assert_eq!(client.read(0, 512), [0; 512], "one that was idle for longer left");
+    assert!(begin.elapsed() < Duration::from_secs(20), "the timeout is 30 s");
+    drop(idle);
+    summary(server.terminate());
+}
+
 #[test]
 fn the_socket_of_a_server_that_was_killed_is_replaced() {
     let path = std::env::temp_dir().join(format!("palimpsest-server-stale-{}", std::process::id()));

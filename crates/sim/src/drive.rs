@@ -33,6 +33,7 @@ use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 use palimpsest_ftl_api::plan::{Gate, Io};
 use palimpsest_ftl_api::{Durability, Ftl, Guarantee};
 use std::collections::VecDeque;
+use std::ops::Range;
 use write_back::WriteBack;
 
 /// One request of the host to the drive.
@@ -82,8 +83,6 @@ pub struct Drive {
     write_back: Option<WriteBack>,
     /// When all that was written is in the buffer.
     buffered_at: Nanos,
-    /// Whether the power cannot take what the buffer holds, and a flush is done at once.
-    pub flush_is_free: bool,
     subpage_bytes: u64,
     unit_sectors: u64,
     /// Whether requests that are submitted now are not measured: the observer does not get them.
@@ -146,7 +145,6 @@ impl Drive {
             controller: None,
             write_back: None,
             buffered_at: 0,
-            flush_is_free: false,
             subpage_bytes,
             unit_sectors,
             warming_up: false,
@@ -198,14 +196,49 @@ impl Drive {
         self.io.present.stream = stream;
     }
 
+    /// Passes a request to the layer, and journals its writes and trims; a trim covers whole units.
+    ///
+    /// # Errors
+    /// Halts of flash.
     #[inline]
-    fn serve_plainly(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+    pub fn serve_plainly(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
         match kind {
             RequestKind::Read => self.ftl.read(&mut self.io, extent),
-            RequestKind::Write => self.ftl.write(&mut self.io, extent),
-            RequestKind::Trim => self.ftl.trim(&mut self.io, extent),
-            RequestKind::Flush => self.ftl.flush(&mut self.io),
+            RequestKind::Write => {
+                if self.io.nand.keeps_trims() {
+                    // The layer stores whole units.
+                    let unit = self.unit_sectors;
+                    let sectors = extent.sector / unit * unit..extent.end().next_multiple_of(unit);
+                    self.io.nand.note_written(self.lsns(sectors));
+                }
+                self.ftl.write(&mut self.io, extent)
+            }
+            RequestKind::Trim => {
+                let lsns = self.lsns(extent.sector..extent.end());
+                self.io.nand.note_trimmed(lsns.clone(), false)?;
+                self.ftl.trim(&mut self.io, extent)?;
+                self.io.nand.note_trimmed(lsns, true)
+            }
+            RequestKind::Flush => {
+                self.io.nand.commit_trims()?;
+                self.ftl.flush(&mut self.io)
+            }
         }
+    }
+
+    /// The logical subpages of whole units `sectors`.
+    #[inline]
+    fn lsns(&self, sectors: Range<u64>) -> Range<u32> {
+        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
+        (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
+    }
+
+    /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Not for a file system, which has a
+    /// journal of its own.
+    pub fn keep_trims(&mut self, logical: u64) {
+        // A buffer drops trimmed data that a protected buffer acknowledged, or that the request's end acknowledges instead of a program.
+        let drops = self.buffer.is_some() && self.guarantee.durable != Durability::Flushed;
+        self.io.nand.keep_trims(logical as u32, drops);
     }
 
     /// Serves `command` without time.
@@ -228,7 +261,9 @@ impl Drive {
     pub fn start_timing(&mut self) -> Result<()> {
         let cut = self.io.nand.power_cut_at();
         self.io.nand.set_power_cut_at(None);
-        self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.io.nand.commit_trims().map_err(explain)?;
+        // The buffer must be empty: what it holds is not counted from here on.
+        self.empty_buffers()?;
         self.io.present.buffer_taken = 0;
         self.plan_in_time();
         if let Some(cut) = cut {
@@ -291,8 +326,8 @@ impl Drive {
             let Some(extent) = self.whole_units(extent) else { return Ok(()) };
             // A file system says itself what the layer below it need not store any more.
             if self.guarantee.durable != Durability::Flushed || self.write_back.is_some() {
-                let per_subpage = self.subpage_bytes / SECTOR_BYTES;
-                self.io.forget((extent.sector / per_subpage) as u32, (extent.end() / per_subpage) as u32);
+                let lsns = self.lsns(extent.sector..extent.end());
+                self.io.forget(lsns.start, lsns.end);
             }
             return self.serve_units(kind, extent, verifier);
         }
@@ -322,9 +357,15 @@ impl Drive {
     /// What is trimmed gives its memory away, where nothing brings it back.
     #[cold]
     fn give_away(&mut self, extent: Extent) {
-        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
-        let lsns = (extent.sector / per_subpage) as u32..(extent.end() / per_subpage) as u32;
-        lsns.for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
+        self.lsns(extent.sector..extent.end()).for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
+    }
+
+    /// Plans programs of all that layers buffer, also if a flush of the host is free.
+    fn empty_buffers(&mut self) -> Result<()> {
+        let is_free = std::mem::replace(&mut self.io.plan.flush_is_free, false);
+        let flushed = self.ftl.flush(&mut self.io).map_err(explain);
+        self.io.plan.flush_is_free = is_free;
+        flushed
     }
 
     /// The layer could not serve `command`: after a power cut it is repeated.
@@ -425,7 +466,8 @@ impl Drive {
         if self.carried.is_some() {
             self.bring_carried(id);
         }
-        if kind != RequestKind::Flush || !self.flush_is_free {
+        // A file system commits on each flush: only the buffer's part of a flush can be free.
+        if kind != RequestKind::Flush || !self.io.plan.flush_is_free || self.guarantee.durable == Durability::Flushed {
             self.serve_verified(kind, extent, verifier)?;
         }
         if self.carried.is_some() {

@@ -4,9 +4,10 @@
 //! the shadow's own record of what was there before: a layer that loses, mixes up or does not read data fails. Of bytes it keeps a
 //! fingerprint of 32 bits a sector.
 //!
-//! After a power cut a subpage may also hold what it held earlier, where that was trimmed or its successor was not durable
-//! yet, or that of the interrupted request. The first read decides which; from then on it must stay. In a timed run many requests
-//! are interrupted: a change is durable when the request that ends says so.
+//! After a power cut a subpage may also hold an earlier version if its successor was not durable yet, or the version of the interrupted
+//! request, but never a version older than the last durable one. A trim is one more version, of zeros, which the next flush makes durable.
+//! The first read decides which; from then on it must stay. In a timed run many requests are interrupted: a change is durable when the
+//! request that ends says so.
 
 use crate::drive::{Command, Verifier};
 use crate::fingerprint::{fingerprint, fingerprints};
@@ -35,12 +36,10 @@ pub struct Shadow {
     cut_ahead: Option<bool>,
     /// More cuts may come after that.
     again: bool,
-    /// Subpages of `earlier` of which a cut may bring something back.
-    unsettled: BTreeSet<u32>,
     /// A change is durable only when [`Self::settle_durable`] says so: operations are timed.
     timed: bool,
-    /// What each subpage held before, as far as it may come back.
-    earlier: BTreeMap<u32, Earlier>,
+    /// Versions of each subpage that a cut may bring back, with the change that replaced each, the oldest first.
+    earlier: BTreeMap<u32, Vec<(Content, Change)>>,
     /// After a power cut: what each subpage may hold instead, the newest first, and the acknowledged write that is lost then.
     doubt: BTreeMap<u32, Vec<(Content, Option<u64>)>>,
     lost: Lost,
@@ -52,7 +51,7 @@ pub struct Shadow {
 
 // Where contents are no bytes, and no power cut is to come.
 palimpsest_flash::state!(Shadow { tags, unreadable } built {
-    payload, per_subpage, sectors, cut_ahead, again, unsettled, timed, earlier, doubt, lost, learns
+    payload, per_subpage, sectors, cut_ahead, again, timed, earlier, doubt, lost, learns
 });
 
 /// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
@@ -64,21 +63,12 @@ pub struct Lost {
     pub subpages: u64,
 }
 
-/// What a subpage held before.
-#[derive(Default)]
-struct Earlier {
-    /// Everything, with what replaced it: a trim may bring any of it back.
-    all: Vec<(Content, Change)>,
-    /// How many of the last of them a cut may bring back now.
-    volatile: usize,
-}
-
 /// What replaced a content.
 #[derive(Clone, Copy)]
 struct Change {
     /// Its number.
     number: u64,
-    /// It was a trim, which is never durable.
+    /// It was a trim, which only a flush makes durable.
     trim: bool,
 }
 
@@ -90,16 +80,10 @@ enum Content {
     Bytes(Box<[u32]>),
 }
 
-impl Earlier {
-    /// Changes up to number `change` are durable, except trims, and what was trimmed since.
-    fn durable(&mut self, change: u64) {
-        let last = self.all.iter().rposition(|(_, by)| by.number <= change);
-        if let Some(last) = last
-            && !self.all[last..].iter().any(|(_, by)| by.trim)
-        {
-            self.volatile = self.volatile.min(self.all.len() - 1 - last);
-        }
-    }
+/// Drops the versions before the last change that `is_durable`.
+fn settle(versions: &mut Vec<(Content, Change)>, is_durable: impl Fn(&Change) -> bool) {
+    let settled = versions.iter().rposition(|(_, by)| is_durable(by)).map_or(0, |last| last + 1);
+    versions.drain(..settled);
 }
 
 impl Verifier for Shadow {
@@ -132,6 +116,10 @@ impl Verifier for Shadow {
         self.settle_durable(extent, change);
     }
 
+    fn trims_durable(&mut self, change: u64) {
+        self.settle_all(|by| by.trim && by.number <= change);
+    }
+
     fn power_lost(&mut self, unanswered: &[u64]) {
         self.lose_power(unanswered);
     }
@@ -149,7 +137,6 @@ impl Shadow {
             sectors: vec![0; sized(payload == Payload::Bytes) * per_subpage as usize],
             cut_ahead: None,
             again: false,
-            unsettled: BTreeSet::new(),
             timed: false,
             earlier: BTreeMap::new(),
             doubt: BTreeMap::new(),
@@ -187,26 +174,21 @@ impl Shadow {
         self.timed = true;
     }
 
-    /// What was written to `extent` (everywhere, if `None`) up to change number `change` is durable. What was trimmed is not.
+    /// Changes of `extent` (everywhere, if `None`) up to number `change` are durable.
     pub fn settle_durable(&mut self, extent: Option<Extent>, change: u64) {
-        match extent {
-            None => {
-                let earlier = &mut self.earlier;
-                self.unsettled.retain(|lsn| {
-                    earlier.get_mut(lsn).is_some_and(|earlier| {
-                        earlier.durable(change);
-                        earlier.volatile > 0
-                    })
-                });
-            }
-            Some(extent) => {
-                for piece in pieces(extent, self.per_subpage) {
-                    if let Some(earlier) = self.earlier.get_mut(&piece.lsn) {
-                        earlier.durable(change);
-                    }
-                }
+        let Some(extent) = extent else { return self.settle_all(|by| by.number <= change) };
+        for piece in pieces(extent, self.per_subpage) {
+            if let Some(versions) = self.earlier.get_mut(&piece.lsn) {
+                settle(versions, |by| by.number <= change);
             }
         }
+    }
+
+    fn settle_all(&mut self, is_durable: impl Fn(&Change) -> bool) {
+        self.earlier.retain(|_, versions| {
+            settle(versions, &is_durable);
+            !versions.is_empty()
+        });
     }
 
     /// The host has flushed: what it wrote is durable.
@@ -218,65 +200,32 @@ impl Shadow {
 
     /// The power failed in a timed run; writes with the numbers `unanswered` were not acknowledged.
     pub fn lose_power(&mut self, unanswered: &[u64]) {
-        for lsn in std::mem::take(&mut self.unsettled) {
-            let Some(Earlier { all, volatile }) = self.earlier.get(&lsn) else { continue };
-            let replaced = |by: Change| (!by.trim && !unanswered.contains(&by.number)).then_some(by.number);
-            let back = all.iter().rev().take(*volatile).map(|(content, by)| (content.clone(), replaced(*by)));
-            self.doubt.entry(lsn).or_default().extend(back);
-        }
-        self.after_cut();
+        self.doubt_earlier(|by| (!by.trim && !unanswered.contains(&by.number)).then_some(by.number));
     }
 
-    /// What may come back from now on: nothing, but of what was trimmed, which a later cut may bring back.
-    fn after_cut(&mut self) {
-        self.unsettled.clear();
+    /// Each subpage may hold an earlier version from now on, in place of the acknowledged write that `lost` names.
+    fn doubt_earlier(&mut self, lost: impl Fn(Change) -> Option<u64>) {
+        for (lsn, versions) in std::mem::take(&mut self.earlier) {
+            let back = versions.into_iter().rev().map(|(content, by)| (content, lost(by)));
+            self.doubt.entry(lsn).or_default().extend(back);
+        }
         if !self.again {
             self.cut_ahead = None;
-            self.earlier.clear();
-            return;
-        }
-        for (&lsn, earlier) in &mut self.earlier {
-            let trimmed = earlier.all.last().is_some_and(|(_, by)| by.trim);
-            earlier.volatile = if trimmed { earlier.all.len() } else { 0 };
-            if trimmed {
-                self.unsettled.insert(lsn);
-            }
         }
     }
 
     /// The power failed while the host wrote or trimmed `extent`, or did something else (`None`).
     pub fn interrupted(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
-        let mut touched = std::mem::take(&mut self.unsettled);
-        touched.extend(trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)).map(|piece| piece.lsn));
-        for lsn in touched {
-            let Some(Earlier { all, volatile }) = self.earlier.get(&lsn) else { continue };
-            let back = if trimmed.is_some_and(|extent| self.covers(extent, lsn)) { all.len() } else { *volatile };
-            let back = all
-                .iter()
-                .rev()
-                .take(back)
-                .enumerate()
-                .map(|(age, (content, by))| (content.clone(), (age < *volatile && !by.trim).then_some(by.number)));
-            let back: Vec<_> = back.collect();
-            if !back.is_empty() {
-                self.doubt.entry(lsn).or_default().extend(back);
-            }
-        }
-        self.after_cut();
+        self.doubt_earlier(|by| (!by.trim).then_some(by.number));
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
             let nothing = self.nothing();
-            self.doubt.entry(piece.lsn).or_default().push((nothing, None));
+            self.doubt.entry(piece.lsn).or_default().insert(0, (nothing, None));
         }
         let per_subpage = self.per_subpage;
         for piece in written.into_iter().flat_map(|extent| pieces(extent, per_subpage)) {
             let new = self.overwritten(port, piece, &self.content(piece.lsn));
             self.doubt.entry(piece.lsn).or_default().insert(0, (new, None));
         }
-    }
-
-    fn covers(&self, extent: Extent, lsn: u32) -> bool {
-        let first = u64::from(lsn) * u64::from(self.per_subpage);
-        extent.sector <= first && first < extent.end()
     }
 
     fn content(&self, lsn: u32) -> Content {
@@ -317,25 +266,11 @@ impl Shadow {
     #[cold]
     fn remember(&mut self, port: &HostPort, lsn: u32, trim: bool) {
         let (now, durable) = (self.content(lsn), self.cut_ahead == Some(true) && !self.timed);
-        let earlier = self.earlier.entry(lsn).or_default();
-        earlier.all.push((now, Change { number: port.changes(), trim }));
-        earlier.volatile = match (trim, durable) {
-            (true, _) => earlier.all.len(),
-            (false, true) => 0,
-            (false, false) => earlier.volatile + 1,
-        };
-        if earlier.volatile > 0 {
-            self.unsettled.insert(lsn);
+        if durable && !trim {
+            self.earlier.remove(&lsn);
+        } else {
+            self.earlier.entry(lsn).or_default().push((now, Change { number: port.changes(), trim }));
         }
-    }
-
-    /// A power cut put something else in the place of what `lsn` holds, which may lie on flash as long as all that it held before.
-    fn remember_replaced(&mut self, lsn: u32) {
-        let now = self.content(lsn);
-        let Earlier { all, volatile } = self.earlier.entry(lsn).or_default();
-        let by = all.last().map_or(Change { number: 0, trim: false }, |(_, by)| *by);
-        *volatile += usize::from(*volatile > 0);
-        all.push((now, by));
     }
 
     /// The present write of `port` also changes what `piece` may hold instead.
@@ -477,9 +412,6 @@ impl Shadow {
             return;
         }
         let Some(found) = contents.iter().position(|(content, _)| is_found(content)) else { return };
-        if self.again {
-            self.remember_replaced(lsn);
-        }
         match &contents[found].0 {
             Content::Tag(tag) => self.tags[lsn as usize] = *tag,
             Content::Bytes(sectors) => {
@@ -555,27 +487,31 @@ fn same(sectors: &[u32], bytes: Option<&[u8]>) -> bool {
 mod tests {
     use super::*;
 
-    /// Once wrong: what an interrupted write replaced was forgotten. It lies on flash, and a later trim and cut may bring it back.
+    /// Once wrong: the shadow accepted anything that a trimmed subpage had ever held.
     #[test]
-    fn what_an_interrupted_write_replaced_may_come_back_when_that_is_trimmed() {
-        let mut shadow = Shadow::new(Payload::Tag, 1, 512);
-        let mut port = HostPort::new(Payload::Tag, 512);
+    fn a_cut_brings_back_nothing_older_than_what_was_durable() {
         let (extent, buffers) = (Extent { sector: 0, sectors: 1 }, Buffers::new(512));
-        shadow.expect_power_cuts(true);
-        port.begin_write();
-        shadow.write(&port, extent);
-        let first = Data::new(shadow.tags[0]);
-        port.begin_write();
-        shadow.interrupted(&port, Some(extent), None);
-        let second = Data::new(port.written_tag(pieces(extent, 1).next().expect("one piece"), first.value));
-        shadow.verify(extent, &mut [(0, second)], &buffers, None).expect("the write was done");
-        shadow.verify(extent, &mut [(0, first)], &buffers, None).expect_err("it stays done");
-        shadow.trim(&port, extent);
-        shadow.interrupted(&port, None, None);
-        shadow
-            .verify(extent, &mut [(0, first)], &buffers, None)
-            .expect("the copy of the second was erased, that of the first was not");
-        shadow.verify(extent, &mut [(0, second)], &buffers, None).expect_err("the newer one would have won");
+        // Two writes, a trim and a power cut; is a read of `version` right then?
+        let may_hold = |version: usize, flushes: bool| {
+            let mut shadow = Shadow::new(Payload::Tag, 1, 512);
+            let mut port = HostPort::new(Payload::Tag, 512);
+            shadow.expect_power_cuts(true);
+            let mut versions = vec![Data::ZERO];
+            for _ in 0..2 {
+                port.begin(RequestKind::Write);
+                shadow.write(&port, extent);
+                versions.push(Data::new(shadow.tags[0]));
+            }
+            port.begin(RequestKind::Trim);
+            shadow.trim(&port, extent);
+            if flushes {
+                shadow.flush();
+            }
+            shadow.interrupted(&port, None, None);
+            shadow.verify(extent, &mut [(0, versions[version])], &buffers, None).is_ok()
+        };
+        assert_eq!([0, 1, 2].map(|version| may_hold(version, false)), [true, false, true]);
+        assert_eq!([0, 1, 2].map(|version| may_hold(version, true)), [true, false, false]);
     }
 
     /// A file system answers for a page that it knows, but that was never written, with zeros of its own: after a cut as before.

@@ -16,7 +16,8 @@
 //! - `KiB` is 1024 bytes, like `k`, unless `kb_base` is given (fio, with its default kb_base of 1024, swaps the two; job files do too).
 //! - `n` continues beyond the end of the region, in further passes (fio's `number_ios` and that of job files do not).
 //! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are fio's, one by one.
-//! - `rate_iops` makes an open loop: requests arrive at that rate, whatever the number outstanding.
+//! - `open_loop` lets requests arrive at their rate, whatever the number in flight; a rate without it is a cap, as in
+//!   fio.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
 //! - Percentages have one decimal and rates have three, as published statistics do.
 //! - `sequential_from=64k` makes the large requests of a random pattern sequential, in the end of the region that
@@ -32,6 +33,7 @@ mod map;
 mod passes;
 mod pattern;
 mod quantity;
+mod rates;
 mod region;
 mod scatter;
 mod source;
@@ -44,7 +46,7 @@ pub use jobs::{JobFile, JobsSource, is_job_file};
 pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
-pub use spec::{FioSpec, Generator, Pacing, SizeShare};
+pub use spec::{FioSpec, Generator, Pacing, Rate, SizeShare};
 
 use crate::request::Source;
 use palimpsest_flash::error::Result;
@@ -54,7 +56,7 @@ use palimpsest_flash::error::Result;
 /// # Errors
 /// As [`FioSource::new`].
 pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
-    if spec.runtime.is_some() || spec.start_delay > 0 {
+    if spec.runtime.is_some() || spec.start_delay > 0 || spec.copies > 1 || spec.is_capped() {
         return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
     }
     Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))

@@ -73,7 +73,8 @@ pub const SPECS: &[&str] = &[
     "rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95,rwmixread=30,\
      bssplit=4k/50:16k/50,rate_iops=20000",
     "rw=randrw,bs=4k,8k,4k,size=50%,offset=25%,percentage_random=80,fsync=32,rate_iops=1000,rate_process=poisson",
-    "rw=trimwrite,bs=64k,io_size=1GiB",
+    "rw=trimwrite,bs=64k,io_size=1GiB,rate_iops=7,open_loop",
+    "rw=randrw,rate=10m,,iodepth=4,fsync=2",
     "rw=randrw,bssplit=4k/99.3:64k/0.7,sequential_from=64k,sequential_size=25%,rate_iops=3.15,\
      random_distribution=zipf:0.9:0,percentage_random=100,17.3",
     "rw=randread,random_distribution=hotspot:20/80,ba=8k,randseed=7",
@@ -81,6 +82,7 @@ pub const SPECS: &[&str] = &[
     "rw=randtrim,random_distribution=pareto:0.2",
     "rw=randread,random_distribution=normal:10,norandommap",
     "rw=randrw,bssplit=4k/50:16k/50,size=1m,random_generator=tausworthe64,randrepeat=0,loops=3,percentage_random=70",
+    "rw=randread,numjobs=3,iodepth=2,n=10",
     "rw=randtrimwrite,bs=8KiB,size=1MiB,random_generator=lfsr,kb_base=1000,n=500",
     "rw=randrw,bssplit=4k/0:64k/100,size=100k,io_size=1m,fsync=2",
 ];
@@ -92,6 +94,7 @@ pub const JOB_FILES: &[&str] = &[
     "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",
     "[global]\nkb_base=1000\n[a]\nrw=randwrite\nbs=4KiB\nsize=1m\nnumjobs=2\nloops=2\nnumber_ios=1k\nrandseed=3\n",
     "[a]\nruntime=10ms\ntime_based\nrw=randread\n[b]\nstartdelay=1ms\nrate_iops=1k\nn=9\n[c]\niodepth=3\nsize=64k\n",
+    "[a]\nrw=randrw\nrate_iops=1k,500\niodepth=4\nnumber_ios=40\n[b]\nrate=1m\nopen_loop\nrw=write\nn=9\n",
 ];
 
 /// Parses `bytes` as a job file, and draws some requests of a valid one.

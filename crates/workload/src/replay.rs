@@ -10,12 +10,13 @@
 //! A trace is read a second time, from its start, where the sizes of volumes or the pieces must be known before: at its second
 //! volume, or at its beginning with compaction. A trace of one volume is thus read once, and its addresses are its own.
 
+mod jobs;
 mod layout;
 mod spread;
 
 pub use layout::{Survey, Volume, Volumes};
 
-use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Source};
 use layout::Layout;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
@@ -44,6 +45,11 @@ pub enum Repeat {
 }
 
 impl Repeat {
+    /// The option that asks for it.
+    pub fn option(self) -> &'static str {
+        if self == Repeat::Forever { "--until worn-out" } else { "--repeat" }
+    }
+
     /// Reads `3` or `2dw`.
     ///
     /// # Errors
@@ -101,6 +107,8 @@ pub struct Replay {
     times: u64,
     left_at: Nanos,
     written: u64,
+    /// Whether the host keeps one depth for all jobs, in place of their own.
+    has_no_depths: bool,
 }
 
 impl Replay {
@@ -108,23 +116,10 @@ impl Replay {
     ///
     /// # Errors
     /// [`Error::Input`] where `playing` needs a second reading and the workload cannot be read twice; errors of that reading.
-    pub fn new(
-        mut inner: Box<dyn Source>,
-        has_volumes: bool,
-        reopen: Option<Reopen>,
-        playing: &Playing,
-    ) -> Result<Replay> {
-        if playing.repeat != Repeat::Once {
-            let why = match (inner.jobs().is_some(), reopen.is_none()) {
-                (true, _) => {
-                    Some("jobs have times of their own; expected a trace or a specification, to play it again")
-                }
-                (_, true) => Some("a pipe is read once; expected a file, to play it again"),
-                _ => None,
-            };
-            if let Some(why) = why {
-                return Err(Error::input("--repeat", why));
-            }
+    pub fn new(inner: Box<dyn Source>, has_volumes: bool, reopen: Option<Reopen>, playing: &Playing) -> Result<Replay> {
+        if playing.repeat != Repeat::Once && reopen.is_none() {
+            let why = "a pipe is read once; expected a file, to play it again";
+            return Err(Error::input(playing.repeat.option(), why));
         }
         let grain = inner.format().and_then(crate::trace::Format::named).map_or(1, crate::trace::Format::time_grain);
         let spread = (playing.spread && inner.arrivals() == Arrivals::Open).then(|| Spread::new(grain));
@@ -148,6 +143,7 @@ impl Replay {
             times: 0,
             left_at: 0,
             written: 0,
+            has_no_depths: false,
         })
     }
 
@@ -183,7 +179,7 @@ impl Replay {
             Repeat::DriveWrites(_) | Repeat::Forever => {
                 if self.written == 0 {
                     let what = "the workload writes nothing, so it never writes a drive, nor wears one out; expected one that writes";
-                    return Err(Error::input("--repeat", what));
+                    return Err(Error::input(self.repeat.option(), what));
                 }
                 true
             }
@@ -240,12 +236,20 @@ impl Source for Replay {
         self.inner.next_of_layout()
     }
 
+    fn jobs(&mut self) -> Option<&mut dyn Jobs> {
+        if self.inner.jobs().is_some() { Some(self) } else { None }
+    }
+
     fn place(&self) -> String {
         self.inner.place()
     }
 
     fn arrivals(&self) -> Arrivals {
         self.inner.arrivals()
+    }
+
+    fn can_repeat(&self) -> bool {
+        self.reopen.is_some() && self.inner.can_repeat()
     }
 
     fn expected_requests(&self) -> Option<u64> {

@@ -68,6 +68,10 @@ pub trait Jobs {
     /// As [`Source::next_request`].
     fn due(&mut self, now: Nanos) -> Result<Due>;
 
+    /// Lifts the depths of the jobs, where the host keeps one for all; false, and without effect, if no job has a rate
+    /// to keep.
+    fn lift_depths(&mut self) -> bool;
+
     /// Notes that a request of `job` has completed.
     fn completed(&mut self, job: u32);
 }
@@ -107,6 +111,11 @@ pub trait Source: Send {
     /// The number of all requests, where it is known without reading them.
     fn expected_requests(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether `--repeat` can play the workload again.
+    fn can_repeat(&self) -> bool {
+        true
     }
 
     /// The names for [`Request::file`] of the requests so far, where the workload has names and they were requested.

@@ -181,6 +181,12 @@ struct Opened {
 /// [`Error::Input`] when the file is empty, corrupt, of no known format, or `options` names an unknown format;
 /// [`Error::Io`] when reading fails. Errors of single lines come from the source itself.
 pub fn open_trace(input: Box<dyn Read + Send>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+    if options.columns.is_some() && options.format.is_some() {
+        return Err(Error::input(
+            "--columns",
+            "--from is given too, which names a format; expected only one of the two",
+        ));
+    }
     let forced = options.format.as_deref().map(find_forced).transpose()?;
     let mapped = options.columns.as_deref().map(mapped::Mapped::parse).transpose()?;
     let mut lines = LineReader::new(input::decompress(input, name)?, name);
@@ -233,7 +239,7 @@ pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &Trace
 fn find_forced(name: &str) -> Result<&'static Format> {
     Format::named(name).ok_or_else(|| {
         let what = format!("unknown trace format {name:?}; expected one of {}", format_names());
-        Error::input("trace format", what)
+        Error::input(format!("--from {name}"), what)
     })
 }
 
@@ -286,15 +292,19 @@ fn unknown_format(head: &Head<'_>, name: &str) -> Error {
     let found = match input::known_binary(head.bytes) {
         Some(kind) => format!("this is {kind}"),
         None if head.bytes.contains(&0) => "this is a binary file of unknown format".to_string(),
-        None => match nearest(head) {
-            Some((number, what)) => {
-                return Error::input(format!("{name}:{number}"), format!("{what}; expected one of {}", format_names()));
-            }
+        None => match meant_for_csv(head).or_else(|| nearest(head)) {
+            Some((number, what)) => return Error::input(format!("{name}:{number}"), what),
             None => "no line near the start of the file reads as a request in any known format".to_string(),
         },
     };
     let packed = "plain or compressed by gzip, zstd, xz or bzip2";
     Error::input(name, format!("{found}; expected a trace, {packed}, of one of {}", format_names()))
+}
+
+/// The number of the first line, and the columns that it lacks, where it is nearly the heading of our own format.
+fn meant_for_csv(head: &Head<'_>) -> Option<(u64, String)> {
+    let (number, line) = head.lines().find(|(_, line)| !line.trim_ascii().is_empty())?;
+    Some((number, columns::nearly_a_heading(line)?))
 }
 
 /// The first line with a digit, its number, and what is wrong with it in the format that reads most of its columns.
@@ -311,7 +321,7 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
             format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")
         }
     };
-    Some((number, what))
+    Some((number, format!("{what}; expected one of {}", format_names())))
 }
 
 /// A format that reads fewer columns of a line is not near it.

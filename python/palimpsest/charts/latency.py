@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import units
+from ..metrics import modelled, response_time
 from ..result import Result
 from .common import DASHES, Specification, label, layer, part, trace
 
@@ -67,9 +67,9 @@ def _lines(
             if not any(times):
                 # Acknowledged in 0 ns: not on a logarithmic axis. The table has it.
                 continue
-            p99 = ((result["latency_ns"] or {}).get(kind) or {}).get("p99")
-            base = ((results[0]["latency_ns"] or {}).get(kind) or {}).get("p99")
-            name = f"{kind}s, p99 {units.nanoseconds(p99)}"
+            found, first = ((each["latency_ns"] or {}).get(kind) for each in (result, results[0]))
+            p99, base = modelled(found, "p99"), modelled(first, "p99")
+            name = f"{kind}s, p99 {response_time(found, 'p99')}"
             if len(results) > 1:
                 ratio = layer(result, results, p99, base).removeprefix(result.label)
                 name = label(result, results, name) + (f" ({ratio.strip()})" if ratio else "")

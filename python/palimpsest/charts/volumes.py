@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..metrics import modelled
 from ..result import Result
 from .common import Specification, label, trace
 
@@ -48,6 +49,6 @@ def volumes(results: Sequence[Result]) -> Specification | None:
 
 def _value(volume: Mapping[str, Any], kind: str, is_timed: bool) -> float | None:
     if is_timed:
-        times = volume["latency_ns"][kind]
-        return times["p99"] / 1000 if times else None
+        p99 = modelled(volume["latency_ns"][kind], "p99")
+        return None if p99 is None else p99 / 1000
     return float(volume["bytes_read" if kind == "read" else "bytes_written"]) / 2**20

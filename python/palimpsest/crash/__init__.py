@@ -122,8 +122,7 @@ def _explored(plan: Plan, out: Path, limits: Limits, jobs: int, force: bool) -> 
         finally:
             checkers.end()
         described = summary(explored, found)
-        store.write(described)
-        store.write_page(page(explored, found, described))
+        store.write(described, page(explored, found, described))
     finally:
         store.close()
     return Exploration(tuple(found), len(explored.states), explored.duplicates, explored.is_complete, out)

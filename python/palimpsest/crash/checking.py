@@ -6,6 +6,7 @@ cut, and its picks. What a check leaves running is killed.
 """
 
 import contextlib
+import errno
 import os
 import time
 from collections import OrderedDict
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from ..files import named
 from .commands import Outcome, Plan, Step, Work, perform
 from .cuts import Cuts
 from .history import History
@@ -84,13 +86,20 @@ def _runs(image: Mapping[int, bytes]) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def write_image(history: History, image: Mapping[int, bytes], file: Path) -> None:
-    """Makes `file` hold these units, and else zeros."""
+    """Makes `file` hold these units, and else zeros.
+
+    Raises:
+        OSError: the file could not be written; the error names the file.
+    """
     number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.ftruncate(number, 0)
-        os.ftruncate(number, history.size)
-        for first, digests in _runs(image):
-            os.pwritev(number, [history.contents[digest] for digest in digests], first * history.unit)
+        with named(file):
+            os.ftruncate(number, 0)
+            os.ftruncate(number, history.size)
+            for first, digests in _runs(image):
+                contents = [history.contents[digest] for digest in digests]
+                if os.pwritev(number, contents, first * history.unit) < sum(map(len, contents)):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(number)
 

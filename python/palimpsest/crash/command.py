@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import click
 
 from .. import completion, units
+from .. import progress as lines
 from ..errors import EXIT_FAILURE, InputError
 from ..parameters import Choice, Count, Duration, Folder, cores, jobs_option, json_option
-from ..progress import at_terminal
 from ..run_options import ftl_option, in_order, precondition_option, seed_option, set_option
 from .checking import image_of, write_image
 from .commands import Plan
@@ -93,7 +94,7 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _plan(out: Path, options: dict[str, Any]) -> Plan:
+def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
     """What is to be explored: as said, or as in the folder."""
     given = click.get_current_context()
     known = plan_in(out) if not options["force"] else None
@@ -104,14 +105,14 @@ def _plan(out: Path, options: dict[str, Any]) -> Plan:
     if known is not None and not any(map(is_given, ("setup", "run", "check"))):
         return replace(known, timeout_s=options["timeout"]) if is_given("timeout") else known
     if options["run"] is None:
+        if state is not None:
+            raise InputError(f"--state {state}: {out} has no states; expected the --out of an exploration")
         raise InputError("--run: it is missing; expected the command whose writes are explored")
     drive: dict[str, Any] = {}
     if not options["no_drive"]:
         ssd = options["ssd"] or _SSD
         drive = {"ssd": ssd, "ftl": options["ftl"] or (_FTL if options["ssd"] is None else None)}
         drive |= {"overrides": tuple(options["overrides"]), "precondition": options["precondition"]}
-    elif options["ssd"] or options["ftl"] or options["overrides"]:
-        raise InputError("--no-drive: there is no drive; expected no --ssd, --ftl and --set")
     return Plan(
         setup=tuple(options["setup"]),
         run=options["run"],
@@ -160,9 +161,7 @@ def add_to(group: click.Group) -> None:
           palimpsest crash --out a --budget 10000
           palimpsest crash --out a --state 3fa91c02d7aa --keep state.img
         """
-        if keep is not None and state is None:
-            raise click.UsageError("--keep: there is no state; expected --state ID beside it")
-        plan = _plan(out, options)
+        plan = _plan(out, state, options)
         store = Store(out.resolve(), plan, force=options["force"])
         try:
             if state is not None:
@@ -176,14 +175,22 @@ def add_to(group: click.Group) -> None:
 
 
 def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bool) -> bool:
-    shows = at_terminal()
+    shows, begun, before = lines.at_terminal(), time.monotonic(), store.states()
+    said = [begun]
 
     def progress(done: int, all_: int, failed: int) -> None:
-        click.echo(f"\r{done} of {all_} states, {failed} fail ", nl=False, err=True)
+        if shows:
+            click.echo(f"\r{done} of {all_} states, {failed} fail ", nl=False, err=True)
+        elif time.monotonic() - said[0] >= lines.LINE_EVERY_S:
+            # No thread of its own: checks are in processes that are forked.
+            said[0] = time.monotonic()
+            rate = (done - len(before)) / (said[0] - begun)
+            left = f", {rate:.3g}/s, {lines.clock((all_ - done) / rate)} left" if rate > 0 else ""
+            _say(f"states: {done:,} of {all_:,} ({100 * done / all_:.0f} %), {failed} fail{left}")
 
     interrupted: Interrupted | None = None
     try:
-        explored, checkers = explore_in(plan, store, limits, jobs, _say, progress if shows else None)
+        explored, checkers = explore_in(plan, store, limits, jobs, _say, progress)
     except Interrupted as error:
         interrupted, explored = error, error.explored
         made = findings(explored, store, None)
@@ -202,14 +209,13 @@ def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bo
 
 def _write(explored: Explored, made: list[Finding], store: Store, *, as_json: bool) -> None:
     found = summary(explored, made)
-    store.write(found)
-    store.write_page(page(explored, made, found))
     if as_json:
         click.echo(json.dumps(found, indent=2))
-        return
-    for number, finding in enumerate(made, 1):
-        click.echo("\n".join([f"{number}. {finding.lines()[0]}", *finding.lines()[1:]]))
-    click.echo(_closing_line(explored, made, store.out))
+    else:
+        for number, finding in enumerate(made, 1):
+            click.echo("\n".join([f"{number}. {finding.lines()[0]}", *finding.lines()[1:]]))
+        click.echo(_closing_line(explored, made, store.out))
+    store.write(found, page(explored, made, found))
 
 
 def _closing_line(explored: Explored, made: list[Finding], out: Path) -> str:

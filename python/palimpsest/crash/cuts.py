@@ -46,7 +46,8 @@ def smallest(plan: Plan) -> Plan:
         InputError: the drive is wrong, or has less.
     """
     assert plan.ssd is not None
-    given = [*plan.overrides, *(key for key in [_ACKNOWLEDGED[plan.cache]] if not _sets(plan, "buffer.ack"))]
+    cache = _ACKNOWLEDGED[plan.cache]
+    given = [*plan.overrides, *([] if _sets(plan, "buffer.ack") else [cache])]
     sizes = [] if _sets(plan, "ssd.blocks_per_plane") else [f"ssd.blocks_per_plane={8 << power}" for power in range(12)]
     for size in sizes:
         settings = (*given, size)
@@ -56,7 +57,12 @@ def smallest(plan: Plan) -> Plan:
         except InputError:
             continue
     settings = tuple(given)
-    has = _core.drive_bytes(plan.ssd, plan.ftl, list(settings))
+    try:
+        has = _core.drive_bytes(plan.ssd, plan.ftl, list(settings))
+    except InputError as error:
+        # The user said `--cache`, from which the setting is.
+        text = str(error).replace(f"--set {cache}: ", f"--cache {plan.cache}: ")
+        raise InputError(text if cache in given[len(plan.overrides) :] else str(error)) from None
     if has < plan.size:
         raise InputError(f"--size {plan.size}: the drive has {has} bytes; expected no more, or a larger drive")
     return _with(plan, settings)

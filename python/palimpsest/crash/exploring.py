@@ -138,6 +138,8 @@ def _answer(link: Connection) -> Any:  # noqa: ANN401
         raise RuntimeError(what)
     if kind == "failed":
         raise InputError(what)
+    if kind == "system":
+        raise OSError(*what)
     return what
 
 
@@ -150,7 +152,7 @@ def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
     sized = plan if plan.ssd is None else smallest(plan)
     if not store.is_recorded:
         begin = time.monotonic()
-        kind = record(plan, store.work, store.log)
+        kind = record(plan, store.work, store.log, say)
         store.recorded(plan, kind)
         say(f"recorded the program in {time.monotonic() - begin:.3g} s")
     history = History.read(store.log, plan.size, plan.unit)
@@ -297,7 +299,8 @@ class _Exploration:
     def _left_by(self, cuts: list[Cut], until: float | None) -> list[State]:
         """The states that cuts leave and that were not seen."""
         history, new, lines = self._explored.history, list[State](), list[dict[str, Any]]()
-        for cut, left in zip(cuts, self._checkers.do(cuts, until), strict=False):
+        before = len(self._explored.states)
+        for cut, left in zip(cuts, self._checkers.do(cuts, until, lambda _: self._report(before)), strict=False):
             line: dict[str, Any] = {"cut": list(cut), "recovery": left.recovery, "id": None}
             if left.state is not None:
                 key = key_of(history, left.state)
@@ -318,11 +321,11 @@ class _Exploration:
         chosen = chosen[: self._limits.states - len(self._explored.states)]
         before = len(self._explored.states)
 
-        def done(count: int) -> None:
-            if self._progress is not None:
-                self._progress(before + count, self._limits.states, self._failed)
+        self._keep(chosen, self._checkers.do(chosen, until, lambda count: self._report(before + count)))
 
-        self._keep(chosen, self._checkers.do(chosen, until, done))
+    def _report(self, states: int) -> None:
+        if self._progress is not None:
+            self._progress(states, self._limits.states, self._failed)
 
     def _keep(self, chosen: Sequence[State], verdicts: Sequence[Verdict]) -> None:
         lines = [line_of(self._explored.history, *each) for each in zip(chosen, verdicts, strict=False)]

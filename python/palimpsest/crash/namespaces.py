@@ -274,6 +274,8 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
         return 0
     except InputError as error:
         connection.send(("failed", str(error)))
+    except OSError as error:
+        connection.send(("system", (error.errno or 0, error.strerror or str(error), error.filename)))
     except BaseException:
         with contextlib.suppress(OSError):
             connection.send(("broken", traceback.format_exc()))

@@ -6,11 +6,14 @@ system is unmounted.
 
 import contextlib
 import os
+import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from .. import _core
+from .. import _core, progress
 from ..errors import InputError
+from ..files import named
 from .commands import Outcome, Plan, Step, Work, perform
 from .namespaces import Enclosed, LoopDevice, kill_others, missing, mount, sync_files, unmount
 
@@ -20,13 +23,14 @@ _FILE = "drive"
 _USUAL = ("ext4", "xfs", "btrfs", "f2fs")
 
 
-def record(plan: Plan, work: Path, log: Path) -> str | None:
+def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str | None:
     """Sets up, and runs the program; writes down in `log` what it did to the disk.
 
     Args:
         plan: what is done.
         work: a folder in which the disk and its file system are seen, by the program only.
         log: a file.
+        say: receives a line of progress every ten seconds.
 
     Returns:
         The kind of the file system, if one was mounted.
@@ -42,8 +46,10 @@ def record(plan: Plan, work: Path, log: Path) -> str | None:
     def body(connection: Connection) -> None:
         connection.send(("recorded", _Recorder(plan, Work(work), log).record()))
 
-    enclosed = Enclosed(work, body)
+    enclosed, begin = Enclosed(work, body), time.monotonic()
     try:
+        while not enclosed.connection.poll(progress.LINE_EVERY_S):
+            say(f"recording the program for {progress.clock(time.monotonic() - begin)}")
         kind, what = enclosed.connection.recv()
     except EOFError:
         raise InputError("the process that records was killed") from None
@@ -53,6 +59,8 @@ def record(plan: Plan, work: Path, log: Path) -> str | None:
         raise RuntimeError(what)
     if kind == "failed":
         raise InputError(what)
+    if kind == "system":
+        raise OSError(*what)
     return None if what is None else str(what)
 
 
@@ -80,12 +88,14 @@ class _Recorder:
                 raise InputError(f"/dev/loop-control: {error}; expected a free loop device") from error
         kind = self._set_up(file)
         self._sync(file)
-        recording.mark("begin")
+        with named(self._log):
+            recording.mark("begin")
         self._do("--run", self._plan.run, file, said, recording)
         os.close(said)
         # What it left running is none of it, and would keep the file system in use.
         kill_others()
-        recording.mark("end")
+        with named(self._log):
+            recording.mark("end")
         if kind is not None:
             with contextlib.suppress(OSError):
                 unmount(self._work.mount)
@@ -93,7 +103,8 @@ class _Recorder:
         if self._device is not None:
             self._device.close()
         unmount(folder)
-        recording.finish()
+        with named(self._log):
+            recording.finish()
         return kind
 
     def _sync(self, file: Path) -> None:
@@ -124,6 +135,12 @@ class _Recorder:
         recording: "_core.CrashRecording | None" = None,
     ) -> None:
         device = None if self._device is None else self._device.path
+
+        def listen() -> None:
+            with named(self._log):
+                assert recording is not None
+                recording.listen()
+
         with self._work.beside(step, file):
             outcome: Outcome = perform(
                 step,
@@ -132,8 +149,11 @@ class _Recorder:
                 self._work.folder / "log",
                 mounted=self._plan.mounts,
                 stdout=said,
-                meanwhile=None if recording is None else recording.listen,
+                meanwhile=None if recording is None else listen,
             )
+        if outcome.status and recording is not None:
+            # A full disk under the recording is an error of the program's disk, too.
+            listen()
         if outcome.status:
             text = step if isinstance(step, str) else step.__qualname__
             raise InputError(f"{option} {text!r}: it failed, status {outcome.status}: {outcome.line}")

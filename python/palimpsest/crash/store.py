@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import InputError
+from ..files import named, write_in_order, write_whole
 from .commands import Plan
 from .cuts import Cut
 from .windows import State
@@ -128,18 +129,16 @@ class Store:
         self._write(_RECORDING, json.dumps(found, indent=2) + "\n")
         self.kind, self.is_recorded = kind, True
 
-    def write(self, found: Mapping[str, Any]) -> None:
-        """Writes `crash.json`."""
-        self._write("crash.json", json.dumps(found, indent=2) + "\n")
+    def write(self, found: Mapping[str, Any], page: str) -> None:
+        """Writes `crash.json` and `index.html`.
 
-    def write_page(self, page: str) -> None:
-        """Writes `index.html`."""
-        self._write("index.html", page)
+        Raises:
+            OSError: a file could not be written; the error lists the files that were kept.
+        """
+        write_in_order(self.out, [("crash.json", json.dumps(found, indent=2) + "\n"), ("index.html", page)])
 
     def _write(self, name: str, text: str) -> None:
-        partial = self.out / f"{name}.partial"
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(self.out / name)
+        write_whole(self.out / name, text.encode())
 
     def close(self) -> None:
         """Others may explore there. Where the program could not be recorded nothing is left."""
@@ -190,7 +189,7 @@ class Store:
 
     def _add(self, name: str, found: list[dict[str, Any]]) -> None:
         if found:
-            with (self.out / name).open("ab") as lines:
+            with named(self.out / name), (self.out / name).open("ab") as lines:
                 lines.write(b"".join(json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in found))
 
 

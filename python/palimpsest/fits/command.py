@@ -8,6 +8,7 @@ import click
 
 from .. import units
 from ..parameters import Choice, Count, Seed, jobs_option, json_option, make_folder, out_option
+from ..progress import ProgressBoard
 from ..sweeps.engines import ENGINES
 
 if TYPE_CHECKING:
@@ -98,11 +99,14 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
             how=How(workload=workload, capacity=capacity, precondition=precondition),
         )  # fmt: skip
 
-        def report(stage: str, spent: int) -> None:
-            click.echo(f"{stage}: {spent} points", err=True)
+        with ProgressBoard() as board:
 
-        made = running.fit(measurements, settings, out, report)
+            def report(stage: str, spent: int) -> None:
+                board.headline = f"{stage}: {spent} of at most {evaluations} points"
+                board.say(f"{stage}: {spent} points")
+
+            made = running.fit(measurements, settings, out, report, board.callback)
+        show(outputs.to_json(made) if as_json else outputs.render(made))
         if out is not None:
             outputs.write(made, out)
             click.echo(f"wrote {out}/index.html, drive.toml, fit.json, figures.csv, and data and pictures", err=True)
-        show(outputs.to_json(made) if as_json else outputs.render(made))

@@ -3,24 +3,44 @@
 A kind is one module with a function that reads a file, and one line in `READERS`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
 from . import counters, fio_json, fio_logs, stated, tables, traces
 from .measured import How, Measurement
 
-__all__ = ["READERS", "read"]
+__all__ = ["READERS", "Kind", "read", "read_all"]
 
-READERS: dict[str, tuple[Callable[[Path, How], Measurement], Callable[[Path], bool]]] = {
-    "fio": (fio_json.read, lambda path: path.suffix == ".json"),
-    "log": (fio_logs.read, fio_logs.is_one),
-    "stated": (stated.read, lambda path: path.suffix == ".toml"),
-    "trace": (traces.read, traces.is_one),
-    "table": (tables.read, lambda path: path.suffix == ".csv" and not _has_counters(path)),
-    "counters": (counters.read, lambda path: path.suffix == ".csv"),
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of files.
+
+    Attributes:
+        read: reads a file.
+        is_one: whether a path is of this kind.
+        takes: fields of `How` that the kind reads.
+    """
+
+    read: Callable[[Path, How], Measurement]
+    is_one: Callable[[Path], bool]
+    takes: frozenset[str]
+
+
+_STATE = frozenset({"precondition"})
+READERS: dict[str, Kind] = {
+    "fio": Kind(fio_json.read, lambda path: path.suffix == ".json", _STATE),
+    "log": Kind(fio_logs.read, fio_logs.is_one, _STATE | {"workload"}),
+    "stated": Kind(stated.read, lambda path: path.suffix == ".toml", _STATE),
+    "trace": Kind(traces.read, traces.is_one, _STATE),
+    "table": Kind(tables.read, lambda path: path.suffix == ".csv" and not _has_counters(path), _STATE),
+    "counters": Kind(counters.read, lambda path: path.suffix == ".csv", _STATE | {"workload", "capacity"}),
 }
-"""Kinds of files: what reads each, and whether a path is one; the first that says so."""
+"""Kinds of files; a file is of the first that says so."""
+
+_NAMED = {"logs of fio": READERS["log"], "counters over time": READERS["counters"]}
 
 
 def _has_counters(path: Path) -> bool:
@@ -34,6 +54,25 @@ def _has_counters(path: Path) -> bool:
     return any(name in head for name in ("host_", "media_", "nand_", "units_written"))
 
 
+def _kind(path: Path) -> Kind | None:
+    return next((kind for kind in READERS.values() if kind.is_one(path)), None)
+
+
+def read_all(paths: Sequence[Path], how: How) -> tuple[Measurement, ...]:
+    """Reads measurements.
+
+    Raises:
+        InputError: as `read`, or an option is given that no file needs.
+    """
+    found = tuple(read(path, how) for path in paths)
+    taken = frozenset().union(*(kind.takes for kind in map(_kind, paths) if kind is not None))
+    for field in ("workload", "capacity"):
+        if getattr(how, field) and field not in taken:
+            kinds = " and ".join(name for name, kind in _NAMED.items() if field in kind.takes)
+            raise InputError(f"--{field}: these measurements have their own; expected {kinds} beside it")
+    return found
+
+
 def read(path: Path, how: How) -> Measurement:
     """Reads a measurement.
 
@@ -42,9 +81,9 @@ def read(path: Path, how: How) -> Measurement:
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; expected measurements (see `palimpsest fit --help`)")
-    for reader, is_one in READERS.values():
-        if is_one(path):
-            return reader(path, how)
+    kind = _kind(path)
+    if kind is not None:
+        return kind.read(path, how)
     raise InputError(
         f"{path}: expected fio's output in JSON (.json), its logs (_lat.1.log), figures with their workloads (.toml), "
         "a table or counters (.csv), or a trace with response times: MSR Cambridge's, Systor '17's, ETW, or blkparse"

@@ -1,6 +1,7 @@
 """fio's output in JSON (`--output-format=json`): its own options become the workload, its figures what is fitted to.
 
-A group is a job. Copies of a job (`numjobs`) are taken together; jobs that ran at the same time are refused. fio does
+A group is a job. Copies of a job (`numjobs`) are taken together, and run as copies here. fio prints a job for each
+copy, with the same name, or one for all with `group_reporting`. Jobs that ran at the same time are refused. fio does
 not say so for certain: its output has no `stonewall`, but jobs after one are of the next `groupid` (those after
 `new_group`, which it does not distinguish, are taken for such). Options about the machine (engine, file name, run
 time, ...) play no part here.
@@ -16,7 +17,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..validate.measures import MEASURES, measure, rate
-from .measured import GroupRuns, How, Measurement, Target, tolerance
+from .measured import GroupRuns, How, Measurement, Target, check_workload, tolerance
 from .space import Drive
 
 __all__ = ["KEPT", "read"]
@@ -76,6 +77,7 @@ class _Job:
             # The size of the real file or device: ours is another, and its requests go to all of it.
             kept["size"] = "100%"
         self.spec = ",".join(key if value == "" else f"{key}={value}" for key, value in kept.items())
+        check_workload(self.spec, place)
         self.figures: list[tuple[str, float, str]] = []
         self.requests = 0
         for kind in ("read", "write"):
@@ -93,9 +95,12 @@ class _Job:
         self.requests += sum(int(side["total_ios"]) for side in sides)
         self.figures.append((f"{kind}.iops", sum(float(side.get("iops", 0.0)) for side in sides), "1/s"))
         times = [side.get("lat_ns") or side.get("clat_ns") or {} for side in sides]
-        means = [float(each["mean"]) for each in times if each.get("mean")]
+        # Of all requests: a copy that was served more often counts more.
+        means = [(float(each["mean"]), int(side["total_ios"])) for each, side in zip(times, sides, strict=True)
+                 if each.get("mean")]  # fmt: skip
         if means:
-            self.figures.append((f"{kind}.mean", sum(means) / len(means) / 1000, "us"))
+            mean = sum(mean * number for mean, number in means) / sum(number for _, number in means)
+            self.figures.append((f"{kind}.mean", mean / 1000, "us"))
         if len(sides) == 1:
             shares = (sides[0].get("clat_ns") or {}).get("percentile") or times[0].get("percentile") or {}
             for key, name in _PERCENTILES.items():

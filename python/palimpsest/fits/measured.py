@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .. import _core
+from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
 from .space import Drive
 
-__all__ = ["TOLERANCES", "GroupRuns", "How", "Measurement", "Target", "residual", "tolerance"]
+__all__ = ["TOLERANCES", "GroupRuns", "How", "Measurement", "Target", "check_workload", "residual", "tolerance"]
 
 TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
 """The relative deviation that counts as one, by figure."""
@@ -113,6 +115,20 @@ class GroupRuns(ABC):
         return {
             target.id: self.figure(target, results[target.group]) for target in self.targets if target.group in results
         }
+
+
+def check_workload(spec: str, place: str) -> None:
+    """Reads a specification that a measurement holds.
+
+    Raises:
+        InputError: a key or a value is wrong; the message begins with the place.
+    """
+    try:
+        _core.check(RunOptions(workload=spec).to_json())
+    except InputError as error:
+        # A larger drive than the default may have the region.
+        if str(error).startswith("--workload") and "beyond the drive" not in str(error):
+            raise InputError(f"{place}: {str(error).removeprefix('--workload ')}") from None
 
 
 def residual(target: Target, ours: float | None) -> float:

@@ -11,6 +11,7 @@ import polars as pl
 
 from .. import _core
 from .. import page as shell
+from ..files import parquet
 from ..reproduce import figures
 from ..reproduce.figures import Figure
 from ..reproduce.outputs import STYLE
@@ -260,8 +261,10 @@ def write(made: Fit, folder: Path) -> None:
     Raises:
         OSError: a file could not be written.
     """
-    figures.write_page(folder, "fit", to_dict(made), page(made), _pictures(made))
     rows = _rows(made)
-    rows.write_csv(folder / "figures.csv")
-    rows.write_parquet(folder / "figures.parquet")
-    (folder / "drive.toml").write_text(configuration(made), encoding="utf-8")
+    more: dict[str, bytes | str] = {
+        "drive.toml": configuration(made),
+        "figures.csv": rows.write_csv(),
+        "figures.parquet": parquet(rows),
+    }
+    figures.write_page(folder, "fit", to_dict(made), page(made), _pictures(made), more)

@@ -8,6 +8,7 @@ import fnmatch
 import hashlib
 import math
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,9 @@ from ..parameters import cores
 from ..sweeps.runs import Runner, runner
 from ..sweeps.task import simulator
 from .determined import Range, improve, ranges
-from .files import read
+from .files import read_all
 from .measured import How, Measurement, Target
-from .search import Budget, Evaluations, Point, Task, minimise, objective, prior, residuals, weighed
+from .search import Budget, Evaluations, Point, Task, Watching, minimise, objective, prior, residuals, weighed
 from .space import Drive, Key, Values, default_space, parse_all, values_of
 
 __all__ = ["Fit", "Settings", "Stage", "fit"]
@@ -167,6 +168,7 @@ def fit(
     settings: Settings,
     folder: Path | None = None,
     report: Callable[[str, int], None] | None = None,
+    progress: Watching = lambda _label: None,
 ) -> Fit:
     """Fits a drive to measurements.
 
@@ -175,12 +177,13 @@ def fit(
         settings: how.
         folder: where evaluations are kept, so that a fit that was stopped goes on; None: nowhere.
         report: receives the name of the stage and the number of its evaluations.
+        progress: gives the progress callback of a run by its label.
 
     Raises:
         InputError: a file, key or share is wrong; nothing can be varied; a key that was asked for moves no figure.
     """
     with runner(settings.engine, settings.address, settings.jobs) as run:
-        return _fit(paths, settings, folder, report, None if settings.engine == "local" else run)
+        return _fit(paths, settings, folder, report, progress, None if settings.engine == "local" else run)
 
 
 def _fit(
@@ -188,11 +191,16 @@ def _fit(
     settings: Settings,
     folder: Path | None,
     report: Callable[[str, int], None] | None,
+    progress: Watching,
     run: Runner | None,
 ) -> Fit:
-    measurements = tuple(read(path, settings.how) for path in paths)
+    measurements = read_all(paths, settings.how)
     drive = Drive(settings.start, settings.ftl, settings.overrides)
-    drive.check()
+    try:
+        drive.check()
+    except InputError as error:
+        # `--start` is what the option of the drive is called here.
+        raise InputError(re.sub(r"^--ssd ", "--start ", str(error))) from None
     hidden = _held_out(measurements, settings)
     seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
     evaluations = Evaluations(
@@ -200,6 +208,7 @@ def _fit(
         None if folder is None else folder / "evaluations.jsonl",
         _depends_on(paths, settings),
         run,
+        progress,
     )
     keys = parse_all(settings.vary, drive) if settings.vary else _default(drive, measurements)
     counted, timed = _effective(drive, keys, measurements, seen, evaluations)

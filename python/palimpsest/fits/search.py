@@ -21,7 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..engine import Progress
 from ..errors import InputError
+from ..files import named
 from ..reproduce.batch import Batch
 from ..sweeps.runs import Runner
 from .measured import Measurement, Target, residual
@@ -144,6 +146,9 @@ def weighed(square: float, before: float, groups: int) -> float:
     return math.sqrt(square + before / groups)
 
 
+Watching = Callable[[str], Progress | None]
+
+
 class Evaluations:
     """Points that were evaluated, each once.
 
@@ -152,14 +157,23 @@ class Evaluations:
         file: where they are kept, a line of JSON each; None: nowhere.
         of: what they depend on beside drive and groups: of another, those in the file are not taken.
         runner: what runs them instead of threads of this process.
+        progress: gives the progress callback of a run by its label.
 
     Attributes:
         report: called after each evaluation with the number of its budget that are spent.
         reused: how many were in the file.
     """
 
-    def __init__(self, jobs: int, file: Path | None = None, of: str = "", runner: Runner | None = None) -> None:
+    def __init__(
+        self,
+        jobs: int,
+        file: Path | None = None,
+        of: str = "",
+        runner: Runner | None = None,
+        progress: Watching = lambda _label: None,
+    ) -> None:
         self._jobs = jobs
+        self._progress = progress
         self._file = file
         self._of = of
         self._runner = runner
@@ -201,7 +215,7 @@ class Evaluations:
         self._asked |= asked
         budget.spent += len(asked)
         new = [values for values in wanted if self._name(task, values) not in self._known]
-        batch = Batch(self._jobs, runner=self._runner)
+        batch = Batch(self._jobs, self._progress, runner=self._runner)
         drives = {self._name(task, values): task.drive.at(task.keys, values) for values in new}
         broken = {name for name, drive in drives.items() if not _can_be_built(drive)}
         there = [drive for name, drive in drives.items() if name not in broken]
@@ -223,7 +237,7 @@ class Evaluations:
     def _keep(self, name: str, ours: tuple[float | None, ...]) -> None:
         self._known[name] = ours
         if self._file is not None:
-            with self._file.open("a", encoding="utf-8") as file:
+            with named(self._file), self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"key": name, "ours": ours}) + "\n")
 
 

@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..validate.measures import MEASURES, measure
-from .measured import GroupRuns, How, Measurement, Target
+from .measured import GroupRuns, How, Measurement, Target, check_workload
 from .space import Drive
 
 __all__ = ["read"]
@@ -58,12 +57,7 @@ def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 
         raise InputError(f"{place}: measure is {name!r}; expected one of {', '.join((*MEASURES, _AMPLIFICATION))}")
     if not isinstance(entry.get("workload"), str):
         raise InputError(f"{place}: the workload is missing; expected one such as rw=randread,bs=4k,iodepth=1")
-    try:
-        _core.check(RunOptions(workload=entry["workload"]).to_json())
-    except InputError as error:
-        # What the default drive is too small for may fit another.
-        if str(error).startswith("--workload"):
-            raise InputError(f"{place}: workload: {str(error).removeprefix('--workload ')}") from None
+    check_workload(entry["workload"], f"{place}: workload")
     value = entry.get("value")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise InputError(f"{place}: value is {value!r}; expected a positive number")

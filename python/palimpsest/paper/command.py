@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ..errors import InputError
-from ..files import write_whole
+from ..files import write_in_order
 from ..parameters import Choice as Words
 from ..sketches import KINDS as REQUESTS
 from .styles import STYLES
@@ -72,8 +72,8 @@ def add_to(group: click.Group) -> None:
         source = series.load(results)
         beside = output.with_suffix(".csv")
         if kind == "table":
-            write_whole(output, latex.tex(source).encode())
-            write_whole(beside, latex.table(source).write_csv().encode())
+            drawn: bytes | str = latex.tex(source)
+            numbers = latex.table(source).write_csv()
         else:
             choice = series.Choice(kind, figure, requests, x, by)
             data = series.table(source, choice)
@@ -81,8 +81,9 @@ def add_to(group: click.Group) -> None:
             labels = (xlabel if xlabel is not None else shown[0], ylabel if ylabel is not None else shown[1])
             usual = {"cdf": "x", "tail": "xy"}.get(kind, "")
             logarithmic = usual if log is None else log.replace("none", "")
-            draw.draw(data, choice, output, style=style, columns=columns, labels=labels, log=logarithmic)
-            write_whole(beside, data.write_csv().encode())
+            drawn = draw.draw(data, choice, output, style=style, columns=columns, labels=labels, log=logarithmic)
+            numbers = data.write_csv()
+        write_in_order(output.parent, [(beside.name, numbers), (output.name, drawn)])
         click.echo(f"wrote {output} and {beside}", err=True)
 
 

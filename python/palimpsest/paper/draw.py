@@ -1,5 +1,6 @@
 """Draws a table of series in the style of a venue, and saves it. The same data give the same bytes."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,13 +29,13 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def draw(
     data: pl.DataFrame, choice: Choice, path: Path, *, style: str, columns: int, labels: tuple[str, str], log: str
-) -> None:
-    """Draws the series into a file.
+) -> bytes:
+    """The drawing of the series, as the bytes of a file.
 
     Args:
         data: as `series.table` gives it.
         choice: what it shows.
-        path: a file with one of ENDINGS.
+        path: the file, whose name has one of ENDINGS.
         style: name of a venue.
         columns: 1 or 2, which it is wide.
         labels: of the axes.
@@ -60,13 +61,15 @@ def draw(
         if "y" in log and choice.kind != "heat":
             axes.set_yscale("log")
         try:
-            canvas.savefig(path, metadata=_METADATA.get(path.suffix))
+            drawn = io.BytesIO()
+            canvas.savefig(drawn, format=path.suffix[1:], metadata=_METADATA.get(path.suffix))
         except (FileNotFoundError, RuntimeError) as error:
             if path.suffix != ".pgf":
                 raise
             raise InputError(
                 f"{path}: pgf needs LaTeX (xelatex), which measures its letters; expected .pdf or .svg"
             ) from error
+    return drawn.getvalue()
 
 
 def _names(data: pl.DataFrame) -> list[str]:

@@ -22,7 +22,7 @@ def table(source: Source) -> pl.DataFrame:
     rows = []
     for metric in METRICS:
         values = {label: metric.of(result) for label, result in source.results.items()}
-        if any(values.values()):
+        if metric.is_shown(source.results.values()):
             rows.append({"figure": metric.label, "name": ".".join(metric.path)} | values)
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
@@ -40,6 +40,6 @@ def tex(source: Source) -> str:
     lines.append(" & ".join(["", *map(_escaped, labels)]) + r" \\")
     lines.append(r"\midrule")
     for row in data.to_dicts():
-        values = [shown[row["name"]].show(row[label]) for label in labels]
+        values = [shown[row["name"]].cell(source.results[label]) for label in labels]
         lines.append(" & ".join(map(_escaped, [row["figure"], *values])) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

@@ -5,7 +5,7 @@ Columns are `series`, `x`, `y`, `low` and `high`: 95 % confidence intervals by S
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..intervals import interval
 from ..result import Result
 from ..result import figures as figures_of
+from ..sketches import KINDS as REQUESTS
 from ..sketches import Sketch
 from ..sweeps.results import Sweep
 from ..sweeps.results import load as load_sweep
@@ -89,11 +90,24 @@ def table(source: Source, choice: Choice) -> pl.DataFrame:
     }  # fmt: skip
     rows = makers[choice.kind](source, choice)
     if not rows:
-        raise InputError(f"figure {choice.kind}: the results have no data for it; expected timed runs, and --out")
+        raise InputError(_why_empty(source, choice))
     named = any(isinstance(row["x"], str) for row in rows)
     schema = _SCHEMA | ({"x": pl.String()} if named else {})
     shown = [row | {"x": axis_text(row["x"]) if named else float(row["x"])} for row in rows]
     return pl.DataFrame([{key: row.get(key) for key in schema} for row in shown], schema=schema)
+
+
+def _why_empty(source: Source, choice: Choice) -> str:
+    """Why a figure has no series, and what was expected instead."""
+    if choice.kind in ("cdf", "tail"):
+        others = [kind for kind in REQUESTS if _distribution(source, replace(choice, requests=kind))]
+        if others:
+            return f"--class {choice.requests}: no run has such requests; expected {' or '.join(others)}"
+        return f"figure {choice.kind}: the runs have no response times; expected timed runs"
+    if choice.kind == "time" and not any((result.series or {}).get("time") for result in source.results.values()):
+        return "figure time: the runs have no time series; expected timed runs, and --out"
+    figure = choice.figure or ("write_mean_ns" if choice.kind == "time" else "write_amplification")
+    return f"--figure {figure}: it is null in every run; expected a figure that the runs measured"
 
 
 def _axis(sweep: Sweep, name: str | None, option: str) -> str:
@@ -188,7 +202,7 @@ def _points(source: Source, choice: Choice) -> _Rows:
     for (series, place), values in groups.items():
         found = interval(values)
         rows.append({"series": series or figure, "x": place, "y": found.mean, "low": found.low, "high": found.high})
-    if choice.kind == "bars" or isinstance(rows[0]["x"], str) or len({type(row["x"]) for row in rows}) > 1:
+    if choice.kind == "bars" or (rows and isinstance(rows[0]["x"], str)) or len({type(row["x"]) for row in rows}) > 1:
         rows = [row | {"x": axis_text(row["x"])} for row in rows]
     return rows
 

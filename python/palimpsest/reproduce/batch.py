@@ -6,11 +6,19 @@ from pathlib import Path
 
 from .. import engine
 from ..engine import Progress
+from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..sweeps.runs import Runner
 
 __all__ = ["Batch"]
+
+
+_ENDINGS = (".zst", ".gz", ".csv")
+
+
+def _traces_in(folder: str) -> list[Path]:
+    return [path for path in sorted(Path(folder).iterdir()) if path.is_file() and path.suffix in _ENDINGS]
 
 
 class Batch:
@@ -22,6 +30,9 @@ class Batch:
         traces: folder of real traces; None where there is none.
         first_seed: what a run with the seed 1 takes instead; others move with it. A run is found by its own options.
         runner: what runs them instead of threads of this process.
+
+    Raises:
+        InputError: the folder has no traces.
     """
 
     def __init__(
@@ -32,6 +43,8 @@ class Batch:
         first_seed: int = 1,
         runner: Runner | None = None,
     ) -> None:
+        if traces is not None and not _traces_in(traces):
+            raise InputError(f"--traces {traces}: no traces there; expected files that end in {', '.join(_ENDINGS)}")
         self.jobs = jobs
         self.traces = traces
         self.first_seed = first_seed
@@ -41,9 +54,8 @@ class Batch:
 
     def trace_files(self) -> dict[str, Path]:
         """The real traces by name."""
-        files = sorted(Path(self.traces).iterdir()) if self.traces is not None else []
-        known = (path for path in files if path.is_file() and path.suffix in (".zst", ".gz", ".csv"))
-        return {path.name.split(".")[0]: path for path in known}
+        files = _traces_in(self.traces) if self.traces is not None else []
+        return {path.name.split(".")[0]: path for path in files}
 
     def run(self, runs: Iterable[RunOptions]) -> None:
         """Runs what has not been run yet.

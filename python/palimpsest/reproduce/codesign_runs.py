@@ -147,7 +147,12 @@ UNKNOWNS = (
         for time in (0, 10, 20, 40, 100)
     ),
     *(
-        Unknown("arrivals", f"{rate} requests a second", f"rate_iops={rate},rate_process=poisson", quick=rate == 1000)
+        Unknown(
+            "arrivals",
+            f"{rate} requests a second",
+            f"rate_iops={rate},open_loop,rate_process=poisson",
+            quick=rate == 1000,
+        )
         for rate in (250, 1000, 2000)
     ),
     Unknown("reads", "whole files of 128 KiB, written in pieces", _WHOLE, quick=True),

@@ -8,7 +8,7 @@ import base64
 import html
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..charts import LIGHT
+from ..files import parquet, write_in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,11 +54,11 @@ class Figure:
         """Name of the picture."""
         return f"{self.id}.svg"
 
-    def save(self, folder: Path) -> None:
-        """Writes the data as Parquet and CSV, and the picture as SVG."""
-        self.data.write_parquet(folder / self.data_file)
-        self.data.write_csv(folder / f"{self.id}.csv")
-        (folder / self.picture_file).write_text(self.svg, encoding="utf-8")
+    def files(self) -> Iterator[tuple[str, bytes | str]]:
+        """Names and contents of its files: the data as Parquet and CSV, and the picture as SVG."""
+        yield self.data_file, parquet(self.data)
+        yield f"{self.id}.csv", self.data.write_csv()
+        yield self.picture_file, self.svg
 
     def image(self) -> str:
         """The picture as an address that a page can hold."""
@@ -86,17 +87,28 @@ class Figure:
         )
 
 
-def write_page(folder: Path, name: str, made: dict[str, Any], page: str, figures: Sequence[Figure]) -> None:
-    """Writes `name`.json, index.html, and data and a picture of each figure to a folder, made if it is not there.
+def write_page(
+    folder: Path,
+    name: str,
+    made: dict[str, Any],
+    page: str,
+    figures: Sequence[Figure],
+    more: Mapping[str, bytes | str] | None = None,
+) -> None:
+    """Writes `name`.json, `more` files, data and a picture of each figure, and index.html to a folder, in this order.
 
     Raises:
-        OSError: a file could not be written.
+        OSError: a file could not be written; the error lists the files that were kept.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for figure in figures:
-        figure.save(folder)
-    (folder / f"{name}.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-    (folder / "index.html").write_text(page, encoding="utf-8")
+
+    def files() -> Iterator[tuple[str, bytes | str]]:
+        yield f"{name}.json", json.dumps(made, indent=2) + "\n"
+        yield from (more or {}).items()
+        for figure in figures:
+            yield from figure.files()
+        yield "index.html", page
+
+    write_in_order(folder, files())
 
 
 def panels(data: pl.DataFrame, draws: list[tuple[str, Draw]], width: float = 9.0, height: float = 3.4) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import page as shell
+from ..files import write_in_order
 from .claims import Claim
 from .figures import Figure, write_page
 
@@ -189,4 +190,4 @@ def write(made: Sequence[Reproduction], folder: Path, *, each_apart: bool) -> No
         own = folder / each.paper if each_apart else folder
         write_page(own, "reproduce", each.to_dict(Path()), page([each]), each.figures)
     if each_apart:
-        (folder / "index.html").write_text(page(made), encoding="utf-8")
+        write_in_order(folder, [("index.html", page(made))])

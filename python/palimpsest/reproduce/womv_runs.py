@@ -117,7 +117,7 @@ class Scale:
 
     def timed(self, code: Code | None, seed: int) -> RunOptions:
         """A timed run: reads and writes of 4 KiB at random, at a rate that leaves the dies idle half of the time."""
-        spec = f"rw=randrw,rwmixread=70,bs=4k,rate_iops=250,n={self.timed_requests}"
+        spec = f"rw=randrw,rwmixread=70,bs=4k,rate_iops=250,open_loop,n={self.timed_requests}"
         return replace(self.options(code, spec, seed=seed, fidelity="timed"), precondition="fill:100%,random:1x")
 
     def trace(self, code: Code | None, path: str) -> RunOptions:

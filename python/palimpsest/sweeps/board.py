@@ -1,15 +1,18 @@
-"""Progress of a sweep, on standard error: points done, time left, and a bar for each running point. Only at a terminal.
+"""Progress of a sweep, on standard error: points done, time left, and a bar for each running point at a terminal.
+
+Elsewhere a line every ten seconds has the points done and the time left.
 
 The time left comes from the points done since the sweep began, running ones counted by how far they are.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..progress import QUIET_S, at_terminal
+from ..progress import QUIET_S, Lines, at_terminal, clock
 from .task import Outcome
 
 if TYPE_CHECKING:
@@ -26,12 +29,17 @@ class SweepBoard:
     """A bar for the sweep, and one for each point that runs. Use as a context.
 
     Args:
-        enabled: whether to show anything; where None, at a terminal.
+        enabled: whether to show bars; where None, at a terminal, and lines elsewhere.
         labels: what each point is called, by its identity.
+        every_s: seconds between two lines; None: `progress.LINE_EVERY_S`.
     """
 
-    def __init__(self, enabled: bool | None, labels: Mapping[str, str]) -> None:
-        self._enabled = at_terminal() if enabled is None else enabled
+    def __init__(self, enabled: bool | None, labels: Mapping[str, str], every_s: float | None = None) -> None:
+        self._has_bars = at_terminal() if enabled is None else enabled
+        self._has_lines = enabled is None and not self._has_bars and sys.stderr is not None
+        self._enabled = self._has_bars or self._has_lines
+        self._lines: Lines | None = None
+        self._every_s = every_s
         self._labels = labels
         self._lock = threading.Lock()
         self._bars: Progress | None = None
@@ -42,14 +50,23 @@ class SweepBoard:
         self._total = self._done = self._failed = self._before = 0
 
     def __enter__(self) -> "SweepBoard":
+        if self._has_lines:
+            self._lines = Lines(self._line, self._every_s)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Shows nothing any more: standard error is for other lines."""
         self._enabled = False
         if self._bars is not None:
             self._bars.stop()
+        if self._lines is not None:
+            self._lines.end()
+            self._lines = None
 
     def begin(self, total: int, before: int) -> None:
         """Receives the number of points to run, and of those finished before."""
@@ -83,16 +100,25 @@ class SweepBoard:
                 self._bars.remove_task(task)
             self._show(None)
 
+    def _came(self) -> float:
+        return self._done + sum(share for _, share in self._running.values())
+
+    def _line(self) -> str:
+        with self._lock:
+            elapsed, came = time.monotonic() - self._begin, self._came()
+            share = f" ({100 * came / self._total:.0f} %)" if self._total else ""
+            return f"points: {self._said(elapsed, came)}{share}"
+
     def _show(self, identity: str | None) -> None:
         elapsed = time.monotonic() - self._begin
-        if elapsed < QUIET_S:
+        if elapsed < QUIET_S or not self._has_bars:
             return
         if self._bars is None:
             self._bars = _new_bars()
             self._whole = self._bars.add_task("points", total=self._total, said="")
             self._bars.start()
         assert self._whole is not None
-        came = self._done + sum(share for _, share in self._running.values())
+        came = self._came()
         self._bars.update(self._whole, completed=came, total=self._total, said=self._said(elapsed, came))
         if identity is not None:
             task, share = self._running[identity]
@@ -108,14 +134,8 @@ class SweepBoard:
         parts += [f"{self._failed} failed"] if self._failed else []
         parts += [f"{self._before} before"] if self._before else []
         if came > 0:
-            parts.append(f"ETA {_clock(elapsed * (self._total - came) / came)}")
+            parts.append(f"ETA {clock(elapsed * (self._total - came) / came)}")
         return ", ".join(parts)
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _new_bars() -> "Progress":

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..charts import LIGHT
-from ..metrics import METRICS
+from ..metrics import METRICS, is_modelled
+from ..result import Result
 from ..result import figures as figures_of
 from .finished import FinishedPoints
 from .table import is_time
@@ -37,8 +38,11 @@ def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
 
 
 def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
-    """Every figure that is a number, one for each point; None where a point has none. Those that differ come first."""
-    rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in sweep]
+    """Every figure that is a number, one for each point; None where a point has none. Those that differ come first.
+
+    A point has no figure that its drive does not model.
+    """
+    rows = [{} if point.result is None else _modelled(point.result) for point in sweep]
     names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
     found = {
         name: [_number(row.get(name)) for row in rows]
@@ -49,6 +53,11 @@ def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
     shown = {name: values for name, values in found.items() if any(value is not None for value in values)}
     order = sorted(shown, key=lambda name: (_constant(shown[name]), key.index(name) if name in key else len(key)))
     return {name: shown[name] for name in order}
+
+
+def _modelled(result: Result) -> dict[str, Any]:
+    found = figures_of(result.to_dict())
+    return {name: value for name, value in found.items() if is_modelled(result, name.split("."))}
 
 
 def _number(value: object) -> float | None:

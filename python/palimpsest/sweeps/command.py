@@ -11,7 +11,7 @@ from .. import errors
 from ..parameters import Choice, Duration, jobs_option, json_option, state_options
 from . import driver
 from .board import SweepBoard
-from .engines import ENGINES
+from .engines import ENGINES, find
 from .results import Sweep, load
 from .store import is_sweep, read_points
 
@@ -77,7 +77,8 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
         for note in planned.notes:
             click.echo(f"note: {note}", err=True)
         if dry_run:
-            _print_plan(planned, as_json, show)
+            find(engine, address, point_timeout)
+            _print_plan(planned, as_json, show, fresh=fresh)
             return
         labels = {point.identity: point.label for point in planned.points}
         try:
@@ -86,18 +87,20 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
                     planned, engine=engine, address=address, jobs=jobs, fresh=fresh, point_timeout=point_timeout,
                     note=lambda what: click.echo(f"note: {what}", err=True),
                     watch=board.watch, begin=board.begin, finished=board.finished,
+                    show=lambda found: _show(found, board, show, as_json=as_json),
                 )  # fmt: skip
         except BaseException:
             _say_kept(planned)
             raise
-        show(found.to_json() if as_json else found)
         click.echo(f"wrote {planned.folder}/sweep.parquet and report.html", err=True)
         _fail_for(found)
 
 
-def _print_plan(planned: driver.Plan, as_json: bool, show: "Callable[[str | RenderableType], None]") -> None:
+def _print_plan(
+    planned: driver.Plan, as_json: bool, show: "Callable[[str | RenderableType], None]", *, fresh: bool
+) -> None:
     folder = planned.folder or Path()
-    finished = frozenset(read_points(folder, [point.identity for point in planned.points]))
+    finished = frozenset(() if fresh else read_points(folder, [point.identity for point in planned.points]))
     if as_json:
         points = [
             {"axes": point.axes, "identity": point.identity, "finished": point.identity in finished}
@@ -108,6 +111,11 @@ def _print_plan(planned: driver.Plan, as_json: bool, show: "Callable[[str | Rend
     from .show import render_plan
 
     show(render_plan(planned.definition.axes, planned.points, finished))
+
+
+def _show(found: Sweep, board: SweepBoard, show: "Callable[[str | RenderableType], None]", *, as_json: bool) -> None:
+    board.end()
+    show(found.to_json() if as_json else found)
 
 
 def _say_kept(planned: driver.Plan) -> None:

@@ -90,11 +90,15 @@ class Definition:
             found.setdefault(tuple(sorted(settings.items())), (table, settings))
         return list(found.values())
 
+    def combinations(self) -> Iterator[Settings]:
+        """The settings of each point of the grid over the base, with those that are left out."""
+        for combination in itertools.product(*self.grid):
+            yield {key: value for part in combination for key, value in part.items()}
+
     def _all(self) -> Iterator[tuple[str, Settings]]:
         # Without axes, a file of points has no point of the grid, and one of a base alone has a single point.
         if self.grid or not self.explicit:
-            for combination in itertools.product(*self.grid):
-                settings = {key: value for part in combination for key, value in part.items()}
+            for settings in self.combinations():
                 if not any(_matches(self.base | settings, each) for each in self.excluded):
                     yield "grid", settings
         for index, settings in enumerate(self.explicit):
@@ -193,6 +197,13 @@ class _Reader:
             title, self.name, self.text, folder, base, tuple(grid), tuple(points), tuple(excluded),
             self.report(data.get("report", {})), self.paths,
         )  # fmt: skip
+        if not (base or grid or points):
+            tables = "[base], [grid], [[zip]] or [[points]]"
+            raise self.wrong((), f"the sweep sets nothing; expected options or configuration keys in {tables}")
+        for index, each in enumerate(excluded):
+            if not any(_matches(base | settings, each) for settings in found.combinations()):
+                what = "no point of the grid has these values; expected values as the axes have them"
+                raise self.wrong(("exclude", index), what)
         for key, name in found.report.items():
             if key != "figure" and name not in found.axes:
                 axes = ", ".join(found.axes) or "none, as there is no axis"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Error, InputError
-from ..files import read_text
+from ..files import parquet, read_text
 from . import engines
 from .definition import Definition, from_mapping, from_text
 from .finished import PointResult
@@ -83,6 +83,7 @@ def run(
     watch: Watch = lambda *_: None,
     begin: Callable[[int, int], None] = lambda *_: None,
     finished: Finished = lambda _: None,
+    show: Callable[[Sweep], None] = lambda _: None,
 ) -> Sweep:
     """Runs what is left of a sweep.
 
@@ -97,6 +98,7 @@ def run(
         watch: receives the progress of running points, where the engine reports it.
         begin: receives the number of points to run, and of those finished before.
         finished: receives each outcome, when it is kept.
+        show: receives the sweep before table and page are written, and after a point could not be kept.
 
     Raises:
         InputError: the folder or the cluster cannot be used.
@@ -106,17 +108,17 @@ def run(
     start = engines.find(engine, address, point_timeout)
     if planned.folder is None:
         with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, Store(Path(folder)) as store:
-            return _drive(planned, store, start, address, jobs, note, watch, begin, finished, None)
+            return _drive(planned, store, start, address, jobs, note, watch, begin, finished, show, None)
     with Store(planned.folder) as store:
         if fresh:
             store.clear()
-        return _drive(planned, store, start, address, jobs, note, watch, begin, finished, planned.folder)
+        return _drive(planned, store, start, address, jobs, note, watch, begin, finished, show, planned.folder)
 
 
 def _drive(
     planned: Plan, store: Store, start: engines.Engine, address: str | None, jobs: int | None,
     note: Callable[[str], None], watch: Watch, begin: Callable[[int, int], None], finished: Finished,
-    shown_folder: Path | None,
+    show: Callable[[Sweep], None], shown_folder: Path | None,
 ) -> Sweep:  # fmt: skip
     definition, points = planned.definition, planned.points
     done = store.finished((point.identity for point in points), note)
@@ -137,16 +139,28 @@ def _drive(
     store.write("sweep.toml", definition.text.encode())
     described = [(point.axes, point.identity) for point in points]
     store.write("sweep.json", manifest(definition.title, definition.axes, definition.report, described))
+    is_full = False
     try:
         if tasks:
             with closing(start(tasks, address, jobs, watch)) as outcomes:  # type: ignore[type-var]
                 for outcome in outcomes:
-                    _take(outcome, store, done)
+                    try:
+                        _take(outcome, store, done)
+                    except OSError:
+                        # A full disk has no room for table and page. The figures of this point are in memory only.
+                        is_full = True
+                        show(gather())
+                        raise
                     finished(outcome)
-    finally:
+    except BaseException:
         found = gather()
-        if shown_folder is not None and len(found):
+        if shown_folder is not None and len(found) and not is_full:
             write_files(found, store)
+        raise
+    found = gather()
+    show(found)
+    if shown_folder is not None and len(found):
+        write_files(found, store)
     return found
 
 
@@ -156,21 +170,17 @@ def _take(outcome: Outcome, store: Store, done: dict[str, Outcome]) -> None:
         raise Error(error["text"])
     identity = outcome["identity"]
     assert identity not in done, f"the outcome of {identity} came twice"
-    store.keep(outcome)
     done[identity] = outcome
+    store.keep(outcome)
 
 
 def write_files(found: Sweep, store: Store) -> None:
     """Writes the tables and the page. All but the table of times are the same bytes whenever the same is run."""
-    import io
-
     from . import report
     from .table import times
 
     for name, frame in ((TABLE, found.to_polars()), (LATENCY, found.latency()), (TIMES, times(found))):
-        table = io.BytesIO()
-        frame.write_parquet(table)
-        store.write(name, table.getvalue())
+        store.write(name, parquet(frame))
     store.write("report.html", report.page(found).encode())
 
 
@@ -225,12 +235,14 @@ def sweep(
     Warns:
         UserWarning: some points do not read a configuration key that others read.
     """
+    from ..progress import at_terminal
     from .board import SweepBoard
 
     planned = plan(source, out)
     for line in planned.notes:
         warnings.warn(line, UserWarning, stacklevel=2)
-    with SweepBoard(progress, {point.identity: point.label for point in planned.points}) as board:
+    shown = at_terminal() if progress is None else progress
+    with SweepBoard(shown, {point.identity: point.label for point in planned.points}) as board:
         return run(
             planned, engine=engine, address=address, jobs=jobs, fresh=fresh, point_timeout=point_timeout,
             note=lambda what: warnings.warn(what, stacklevel=3), watch=board.watch, begin=board.begin,

@@ -48,7 +48,7 @@ def find(name: str, address: str | None, point_timeout: float | None = None) -> 
         )
     if package is not None and importlib.util.find_spec(package) is None:
         raise InputError(
-            f"--engine {name}: the package {package} is not installed; `pip install 'palimpsest[{name}]'` installs it"
+            f"--engine {name}: the package {package} is not installed; expected `pip install {package}` before it"
         )
     outcomes: Any = importlib.import_module(f".{module}", __package__).outcomes
     engine: Engine = outcomes if point_timeout is None else functools.partial(outcomes, point_timeout=point_timeout)

@@ -12,7 +12,7 @@ from ..page import plotly_source, script_data
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
-from .show import key_metrics, summary_line
+from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
 __all__ = ["fragment", "page"]
@@ -43,7 +43,7 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
             for metric in metrics:
                 value = metric.of(point.result)
                 sort = "" if value is None else f' data-value="{value}"'
-                cells.append(f"<td{sort}>{_escape(metric.show(value))}</td>")
+                cells.append(f"<td{sort}>{_escape(metric.cell(point.result))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
     table = f'<table class="points"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
@@ -98,7 +98,8 @@ def _index(labels: Sequence[str], value: object) -> int | None:
 
 
 def _notes(sweep: FinishedPoints) -> str:
-    notes = []
+    unequal = promises(sweep)
+    notes = [unequal] if unequal else []
     if len(sweep) < sweep.total:
         notes.append(f"{sweep.total - len(sweep):,} of {sweep.total:,} points are not finished yet.")
     figure = sweep.shown.get("figure")

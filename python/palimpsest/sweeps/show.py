@@ -6,12 +6,12 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from ..metrics import METRICS, Metric
+from ..metrics import METRICS, Metric, unequal_promises
 from .finished import FinishedPoints, PointResult
 from .points import Point
 from .values import axis_text
 
-__all__ = ["KEY_METRICS", "key_metrics", "render", "render_plan", "summary_line"]
+__all__ = ["KEY_METRICS", "key_metrics", "promises", "render", "render_plan", "summary_line"]
 
 MOST_ROWS = 60
 """Points that are shown; all are in sweep.parquet."""
@@ -28,7 +28,7 @@ KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metri
 def key_metrics(points: Sequence[PointResult]) -> list[Metric]:
     """Those of the key figures that at least one point has."""
     results = [point.result for point in points if point.result is not None]
-    return [metric for metric in KEY_METRICS if any(metric.of(result) for result in results)]
+    return [metric for metric in KEY_METRICS if metric.is_shown(results)]
 
 
 def _table(axes: Sequence[str]) -> Table:
@@ -60,7 +60,7 @@ class _Points:
         table = _table(axes)
         shown: list[list[str]] = []
         for metric in key_metrics(self.sweep):
-            texts = ["" if point.result is None else metric.show(metric.of(point.result)) for point in points]
+            texts = ["" if point.result is None else metric.cell(point.result) for point in points]
             left -= max(len(metric.label), *map(len, texts)) + _GAP
             if shown and left < 0:
                 break
@@ -76,7 +76,9 @@ class _Points:
 
 def render(sweep: FinishedPoints) -> RenderableType:
     """The sweep as something rich can print."""
-    parts: list[RenderableType] = [_Points(sweep)] if len(sweep) else []
+    unequal = promises(sweep)
+    parts: list[RenderableType] = [Text(unequal, style="yellow"), Text()] if unequal else []
+    parts += [_Points(sweep)] if len(sweep) else []
     if len(sweep) > MOST_ROWS:
         parts.append(Text(f"and {len(sweep) - MOST_ROWS:,} more, all in sweep.parquet", style="dim"))
     parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
@@ -84,6 +86,11 @@ def render(sweep: FinishedPoints) -> RenderableType:
         parts.append(Text(f"and {len(sweep.failed) - 10} more failed", style="yellow"))
     parts += [Text(), Text(summary_line(sweep, with_reused=True))]
     return Group(*parts)
+
+
+def promises(sweep: FinishedPoints) -> str | None:
+    """The sentence that says which layers make different promises for a write; None where all make the same."""
+    return unequal_promises((point.result.label, point.result) for point in sweep if point.result is not None)
 
 
 def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import InputError
-from ..files import open_new, write_whole
+from ..files import named, open_new, write_whole
 from .task import LASTING, Outcome
 
 __all__ = ["LATENCY", "MANIFEST", "TABLE", "TIMES", "Store", "is_sweep"]
@@ -78,9 +78,10 @@ class Store:
             raise InputError(
                 f"--out {self.folder}: {owner} is running a sweep there; expected another folder, or to wait for it"
             ) from None
-        self._lock.truncate(0)
-        self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
-        self._lock.flush()
+        with named(self.folder / ".lock"):
+            self._lock.truncate(0)
+            self._lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._lock.flush()
         return self
 
     def __exit__(

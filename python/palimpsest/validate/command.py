@@ -49,9 +49,9 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
             make_folder(out)
         with ProgressBoard() as board:
             made = running.validate(tables, reproduce.Batch(cores(jobs), board.callback), quick=quick)
+        show(outputs.to_json(made, out) if as_json else outputs.render(made))
         if out is not None:
             outputs.write(made, out)
             click.echo(
                 f"wrote {out}/index.html, validate.json, rows.csv, and data and pictures of the tables", err=True
             )
-        show(outputs.to_json(made, out) if as_json else outputs.render(made))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from .. import page as shell
+from ..files import parquet
 from ..reproduce.figures import Figure, write_page
 from ..reproduce.outputs import STYLE
 from .judge import Row
@@ -166,9 +167,8 @@ def write(made: Validation, folder: Path) -> None:
     Raises:
         OSError: a file could not be written.
     """
-    # Names alone: the folder may be moved.
-    write_page(folder, "validate", made.to_dict(Path()), page(made), made.figures)
     schema = dict.fromkeys(("real", "ours", "deviation_percent"), pl.Float64()) | {"within": pl.Boolean()}
     rows = pl.DataFrame([row.to_dict() for row in made.rows], schema_overrides=schema)
-    rows.write_csv(folder / "rows.csv")
-    rows.write_parquet(folder / "rows.parquet")
+    more: dict[str, bytes | str] = {"rows.csv": rows.write_csv(), "rows.parquet": parquet(rows)}
+    # Names alone: the folder may be moved.
+    write_page(folder, "validate", made.to_dict(Path()), page(made), made.figures, more)

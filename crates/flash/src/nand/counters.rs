@@ -101,6 +101,12 @@ impl NandCounters {
         self.each().into_iter().zip(most.each()).for_each(|(count, most)| *count = (*count).min(*most));
     }
 
+    /// These counters, with the erases of `other`.
+    pub fn with_erases_of(self, other: &NandCounters) -> NandCounters {
+        let &NandCounters { erases, erase_energy, reused_erases, single_erases, failed_erases, .. } = other;
+        NandCounters { erases, erase_energy, reused_erases, single_erases, failed_erases, ..self }
+    }
+
     /// Takes `added` back.
     pub(super) fn take_back(&mut self, added: &NandCounters) {
         let mut added = added.clone();

@@ -17,7 +17,7 @@ pub(super) struct Dies {
     failed: Vec<u32>,
     /// Whether the die of each block has failed; empty while none has.
     dead: Vec<bool>,
-    /// Pages of theirs that a read has found lost.
+    /// Subpages of theirs that a read has found lost.
     lost: BTreeSet<u32>,
 }
 
@@ -97,8 +97,9 @@ impl Nand {
                 None => dies.fail(die, &geometry),
             }
             self.reads_fail = true;
+            // If the image fails, the next write reports the failure.
+            let _ = self.commit_trims();
             if self.has_image() {
-                // Where that fails, the next write does, which says so.
                 let _ = self.keep_mark(die * geometry.blocks_per_plane, false);
             }
         }
@@ -107,7 +108,7 @@ impl Nand {
         self.operations == self.power_cut_at
     }
 
-    /// Pages that a read has found lost: they are counted once.
+    /// Subpages that a read has found lost: each is counted once.
     pub fn found_lost(&self) -> [BTreeSet<u32>; 2] {
         let of_dies = self.faults.as_ref().map(|faults| faults.dies.lost.clone());
         [self.errors.as_ref().map(|errors| errors.lost().clone()).unwrap_or_default(), of_dies.unwrap_or_default()]
@@ -133,11 +134,12 @@ impl Nand {
         self.payload.lose((home * self.geometry.subpages_per_page) as usize, wanted);
         // Where that fails, the next write does, which says so.
         let _ = self.keep_record(home);
-        let found = match (&mut self.errors, &mut self.faults) {
-            (Some(errors), _) => errors.find_lost(home),
-            (None, Some(faults)) => faults.dies.lost.insert(home),
+        let first = home * self.geometry.subpages_per_page;
+        let mut find = |psn| match (&mut self.errors, &mut self.faults) {
+            (Some(errors), _) => errors.find_lost(psn),
+            (None, Some(faults)) => faults.dies.lost.insert(psn),
             (None, None) => false,
         };
-        if found { wanted.count_ones() } else { 0 }
+        (0..64).filter(|index| wanted >> index & 1 == 1).filter(|index| find(first + index)).count() as u32
     }
 }

@@ -20,6 +20,7 @@ pub mod mount;
 pub mod record;
 #[cfg(test)]
 mod tests;
+pub mod trims;
 
 use super::generations::Change;
 use super::{Flash, Halt, Nand, SubpageMask, TORN};
@@ -301,6 +302,7 @@ impl Nand {
     /// # Errors
     /// [`Halt::Image`].
     pub fn flush_image(&mut self) -> Flash<()> {
+        self.commit_trims()?;
         let operations = self.operations;
         let Some(image) = &mut self.payload.image else { return Ok(()) };
         image.life.operations = operations;

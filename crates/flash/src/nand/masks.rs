@@ -12,6 +12,12 @@ pub fn first_subpages(count: u32) -> SubpageMask {
     u64::MAX >> (64 - count)
 }
 
+/// Bits `begin` to `end`, the latter excluded; there is one at least, and 64 at most.
+#[inline]
+pub fn mask_of(begin: u32, end: u32) -> u64 {
+    (u64::MAX << begin) & (u64::MAX >> (64 - end))
+}
+
 /// How many `mask` has. Most have one, or all up to some: these are counted without the instruction that old processors lack.
 #[inline]
 pub fn count(mask: u64) -> u32 {

@@ -4,9 +4,9 @@
 //! enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored:
 //! temperature, variation between chips and between pages of a block other than low and high.
 
-use super::WordMask;
 use super::cells::{CellCode, Coded};
 use super::wear::WearTable;
+use super::{SubpageMask, WordMask, mask_of};
 use crate::units::{Nanos, Picojoules, Rate};
 
 /// Bits a cell.
@@ -278,6 +278,16 @@ impl Part {
         self.page_bytes.div_ceil(self.word_bytes)
     }
 
+    /// The code words that hold `subpages`.
+    pub fn words_of_subpages(&self, subpages: SubpageMask) -> WordMask {
+        spanned(subpages, self.subpage_bytes, self.word_bytes, self.page_bytes)
+    }
+
+    /// The subpages of which `words` hold a part.
+    pub fn subpages_of_words(&self, words: WordMask) -> SubpageMask {
+        spanned(words, self.word_bytes, self.subpage_bytes, self.page_bytes)
+    }
+
     /// Sensing time of `page`; of a word line that is programmed in one shot, of its page with subpage `subpage`.
     #[inline]
     pub fn sensing_time(&self, page: u32, subpage: u32) -> Nanos {
@@ -305,6 +315,11 @@ impl Part {
             }
             _ => whole,
         }
+    }
+
+    /// Whether reads, programs and erases have energies. A part without them has no figure of energy or power.
+    pub fn has_energies(&self) -> bool {
+        [self.e_read, self.e_program, self.e_erase].iter().all(|&energy| energy > 0)
     }
 
     /// Extra time of a retry by `mode` of a read that senses for `sensing`: a spread read senses its own code words again only, which
@@ -371,6 +386,18 @@ impl Part {
             (true, false, _) => last.min(page + 3),
         }
     }
+}
+
+/// Pieces of `to` bytes that hold any byte of the pieces `mask` of `from` bytes of a page of `page` bytes.
+fn spanned(mask: u64, from: u32, to: u32, page: u32) -> u64 {
+    let (mut pieces, mut rest) = (0, mask);
+    while rest != 0 {
+        let begin = rest.trailing_zeros() * from;
+        rest &= rest - 1;
+        let end = (begin + from).min(page);
+        pieces |= mask_of(begin / to, end.div_ceil(to));
+    }
+    pieces
 }
 
 /// Parts of tests.

@@ -58,9 +58,20 @@ impl Nand {
         self.undo = Some(Box::default());
     }
 
-    /// Nothing is kept any more.
-    pub fn drop_undo(&mut self) {
-        self.undo = None;
+    /// Nothing is kept any more; the reads with the numbers `dropped` do not happen, and count no more. Returns how many these are.
+    pub fn drop_undo(&mut self, dropped: impl Iterator<Item = u64>) -> u64 {
+        let mut log = self.undo.take().unwrap_or_default();
+        let undone: Vec<Undo> = dropped.filter_map(|number| log.0.remove(&number)).collect();
+        undone.iter().for_each(|undo| self.counters.take_back(&undo.counters));
+        undone.len() as u64
+    }
+
+    /// Reads, programs and erases that a power cut ended had taken so much energy, in picojoules.
+    pub fn note_torn(&mut self, energies: [i64; 3]) {
+        let NandCounters { read_energy, program_energy, erase_energy, .. } = &mut self.counters;
+        for (energy, torn) in [read_energy, program_energy, erase_energy].into_iter().zip(energies) {
+            *energy = energy.wrapping_add_signed(torn);
+        }
     }
 
     /// Operation `number` has ended: it cannot be undone.

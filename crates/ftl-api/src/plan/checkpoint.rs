@@ -56,7 +56,8 @@ pub struct Checkpoints {
     done: Gate,
     bytes: Vec<u8>,
     found: Option<Found>,
-    pub figures: CheckpointFigures,
+    /// Checkpoints begun since the drive was new.
+    begun_count: u64,
 }
 
 /// A checkpoint that is being written.
@@ -158,7 +159,7 @@ pub(super) fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
     let written = if nand.is_torn(block) { 0 } else { nand.next_page(block).min(pages) };
     let program = |page: u32| {
         let subpages = (block * pages + page) * width..(block * pages + page + 1) * width;
-        let held = subpages.filter(|&psn| nand.logical(psn) < TORN);
+        let held = subpages.filter(|&psn| nand.logical_before_trims(psn) < TORN);
         held.map(|psn| nand.sequence(psn)).max().filter(|_| nand.programs(block * pages + page) > 0)
     };
     let found = (0..written).find_map(|page| program(page).map(|program| (page, program)));
@@ -201,30 +202,31 @@ impl Io {
             done: Gate::NONE,
             bytes: Vec::new(),
             found: None,
-            figures: CheckpointFigures::default(),
+            begun_count: 0,
         }));
     }
 
     /// Whether a checkpoint is to begin, or more of it to be written.
     #[inline]
     pub fn checkpoint_due(&self) -> bool {
-        self.checkpoints.as_ref().is_some_and(|own| self.programmed_beside(own) >= own.due)
+        self.checkpoints.as_ref().is_some_and(|own| self.programmed_beside() >= own.due)
     }
 
     /// Bytes programmed, but for those of checkpoints.
-    fn programmed_beside(&self, own: &Checkpoints) -> u64 {
-        self.counters.data_bytes.saturating_sub(own.figures.bytes)
+    fn programmed_beside(&self) -> u64 {
+        self.counters.data_bytes - self.counters.checkpoint_bytes
     }
 
     /// Checkpoints begin: the first is due when as much as between two has been programmed.
     pub fn begin_checkpoints(&mut self) {
-        let due = self.checkpoints.as_ref().map(|own| self.programmed_beside(own) + own.every);
+        let due = self.checkpoints.as_ref().map(|own| self.programmed_beside() + own.every);
         self.checkpoints.iter_mut().zip(due).for_each(|(own, due)| own.due = due);
     }
 
     /// What checkpoints took; `None` where there are none.
     pub fn checkpoint_figures(&self) -> Option<CheckpointFigures> {
-        self.checkpoints.as_ref().map(|own| own.figures)
+        let (pages, bytes) = (self.counters.programs[Cause::Checkpoint as usize], self.counters.checkpoint_bytes);
+        self.checkpoints.as_ref().map(|own| CheckpointFigures { begun: own.begun_count, pages, bytes })
     }
 
     /// Begins a checkpoint with what `save` appends, the tables of the layer, or writes more of it. Returns the gate that its record follows, where
@@ -235,16 +237,13 @@ impl Io {
     #[cold]
     pub fn write_checkpoint(&mut self, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
         let Some(mut own) = self.checkpoints.take() else { return Ok(Gate::NONE) };
-        let programmed = (self.counters.programs[Cause::Checkpoint as usize], self.counters.data_bytes);
         let done = self.write_some(&mut own, save);
-        own.figures.pages += self.counters.programs[Cause::Checkpoint as usize] - programmed.0;
-        own.figures.bytes += self.counters.data_bytes - programmed.1;
         self.checkpoints = Some(own);
         done
     }
 
     fn write_some(&mut self, own: &mut Checkpoints, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
-        let programmed = self.programmed_beside(own);
+        let programmed = self.programmed_beside();
         let step = own.every.div_ceil(2 * u64::from(own.pages));
         let mut begun = match own.begun.take() {
             Some(begun) => begun,
@@ -289,7 +288,7 @@ impl Io {
     /// Puts together what a checkpoint has to hold, and erases its area. False where a block of that fails.
     fn begin_area(&mut self, own: &mut Checkpoints, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<bool> {
         own.number += 1;
-        own.figures.begun += 1;
+        own.begun_count += 1;
         own.bytes.clear();
         if self.has_contents() {
             for block in 0..self.geometry().blocks() {
@@ -334,7 +333,14 @@ impl Io {
         let holds = if bytes.is_empty() { width } else { (bytes.len() as u32).div_ceil(geometry.subpage_bytes) };
         let (logical, data) = (vec![PADDING; width as usize], vec![Data::ZERO; width as usize]);
         let program = Program::new(ppn, &logical, &data, Cause::Checkpoint);
-        self.program(Program { own: bytes, padding: width - holds, after, signal, ..program })
+        // Before the program, because that notes what it adds to the counters.
+        let data_bytes = u64::from(holds * self.geometry().subpage_bytes);
+        self.counters.checkpoint_bytes += data_bytes;
+        let done = self.program(Program { own: bytes, padding: width - holds, after, signal, ..program });
+        if done.is_err() {
+            self.counters.checkpoint_bytes -= data_bytes;
+        }
+        done
     }
 
     /// The power is back: reads the newest whole checkpoint. Returns how many pages that took.
@@ -345,7 +351,7 @@ impl Io {
         let Some(mut own) = self.checkpoints.take() else { return Ok(0) };
         let reads = self.counters.reads[Cause::Checkpoint as usize];
         (own.found, own.begun, own.done) = (None, None, Gate::NONE);
-        own.due = own.due.min(self.programmed_beside(&own) + own.every);
+        own.due = own.due.min(self.programmed_beside() + own.every);
         let per_block = self.geometry().pages_per_block;
         let mut records: Vec<(u64, usize)> = Vec::new();
         for (area, blocks) in own.areas.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {

@@ -43,6 +43,9 @@ palimpsest_flash::state_of_words!(Cause {
 });
 
 impl Cause {
+    /// Causes of reads that serve a reader alone: a power cut drops these, also where hold-up energy ends everything else.
+    pub const DROPPED: [Cause; 3] = [Cause::Host, Cause::ReadAhead, Cause::Patrol];
+
     /// Whether the host waits for what is done so, or soon will.
     #[inline]
     pub fn is_awaited(self) -> bool {
@@ -76,6 +79,8 @@ pub struct IoCounters {
     pub data_bytes: u64,
     /// Those of them that second writes of low pages store.
     pub second_bytes: u64,
+    /// Those of them that are checkpoints.
+    pub checkpoint_bytes: u64,
     /// Bytes programmed as padding.
     pub padding_bytes: u64,
     /// Subpages that were read from the controller's memory, as their programs had not ended, by cause.
@@ -95,6 +100,7 @@ palimpsest_flash::state!(IoCounters {
     bus_bytes,
     data_bytes,
     second_bytes,
+    checkpoint_bytes,
     padding_bytes,
     memory_reads,
     lost,
@@ -112,8 +118,8 @@ impl IoCounters {
     fn each(&mut self) -> impl Iterator<Item = &mut u64> {
         let IoCounters { reads, programs, erases, sensed, wanted, bus_bytes, .. } = self;
         let by_cause = [reads, programs, sensed, wanted].into_iter().flatten();
-        let data =
-            [&mut self.data_bytes, &mut self.second_bytes, &mut self.padding_bytes, &mut self.unwritten_subpages];
+        let data = [&mut self.data_bytes, &mut self.second_bytes, &mut self.checkpoint_bytes];
+        let data = data.into_iter().chain([&mut self.padding_bytes, &mut self.unwritten_subpages]);
         by_cause.chain([erases, bus_bytes]).chain(data)
     }
 

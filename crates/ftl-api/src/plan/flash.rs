@@ -6,9 +6,9 @@ use super::rain;
 use super::select;
 use super::word_lines;
 use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read};
-use palimpsest_flash::nand::errors::Attempt;
+use palimpsest_flash::nand::errors::{Attempt, Wanted};
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
-use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask, count};
+use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask, count, mask_of};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ impl Io {
         if left == 0 {
             return Ok(());
         }
-        let words = read.words & words_of_subpages(self.nand.part(), left);
+        let words = read.words & self.nand.part().words_of_subpages(left);
         self.read_flash(Read { subpages: left, words, ..read })
     }
 
@@ -79,29 +79,32 @@ impl Io {
     fn read_part(&mut self, read: Read) -> Flash<()> {
         let Read { subpages, words, policy, .. } = read;
         let part = self.nand.part();
-        let words = if words == 0 { words_of_subpages(part, subpages) } else { words };
+        let words = if words == 0 { part.words_of_subpages(subpages) } else { words };
         if select::one_command(part, policy.mode, words) {
-            return self.read_words(Read { words, ..read }, ReadCommand { mode: policy.mode, words });
+            let command = ReadCommand { mode: policy.mode, words };
+            return self.read_words(Read { words, ..read }, command, subpages.count_ones());
         }
         for command in select::commands(part, policy, words) {
             let part = self.nand.part();
             // A subpage in two words is read by two commands, and crosses the host link with the last.
-            let touched = subpages_of_words(part, command.words & words) & subpages;
-            let behind = subpages_of_words(part, words & !(u64::MAX >> command.words.leading_zeros()));
-            self.read_words(Read { subpages: touched & !behind, words: command.words & words, ..read }, command)?;
+            let touched = part.subpages_of_words(command.words & words) & subpages;
+            let behind = part.subpages_of_words(words & !(u64::MAX >> command.words.leading_zeros()));
+            let read = Read { subpages: touched, words: command.words & words, ..read };
+            self.read_words(read, command, (touched & !behind).count_ones())?;
         }
         Ok(())
     }
 
-    /// One command of a mode that transfers the wanted code words only.
-    fn read_words(&mut self, read: Read, command: ReadCommand) -> Flash<()> {
+    /// Sends one command of a mode that transfers the wanted code words only, with which `subpages` subpages cross the
+    /// host link.
+    fn read_words(&mut self, read: Read, command: ReadCommand, subpages: u32) -> Flash<()> {
         let part = self.nand.part();
         let moved = read.words.count_ones() * part.word_bytes;
         let sensed = match command.mode {
             ReadMode::Spread => command.words.count_ones() * part.word_bytes,
             _ => part.sensed_bytes(),
         };
-        self.sense(read, command, Sensed { sensed, moved, wanted: moved, subpages: read.subpages.count_ones() })
+        self.sense(read, command, Sensed { sensed, moved, wanted: moved, subpages })
     }
 
     /// One read command.
@@ -133,8 +136,8 @@ impl Io {
         }
         let retry = self.nand.read(from, read.subpages, command)?;
         let (steps, failed) = self.attempt_read(&read, from, cause);
-        if failed {
-            return self.read_again(read, command, bytes, (retry, steps));
+        if failed != 0 {
+            return self.read_again(read, failed, command, bytes, (retry, steps));
         }
         let link_bytes = self.crossing(cause, bytes.subpages);
         self.sensed_rarely(Read { cause, ..read }, from, command, bytes, (retry, steps), link_bytes);
@@ -208,16 +211,23 @@ impl Io {
         }
     }
 
-    /// A read of page `from` where page `read.ppn` is wanted, and bits may be wrong: the time of its retries, and whether it failed and there may be
-    /// parity.
+    /// Attempts to read page `from` for page `read.ppn`, whose bits may be wrong. Returns the time of the retries, and
+    /// with parity the subpages that the read failed to correct.
     #[cold]
-    fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> (Nanos, bool) {
+    fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> (Nanos, SubpageMask) {
         let now = self.present.now + self.data_age;
         let parity = self.nand.has_parity();
         let keeps = parity || rain::keeps(cause);
-        let Attempt { steps, lost, failed } = self.nand.attempt_read(from, read.ppn, read.subpages, now, keeps);
+        let wanted = self.wanted_of(read);
+        let Attempt { steps, lost, failed } = self.nand.attempt_read(from, read.ppn, wanted, now, keeps);
         self.counters.lost[cause as usize] += u64::from(lost);
-        (self.nand.retry_steps(steps), failed && parity)
+        (self.nand.retry_steps(steps), if parity { failed } else { 0 })
+    }
+
+    /// What the controller must correct for `read`.
+    pub(super) fn wanted_of(&self, read: &Read) -> Wanted {
+        let all = self.nand.part().words_of_subpages(read.subpages);
+        Wanted { subpages: read.subpages, words: if read.words == 0 { all } else { read.words } }
     }
 
     /// Bytes that cross the host link for the host's read of `subpages`: whole transfer units, and no more than the request asks for
@@ -246,7 +256,7 @@ impl Io {
     /// The code words that hold `subpages` of a page.
     #[inline]
     pub fn words_of_subpages(&self, subpages: SubpageMask) -> WordMask {
-        words_of_subpages(self.nand.part(), subpages)
+        self.nand.part().words_of_subpages(subpages)
     }
 
     /// Programs, a word line of a part with a code of cells as the generation that the command names. [`Outcome::Failed`] leaves the block bad and the subpages unreadable: program them again in another block.
@@ -292,17 +302,17 @@ impl Io {
 
     #[inline(always)]
     fn program_alone(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
-        self.time_program(program.ppn);
+        self.time_program(program.ppn, program.written);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
         self.programmed(program, outcome, Over::Erased);
         Ok(outcome)
     }
 
-    /// Page `ppn` is programmed now, where ages count.
+    /// The subpages `written` of page `ppn` are programmed now, where ages count.
     #[inline]
-    pub(super) fn time_program(&mut self, ppn: u32) {
+    pub(super) fn time_program(&mut self, ppn: u32, written: SubpageMask) {
         if self.nand.reads_fail() {
-            self.nand.note_program(ppn, self.present.now + self.data_age);
+            self.nand.note_program(ppn, written, self.present.now + self.data_age);
         }
     }
 
@@ -481,41 +491,12 @@ impl Io {
     }
 }
 
-/// Bits `begin` to `end`, the latter excluded; there is one at least, and 64 at most.
-#[inline]
-fn mask_of(begin: u32, end: u32) -> u64 {
-    (u64::MAX << begin) & (u64::MAX >> (64 - end))
-}
-
 /// Bytes of whole code words that `subpages` lie in, or that `words` are where some are named.
 #[inline(always)]
 pub(super) fn wanted_bytes(part: &Part, subpages: SubpageMask, words: WordMask) -> u32 {
     match words {
         0 if part.subpage_bytes >= part.word_bytes => count(subpages) * part.subpage_bytes,
-        0 => count(words_of_subpages(part, subpages)) * part.word_bytes,
+        0 => count(part.words_of_subpages(subpages)) * part.word_bytes,
         words => count(words) * part.word_bytes,
     }
-}
-
-/// The code words that hold `subpages`.
-fn words_of_subpages(part: &Part, subpages: SubpageMask) -> WordMask {
-    let (mut words, mut rest) = (0, subpages);
-    while rest != 0 {
-        let begin = rest.trailing_zeros() * part.subpage_bytes;
-        rest &= rest - 1;
-        words |= mask_of(begin / part.word_bytes, (begin + part.subpage_bytes).div_ceil(part.word_bytes));
-    }
-    words
-}
-
-/// The subpages of which `words` hold a part.
-fn subpages_of_words(part: &Part, mut words: WordMask) -> SubpageMask {
-    let mut subpages = 0;
-    while words != 0 {
-        let begin = words.trailing_zeros() * part.word_bytes;
-        words &= words - 1;
-        let end = (begin + part.word_bytes).min(part.page_bytes);
-        subpages |= mask_of(begin / part.subpage_bytes, end.div_ceil(part.subpage_bytes));
-    }
-    subpages
 }

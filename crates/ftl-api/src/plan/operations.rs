@@ -128,6 +128,8 @@ pub struct Plan {
     pub follows: Vec<(u32, Program)>,
     /// Whether what the layer holds in memory, and what is planned, survives a power cut.
     pub protected: bool,
+    /// A flush need not wait for programs, because the buffer is protected. A file system must still commit.
+    pub flush_is_free: bool,
     /// The command group of what is planned now, as in [`Operation::group`].
     pub group: u16,
     /// [`Operation::codec`] of what is planned now.
@@ -142,7 +144,7 @@ pub struct Plan {
 
 // Before anything is timed there are no gates, and nothing is under way.
 palimpsest_flash::state!(Plan { group, codec, step } built {
-    operations, copies, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, metered, timed
+    operations, copies, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, flush_is_free, metered, timed
 });
 
 impl Plan {

@@ -143,8 +143,13 @@ impl Io {
         (copy, follows.unwrap_or_default())
     }
 
-    /// The power is back: finds the copies of corrupted pages. Before a layer recovers.
+    /// The power is back: finds the copies of corrupted pages, then voids trimmed data. Must be called before a layer recovers.
     pub fn restore_pages(&mut self) {
+        self.find_copies();
+        self.nand.void_trimmed();
+    }
+
+    fn find_copies(&mut self) {
         let Some(guard) = &mut self.guard else { return };
         guard.copied.clear();
         let kept: Vec<u32> = guard.planes.iter().flatten().map(|kept| kept.block).collect();
@@ -233,7 +238,7 @@ impl Io {
     /// Programs a copy; `None` where that fails.
     fn program_copy(&mut self, from: u32, to: u32, worth: SubpageMask, arrived: Gate) -> Flash<Option<Gate>> {
         let done = self.gate();
-        self.time_program(to);
+        self.time_program(to, worth);
         let outcome = self.nand.copy_page(from, to, worth)?;
         let width = self.geometry().subpages_per_page as usize;
         let (logical, data) = (vec![PADDING; width], vec![Data::ZERO; width]);

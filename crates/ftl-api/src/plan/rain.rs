@@ -15,7 +15,7 @@ use super::flash::Sensed;
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
-use palimpsest_flash::nand::{Flash, Outcome, Own, PADDING, first_subpages};
+use palimpsest_flash::nand::{Flash, Outcome, Own, PADDING, SubpageMask, first_subpages};
 use palimpsest_flash::units::Nanos;
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ impl Io {
     pub(super) fn program_of_stripe(&mut self, mut program: Program<'_>, own: Own<'_>) -> Flash<Outcome> {
         self.nand.note_single(program.ppn, program.single);
         program.after = self.behind_erases(program.ppn, program.after);
-        self.time_program(program.ppn);
+        self.time_program(program.ppn, program.written);
         let (block, page) = self.nand.split(program.ppn);
         let left_out = page < self.nand.next_page(block);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
@@ -326,10 +326,10 @@ impl Io {
             Sensed { sensed: whole, moved: whole, wanted: (subpages * part.subpage_bytes).min(whole), subpages };
         let retry = self.nand.read_member(ppn, read.subpages)?;
         let now = self.present.now + self.data_age;
-        let attempt = self.nand.attempt_read(ppn, ppn, read.subpages, now, true);
+        let attempt = self.nand.attempt_read(ppn, ppn, self.wanted_of(read), now, true);
         let steps = self.nand.retry_steps(attempt.steps);
         self.sensed_rarely(member, ppn, ReadCommand::PAGE, bytes, (retry, steps), link_bytes);
-        Ok(!attempt.failed)
+        Ok(attempt.failed == 0)
     }
 
     /// Serves a read of a page whose die has failed, of the other pages of its stripe.
@@ -347,20 +347,24 @@ impl Io {
         Ok(())
     }
 
-    /// `read` failed for good, with the time of `retries`: it is served of the other pages of its stripe then.
+    /// Rebuilds the subpages `failed` of `read`, which failed for good after `retries`, from the other pages of the
+    /// stripe. The other subpages cross the host link.
     #[cold]
     #[inline(never)]
     pub(super) fn read_again(
         &mut self,
         read: Read,
+        failed: SubpageMask,
         command: ReadCommand,
         bytes: Sensed,
         retries: (bool, Nanos),
     ) -> Flash<()> {
         let (tried, cause) = (self.gate(), self.counted_as(read.cause));
         self.link(tried, read.signal);
-        self.sensed_rarely(Read { signal: tried, cause, ..read }, read.ppn, command, bytes, retries, 0);
-        self.read_of_stripe(&read, tried)
+        let crossing = self.crossing(cause, bytes.subpages.saturating_sub(failed.count_ones()));
+        self.sensed_rarely(Read { signal: tried, cause, ..read }, read.ppn, command, bytes, retries, crossing);
+        let words = self.wanted_of(&read).words & self.nand.part().words_of_subpages(failed);
+        self.read_of_stripe(&Read { subpages: failed, words, ..read }, tried)
     }
 
     /// Erases all blocks of the superblock of `erase`.

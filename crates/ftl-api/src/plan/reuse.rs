@@ -47,7 +47,7 @@ impl Io {
             // It may be moved into the die while a program of its block runs.
             self.before_loss(ppn..ppn + 1, None, program.after);
         }
-        self.time_program(ppn);
+        self.time_program(ppn, written);
         let outcome = self.nand.reprogram(ppn, written, logical, data, spare)?;
         let subpages = written.count_ones() - padding;
         self.counters.second_bytes += u64::from(subpages * self.nand.part().subpage_bytes);
@@ -69,7 +69,7 @@ impl Io {
             self.before_loss(self.pages_of(block), Some(block), program.after);
         }
         let Program { ppn, generation, logical, data, .. } = *program;
-        self.time_program(ppn);
+        self.time_program(ppn, program.written);
         let outcome = self.nand.program_generation(ppn, generation, logical, data, own)?;
         self.programmed(program, outcome, if begins { Over::Pass } else { Over::Erased });
         Ok(outcome)

@@ -207,20 +207,19 @@ impl Io {
         self.push(signal, operation);
     }
 
-    /// Programs page `ppn`, which is erased, with the logical subpages from `first` on, as writes of the host of `width` subpages each bring
+    /// Programs page `ppn`, which is erased, with the logical subpages from `first` on, as one write of the host brings
     /// them; `single`: with one bit a cell.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::program_run`].
     #[inline]
-    pub fn program_run(&mut self, ppn: u32, first: u32, width: u32, single: bool) -> Flash<()> {
+    pub fn program_run(&mut self, ppn: u32, first: u32, single: bool) -> Flash<()> {
         let cause = self.counted_as(Cause::Host);
         self.nand.note_single(ppn, single);
-        let (host, next) = (&self.host, self.host.writes() + 1);
-        self.nand.program_run(ppn, first, |lsn| host.tag_of(lsn, next + u64::from((lsn - first) / width)))?;
-        let geometry = self.nand.geometry();
-        let (subpages, bytes) = (geometry.subpages_per_page, u64::from(geometry.page_bytes()));
-        self.host.skip_writes(subpages / width);
+        let (host, number) = (&self.host, self.host.writes() + 1);
+        self.nand.program_run(ppn, first, |lsn| host.tag_of(lsn, number))?;
+        let bytes = u64::from(self.nand.geometry().page_bytes());
+        self.host.skip_writes(1);
         self.counters.programs[cause as usize] += 1;
         self.counters.data_bytes += bytes;
         self.counters.bus_bytes += bytes;
@@ -228,15 +227,15 @@ impl Io {
     }
 
     /// Programs `rounds` pages of each of `frontiers` (block and page) in turn, as [`Self::program_run`] would.
-    pub fn program_rounds(&mut self, frontiers: &[(u32, u32)], rounds: u32, first: u32, width: u32) {
+    pub fn program_rounds(&mut self, frontiers: &[(u32, u32)], rounds: u32, first: u32) {
         let cause = self.counted_as(Cause::Host);
         let (host, next) = (&self.host, self.host.writes() + 1);
+        let width = self.nand.geometry().subpages_per_page;
         self.nand
             .program_rounds(frontiers, rounds, first, |lsn| host.tag_of(lsn, next + u64::from((lsn - first) / width)));
-        let geometry = self.nand.geometry();
         let pages = rounds * frontiers.len() as u32;
-        let (subpages, bytes) = (geometry.subpages_per_page, u64::from(pages) * u64::from(geometry.page_bytes()));
-        self.host.skip_writes(pages * subpages / width);
+        let bytes = u64::from(pages) * u64::from(self.nand.geometry().page_bytes());
+        self.host.skip_writes(pages);
         self.counters.programs[cause as usize] += u64::from(pages);
         self.counters.data_bytes += bytes;
         self.counters.bus_bytes += bytes;

@@ -1,6 +1,6 @@
 //! What a power cut takes back of a plan: the counts of operations that had not ended.
 
-use super::{Gate, Io, IoCounters};
+use super::{Cause, Gate, Io, IoCounters};
 use std::collections::BTreeMap;
 
 /// What each operation that has not ended has added to the counters, by number.
@@ -37,13 +37,16 @@ impl Io {
         }
     }
 
-    /// The power fails. Where the plan is protected, all of it still runs; else what has not ended is undone, and what the arrays
-    /// work on, the operations `running`, is torn. Every gate closes. Returns how many operations are undone.
+    /// The power fails. Where the plan is protected, all of it but reads for the host still runs; else what has not ended is undone, and
+    /// what the arrays work on, the operations `running`, is torn. Every gate closes. Returns how many operations do not run.
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let undo = self.undo.take();
         let undone = if self.plan.protected {
-            self.nand.drop_undo();
-            0
+            let is_dropped = |added: &IoCounters| Cause::DROPPED.iter().any(|&cause| added.reads[cause as usize] > 0);
+            let all = undo.into_iter().flat_map(|undo| undo.added);
+            let dropped: Vec<_> = all.filter(|(_, added)| is_dropped(added)).collect();
+            dropped.iter().for_each(|(_, added)| self.counters.take_back(added));
+            self.nand.drop_undo(dropped.into_iter().map(|(number, _)| number))
         } else {
             let added = undo.into_iter().flat_map(|undo| undo.added.into_values());
             added.for_each(|added| self.counters.take_back(&added));

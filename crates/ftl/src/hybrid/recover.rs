@@ -5,6 +5,7 @@
 //! the youngest of three is such a copy, whose sources are whole, as they are erased after its last program.
 
 use super::{BlockMap, Hybrid, LogBlocks, UNMAPPED};
+use crate::free::FreeBlocks;
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Nand};
@@ -33,9 +34,11 @@ impl BlockMap {
         nand.sequence(ppn * self.shape.subpages_per_page)
     }
 
-    /// The pages of the physical block `block` that can be read: logical, physical.
+    /// The pages of the physical block `block` that hold data, void or not, which tells data blocks from log blocks: logical, physical.
     fn readable(&self, nand: &Nand, block: u32) -> impl Iterator<Item = (u32, u32)> {
-        self.physical_pages(block).filter_map(|ppn| Some((self.logical_page(nand, ppn)?, ppn)))
+        let width = self.shape.subpages_per_page;
+        let held = self.physical_pages(block).map(move |ppn| (nand.logical_before_trims(ppn * width) / width, ppn));
+        held.filter(|&(page, _)| (page as usize) < self.pages.len())
     }
 
     /// What the good block `physical` is, if a page of it can be read.
@@ -51,7 +54,7 @@ impl BlockMap {
         self.pages.fill(UNMAPPED);
         self.programmed.fill(Gate::NONE);
         self.erased.fill(Gate::NONE);
-        self.free.iter_mut().for_each(Vec::clear);
+        self.free.iter_mut().for_each(FreeBlocks::clear);
         let mut found = Vec::new();
         for physical in 0..self.shape.blocks() {
             let nand = io.nand();
@@ -139,7 +142,7 @@ impl<L: LogBlocks> Hybrid<L> {
         let mut uses = vec![0; map.shape.blocks() as usize];
         let data =
             (0..).zip(&map.data).map(|(block, &data)| (data, map.plane(block))).filter(|&(data, _)| data != NO_BLOCK);
-        let free = map.free.iter().enumerate().flat_map(|(plane, free)| free.iter().map(move |&block| (block, plane)));
+        let free = map.free.iter().enumerate().flat_map(|(plane, free)| free.iter().map(move |block| (block, plane)));
         let log = logs
             .iter()
             .map(|&(log, owner)| (log, owner.map_or(map.shape.plane_of_block(log) as usize, |owner| map.plane(owner))));
@@ -149,7 +152,7 @@ impl<L: LogBlocks> Hybrid<L> {
                 return Err(format!("block {block} is used in plane {plane}, or torn"));
             }
         }
-        if let Some(block) = map.free.iter().flatten().find(|&&block| nand.next_page(block) > 0) {
+        if let Some(block) = map.free.iter().flat_map(FreeBlocks::iter).find(|&block| nand.next_page(block) > 0) {
             return Err(format!("block {block} is free but not erased"));
         }
         let wrong = (0..uses.len()).find(|&block| uses[block] != u32::from(!nand.is_bad(block as u32)));

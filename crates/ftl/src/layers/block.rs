@@ -24,6 +24,7 @@ mod tests;
 
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages};
+use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
@@ -81,7 +82,7 @@ pub struct Block {
     valid: Vec<bool>,
     valid_count: Vec<u32>,
     /// Free blocks of each plane, in order of their erase.
-    free: Vec<Vec<u32>>,
+    free: Vec<FreeBlocks>,
     /// For each logical block the gate that closes when the block that it was copied from is erased.
     erased: Vec<Gate>,
     /// Of each plane whether it is known to be of a die that has failed.
@@ -92,7 +93,9 @@ pub struct Block {
     arrived: Vec<Gate>,
 }
 
-palimpsest_flash::state!(Block { map, valid, valid_count, free, erased, counters } built { settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, contents, arrived });
+palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters } parts { free } built {
+    settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, contents, arrived
+});
 
 impl Block {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -108,7 +111,7 @@ impl Block {
             valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
             valid_count: vec![0; blocks as usize],
             erased: vec![Gate::NONE; blocks as usize],
-            free: vec![Vec::new(); geometry.planes() as usize],
+            free: free_of_planes(&geometry),
             dead: vec![false; geometry.planes() as usize],
             counters: Counters::default(),
             contents: Vec::new(),
@@ -145,12 +148,9 @@ impl Block {
         let best = planes.max_by_key(|&plane| (nearness(plane), self.free[plane as usize].len(), u32::MAX - plane));
         let plane = best.ok_or(Halt::NoSpace)?;
         self.counters.away += u64::from(nearness(plane) == 0);
-        let free = &mut self.free[plane as usize];
-        let least = match self.settings.wear_leveling {
-            WearLeveling::None => 0,
-            _ => (0..free.len()).min_by_key(|&index| io.nand().erases(free[index])).unwrap_or(0),
-        };
-        Ok(free.remove(least))
+        let level = self.settings.wear_leveling != WearLeveling::None;
+        let wear = |block| if level { io.nand().erases(block) } else { 0 };
+        self.free[plane as usize].pop(wear).ok_or(Halt::NoSpace)
     }
 
     /// Erases `old`, which logical block `block` has left, once `after` has closed. What is programmed for `block` later follows that.
@@ -190,7 +190,8 @@ impl Block {
         let die = self.geometry.die_of_plane(self.geometry.plane_of_block(block));
         for plane in (die..self.geometry.planes()).step_by(self.geometry.dies() as usize) {
             self.dead[plane as usize] = true;
-            self.counters.retired += std::mem::take(&mut self.free[plane as usize]).len() as u64;
+            self.counters.retired += self.free[plane as usize].len() as u64;
+            self.free[plane as usize].clear();
         }
     }
 
@@ -329,13 +330,12 @@ impl Block {
             return Ok(());
         };
         let free = &mut self.free[plane as usize];
-        let most = (0..free.len()).max_by_key(|&index| io.nand().erases(free[index]));
-        let Some(most) = most else { return Ok(()) };
+        let Some(target) = free.most_worn(|block| io.nand().erases(block)) else { return Ok(()) };
         let old = self.map[coldest as usize];
-        if io.nand().erases(free[most]) < io.nand().erases(old) + self.settings.wear_threshold {
+        if io.nand().erases(target) < io.nand().erases(old) + self.settings.wear_threshold {
             return Ok(());
         }
-        let target = free.remove(most);
+        free.remove(target);
         let done = io.gate();
         self.counters.wear_moves += 1;
         if self.copy_into(io, coldest, None, target, done)? {

@@ -6,6 +6,7 @@
 
 mod orders;
 
+use crate::free::FreeBlocks;
 use orders::{EMPTY, Least, Links, List, NONE_CLOSED, UNLINKED, groups};
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::Nand;
@@ -64,7 +65,7 @@ struct Closing {
 palimpsest_flash::state!(Closing { closed_at, age, position });
 
 struct Plane {
-    free: Vec<u32>,
+    free: FreeBlocks,
     closed: Vec<u32>,
     by_age: List,
     usable: u32,
@@ -111,7 +112,8 @@ impl Blocks {
         for plane in 0..geometry.planes() {
             let first = plane * geometry.blocks_per_plane;
             let range = first..first + geometry.blocks_per_plane;
-            let free: Vec<u32> = range.clone().filter(|&block| !is_bad(block)).collect();
+            let mut free = FreeBlocks::none_of(range.clone());
+            free.extend(range.clone().filter(|&block| !is_bad(block)));
             blocks.blocks.extend(range.map(|block| Block {
                 state: if is_bad(block) { BlockState::Retired } else { BlockState::Free },
                 valid: 0,
@@ -172,8 +174,8 @@ impl Blocks {
         self.planes[plane as usize].free.len() as u32
     }
 
-    /// Free blocks of `plane`, the one that was freed first first.
-    pub fn free_of(&self, plane: u32) -> &[u32] {
+    /// Free blocks of `plane`.
+    pub fn free_of(&self, plane: u32) -> &FreeBlocks {
         &self.planes[plane as usize].free
     }
 
@@ -213,26 +215,17 @@ impl Blocks {
         prefetch(&self.blocks, block as usize);
     }
 
-    /// Takes the free block of `plane` that `better` prefers over all others, and opens it.
-    pub fn open(&mut self, plane: u32, mut better: impl FnMut(u32, u32) -> bool) -> Option<u32> {
-        let free = &mut self.planes[plane as usize].free;
-        let mut best = 0;
-        for index in 1..free.len() {
-            if better(free[index], free[best]) {
-                best = index;
-            }
-        }
-        // Removal keeps the order of the others: it is the order in which they were erased.
-        let block = if free.is_empty() { return None } else { free.remove(best) };
+    /// Opens the free block of `plane` with the least `wear`, of equally worn blocks the one that was freed first.
+    pub fn open(&mut self, plane: u32, wear: impl Fn(u32) -> u32) -> Option<u32> {
+        let block = self.planes[plane as usize].free.pop(wear)?;
         self.blocks[block as usize].state = BlockState::Open;
         Some(block)
     }
 
     /// Opens a given free block.
     pub fn open_this(&mut self, block: u32) {
-        let plane = self.plane_size.divide(block) as usize;
-        let index = self.planes[plane].free.iter().position(|&free| free == block).expect("a free block");
-        self.planes[plane].free.remove(index);
+        let is_free = self.planes[self.plane_size.divide(block) as usize].free.remove(block);
+        assert!(is_free, "a free block");
         self.blocks[block as usize].state = BlockState::Open;
     }
 

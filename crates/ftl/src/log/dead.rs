@@ -16,7 +16,7 @@ impl Frontiers {
         self.close_all(plane);
         let cached = self.fixed.lose_plane(plane);
         cached.iter().for_each(|&block| self.retire(plane, block));
-        let free = self.blocks.free_of(plane).to_vec();
+        let free = self.blocks.free_of(plane).in_order();
         for &block in &free {
             self.take_free(plane, block);
             self.set_marked(plane, block, false);

@@ -10,8 +10,8 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::Io;
 
 impl<M: Map> Log<M> {
-    /// Writes whole pages of the `units` units from `first` on to `stream`, as [`Self::append`] of each would. Returns how many it
-    /// wrote; none where that takes more than to fill pages in turn.
+    /// Writes whole pages of the `units` units from `first` on to `stream`, as a write of each page would. Returns how
+    /// many units it wrote; none if that takes more than to fill pages in turn.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -46,7 +46,7 @@ impl<M: Map> Log<M> {
             self.frontiers.rotation.used(plane);
             let ppn = self.frontiers.take_page(io, plane, stream)?;
             let (block, in_block) = io.nand().split(ppn);
-            io.program_run(ppn, unit * width, width, self.frontiers.single.holds(block))?;
+            io.program_run(ppn, unit * width, self.frontiers.single.holds(block))?;
             self.map.place_run(unit, per_page, ppn * per_page);
             self.frontiers.blocks.validate_bits(block, in_block * per_page, first_subpages(per_page));
             done += per_page;
@@ -76,7 +76,7 @@ impl<M: Map> Log<M> {
             frontiers.push((block, page));
         }
         let width = self.shape.unit_subpages;
-        io.program_rounds(&frontiers, rounds, first * width, width);
+        io.program_rounds(&frontiers, rounds, first * width);
         let (ppb, mut unit) = (self.shape.pages_per_block, first);
         for round in 0..rounds {
             for &(block, page) in &frontiers {

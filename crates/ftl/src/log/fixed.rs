@@ -16,6 +16,7 @@ use super::Log;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
 use super::frontiers::{CLOSED, Frontier};
 use super::settings::{LogSettings, WhenFull};
+use crate::free::FreeBlocks;
 use crate::log::map::Map;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Nand};
@@ -38,8 +39,8 @@ palimpsest_flash::state!(Folding { block, next, safe });
 
 /// The blocks of a plane.
 struct Pool {
-    /// Erased, the one that was erased first first.
-    free: Vec<u32>,
+    /// Erased.
+    free: FreeBlocks,
     /// Written, in the order in which they were closed.
     closed: Vec<u32>,
     open: Frontier,
@@ -92,7 +93,9 @@ impl Fixed {
             let free: Vec<u32> =
                 (first..first + self.blocks).filter(|&block| blocks.state(block) == BlockState::Free).collect();
             free.iter().for_each(|&block| blocks.set_aside(block));
-            self.pools.push(Pool { free, closed: Vec::new(), open: CLOSED, folding: None });
+            let mut pool = FreeBlocks::none_of(first..first + self.blocks);
+            pool.extend(free);
+            self.pools.push(Pool { free: pool, closed: Vec::new(), open: CLOSED, folding: None });
         }
     }
 
@@ -130,9 +133,8 @@ impl Fixed {
         let (pages, per_block, level) = (self.pages, self.pages_per_block, self.level);
         let pool = self.pools.get_mut(plane as usize)?;
         if pool.open.block == NO_BLOCK {
-            let erases = |place: usize| if level { nand.erases(pool.free[place]) } else { 0 };
-            let first = (0..pool.free.len()).min_by_key(|&place| erases(place))?;
-            pool.open = Frontier { block: pool.free.remove(first), next_page: 0 };
+            let block = pool.free.pop(|block| if level { nand.erases(block) } else { 0 })?;
+            pool.open = Frontier { block, next_page: 0 };
         }
         let Frontier { block, next_page } = pool.open;
         pool.open.next_page += 1;
@@ -151,7 +153,7 @@ impl Fixed {
     /// Takes `block` of `plane` out of the pool: it has failed.
     pub fn drop_block(&mut self, plane: u32, block: u32) {
         let pool = &mut self.pools[plane as usize];
-        pool.free.retain(|&other| other != block);
+        pool.free.remove(block);
         pool.closed.retain(|&other| other != block);
         if pool.open.block == block {
             pool.open = CLOSED;
@@ -163,14 +165,16 @@ impl Fixed {
         let Some(pool) = self.pools.get_mut(plane as usize) else { return Vec::new() };
         let open = std::mem::replace(&mut pool.open, CLOSED);
         pool.closed.extend((open.block != NO_BLOCK).then_some(open.block));
-        std::mem::take(&mut pool.free)
+        let free = pool.free.in_order();
+        pool.free.clear();
+        free
     }
 
     /// After a power cut: `block` of `plane` is written up to `next_page`. It is open, or closed where it is full or another is open.
     pub fn resume(&mut self, plane: u32, block: u32, next_page: u32) {
         let pages = self.pages;
         let pool = &mut self.pools[plane as usize];
-        pool.free.retain(|&other| other != block);
+        pool.free.remove(block);
         if next_page < pages && pool.open.block == NO_BLOCK {
             pool.open = Frontier { block, next_page };
         } else {
@@ -189,7 +193,7 @@ impl Fixed {
     /// What does not agree.
     pub fn check(&self, blocks: &Blocks) -> Result<(), String> {
         for (plane, pool) in (0..).zip(&self.pools) {
-            let mut all = [&pool.free[..], &pool.closed[..]].concat();
+            let mut all = [pool.free.in_order(), pool.closed.clone()].concat();
             all.extend((pool.open.block != NO_BLOCK).then_some(pool.open.block));
             all.extend(pool.folding.map(|folding| folding.block));
             let (count, of_plane) =
@@ -200,7 +204,7 @@ impl Fixed {
             if all.len() < count || all.iter().any(stray) {
                 return Err(format!("plane {plane}: the blocks of the fixed share of the fast cache are {all:?}"));
             }
-            if let Some(block) = pool.free.iter().find(|&&block| blocks.valid_count(block) > 0) {
+            if let Some(block) = pool.free.iter().find(|&block| blocks.valid_count(block) > 0) {
                 return Err(format!("block {block} of the fast cache is free but holds valid units"));
             }
         }

@@ -294,7 +294,7 @@ impl Frontiers {
     /// Opens a free block of `plane` for `stream`.
     fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
         let (nand, level) = (io.nand(), self.level);
-        let opened = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other));
+        let opened = self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 });
         let index = self.index(plane, stream);
         let next_page = opened.map_or(0, |block| self.first_page(block));
         self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page };
@@ -403,7 +403,7 @@ impl Frontiers {
     pub fn lost_in_free(&self, plane: u32) -> u32 {
         match self.marks[plane as usize] {
             0 => 0,
-            _ => self.blocks.free_of(plane).iter().map(|&block| self.first_page(block)).sum(),
+            _ => self.blocks.free_of(plane).iter().map(|block| self.first_page(block)).sum(),
         }
     }
 

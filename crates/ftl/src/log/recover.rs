@@ -1,15 +1,15 @@
 //! After a power cut: the map and the blocks from what is on flash.
 //!
 //! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a unit wins. What was trimmed since its last program may come back, as the NVMe standard allows for deallocated
-//! blocks. Open pages come back where the buffer is protected, and are lost where writes are acknowledged by programs.
+//! of a unit wins, unless the journal of trims voids it. Open pages come back where the buffer is protected, and are lost
+//! where writes are acknowledged by programs.
 
 use super::Log;
 use super::blocks::sort_by_last_write;
 use super::open_pages::{HOLE, OpenPage};
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::nand::{Flash, Outcome};
+use palimpsest_flash::nand::{Flash, Outcome, PADDING};
 use palimpsest_ftl_api::plan::checkpoint::Tables;
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
@@ -60,7 +60,12 @@ impl<M: Map> Log<M> {
         self.frontiers.forget(io);
         let tables = io.tables();
         let per_block = self.shape.per_block;
-        let is_void = |entry: u32| tables.as_ref().is_some_and(|tables| tables.is_void(per_block.divide(entry)));
+        let width = self.shape.unit_subpages;
+        // A checkpoint may name what was trimmed since.
+        let is_void = |entry: u32| {
+            let erased = tables.as_ref().is_some_and(|tables| tables.is_void(per_block.divide(entry)));
+            erased || io.nand().logical(entry * width) == PADDING
+        };
         if let Some(tables) = &tables {
             self.map.restore_places(tables.bytes, is_void);
         }

@@ -47,12 +47,14 @@ pub struct Touched {
     pub times: f64,
     /// Requests of the workload; `None` where they are unknown.
     pub requests: Option<u64>,
+    /// Whether the drive is served to programs, which takes their bytes: its payload is no choice of the user.
+    pub served: bool,
 }
 
 impl Touched {
     /// All of it, with `payload`.
     pub fn all(payload: Payload) -> Self {
-        Touched { payload, verified: false, filled: 1.0, times: f64::INFINITY, requests: None }
+        Touched { payload, verified: false, filled: 1.0, times: f64::INFINITY, requests: None, served: false }
     }
 }
 
@@ -111,7 +113,7 @@ pub fn check_memory(drive: &DriveConfig, touched: &Touched, available: Option<u6
             if drive.geometry.subpages_per_page > 1 {
                 cures.push(format!("part.subpage_size={}", format_bytes(drive.geometry.page_bytes().into())));
             }
-            if touched.payload != Payload::None {
+            if touched.payload != Payload::None && !touched.served {
                 cures.push("--payload none".into());
             }
             Err(Error::input(
@@ -146,10 +148,11 @@ mod tests {
             "--ssd tlc-32g: the tables of this drive take more than 9.9 GiB of memory, and 1.0 GiB are free; expected a smaller \
              ssd.capacity or part.subpage_size=16KiB or --payload none"
         );
+        let served = check_memory(&drive(10_000), &Touched { served: true, ..all }, Some(1 << 30)).unwrap_err();
+        assert!(served.to_string().ends_with("expected a smaller ssd.capacity or part.subpage_size=16KiB"), "{served}");
         assert!(check_memory(&drive(10_000), &all, None).is_ok());
         assert!(check_memory(&drive(100), &all, Some(1 << 30)).is_ok());
-        let part =
-            |filled, times, requests| Touched { payload: Payload::None, verified: false, filled, times, requests };
+        let part = |filled, times, requests| Touched { filled, times, requests, ..Touched::all(Payload::None) };
         let fits = |touched| check_memory(&drive(10_000), &touched, Some(1 << 30)).is_ok();
         assert!(!fits(part(1.0, 1.0, Some(1000))) && !fits(part(0.2, 9.0, Some(1000))) && !fits(part(0.2, 1.0, None)));
         assert!(fits(part(0.2, 1.0, Some(1000))) && !fits(part(0.2, 1.0, Some(100_000))));

@@ -2,6 +2,7 @@
 
 use super::unread::Gravity;
 use super::*;
+use crate::metrics::summary::Promise;
 use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
 use palimpsest_flash::units::{GIB, Rate};
 use palimpsest_ftl::log::settings::read_policy;
@@ -341,6 +342,29 @@ fn a_part_may_be_a_file_or_stand_in_the_drive() {
     assert_eq!(inside.drive.part.name, "my");
     assert_eq!(inside.drive.part, Part { name: "my".into(), ..outside.drive.part });
     assert_eq!(file(&inside.to_toml(), &[]).unwrap().drive, inside.drive);
+}
+
+/// Layers without a write buffer acknowledge a write at its program, whatever the drive says of a buffer.
+#[test]
+fn a_saved_drive_states_the_promise_of_its_layer() {
+    for entry in crate::layers::layers() {
+        for ssd in ["default", "llh-64g", "womv-16g", "spread-16g"] {
+            let Ok(resolved) = resolve(ssd, Some(entry.name), &[], &no_file) else { continue };
+            let promise = Promise::of(resolved.drive.guarantee(entry), false);
+            let expected = if entry.buffered { "in a protected buffer" } else { "when programmed" };
+            assert_eq!(promise.acknowledged, expected, "{} on {ssd}", entry.name);
+            let stated = resolved.key("buffer.ack").unwrap().value.to_text();
+            assert_eq!(stated, if entry.buffered { "buffer" } else { "program" }, "{} on {ssd}", entry.name);
+            let saved = resolve("saved.toml", None, &[], &|_| Ok(resolved.to_toml())).unwrap();
+            assert_eq!(saved.drive, resolved.drive, "{} on {ssd}", entry.name);
+        }
+    }
+    let page = preset("default", &["ftl.name=page"]).unwrap();
+    let what = format!("{}; page has no write buffer", line_of("presets/ssds/default.toml", "flush = "));
+    assert_eq!(
+        (source(&page, "buffer.flush"), source(&page, "buffer.ack")),
+        (&*what, "default; page has no write buffer")
+    );
 }
 
 #[test]

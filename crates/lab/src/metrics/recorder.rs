@@ -234,6 +234,7 @@ impl Recorder {
             mean: Some(self.energy() as f64 / time as f64 / PICOJOULES_PER_NANOSECOND),
             peak: watts.reduce(f64::max),
             window_ns: Some(self.window),
+            time_ns: Some(time),
         }
     }
 
@@ -255,8 +256,8 @@ impl Recorder {
         }
     }
 
-    /// The time series.
-    pub fn series(&self) -> Series {
+    /// The time series; without power if the part has no energies.
+    pub fn series(&self, has_energies: bool) -> Series {
         let mean = |sum: u64, count: u64| sum.checked_div(count);
         let column = |value: fn(&Window) -> u64| self.windows.iter().map(value).collect::<Vec<u64>>();
         Series {
@@ -280,7 +281,10 @@ impl Recorder {
                 .map(|window| window.flash)
                 .map(|flash| (flash.host_bytes > 0).then(|| flash.data_bytes as f64 / flash.host_bytes as f64))
                 .collect(),
-            power_w: (0..).zip(&self.windows).map(|(index, window)| self.watts(index, window)).collect(),
+            power_w: (0..)
+                .zip(&self.windows)
+                .map(|(index, window)| has_energies.then(|| self.watts(index, window)))
+                .collect(),
             read_retries: column(|window| window.flash.retries),
             lost_subpages: column(|window| window.flash.lost),
             ecc_margin: self.windows.iter().map(|window| (window.worst > 0.0).then_some(1.0 - window.worst)).collect(),
@@ -330,7 +334,9 @@ impl Observer for Recorder {
         let percentiles = self.percentiles;
         let window = self.window_at(now);
         window.requests += 1;
-        window.bytes += bytes;
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
+            window.bytes += bytes;
+        }
         window.max = window.max.max(latency);
         match kind {
             RequestKind::Read if percentiles => window.read_tail.record(latency),
@@ -377,18 +383,19 @@ pub struct Series {
     pub erases: Vec<u64>,
     pub gc_programs: Vec<u64>,
     pub write_amplification: Vec<Option<f64>>,
-    pub power_w: Vec<f64>,
+    pub power_w: Vec<Option<f64>>,
     pub read_retries: Vec<u64>,
     pub lost_subpages: Vec<u64>,
     pub ecc_margin: Vec<Option<f64>>,
 }
 
-/// Power of flash in watts, over windows of `window_ns`: the mean up to the end of its last operation, and that of the window with most. Null at
-/// count fidelity.
+/// Power of flash in watts: the mean over `time_ns`, which ends with the last flash operation, and the most of a window
+/// of `window_ns`. Null at count fidelity, and if the part has no energies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Watts {
     pub mean: Option<f64>,
     pub peak: Option<f64>,
     pub window_ns: Option<Nanos>,
+    pub time_ns: Option<Nanos>,
 }

@@ -1,5 +1,6 @@
 //! The schema of a result, as `run --json` prints it. Names are fixed by contract; more may be added.
 
+use palimpsest_ftl_api::{Durability, Guarantee};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub struct Summary {
     pub seed: u64,
     pub fidelity: &'static str,
     pub payload: &'static str,
+    pub promise: Promise,
     pub config: Value,
     pub requests: Requests,
     pub host: Host,
@@ -49,6 +51,31 @@ pub struct Summary {
     pub interrupted: bool,
     pub notes: Vec<String>,
     pub sim: Sim,
+}
+
+/// The promise of the layer: where the data of a write is at its acknowledgement, and from when on no power cut loses the
+/// data. Response times of two runs compare only if both fields are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct Promise {
+    pub acknowledged: &'static str,
+    pub durable: &'static str,
+}
+
+impl Promise {
+    /// The words for `guarantee`; `volatile`: the write buffer loses its data when the power fails.
+    pub fn of(guarantee: Guarantee, volatile: bool) -> Self {
+        let acknowledged = match guarantee.protected {
+            _ if volatile => "in a volatile buffer",
+            true => "in a protected buffer",
+            false => "when programmed",
+        };
+        let durable = match guarantee.durable {
+            Durability::Flushed => "by flush",
+            Durability::Programmed | Durability::Buffered => "when acknowledged",
+        };
+        Promise { acknowledged, durable }
+    }
 }
 
 /// Requests completed in the measured part of the run.
@@ -193,15 +220,16 @@ pub struct MappingBytes {
     pub tables: BTreeMap<&'static str, u64>,
 }
 
-/// Energy in microjoules.
+/// Energy in microjoules. Null where the part gives no energy of the operation, and no total unless it gives those of
+/// reads, programs and erases.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Energy {
-    pub read: f64,
-    pub program: f64,
-    pub reprogram: f64,
-    pub erase: f64,
-    pub total: f64,
+    pub read: Option<f64>,
+    pub program: Option<f64>,
+    pub reprogram: Option<f64>,
+    pub erase: Option<f64>,
+    pub total: Option<f64>,
 }
 
 /// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused; and the

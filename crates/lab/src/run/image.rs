@@ -73,9 +73,8 @@ pub fn resolve_to_keep(
         set.push(FILES_OF_ADDRESSES.into());
         resolved = resolve(ssd, ftl, &set, read_file)?;
     }
-    let buffered = find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.buffered);
     let host = &resolved.drive.host;
-    if host.acknowledge != Acknowledge::Buffer || !(buffered || host.flush_is_free) {
+    if host.acknowledge != Acknowledge::Buffer {
         return Ok((resolved, needed));
     }
     let asked = ["buffer.ack", "buffer.flush"].into_iter().filter_map(|key| resolved.key(key));
@@ -170,9 +169,12 @@ impl Session<'_> {
     /// From now on the drive, which is new, is kept in an image: a new one, where `keep` is empty. Returns what there was.
     pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
         let Keep { medium, name, is_new, syncs } = keep;
-        let nand = &mut self.drive.io.nand;
         // What the plan is verified against begins with the drive.
         self.drive.io.ledger = None;
+        if !self.file_system {
+            self.drive.keep_trims(self.config.logical_subpages());
+        }
+        let nand = &mut self.drive.io.nand;
         if is_new {
             let text = resolved.to_toml();
             if text.len() as u64 > TEXT_MOST {

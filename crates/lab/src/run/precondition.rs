@@ -1,11 +1,16 @@
 //! Preconditioning: brings a drive into a defined state before the measurement, at count fidelity, in bounded time.
 //!
-//! `none`; `fill:90%` writes that share of the drive once, in order; `random:2x` then overwrites the filled range with that many
-//! times its size, in units of the map at uniform random addresses; `bs:64KiB` fills with writes of that size instead of units
-//! of the map, for layers that classify writes by their size; `steady` fills the whole drive and overwrites it at random until
-//! the write amplification of three consecutive windows of half a drive differs by less than 1 %, or 20 drives have been
-//! written; `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout. Above a file system
-//! each ends with a sync.
+//! - `none`.
+//! - `fill:90%` writes that share of the drive once, in order, a page of flash with each write, because no host fills a
+//!   drive by fragments of pages. A unit of the map that is larger than a page is written whole.
+//! - `random:2x` then overwrites the filled range with that many times its size, in units of the map at uniform random
+//!   addresses.
+//! - `bs:64KiB` fills with writes of that size instead, for layers that classify writes by their size.
+//! - `steady` fills the whole drive and overwrites it at random until the write amplification of three consecutive
+//!   windows of half a drive differs by less than 1 %, or 20 drives have been written.
+//! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
+//!
+//! Above a file system each ends with a sync.
 
 use super::session::AHEAD;
 use super::{Fidelity, Options, Phase, Session};
@@ -31,7 +36,7 @@ pub enum Precondition {
         share: f64,
         /// Random overwrites, in multiples of the filled range.
         random: f64,
-        /// Bytes of a write of the fill; 0: a unit of the map.
+        /// Bytes of a write of the fill; 0: a page.
         write_bytes: u64,
     },
     /// Overwrite at random until the write amplification is steady.
@@ -204,20 +209,24 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         written = true;
     }
     if !written {
-        let what = "the workload has no files to lay out (a trace does not give their sizes); expected one with nrfiles or filesize, or fill:PERCENT";
+        let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a workload \
+                    with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));
     }
     Ok(())
 }
 
-/// Writes `units` units of the new drive in order, `write_bytes` at a time; 0: the default of the layer.
+/// Writes `units` units of the new drive in order, `write_bytes` at a time; 0: a page, or what a file system is filled
+/// by.
 fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
-    let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { 0 };
+    let page_bytes = u64::from(session.config.part.page_bytes);
+    let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { page_bytes };
     let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
     let at_a_time = (write_bytes / session.unit_bytes()).max(1);
+    let by_pages = at_a_time == (page_bytes / session.unit_bytes()).max(1);
     let mut first = 0;
     while first < units {
-        if at_a_time == 1 {
+        if by_pages {
             first += session.fill(first, units - first)?;
         }
         // What the layer does not take at once, as where it cleans: some writes, then it is asked again.
@@ -227,6 +236,7 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
                 break;
             }
             write_units(session, first, count)?;
+            session.watch_many(count - 1)?;
             first += count;
         }
     }

@@ -87,7 +87,7 @@ pub struct Session<'a> {
     subpage: Divisor,
     transferred: Divisor,
     /// Whether the layer is a file system.
-    file_system: bool,
+    pub(super) file_system: bool,
     /// Idle time of the host before background work; `None` without it.
     background_after: Option<Nanos>,
     /// Whether it collects then.
@@ -148,10 +148,13 @@ impl<'a> Session<'a> {
             }
         }
         let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
-        drive.flush_is_free = config.host.flush_is_free;
+        drive.io.plan.flush_is_free = config.host.flush_is_free;
         if config.host.acknowledge == Acknowledge::Volatile {
             let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
             drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
+        }
+        if config.loses_power() && !entry.is_file_system() {
+            drive.keep_trims(config.logical_subpages());
         }
         drive.read_back_after_cut = config.loses_power().then(|| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
@@ -391,10 +394,12 @@ impl<'a> Session<'a> {
         if !self.drive.io.plan.timed {
             return self.count_some(source, most);
         }
-        if self.config.host.iodepth == 0 && source.jobs().is_some() {
+        // The host's depth replaces those of jobs, but not their rates.
+        let depth = self.config.host.iodepth;
+        if source.jobs().is_some_and(|jobs| depth == 0 || jobs.lift_depths()) {
             return self.jobs_loop(source, most);
         }
-        let depth = match (self.config.host.iodepth, source.arrivals()) {
+        let depth = match (depth, source.arrivals()) {
             (0, Arrivals::Open) => return self.open_loop(source, most),
             (0, Arrivals::Closed { depth }) => depth,
             (depth, _) => depth,

@@ -1,6 +1,6 @@
 //! The result of a run, from its counters.
 
-use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear};
+use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
@@ -10,7 +10,7 @@ use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
-    Precondition, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
+    Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
 use palimpsest_flash::nand::Nand;
@@ -23,6 +23,7 @@ use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::Source;
+use palimpsest_workload::settings::Acknowledge;
 use serde_json::{Map, Value};
 
 /// What reading the workload says of it, where it is a trace.
@@ -36,6 +37,8 @@ pub(super) struct TraceRead {
     pub volumes: Vec<Volume>,
     /// How it was played.
     pub notes: Vec<String>,
+    /// Whether `--repeat` can play it again: not what programs request of a served drive.
+    pub can_repeat: bool,
 }
 
 impl TraceRead {
@@ -46,6 +49,7 @@ impl TraceRead {
             skipped_lines: source.skipped_lines(),
             volumes: source.volumes().to_vec(),
             notes: source.notes(),
+            can_repeat: source.can_repeat(),
         }
     }
 }
@@ -92,6 +96,7 @@ pub(super) fn outcome(
         seed: options.seed,
         fidelity: if timed { "timed" } else { "count" },
         payload: payload_name(options.payload),
+        promise: Promise::of(config.guarantee(registered(config)), config.host.acknowledge == Acknowledge::Volatile),
         config: resolved.to_json(),
         requests: session.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.host.clone() },
@@ -117,7 +122,7 @@ pub(super) fn outcome(
             tables: figures.mapping.tables.iter().copied().collect(),
         },
         energy_uj: energy(session),
-        power_w: if timed { recorder.power() } else { Default::default() },
+        power_w: if timed && session.config.part.has_energies() { recorder.power() } else { Default::default() },
         endurance: endurance(&load(session, amplification, life.projected_host_bytes, timed.then_some(simulated))),
         lifetime: life,
         checkpoint: checkpoint(session),
@@ -211,16 +216,18 @@ fn gc(figures: &LayerFigures, before: &LayerFigures, times: &Histogram) -> Gc {
 
 fn energy(session: &Session<'_>) -> Energy {
     let (nand, before) = (session.drive.io.nand.counters(), &session.baseline.nand);
-    let microjoules = |now: Picojoules, before: Picojoules| (now - before) as f64 / 1e6;
+    let part = &session.config.part;
+    let microjoules =
+        |modelled: bool, now: Picojoules, before: Picojoules| modelled.then(|| (now - before) as f64 / 1e6);
     let all = |counters: &palimpsest_flash::nand::NandCounters| {
         counters.read_energy + counters.program_energy + counters.reprogram_energy + counters.erase_energy
     };
     Energy {
-        read: microjoules(nand.read_energy, before.read_energy),
-        program: microjoules(nand.program_energy, before.program_energy),
-        reprogram: microjoules(nand.reprogram_energy, before.reprogram_energy),
-        erase: microjoules(nand.erase_energy, before.erase_energy),
-        total: microjoules(all(nand), all(before)),
+        read: microjoules(part.e_read > 0, nand.read_energy, before.read_energy),
+        program: microjoules(part.e_program > 0, nand.program_energy, before.program_energy),
+        reprogram: microjoules(part.e_reprogram > 0, nand.reprogram_energy, before.reprogram_energy),
+        erase: microjoules(part.e_erase > 0, nand.erase_energy, before.erase_energy),
+        total: microjoules(part.has_energies(), all(nand), all(before)),
     }
 }
 
@@ -305,14 +312,15 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 }
 
 /// Whether write amplification is still that of what preconditioning wrote, and what to do about it.
-fn aging_note(session: &Session<'_>, precondition: &Precondition) -> Option<String> {
+fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
     let capacity = session.capacity() as f64;
     let drives = session.host_bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
     (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
+        let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
         format!(
-            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} times (--repeat 2dw \
-             plays the workload until it was written twice)"
+            "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
+             times{how}"
         )
     })
 }
@@ -471,7 +479,7 @@ fn notes(
     }
     notes.extend(die_note(session));
     notes.extend(cache_note(session));
-    notes.extend(aging_note(session, precondition));
+    notes.extend(aging_note(session, precondition, trace.can_repeat));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }
@@ -528,7 +536,7 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
     let blocks = 0..nand.geometry().blocks();
     let (operations, requests) = session.drive.recording().map(|found| columns(&found)).unzip();
     Detail {
-        time: timed.then(|| recorder.series()),
+        time: timed.then(|| recorder.series(session.config.part.has_energies())),
         latency: timed.then(|| of(&buckets)),
         sketch: timed.then(|| of(&sketch)),
         wear: Wear {

@@ -16,6 +16,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
+use palimpsest_ftl_api::plan::IoCounters;
 
 /// Subpages of one read of [`Drive::read_back`].
 const READ_BACK: u64 = 64;
@@ -200,6 +201,7 @@ impl Drive {
         match command.kind {
             RequestKind::Write if !by_flush => verifier.durable(Some(command.extent), change),
             RequestKind::Flush if by_flush => verifier.durable(None, change),
+            RequestKind::Flush => verifier.trims_durable(change),
             _ => {}
         }
     }
@@ -275,8 +277,8 @@ impl Drive {
         planned.into_iter().try_for_each(|id| self.plan(id, verifier))
     }
 
-    /// Reads the logical subpages of [`Self::read_back_after_cut`] back, without time. That is the verifier's doing, so it is not
-    /// counted, except where a layer programs or erases to serve reads: these change the drive.
+    /// Reads the logical subpages of [`Self::read_back_after_cut`] back, without time. The verifier reads, not the host, so only erases count,
+    /// which a layer that programs to serve reads may need: blocks remember them.
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         let Some(all) = self.read_back_after_cut else { return Ok(()) };
         let (io, nand, operations) =
@@ -290,12 +292,12 @@ impl Drive {
         }
         (self.futile, self.streams) = (futile, streams);
         let now = self.io.nand.counters();
-        if (now.programs, now.erases) == (nand.programs, nand.erases) {
-            self.io.counters = io;
-            self.io.nand.set_counters(nand);
-            self.io.nand.set_found_lost(found);
-            self.not_run += self.io.nand.operations() - operations;
-        }
+        self.engine.count_erases(now.erases - nand.erases, now.erase_energy - nand.erase_energy);
+        let counters = nand.with_erases_of(now);
+        self.io.counters = IoCounters { erases: self.io.counters.erases, ..io };
+        self.io.nand.set_counters(counters);
+        self.io.nand.set_found_lost(found);
+        self.not_run += self.io.nand.operations() - operations;
         Ok(())
     }
 }

@@ -23,6 +23,9 @@ pub trait Verifier {
     /// In a timed run, the changes of `extent` (everywhere, if `None`) up to number `change` are durable.
     fn durable(&mut self, _extent: Option<Extent>, _change: u64) {}
 
+    /// In a timed run, a flush made all trims up to change number `change` durable.
+    fn trims_durable(&mut self, _change: u64) {}
+
     /// Request `id` of a server was planned.
     fn planned(&mut self, _id: u32) {}
 

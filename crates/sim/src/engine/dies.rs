@@ -368,7 +368,11 @@ impl Engine {
         };
         batch.sensed = true;
         if io.plan.metered.is_some() {
-            self.spent += energy_of(&self.pending, batch.operations());
+            for &index in batch.operations() {
+                let energy = &mut self.pending[index].energy;
+                self.spent += *energy;
+                *energy = -*energy;
+            }
         }
         if !moves {
             return;

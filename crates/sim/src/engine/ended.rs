@@ -31,6 +31,12 @@ impl Ended {
 }
 
 impl Engine {
+    /// Counts `erases` without a time, which took `energy` picojoules.
+    pub fn count_erases(&mut self, erases: u64, energy: u64) {
+        self.ended.erases += erases;
+        self.spent = self.spent.wrapping_add_unsigned(energy);
+    }
+
     /// What has ended so far.
     #[inline]
     pub fn ended(&self) -> Ended {

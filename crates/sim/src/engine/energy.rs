@@ -35,9 +35,18 @@ impl Engine {
 
     /// The energy that `batch` has taken when its array has work for `left` more.
     fn share(&self, batch: &Batch, left: Nanos) -> i64 {
+        self.part_of(batch, energy_of(&self.pending, batch.operations()), left)
+    }
+
+    /// The energy that operation `index` of `batch` has taken then.
+    pub(super) fn taken_by(&self, batch: &Batch, index: u32, left: Nanos) -> i64 {
+        self.part_of(batch, self.pending[index].energy, left)
+    }
+
+    fn part_of(&self, batch: &Batch, energy: i64, left: Nanos) -> i64 {
         let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         let Some(whole) = arrays.max().map(Nanos::from).filter(|&whole| whole > 0) else { return 0 };
         let done = whole.saturating_sub(left);
-        (i128::from(energy_of(&self.pending, batch.operations())) * i128::from(done) / i128::from(whole)) as i64
+        (i128::from(energy) * i128::from(done) / i128::from(whole)) as i64
     }
 }

@@ -15,6 +15,7 @@ const AHEAD: usize = 4;
 #[repr(C, align(64))]
 pub(super) struct Pending {
     pub(super) order: u64,
+    /// Negative once the engine has counted it.
     pub(super) energy: i64,
     /// Since when it could start: from then on it can be overtaken.
     pub(super) ready_at: Nanos,

@@ -2,12 +2,17 @@
 //!
 //! The cut comes in the middle of one operation: half-way through its time in the array. Operations count as they start: what was
 //! planned before it and waits, of a die that is further behind, does not. What the arrays work on at the cut is torn, what is further
-//! behind never happens. Ignored: how far a torn operation had come.
+//! behind never happens. If the controller's memory is protected, hold-up energy ends all programs, erases and moves at the moment of the cut,
+//! and drops reads for the host. Only operations that ended count; any other counts with the energy that its array had taken. Ignored: how
+//! far a torn operation had come, and the time for which hold-up energy must last.
 
+use super::die::Batch;
+use super::pending::Pending;
 use super::{Bus, Engine, Operations, Ready};
 use crate::events::Event;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::{Cause, Io, OperationKind};
+use std::collections::BTreeMap;
 
 /// A power cut that is to come.
 pub(super) struct PowerCut {
@@ -62,12 +67,42 @@ impl Engine {
         }
     }
 
+    /// Counts what ends with the power, and the energy that was taken by operations that do not end.
+    fn settle_counts(&mut self, io: &mut Io) {
+        let mut taken: BTreeMap<u32, i64> = BTreeMap::new();
+        for die in &self.dies {
+            for (batch, suspended) in [(&die.front, false), (&die.back, false), (&die.suspended, true)] {
+                let begun = |batch: &&Batch| suspended || batch.array_from <= self.now;
+                let Some(batch) = batch.as_ref().filter(begun) else { continue };
+                let left = if suspended { batch.array_until } else { batch.array_until.saturating_sub(self.now) };
+                taken.extend(batch.operations().iter().map(|&index| (index, self.taken_by(batch, index, left))));
+            }
+        }
+        let mut torn = [0; 3];
+        for index in self.pending.live() {
+            let &Pending { kind, cause, energy, .. } = &self.pending[index];
+            let is_counted = energy < 0;
+            let so_far = if is_counted { -energy } else { taken.get(&index).copied().unwrap_or(0) };
+            let is_dropped = kind == OperationKind::Read && Cause::DROPPED.contains(&cause);
+            let ends = io.plan.protected && !is_dropped;
+            if ends {
+                self.ended.count(kind, cause);
+            } else {
+                torn[kind as usize] += so_far;
+            }
+            if !is_counted {
+                self.spent += if ends { energy } else { so_far };
+            }
+        }
+        io.nand.note_torn(torn);
+    }
+
     /// The power is off: nothing runs or waits any more, but the clock goes on. What had not ended is lost as [`Io::lose_power`]
     /// says; the write buffer keeps what was to be programmed then, where it is protected. Returns the operations that were planned and
     /// do not happen.
     pub fn power_off(&mut self, io: &mut Io) -> u64 {
         let Some(cut) = self.power_cut.take() else { return 0 };
-        self.spent = self.energy_at(self.now);
+        self.settle_counts(io);
         let mut running = Vec::new();
         for die in &mut self.dies {
             for batch in [&die.front, &die.back, &die.suspended, &die.behind].into_iter().flatten() {

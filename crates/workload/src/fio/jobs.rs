@@ -1,11 +1,10 @@
 //! Job files of fio as workloads (<https://fio.readthedocs.io>, "Job file format"): `[global]` and one section a job.
 //!
 //! A job has the keys of a [specification](super::keys()), and these:
-//! `numjobs` (copies of the job, each with random numbers and a position of its own), `stonewall` or
-//! `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no page cache),
-//! `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory` (the drive: the same
-//! in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other
-//! key is an error at its line.
+//! `stonewall` or `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no
+//! page cache), `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory`
+//! (the drive: the same in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate`
+//! and `description`. Any other key is an error at its line.
 //!
 //! As in fio a job without `number_ios`, `io_size` and `loops` requests its `size` once (with `time_based`, repeatedly until the
 //! end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
@@ -16,15 +15,12 @@ mod playing;
 
 pub use playing::JobsSource;
 
-use super::keys::{self, Key};
-use super::quantity::{Units, count};
+use super::keys::{self, Key, MOST_JOBS};
+use super::quantity::Units;
 use super::source::FioSource;
 use super::spec::{FioSpec, place};
 use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
-
-/// Most jobs, copies counted.
-const MOST_JOBS: u64 = 1024;
 
 /// Engines that keep several requests outstanding.
 const QUEUEING_ENGINES: &[&str] =
@@ -34,7 +30,6 @@ const WAITING_ENGINES: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"
 
 /// Keys of a job that a specification does not have, with what each expects.
 const JOB_KEYS: &[(&str, &str)] = &[
-    ("numjobs", "a whole number from 1 to 1024"),
     ("stonewall", "nothing, or 1"),
     ("wait_for_previous", "nothing, or 1"),
     ("direct", "1, since there is no page cache here"),
@@ -59,7 +54,6 @@ pub struct JobFile {
 struct Job {
     name: String,
     spec: FioSpec,
-    copies: u64,
     starts_phase: bool,
     /// Line of the section, and lines of its keys.
     line: usize,
@@ -156,7 +150,7 @@ impl JobFile {
         let mut source = JobsSource::new(&self.name);
         let mut number = 1u64;
         for job in &self.jobs {
-            for copy in 0..job.copies {
+            for copy in 0..job.spec.copies {
                 let requests = FioSource::of_job(&job.spec, drive_bytes, seed, number);
                 let requests = requests.map_err(|error| self.at_key(job, error))?;
                 source.push(&job.spec, requests, job.starts_phase && copy == 0);
@@ -167,7 +161,7 @@ impl JobFile {
     }
 
     fn check_number(&self) -> Result<()> {
-        let jobs: u64 = self.jobs.iter().map(|job| job.copies).sum();
+        let jobs: u64 = self.jobs.iter().map(|job| job.spec.copies).sum();
         if jobs > MOST_JOBS {
             return Err(Error::input(&self.name, format!("{jobs} jobs; expected at most {MOST_JOBS}, copies counted")));
         }
@@ -253,7 +247,6 @@ impl Reader<'_> {
         let mut job = Job {
             name: title,
             spec: FioSpec { requests: None, ..FioSpec::default() },
-            copies: 1,
             starts_phase: false,
             line,
             lines,
@@ -294,7 +287,6 @@ impl Reader<'_> {
     fn set(&mut self, job: &mut Job, name: &str, entry: &KeyLine, waits: &mut Option<usize>) -> Option<()> {
         let value = entry.value.as_str();
         match name {
-            "numjobs" => job.copies = count(value).filter(|copies| (1..=MOST_JOBS).contains(copies))?,
             "stonewall" | "wait_for_previous" => {
                 job.starts_phase = matches!(value, "" | "1").then_some(true)?;
             }

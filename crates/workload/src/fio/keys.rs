@@ -4,7 +4,7 @@ use super::distribution::{self, Distribution};
 use super::files::MOST_FILES;
 use super::pattern::Pattern;
 use super::quantity::{Amount, Units, amount, count, duration, repeated_amount, size};
-use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, SizeShare, place};
+use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, Rate, SizeShare, place};
 use crate::request::SECTOR_BYTES;
 use crate::trace::MAX_REQUEST_BYTES;
 use palimpsest_flash::error::{Error, Result};
@@ -64,7 +64,7 @@ pub const KEYS: &[Key] = &[
     key(
         "io_size",
         &["io_limit"],
-        "a size above 0 such as 8GiB, or a percentage of the drive such as 200%",
+        "a size above 0 such as 8GiB, or a percentage of the size such as 200%",
         |spec, text| put(&mut spec.io_size, repeated_amount(text).filter(|&size| !is_zero(size)).map(Some)),
     ),
     key("loops", &[], "a whole number from 1", |spec, text| put(&mut spec.loops, positive(text).map(Some))),
@@ -76,10 +76,20 @@ pub const KEYS: &[Key] = &[
     }),
     key("rwmixread", &[], MIX, |spec, text| put(&mut spec.read_permille, permille(text))),
     key("rwmixwrite", &[], MIX, |_, text| permille(text).map(drop).ok_or(())),
-    key("rate_iops", &[], "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15", |spec, text| {
-        let rate = thousandths(text).filter(|&rate| (1..=1_000_000_000_000).contains(&rate));
-        put(&mut spec.rate_thousandths, rate.map(Some))
+    key("rate_iops", &[], RATE_IOPS, |spec, text| {
+        let rate = |text: &str| thousandths(text).filter(|rate| (1..=1_000_000_000_000).contains(rate));
+        put(&mut spec.rates, three(text, None, |text| rate(text).map(|rate| Some(Rate::Requests(rate)))))
     }),
+    key("rate", &[], RATE, |spec, text| {
+        let rate = |text: &str| size(text).filter(|rate| (1..=1 << 50).contains(rate));
+        put(&mut spec.rates, three(text, None, |text| rate(text).map(|rate| Some(Rate::Bytes(rate)))))
+    }),
+    key(
+        "open_loop",
+        &[],
+        "nothing, 0 or 1: whether requests arrive at the rate, whatever the number in flight",
+        |spec, text| put(&mut spec.open_loop, switch(text)),
+    ),
     key("rate_process", &[], "linear or poisson", |spec, text| {
         let pacing = [("linear", Pacing::Linear), ("poisson", Pacing::Poisson)];
         put(&mut spec.pacing, pacing.iter().find(|(name, _)| *name == text).map(|&(_, pacing)| pacing))
@@ -138,14 +148,30 @@ pub const KEYS: &[Key] = &[
     key("norandommap", &[], "nothing, 0 or 1: whether random requests are independent draws", |spec, text| {
         put(&mut spec.no_map, switch(text))
     }),
+    key("numjobs", &[], "a whole number from 1 to 1024", |spec, text| {
+        put(&mut spec.copies, positive(text).filter(|&copies| copies <= MOST_JOBS))
+    }),
 ];
+
+/// Most jobs of a workload, copies counted.
+pub const MOST_JOBS: u64 = 1024;
 
 const GENERATORS: &[(&str, Generator)] =
     &[("tausworthe", Generator::Short), ("tausworthe64", Generator::Long), ("lfsr", Generator::Lfsr)];
 
 /// Keys whose value holds sizes.
-const SIZES: &[&str] =
-    &["bs", "bssplit", "size", "offset", "io_size", "blockalign", "sequential_from", "sequential_size", "filesize"];
+const SIZES: &[&str] = &[
+    "bs",
+    "bssplit",
+    "size",
+    "offset",
+    "io_size",
+    "rate",
+    "blockalign",
+    "sequential_from",
+    "sequential_size",
+    "filesize",
+];
 /// Those of them that are rounded down to sectors.
 const WHOLE_SECTORS: &[&str] = &["size"];
 /// Keys whose value is a whole number that fio reads with the units of sizes.
@@ -168,6 +194,10 @@ pub fn generator_name(generator: Generator) -> Option<String> {
 const EXPECTED_PATTERNS: &str =
     "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
 const TIME: &str = "simulated time in seconds, or with a unit, as in 60, 10m or 500ms";
+const RATE_IOPS: &str = "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15; \
+                         up to three with commas (reads, writes, trims), empty without a cap";
+const RATE: &str =
+    "bytes a second from 1 to 1PiB, as in 100m; up to three with commas (reads, writes, trims), empty without a cap";
 const MIX: &str = "a percentage from 0 to 100 with at most one decimal";
 
 /// The key called `name`.
@@ -187,8 +217,10 @@ pub fn find(name: &str) -> Result<&'static Key> {
 
 /// Whether a key replaces another: the same key, or another notation of it.
 pub fn replaces(name: &str, other: &str) -> bool {
-    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"]];
-    name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
+    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"], ["rate", "rate_iops"]];
+    // An open loop has no depth; a depth beside an open loop is a contradiction.
+    let loops = (name, other) == ("open_loop", "iodepth");
+    loops || name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
 }
 
 /// Rules of several keys: defaults, and contradictions.
@@ -202,6 +234,7 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         }
         spec.read_permille = 1000 - writes;
     }
+    reconcile_rates(spec, value("iodepth").is_some(), value("rate").is_some() && value("rate_iops").is_some())?;
     if spec.io_size.is_some() && spec.loops.is_some() {
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
     }
@@ -228,6 +261,26 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         spec.requests.get_or_insert(DEFAULT_REQUESTS);
     }
     Ok(())
+}
+
+/// Rules of rates: one notation, and an open loop with one rate and without a depth.
+fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()> {
+    let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
+    match spec.rates {
+        _ if has_both => wrong("rate", "rate_iops is given too; expected only one of the two"),
+        _ if !spec.open_loop => Ok(()),
+        [None, None, None] => {
+            wrong("open_loop", "expected rate_iops or rate too, which gives requests their arrival times")
+        }
+        rates if rates.iter().any(|rate| *rate != rates[0]) => {
+            wrong("open_loop", "all requests of an open loop arrive at one rate; expected one, as in rate_iops=1000")
+        }
+        _ if has_depth => wrong(
+            "iodepth",
+            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0: the rate is a cap)",
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn put<T>(field: &mut T, value: Option<T>) -> std::result::Result<(), ()> {

@@ -130,11 +130,11 @@ impl Passes {
         plain && (!spec.pattern.random || (spec.distribution == Distribution::Random && aligned && mapped))
     }
 
-    /// The requests of job `number` (from 1) in `region` of a drive of `drive` bytes.
+    /// The requests of job `number` (from 1) in `region`.
     ///
     /// # Errors
     /// When the map would be too large.
-    pub fn new(spec: &FioSpec, region: Region, drive: u64, seed: u64, number: u64) -> Result<Passes> {
+    pub fn new(spec: &FioSpec, region: Region, seed: u64, number: u64) -> Result<Passes> {
         let bytes = region.sectors * SECTOR_BYTES;
         let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, bytes));
         let blocks = bytes / lanes.iter().map(|lane| lane.least).min().expect("there are three");
@@ -166,7 +166,7 @@ impl Passes {
             }
             _ => Order::Mapped(BlockMap::new(blocks)),
         };
-        let limits = Limits::new(spec, region, drive, &lanes);
+        let limits = Limits::new(spec, region, &lanes);
         let mix = Mix { kind: RequestKind::Read, until: 0 };
         let draws = Draws::new(&seeds, long, blocks);
         Ok(Passes {
@@ -201,15 +201,16 @@ impl Passes {
         whole.then(|| self.limits.all.div_ceil(lane.least))
     }
 
-    /// The next request; `None` at the end of the workload.
+    /// The next request; `None` at the end of the workload. `turn` has the last word on the kind of each request of a
+    /// mix.
     #[inline]
-    pub fn next(&mut self) -> Option<Extent> {
+    pub fn next(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<Extent> {
         loop {
             if !self.limits.endless && self.counted() >= self.limits.all {
                 return None;
             }
             if (self.limits.endless || self.done.in_pass < self.limits.pass)
-                && let Some((kind, start, bytes)) = self.fill()
+                && let Some((kind, start, bytes)) = self.fill(&turn)
             {
                 let at = direction(kind);
                 self.done.requests[at] += 1;
@@ -272,11 +273,11 @@ impl Passes {
 
     /// A request, by kind, start in the region and bytes; `None` when the pass is over.
     #[inline]
-    fn fill(&mut self) -> Option<(RequestKind, u64, u64)> {
+    fn fill(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<(RequestKind, u64, u64)> {
         if let Some((start, sectors)) = self.trimmed.take() {
             return Some((RequestKind::Write, start, u64::from(sectors) * SECTOR_BYTES));
         }
-        let kind = self.kind();
+        let kind = self.kind(turn);
         let lane = direction(kind);
         let random = self.random && self.is_random(lane);
         let (start, drawn) = if random {
@@ -308,7 +309,7 @@ impl Passes {
     }
 
     #[inline]
-    fn kind(&mut self) -> RequestKind {
+    fn kind(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> RequestKind {
         let [RequestKind::Read, other] = *self.kinds else { return self.kinds[0] };
         if self.done.requests[direction(self.mix.kind)] >= self.mix.until {
             let scale = if self.read_permille.is_multiple_of(10) { 100 } else { 1000 };
@@ -320,7 +321,7 @@ impl Passes {
             }
             self.mix.kind = kind;
         }
-        self.mix.kind
+        turn(self.mix.kind)
     }
 
     #[inline]
@@ -436,9 +437,9 @@ impl Draws {
 }
 
 impl Limits {
-    fn new(spec: &FioSpec, region: Region, drive: u64, lanes: &[Lane; 3]) -> Limits {
+    fn new(spec: &FioSpec, region: Region, lanes: &[Lane; 3]) -> Limits {
         let bytes = region.sectors * SECTOR_BYTES;
-        let sized = spec.io_size.map(|size| size.bytes_of(drive));
+        let sized = spec.io_size.map(|size| size.bytes_of(bytes, 1));
         let loops = spec.loops.unwrap_or(1);
         let all = sized.unwrap_or(bytes).saturating_mul(loops);
         let pass = match (sized, spec.pattern.kinds) {

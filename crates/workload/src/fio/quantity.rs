@@ -9,19 +9,31 @@ use palimpsest_flash::units::{GIB, KIB, MIB, Nanos};
 pub enum Amount {
     /// Bytes.
     Bytes(u64),
-    /// Millionths of the drive.
+    /// Millionths of the drive, or of another whole.
     Millionths(u32),
 }
 
 impl Amount {
-    /// In bytes, on a drive of `drive_bytes`; parts of a drive are rounded down to 4 KiB.
-    pub fn bytes_of(self, drive_bytes: u64) -> u64 {
+    /// In bytes of a `whole`; a part of it is rounded down to a multiple of `grain`.
+    pub fn bytes_of(self, whole: u64, grain: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
-            Amount::Millionths(part) => {
-                let bytes = u128::from(drive_bytes) * u128::from(part) / 1_000_000;
-                bytes as u64 / (4 * KIB) * (4 * KIB)
-            }
+            Amount::Millionths(_) => self.exact(whole) / grain * grain,
+        }
+    }
+
+    /// As [`bytes_of`](Self::bytes_of), with a part rounded up.
+    pub fn bytes_up_to(self, whole: u64, grain: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Millionths(_) => self.exact(whole).div_ceil(grain).saturating_mul(grain),
+        }
+    }
+
+    fn exact(self, whole: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Millionths(part) => (u128::from(whole) * u128::from(part) / 1_000_000) as u64,
         }
     }
 }
@@ -233,9 +245,12 @@ mod tests {
     fn parts_of_a_drive() {
         assert_eq!(amount("12.5%"), Some(Amount::Millionths(125_000)));
         assert_eq!(amount("101%"), None);
-        assert_eq!(repeated_amount("200%").map(|amount| amount.bytes_of(GIB)), Some(2 * GIB));
-        assert_eq!(Amount::Millionths(125_000).bytes_of(GIB), GIB / 8);
-        assert_eq!(Amount::Millionths(1_000_000).bytes_of(GIB), GIB);
+        assert_eq!(repeated_amount("200%").map(|amount| amount.bytes_of(GIB, 4096)), Some(2 * GIB));
+        assert_eq!(Amount::Millionths(125_000).bytes_of(GIB, 4096), GIB / 8);
+        assert_eq!(Amount::Millionths(1_000_000).bytes_of(GIB, 4096), GIB);
+        let third = Amount::Millionths(333_333);
+        assert_eq!((third.bytes_of(3 << 20, 16384), third.bytes_up_to(3 << 20, 16384)), (63 << 14, 64 << 14));
+        assert_eq!((third.bytes_of(3 << 20, 1), Amount::Bytes(7).bytes_up_to(GIB, 4096)), (1_048_574, 7));
         assert_eq!(
             (Amount::Millionths(125_000).to_string(), Amount::Bytes(GIB).to_string()),
             ("12.5%".into(), "1GiB".into())

@@ -1,6 +1,9 @@
 //! The part of the drive that a generated workload uses.
+//!
+//! As in fio, an offset in percent is rounded up and a size in percent down to a multiple of the smallest block size of
+//! all directions, whether the pattern has them or not; percentages of `io_size` are those of the size.
 
-use super::quantity::size_text;
+use super::quantity::{Amount, size_text};
 use super::spec::{FioSpec, place};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
@@ -28,10 +31,16 @@ impl Region {
         if drive_bytes > DRIVE_LIMIT {
             return Err(Error::input(place("size"), format!("expected a drive up to {}", shown(DRIVE_LIMIT))));
         }
-        let offset = spec.offset.bytes_of(drive_bytes);
+        let grain = spec.least_block();
+        let offset = spec.offset.bytes_up_to(drive_bytes, grain);
         let key = if spec.size.is_some() { "size" } else { "offset" };
         let bytes = match spec.size {
-            Some(size) => size.bytes_of(drive_bytes),
+            Some(size @ Amount::Millionths(_)) => {
+                let (bytes, room) = (size.bytes_of(drive_bytes, grain), drive_bytes.saturating_sub(offset));
+                // Only the rounding of the offset may reach beyond the drive.
+                if bytes < room.saturating_add(grain) { bytes.min(room / grain * grain) } else { bytes }
+            }
+            Some(Amount::Bytes(bytes)) => bytes,
             None => drive_bytes.saturating_sub(offset),
         };
         if offset.checked_add(bytes).is_none_or(|end| end > drive_bytes) {
@@ -60,15 +69,17 @@ impl Region {
     }
 
     /// Upper bound of the bytes of the whole workload.
-    pub fn io_bytes(self, spec: &FioSpec, drive_bytes: u64) -> u64 {
-        let loops = spec.loops.map(|loops| loops.saturating_mul(self.sectors * SECTOR_BYTES));
-        spec.io_size.map(|size| size.bytes_of(drive_bytes)).or(loops).unwrap_or(u64::MAX)
+    pub fn io_bytes(self, spec: &FioSpec) -> u64 {
+        let bytes = self.sectors * SECTOR_BYTES;
+        let loops = spec.loops.map(|loops| loops.saturating_mul(bytes));
+        spec.io_size.map(|size| size.bytes_of(bytes, 1)).or(loops).unwrap_or(u64::MAX)
     }
 }
 
 /// Bytes of a region of `bytes` beside `sequential_size`: all, where it is not given.
 fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
-    let Some(own) = spec.sequential_size.map(|size| size.bytes_of(drive_bytes)) else { return Ok(bytes) };
+    let grain = spec.least_block();
+    let Some(own) = spec.sequential_size.map(|size| size.bytes_of(drive_bytes, grain)) else { return Ok(bytes) };
     let sizes = || spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
     let largest = |follows: bool| sizes().filter(|&bytes| spec.follows(bytes) == follows).max().unwrap_or(0);
     let (most, least) = (bytes.saturating_sub(largest(false)), largest(true).max(1));

@@ -7,15 +7,13 @@
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
 use super::passes::Passes;
+use super::rates::Schedule;
 use super::region::Region;
-use super::spec::{FioSpec, Pacing, direction};
+use super::spec::{FioSpec, direction};
 use crate::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::{Rng, mix};
 use palimpsest_flash::units::Nanos;
-
-/// Nanoseconds in 1000 seconds.
-const THOUSAND_SECONDS: u64 = 1_000_000_000_000;
 
 /// The requests of a [`FioSpec`] on one drive.
 #[derive(Debug, Clone)]
@@ -30,7 +28,9 @@ pub struct FioSource {
     /// Sectors between the slots of the sampler.
     slot_sectors: u64,
     depth: u32,
-    clock: Option<Clock>,
+    schedule: Schedule,
+    /// When the last request was issued, as far as the schedule says.
+    latest: Nanos,
     flushes: Flushes,
     requests_left: u64,
     bytes_left: u64,
@@ -42,7 +42,16 @@ pub struct FioSource {
     /// The requests in fio's own order, in place of the draws above.
     passes: Option<Passes>,
     /// The next request, fetched to see whether there is one.
-    fetched: Option<(RequestKind, u64, u32)>,
+    fetched: Option<Drawn>,
+}
+
+/// A request, and from when on it may be issued.
+#[derive(Debug, Clone, Copy)]
+struct Drawn {
+    kind: RequestKind,
+    sector: u64,
+    sectors: u32,
+    at: Nanos,
 }
 
 #[derive(Debug, Clone)]
@@ -114,9 +123,9 @@ impl FioSource {
         let smallest = smallest.expect("a lane has a size");
         let room = files.as_ref().map_or(region.drawn, |files| files.room_for(smallest));
         let slots = room.saturating_sub(smallest) / slot_sectors + 1;
-        let io_bytes = region.io_bytes(spec, drive_bytes);
+        let io_bytes = region.io_bytes(spec);
         let passes = match Passes::fit(spec) {
-            true => Some(Passes::new(spec, region, drive_bytes, run_seed, number)?),
+            true => Some(Passes::new(spec, region, run_seed, number)?),
             false => None,
         };
         let expected = match &passes {
@@ -135,7 +144,8 @@ impl FioSource {
             sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
             slot_sectors,
             depth: spec.iodepth,
-            clock: spec.rate_thousandths.map(|rate| Clock::new(rate, spec.pacing, Rng::new(seed, 4))),
+            schedule: Schedule::new(spec, seed),
+            latest: 0,
             flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
             requests_left: spec.requests.unwrap_or(u64::MAX),
             bytes_left: if passes.is_some() { u64::MAX } else { io_bytes },
@@ -149,30 +159,75 @@ impl FioSource {
         })
     }
 
+    /// The next request. Its arrival is when it may be issued: its own time in an open loop; with caps `now`, or later
+    /// where they are ahead of it. Without a clock (`None`) caps of all directions give the times of a drive that is
+    /// always fast enough.
+    #[inline]
+    pub fn next_from(&mut self, now: Option<Nanos>) -> Option<Request> {
+        if self.flushes.due && (self.passes.is_none() || self.fetch(now)) {
+            self.flushes.due = false;
+            self.latest = match self.schedule {
+                Schedule::Capped(_) => self.latest.max(now.unwrap_or(0)),
+                _ => self.latest,
+            };
+            let (arrival, kind) = (self.latest, RequestKind::Flush);
+            return Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE });
+        }
+        if self.requests_left == 0 || self.bytes_left == 0 || !self.fetch(now) {
+            return None;
+        }
+        let Drawn { kind, sector, sectors, at: arrival } = self.fetched.take().expect("it was fetched");
+        let bytes = u64::from(sectors) * SECTOR_BYTES;
+        self.requests_left -= 1;
+        self.issued += 1;
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        if kind == RequestKind::Write {
+            self.flushes.count_write();
+        }
+        match &mut self.schedule {
+            Schedule::None => {}
+            Schedule::Open(clock) => clock.issued(bytes),
+            Schedule::Capped(caps) => caps.issued(kind, bytes),
+        }
+        self.latest = arrival;
+        let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
+        Some(Request { arrival, kind, sector, sectors, stream, file: NO_FILE })
+    }
+
     /// Fetches the next request, if none is; false at the end.
     #[inline]
-    fn fetch(&mut self) -> bool {
+    fn fetch(&mut self, now: Option<Nanos>) -> bool {
         if self.fetched.is_none() && self.requests_left > 0 {
-            self.fetched = self.draw();
+            self.fetched = match &self.schedule {
+                Schedule::None => self.draw(0, |kind| kind),
+                Schedule::Open(clock) => self.draw(clock.next, |kind| kind),
+                Schedule::Capped(caps) if now.is_none() && !caps.are_whole() => self.draw(0, |kind| kind),
+                Schedule::Capped(caps) => {
+                    let at = caps.due().max(now.unwrap_or(0)).max(self.latest);
+                    let turn = caps.turn(at);
+                    self.draw(at, |kind| turn.of(kind))
+                }
+            };
         }
         self.fetched.is_some()
     }
 
-    /// Kind and extent of the next request.
+    /// The next request, due `at` a time; `turn` has the last word on its kind.
     #[inline]
-    fn draw(&mut self) -> Option<(RequestKind, u64, u32)> {
-        match &mut self.passes {
-            Some(passes) => passes.next(),
-            None => Some(self.draw_independently()),
-        }
+    fn draw(&mut self, at: Nanos, turn: impl Fn(RequestKind) -> RequestKind) -> Option<Drawn> {
+        let (kind, sector, sectors) = match &mut self.passes {
+            Some(passes) => passes.next(turn)?,
+            None => self.draw_independently(turn),
+        };
+        Some(Drawn { kind, sector, sectors, at })
     }
 
     #[inline]
-    fn draw_independently(&mut self) -> (RequestKind, u64, u32) {
+    fn draw_independently(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> (RequestKind, u64, u32) {
         let kind = match &mut self.mix {
             RequestMix::One(kind) => *kind,
-            RequestMix::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => RequestKind::Read,
-            RequestMix::Mix { .. } => RequestKind::Write,
+            RequestMix::Mix { read_permille } if self.kind_rng.below(1000) < *read_permille => turn(RequestKind::Read),
+            RequestMix::Mix { .. } => turn(RequestKind::Write),
             RequestMix::TrimThenWrite(trimmed) => match trimmed.take() {
                 Some((sector, sectors)) => return (RequestKind::Write, sector, sectors),
                 None => RequestKind::Trim,
@@ -226,25 +281,7 @@ impl FioSource {
 impl Source for FioSource {
     #[inline]
     fn next_request(&mut self) -> Result<Option<Request>> {
-        if self.flushes.due && (self.passes.is_none() || self.fetch()) {
-            self.flushes.due = false;
-            let arrival = self.clock.as_ref().map_or(0, |clock| clock.last);
-            let kind = RequestKind::Flush;
-            return Ok(Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE }));
-        }
-        if self.requests_left == 0 || self.bytes_left == 0 || !self.fetch() {
-            return Ok(None);
-        }
-        let (kind, sector, sectors) = self.fetched.take().expect("it was fetched");
-        self.requests_left -= 1;
-        self.issued += 1;
-        self.bytes_left = self.bytes_left.saturating_sub(u64::from(sectors) * SECTOR_BYTES);
-        if kind == RequestKind::Write {
-            self.flushes.count_write();
-        }
-        let arrival = self.clock.as_mut().map_or(0, Clock::next);
-        let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
-        Ok(Some(Request { arrival, kind, sector, sectors, stream, file: NO_FILE }))
+        Ok(self.next_from(None))
     }
 
     fn next_of_layout(&mut self) -> Option<Request> {
@@ -258,9 +295,10 @@ impl Source for FioSource {
     }
 
     fn arrivals(&self) -> Arrivals {
-        match self.clock {
-            Some(_) => Arrivals::Open,
-            None => Arrivals::Closed { depth: self.depth },
+        match &self.schedule {
+            Schedule::Open(_) => Arrivals::Open,
+            Schedule::Capped(caps) if caps.are_whole() => Arrivals::Open,
+            _ => Arrivals::Closed { depth: self.depth },
         }
     }
 
@@ -317,52 +355,6 @@ impl Flushes {
             self.writes += 1;
             self.due = self.writes.is_multiple_of(every);
         }
-    }
-}
-
-/// Arrival times of an open loop.
-#[derive(Debug, Clone)]
-struct Clock {
-    /// Requests in 1000 seconds.
-    rate: u64,
-    pacing: Pacing,
-    rng: Rng,
-    started: bool,
-    last: Nanos,
-    /// Remainder of rounding to nanoseconds: a numerator over the rate, or a fraction of a nanosecond.
-    numerator: u64,
-    fraction: f64,
-}
-
-impl Clock {
-    fn new(rate: u64, pacing: Pacing, rng: Rng) -> Clock {
-        Clock { rate, pacing, rng, started: false, last: 0, numerator: 0, fraction: 0.0 }
-    }
-
-    /// The next arrival; the first is at 0.
-    #[inline]
-    fn next(&mut self) -> Nanos {
-        if !self.started {
-            self.started = true;
-            return 0;
-        }
-        let gap = match self.pacing {
-            Pacing::Linear => {
-                self.numerator += THOUSAND_SECONDS % self.rate;
-                let carry = u64::from(self.numerator >= self.rate);
-                self.numerator -= carry * self.rate;
-                THOUSAND_SECONDS / self.rate + carry
-            }
-            Pacing::Poisson => {
-                let exponential = -libm::log(1.0 - self.rng.unit());
-                self.fraction += exponential * (THOUSAND_SECONDS as f64 / self.rate as f64);
-                let whole = libm::floor(self.fraction);
-                self.fraction -= whole;
-                whole as u64
-            }
-        };
-        self.last = self.last.saturating_add(gap);
-        self.last
     }
 }
 

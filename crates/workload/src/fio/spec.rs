@@ -20,7 +20,16 @@ pub struct SizeShare {
     pub permille: u32,
 }
 
-/// The arrival process of an open loop.
+/// How many requests come, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rate {
+    /// Requests in 1000 seconds.
+    Requests(u64),
+    /// Bytes a second.
+    Bytes(u64),
+}
+
+/// The gaps between requests at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
     /// Equal gaps.
@@ -53,7 +62,7 @@ pub struct FioSpec {
     pub size: Option<Amount>,
     /// `n`, not counting flushes; 100,000 where neither `io_size`, `loops` nor `runtime` bounds the run.
     pub requests: Option<u64>,
-    /// `io_size`: stop after this amount.
+    /// `io_size`: stop after this amount; percentages are those of the region.
     pub io_size: Option<Amount>,
     /// `loops`: stop after this many times the region's size.
     pub loops: Option<u64>,
@@ -63,8 +72,10 @@ pub struct FioSpec {
     pub distribution: Distribution,
     /// `rwmixread`, in tenths of a percent; 50 %.
     pub read_permille: u32,
-    /// `rate_iops`: an open loop with this many requests in 1000 seconds.
-    pub rate_thousandths: Option<u64>,
+    /// `rate_iops` or `rate`: the most of each direction; none.
+    pub rates: [Option<Rate>; 3],
+    /// `open_loop`: requests arrive at their one rate, whatever the number in flight.
+    pub open_loop: bool,
     /// `rate_process`; linear.
     pub pacing: Pacing,
     /// `runtime`: no request after this simulated time; none.
@@ -97,6 +108,8 @@ pub struct FioSpec {
     pub file_sizes: Option<Vec<SizeShare>>,
     /// `openfiles`: files open at a time during the layout; 1.
     pub open_files: u32,
+    /// `numjobs`: copies of the job that run at the same time; 1.
+    pub copies: u64,
 }
 
 /// Requests of a workload without another bound.
@@ -115,7 +128,8 @@ impl Default for FioSpec {
             iodepth: 1,
             distribution: Distribution::Random,
             read_permille: 500,
-            rate_thousandths: None,
+            rates: [None; 3],
+            open_loop: false,
             pacing: Pacing::Linear,
             runtime: None,
             time_based: false,
@@ -132,6 +146,7 @@ impl Default for FioSpec {
             files: None,
             file_sizes: None,
             open_files: 1,
+            copies: 1,
         }
     }
 }
@@ -184,6 +199,12 @@ impl FioSpec {
     /// Whether requests of `bytes` are sequential by their size.
     pub fn follows(&self, bytes: u64) -> bool {
         self.pattern.random && self.sequential_from.is_some_and(|from| bytes >= from)
+    }
+
+    /// The smallest size of a request of any direction, in bytes.
+    pub fn least_block(&self) -> u64 {
+        let sizes = self.block_sizes.iter().flatten().map(|share| share.bytes);
+        sizes.min().expect("every direction has a size")
     }
 
     /// The sizes of requests of `kind`.
@@ -247,9 +268,13 @@ impl fmt::Display for FioSpec {
         optional(f, "n", self.requests.map(|n| n.to_string()))?;
         optional(f, "io_size", self.io_size.map(|size| size.to_string()))?;
         optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
-        write!(f, ",iodepth={},random_distribution={}", self.iodepth, self.distribution)?;
+        optional(f, "iodepth", (!self.open_loop).then(|| self.iodepth.to_string()))?;
+        write!(f, ",random_distribution={}", self.distribution)?;
         write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
-        optional(f, "rate_iops", self.rate_thousandths.map(keys::thousandths_text))?;
+        let of_bytes = self.rates.iter().flatten().any(|rate| matches!(rate, Rate::Bytes(_)));
+        let rates = self.rates.iter().any(Option::is_some).then(|| rates_text(self.rates));
+        optional(f, if of_bytes { "rate" } else { "rate_iops" }, rates)?;
+        optional(f, "open_loop", self.open_loop.then(|| "1".to_string()))?;
         write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
         optional(f, "runtime", self.runtime.map(duration_text))?;
         optional(f, "time_based", self.time_based.then(|| "1".to_string()))?;
@@ -267,8 +292,18 @@ impl fmt::Display for FioSpec {
         optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
         optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
         let says = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
-        optional(f, "openfiles", says.then(|| self.open_files.to_string()))
+        optional(f, "openfiles", says.then(|| self.open_files.to_string()))?;
+        optional(f, "numjobs", (self.copies > 1).then(|| self.copies.to_string()))
     }
+}
+
+fn rates_text(rates: [Option<Rate>; 3]) -> String {
+    let texts = rates.map(|rate| match rate {
+        None => String::new(),
+        Some(Rate::Requests(thousandths)) => keys::thousandths_text(thousandths),
+        Some(Rate::Bytes(bytes)) => size_text(bytes),
+    });
+    if rates.iter().all(|rate| *rate == rates[0]) { texts[0].clone() } else { texts.join(",") }
 }
 
 fn split_text(shares: &[SizeShare]) -> String {
@@ -312,7 +347,7 @@ mod tests {
             [(4096, 500), (16_384, 500)]
         );
         assert_eq!((spec.size, spec.read_permille), (Some(Amount::Bytes(1 << 30)), 300));
-        assert_eq!(spec.rate_thousandths, Some(20_000_000));
+        assert_eq!(spec.rates, [Some(Rate::Requests(20_000_000)); 3]);
         assert_eq!(spec.distribution, Distribution::Zipf { theta: 0.95, center: None });
     }
 
@@ -366,9 +401,25 @@ mod tests {
         for (text, thousandths, shown) in [("3.15", 3150, "3.15"), ("20k", 20_000_000, "20000"), ("0.001", 1, "0.001")]
         {
             let spec = FioSpec::parse(&format!("rate_iops={text}")).unwrap();
-            assert_eq!(spec.rate_thousandths, Some(thousandths), "{text}");
+            assert_eq!(spec.rates, [Some(Rate::Requests(thousandths)); 3], "{text}");
             assert!(spec.to_string().contains(&format!(",rate_iops={shown},")), "{spec}");
         }
+    }
+
+    #[test]
+    fn rates_of_each_direction() {
+        let of = |text: &str| {
+            let spec = FioSpec::parse(&format!("rw=randrw,{text}")).unwrap();
+            assert_eq!(FioSpec::parse(&spec.to_string()).as_ref(), Ok(&spec), "{spec}");
+            (spec.rates, spec.is_capped())
+        };
+        let [iops, bytes] = [Rate::Requests, Rate::Bytes].map(|unit| move |rate: u64| Some(unit(rate)));
+        assert_eq!(of("rate_iops=1000,500"), ([iops(1_000_000), iops(500_000), iops(500_000)], true));
+        assert_eq!(of("rate_iops=,500"), ([None, iops(500_000), iops(500_000)], true));
+        assert_eq!(of("rate=1m,"), ([bytes(1 << 20), None, None], true));
+        assert_eq!(of("rate=,,1m"), ([None, None, bytes(1 << 20)], false));
+        assert_eq!(of("rate_iops=5,open_loop"), ([iops(5000); 3], false));
+        assert!(!FioSpec::parse("rw=write,rate_iops=5,").unwrap().is_capped());
     }
 
     #[test]
@@ -377,6 +428,8 @@ mod tests {
         assert_eq!(changed("n=7,size=50%").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,n=7,size=50%");
         assert_eq!(changed("bs=4k,8k").unwrap(), "rw=randrw,n=5,bs=4k,8k");
         assert_eq!(changed("number_ios=9").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,number_ios=9");
+        let open = FioSpec::changed("iodepth=8,rate=1m", "rate_iops=7,open_loop").unwrap();
+        assert_eq!(open, "rate_iops=7,open_loop=");
         assert!(changed("sise=4k").unwrap_err().to_string().contains("did you mean size?"));
     }
 
@@ -403,6 +456,12 @@ mod tests {
             ("random_distribution=zipf", "random_distribution"),
             ("rate_iops=0", "rate_iops"),
             ("rate_iops=0.0001", "rate_iops"),
+            ("rate_iops=1,2,3,4", "rate_iops"),
+            ("rate=0", "rate"),
+            ("rate=1m,rate_iops=5", "rate"),
+            ("open_loop", "open_loop"),
+            ("rate_iops=5,6,open_loop", "open_loop"),
+            ("rate_iops=5,open_loop,iodepth=4", "iodepth"),
             ("percentage_random=0.55", "percentage_random"),
             ("bssplit=4k/50:8k/50.1", "bssplit"),
             ("sequential_size=50%", "sequential_size"),

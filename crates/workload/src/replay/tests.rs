@@ -1,6 +1,7 @@
 //! Tests of volumes, compaction, spreading and repetition, on small traces in memory.
 
 use super::*;
+use crate::request::Due;
 use crate::trace::{TraceOptions, open_trace};
 use std::io::Cursor;
 
@@ -126,4 +127,35 @@ fn notations() {
     for wrong in ["", "3,", "a", "3-7", "-1"] {
         assert!(Volumes::parse(wrong).is_err(), "{wrong}");
     }
+}
+
+/// A specification with a rate is played again when its requests have completed; a depth of the host holds for each
+/// play.
+#[test]
+fn jobs_are_played_again() {
+    let spec: crate::fio::FioSpec = "rw=write,bs=4k,n=3,iodepth=2,rate_iops=1000".parse().unwrap();
+    let open = move || crate::fio::generated(&spec, 1 << 30, 1);
+    let playing = Playing { repeat: Repeat::Times(2), ..Playing::default() };
+    let mut source = Replay::new(open().unwrap(), false, Some(Box::new(open)), &playing).unwrap();
+    let jobs = source.jobs().unwrap();
+    assert!(jobs.lift_depths());
+    let (mut now, mut seen) = (5_000, Vec::new());
+    let mut outstanding: u32 = 0;
+    loop {
+        match jobs.due(now).unwrap() {
+            Due::Request(request, job) => {
+                assert_eq!((request.arrival, job), (now, 0));
+                seen.push((now / 1000, request.sector));
+                outstanding += 1;
+            }
+            Due::At(time) => now = time,
+            Due::Completion => {
+                now += 1_500_000;
+                (0..std::mem::take(&mut outstanding)).for_each(|_| jobs.completed(0));
+            }
+            Due::Nothing => break,
+        }
+    }
+    assert_eq!(seen, [(5, 0), (1005, 8), (2005, 16), (3505, 0), (4505, 8), (5505, 16)]);
+    assert!(source.notes()[0].contains("played 2 times"), "{:?}", source.notes());
 }

@@ -5,10 +5,12 @@
 //! device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are skipped. A
 //! request that is requeued and issued again counts twice. The summary at the end of blkparse's output ends the trace.
 //!
-//! Of the letters, `D` is a discard, `W` a write, `R` a read; `F` without data is a flush, and with data belongs to the
-//! write it precedes; `N` (neither) is no request; sync, metadata, read-ahead and FUA marks are ignored. The device
-//! number (major << 20 | minor, as in Linux) becomes the stream. With stacked devices in one file a request appears once on
-//! each; trace or print one device (`blkparse -i`).
+//! The letters are those of the kernel's `blk_fill_rwbs` and of blkparse: `F` (flush first), then the operation, then
+//! marks. `D` is a discard, `DE` a secure one, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F`
+//! without data is a flush, also as `FN`, the flush that the device gets, and with data belongs to the write it
+//! precedes. `N` (no data) and other commands of zones (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata,
+//! read-ahead, FUA and atomic marks are ignored. The device number (major << 20 | minor, as in Linux) becomes the
+//! stream. With stacked devices in one file a request appears once on each; trace or print one device (`blkparse -i`).
 
 use std::fmt::{self, Write};
 
@@ -76,7 +78,9 @@ impl LineFormat for Blkparse {
         }
         let letters = fields.text("RWBS")?;
         if letters.contains(&b'N') {
-            return Ok(Parsed::Skip);
+            // Bytes of a command may follow in place of sectors.
+            let kind = kind_of_letters(letters, 0)?;
+            return Ok(kind.map_or(Parsed::Skip, |_| Record::flush(time, stream)));
         }
         let sector = fields.text("sector");
         let Some((sector, sectors)) = extent(sector, &mut fields)? else {
@@ -145,21 +149,25 @@ fn starts_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total (")
 }
 
-/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush.
+/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush. Letters with `N` are a flush or
+/// none.
 #[inline]
 pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind>> {
-    let known = |byte: &u8| b"RWDFNSMABEVU".contains(byte);
+    let known = |byte: &u8| b"RWDFNSMABEVUZOC".contains(byte);
     if letters.is_empty() || !letters.iter().all(known) {
         return Err(Fault::column("operation", "letters of blktrace such as R, W, D, WS or FF", letters));
     }
-    let data = letters.iter().find(|byte| b"RWDE".contains(byte));
+    if let Some(zone) = letters.iter().position(|&byte| byte == b'Z') {
+        return Ok((letters.get(zone + 1) == Some(&b'A') && sectors > 0).then_some(RequestKind::Write));
+    }
+    let (data, flushes) = (letters.iter().find(|byte| b"RWDE".contains(byte)), letters.contains(&b'F'));
     match data {
+        _ if sectors == 0 && flushes => Ok(Some(RequestKind::Flush)),
         _ if letters.contains(&b'N') => Ok(None),
-        Some(_) | None if sectors == 0 && letters.contains(&b'F') => Ok(Some(RequestKind::Flush)),
         Some(b'R') => Ok(Some(RequestKind::Read)),
         Some(b'W') => Ok(Some(RequestKind::Write)),
         Some(_) => Ok(Some(RequestKind::Trim)),
-        None if letters.contains(&b'F') => Ok(Some(RequestKind::Flush)),
+        None if flushes => Ok(Some(RequestKind::Flush)),
         None => Ok(None),
     }
 }
@@ -186,6 +194,17 @@ mod tests {
         assert_eq!(event("FWS", "0 + 0 [723]"), Some((RequestKind::Flush, 0, 0)));
         assert_eq!(event("FF", "[723]"), Some((RequestKind::Flush, 0, 0)));
         assert_eq!(event("N", "0 (12 00) [sd]"), None);
+        for flush in ["[kworker/0:1H]", "0 + 0 [kworker/0:1H]", "0 (35 00 00) [sd]", ""] {
+            assert_eq!(event("FN", flush), Some((RequestKind::Flush, 0, 0)), "{flush}");
+        }
+        assert_eq!(event("N", "0 + 0 [x]"), None);
+        assert_eq!(event("WFS", "8 + 8 [x]"), Some((RequestKind::Write, 8, 8)));
+        assert_eq!(event("WSU", "8 + 8 [x]"), Some((RequestKind::Write, 8, 8)));
+        assert_eq!(event("DE", "8 + 8 [x]"), Some((RequestKind::Trim, 8, 8)));
+        assert_eq!(event("ZA", "8 + 8 [x]"), Some((RequestKind::Write, 8, 8)));
+        for zone in ["ZR", "ZRA", "ZF", "ZO", "ZC"] {
+            assert_eq!((event(zone, "8 + 8 [x]"), event(zone, "[x]"), event(zone, "8 + 0 [x]")), (None, None, None));
+        }
         assert_eq!(record("8,0 0 1 0.1 7 Q W 8 + 8 [x]"), None);
         assert_eq!(record("8,0 0 0 0.1 0 m N cfq7 Not idling"), None);
     }

@@ -39,8 +39,11 @@ impl LineFormat for Blkreplay {
     }
 
     fn is_header(&self, line: &[u8]) -> bool {
-        let starts_number = line.trim_ascii_start().first().is_some_and(|byte| b"-.0123456789".contains(byte));
-        !(starts_number && line.contains(&b';'))
+        // Text, and the names of the columns: a line with columns of which one begins as a number does is a wrong
+        // request.
+        let starts_number =
+            |field: &[u8]| field.trim_ascii_start().first().is_some_and(|byte| b"-.0123456789".contains(byte));
+        !(line.contains(&b';') && line.split(|&byte| byte == b';').any(starts_number))
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
@@ -69,6 +72,10 @@ mod tests {
         assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; RA ; 0.0 ; 0.0").is_ok());
         assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; Q ; 0.0 ; 0.0").is_err());
         assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; R ; 0.0").unwrap_err().what.contains("replay_duration"));
+        assert!(
+            !Blkreplay.is_header(b"0,4 ; 3 ; 8 ; R ; 0.0 ; 0.0") && !Blkreplay.is_header(b"x ; 3 ; 8 ; R ; 0.0 ; 0.0")
+        );
+        assert!(Blkreplay.is_header(b"2013, by somebody") && Blkreplay.is_header(b"start ; sector; length ; op"));
         assert!(Blkreplay.parse(b"start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0").is_err());
     }
 }

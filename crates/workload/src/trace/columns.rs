@@ -126,6 +126,32 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
     }
 }
 
+/// The required columns that `line` lacks, in words, if it names most of them, or by other names such as `time` or `offset`.
+pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?;
+    let fields: Vec<String> =
+        text.split(',').map(|field| field.trim().trim_matches('"').trim().to_ascii_lowercase()).collect();
+    let means = |role: usize, field: &String| NAMES[role] == field || NAMES[role].split('_').next() == Some(field);
+    let places: Vec<(usize, usize)> = (0..REQUIRED)
+        .filter_map(|role| fields.iter().position(|field| means(role, field)).map(|place| (role, place)))
+        .collect();
+    let lacking: Vec<&str> =
+        NAMES[..REQUIRED].iter().filter(|name| !fields.iter().any(|field| field == *name)).copied().collect();
+    if places.len() < 3 || lacking.is_empty() {
+        return None;
+    }
+    let roles: Vec<String> = places
+        .iter()
+        .map(|&(role, place)| format!("{}={}", NAMES[role].split('_').next().unwrap_or_default(), place + 1))
+        .collect();
+    Some(format!(
+        "the heading of a csv trace names no {}; expected the columns {}, or --columns {}",
+        lacking.join(" and no "),
+        NAMES[..REQUIRED].join(", "),
+        roles.join(",")
+    ))
+}
+
 /// The first field of `text`, without its quotes, and the text after its comma.
 #[inline]
 fn split_field(text: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
@@ -212,5 +238,22 @@ mod tests {
     fn header_must_name_the_columns() {
         let what = Columns::default().parse(b"time,op,offset,size").unwrap_err().what;
         assert!(what.contains("time_ns"));
+    }
+
+    #[test]
+    fn a_heading_by_other_names_gets_the_columns() {
+        let said = |heading: &str| nearly_a_heading(heading.as_bytes());
+        assert_eq!(
+            said("time_ns,op,offset,size").unwrap(),
+            "the heading of a csv trace names no offset_bytes and no size_bytes; expected the columns time_ns, op, \
+             offset_bytes, size_bytes, or --columns time=1,op=2,offset=3,size=4"
+        );
+        assert!(
+            said("op, Size_bytes ,\"time\",offset_bytes").unwrap().ends_with("--columns time=3,op=1,offset=4,size=2")
+        );
+        for other in ["time_ns,op,offset_bytes,size_bytes", "128166372003061629,hm,1,Read,383496192,32768,413", "a,b,c"]
+        {
+            assert_eq!(said(other), None, "{other}");
+        }
     }
 }

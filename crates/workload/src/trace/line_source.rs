@@ -141,6 +141,7 @@ impl<F: LineFormat> LineSource<F> {
     fn no_requests(&self) -> Error {
         let skipped = match self.skipped {
             0 => String::new(),
+            1 => " after skipping 1 malformed line".into(),
             lines => format!(" after skipping {lines} malformed lines"),
         };
         let what = format!("the file holds no request{skipped}; expected {}", F::ABOUT);

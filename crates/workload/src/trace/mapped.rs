@@ -1,15 +1,16 @@
 //! Any text with a request a line, by the user's word on its columns: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
 //!
-//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has. Units: of a time
-//! `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default), `sectors` (512 bytes), `KiB` or `pages`
-//! (4 KiB). The operation is a word (read, write, trim, flush, or their first letters), or `op=3:read=1` says what a read is and all else
-//! writes, or `op=3:write=W` the reverse. Without `time` the trace is a closed loop of depth 1; without `op` all are writes. Lines before
-//! the first request whose numbers are words are headers. Quotes and files are not read.
+//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has.
+//! Units: of a time `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default),
+//! `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or their first
+//! letters), or `op=3:read=1` says what a read is and all else writes, or `op=3:write=W` the reverse. Without `time`
+//! the trace is a closed loop of depth 1; without `op` all are writes. The first line may be a heading: no field begins
+//! with a digit, and the operation is none. A note names it. Quotes and files are not read.
 
 use std::fmt;
 
 use super::columns::kind_of_word;
-use super::fields::{Fault, Fields, Parse, decimal, number};
+use super::fields::{Fault, Fields, Parse, decimal, number, quoted};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed, Record};
 use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
@@ -41,6 +42,15 @@ pub struct Mapped {
     volume: Option<usize>,
     last: usize,
     separator: Option<u8>,
+    heading: Option<Heading>,
+}
+
+/// The first line of a file, where it is one of words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Heading {
+    line: Vec<u8>,
+    number: u64,
+    is_read: bool,
 }
 
 impl Mapped {
@@ -102,6 +112,14 @@ impl Mapped {
         }
     }
 
+    /// Whether no field of `line` begins as a number does, and its operation is none.
+    fn is_of_words(&self, line: &[u8]) -> bool {
+        let mut fields = self.fields(line);
+        let are_words = std::iter::from_fn(|| fields.text("").ok()).all(|field| !begins_as_number(field));
+        let is_word = |at| !self.column(line, at, "op").is_ok_and(|op| kind_of_word(op).is_ok());
+        are_words && !matches!(self.operation, Some((at, Operation::Word)) if !is_word(at))
+    }
+
     /// The column `at` of `line`, of those that are read.
     fn column<'a>(&self, line: &'a [u8], at: usize, name: &str) -> Parse<&'a [u8]> {
         let mut fields = self.fields(line);
@@ -110,6 +128,11 @@ impl Mapped {
         }
         fields.text(name).map(<[u8]>::trim_ascii)
     }
+}
+
+fn begins_as_number(field: &[u8]) -> bool {
+    let digits = field.trim_ascii_start();
+    digits.strip_prefix(b"-").unwrap_or(digits).first().is_some_and(u8::is_ascii_digit)
 }
 
 impl LineFormat for Mapped {
@@ -125,6 +148,19 @@ impl LineFormat for Mapped {
         let digits = |line: &&[u8]| line.iter().any(u8::is_ascii_digit);
         let first = head.lines().map(|(_, line)| line).find(digits).unwrap_or_default();
         self.separator = [b',', b'\t', b';'].into_iter().find(|separator| first.contains(separator));
+        let first = head.lines().find(|(_, line)| !line.trim_ascii().is_empty());
+        self.heading = first.filter(|(_, line)| self.is_of_words(line)).map(|(number, line)| Heading {
+            line: line.to_vec(),
+            number,
+            is_read: false,
+        });
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = |heading: &Heading| {
+            format!("line {} is a heading, and no request: {}", heading.number, quoted(&heading.line))
+        };
+        self.heading.iter().map(note).collect()
     }
 
     fn arrivals(&self) -> Arrivals {
@@ -132,6 +168,13 @@ impl LineFormat for Mapped {
     }
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
+        if let Some(heading) = &mut self.heading
+            && !heading.is_read
+            && heading.line == line
+        {
+            heading.is_read = true;
+            return Ok(Parsed::Header);
+        }
         let bytes = |(at, unit): (usize, u64), name: &str| {
             let value = number(self.column(line, at, name)?, name)?;
             value
@@ -159,11 +202,6 @@ impl LineFormat for Mapped {
             return Ok(Record::flush(time, u32::try_from(volume).unwrap_or(u32::MAX)));
         }
         Record::of_bytes(time, kind, bytes(self.offset, "offset")?, bytes(self.size, "size")?, volume)
-    }
-
-    fn is_header(&self, line: &[u8]) -> bool {
-        let at = self.time.map_or(self.offset.0, |(at, _)| at);
-        self.column(line, at, "time").map_or(true, |field| field.iter().any(u8::is_ascii_alphabetic))
     }
 
     fn print(&mut self, _request: &Request, _file: Option<&str>, _out: &mut String) -> fmt::Result {
@@ -203,6 +241,37 @@ mod tests {
         let found = read("size=1:pages,offset=2:KiB,op=3:read=0", "1 4 0\n2\t8  1 extra\n").unwrap();
         assert_eq!((found[0].sector, found[0].sectors, found[0].kind), (8, 8, RequestKind::Read));
         assert_eq!((found[1].sector, found[1].sectors, found[1].kind), (16, 16, RequestKind::Write));
+    }
+
+    /// At most the first line is a heading, and only one of words; what else is no request is an error, or counted as
+    /// bad.
+    #[test]
+    fn a_heading_is_one_line_of_words() {
+        let columns = "time=1:s,op=2,offset=3,size=4";
+        let opened = |text: &str, skip_bad| {
+            let options = TraceOptions { columns: Some(columns.into()), skip_bad, ..TraceOptions::default() };
+            open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &options).unwrap()
+        };
+        let good = "0.1,W,4096,4096\n";
+        let mut source = opened(&format!("\n  \ntime,op,offset,size\n{good}"), false);
+        assert_eq!(source.notes(), ["line 3 is a heading, and no request: \"time,op,offset,size\""]);
+        assert!(source.next_request().unwrap().is_some() && source.next_request().unwrap().is_none());
+        assert!(opened(good, false).notes().is_empty());
+        for (text, line) in [
+            ("0.1s,W,4096,4096\n", 1),
+            ("time,op,offset,size\nt,w,o,s\n", 2),
+            ("time,op,offset,size\ntime,op,offset,size\n", 2),
+            ("0x1,w,0x1000,0x1000\n", 1),
+            ("x,W,o,s\n", 1),
+            ("-0.1,w,5,5\n", 1),
+        ] {
+            let wrong = opened(&format!("{text}{good}"), false).next_request().unwrap_err().to_string();
+            assert!(wrong.starts_with(&format!("t:{line}: ")), "{text:?}: {wrong}");
+            let mut skipping = opened(&format!("{text}{good}"), true);
+            assert!(skipping.next_request().unwrap().is_some() && skipping.skipped_lines() == 1, "{text:?}");
+            let none = opened(text, true).next_request().unwrap_err().to_string();
+            assert!(none.contains("the file holds no request"), "{none}");
+        }
     }
 
     #[test]

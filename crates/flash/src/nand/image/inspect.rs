@@ -5,6 +5,7 @@ use super::Medium;
 use super::layout::{Layout, Life, PAGE, Shape};
 use super::mount::{Fault, Found, find};
 use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_term, term};
+use super::trims::read_trims;
 use std::io;
 use std::ops::Range;
 
@@ -83,7 +84,7 @@ impl Ahead<'_> {
 pub fn inspect(medium: &dyn Medium, look: Look) -> Result<(Found, Figures), Fault> {
     let (found, layout) = find(medium)?;
     let mut inspector = Inspector { medium, layout, look, figures: Figures::default(), sum: 0 };
-    inspector.run()?;
+    inspector.run(if found.header.version < 4 { 0 } else { found.header.logical_subpages })?;
     let figures = inspector.figures;
     Ok((found, figures))
 }
@@ -105,7 +106,17 @@ impl Inspector<'_> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Fault> {
+    fn look_at_trims(&mut self, logical: u64) -> Result<(), Fault> {
+        let (medium, layout) = (self.medium, self.layout);
+        read_trims(medium, &layout, logical, |lsn, operation| {
+            if operation.is_none() {
+                self.find(|| format!("the record of the trim of logical subpage {lsn} does not match its checksum"));
+            }
+        })?;
+        Ok(())
+    }
+
+    fn run(&mut self, logical: u64) -> Result<(), Fault> {
         let mut places = vec![0; Life::PLACES];
         self.medium.read(PAGE, &mut places)?;
         let lives = Life::read(&places);
@@ -144,6 +155,7 @@ impl Inspector<'_> {
         if self.figures.found == 0 && !lives.iter().any(|(life, _)| life.sum == self.sum || life.syncs) {
             self.find(|| "a part of it is missing, or older than the rest".into());
         }
+        self.look_at_trims(logical)?;
         self.figures.least_erases = if marked == u64::from(blocks) { least.unwrap_or(0) } else { 0 };
         if self.look == Look::Compact {
             self.punch_unrecorded(&mut cells)?;

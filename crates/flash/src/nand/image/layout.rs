@@ -1,17 +1,18 @@
 //! Where things are in an image: the header, figures of the drive's life, the configuration as text, marks of blocks, records of pages, spare
-//! areas, levels of cells, bytes of the layer's own, and cells. All of it but the header has its place by number, so what is not written
+//! areas, levels of cells, bytes of the layer's own, cells, and trims. All of it but the header has its place by number, so what is not written
 //! takes no space.
 
 use super::record::{MARK_BYTES, record_bytes};
+use super::trims::TRIM_BYTES;
 use crate::geometry::Geometry;
 use crate::nand::part::Part;
 use std::ops::Range;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
-/// The version of the format. The first had no times, and no reads of blocks; the second no dies that had failed. Images of both become those of
-/// this one when they are opened.
-pub const VERSION: u32 = 3;
+/// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no trims. Opening an older image
+/// converts it.
+pub const VERSION: u32 = 4;
 /// Bytes of the header, and what everything is aligned to.
 pub const PAGE: u64 = 4096;
 /// Where the configuration is.
@@ -70,6 +71,8 @@ pub struct Layout {
     levels_at: u64,
     own_at: u64,
     cells_at: u64,
+    /// Records of trims, behind which an image of version 3 or older has nothing.
+    pub(super) trims_at: u64,
     /// Bytes of the image.
     pub end: u64,
 }
@@ -104,6 +107,7 @@ impl Layout {
             levels_at: region(pages, shape.level_bytes.into())?,
             own_at: region(cells, subpage_bytes.into())?,
             cells_at: region(cells, subpage_bytes.into())?,
+            trims_at: region(cells, TRIM_BYTES)?,
             end: Some(end).filter(|&end| end < 1 << 62)?,
         })
     }
@@ -271,7 +275,8 @@ impl Header {
         if u64::from(header.text_bytes) > TEXT_MOST || header.logical_subpages > layout.subpages() {
             return Err(Unusable::Header);
         }
-        if length != layout.end {
+        let converted = version < 4 && length == layout.trims_at;
+        if length != layout.end && !converted {
             return Err(Unusable::Short(length, layout.end));
         }
         Ok((header, layout))

@@ -5,6 +5,7 @@
 
 use super::layout::{Header, Layout, Life, MAGIC, PAGE, Shape, TEXT_AT, Unusable, VERSION};
 use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_term, term};
+use super::trims::read_trims;
 use super::{Image, Mark, Medium};
 use crate::nand::{Nand, TORN, UNWRITTEN};
 use std::fmt;
@@ -194,12 +195,14 @@ impl Nand {
         if !lives.iter().any(|(life, _)| life.sum == sum || life.syncs) {
             return Err(Fault::Damaged("a part of it is missing, or older than the rest".into()));
         }
+        self.take_trims(header)?;
         if let Some(faults) = &mut self.faults {
             faults.go_on(self.operations);
         }
         let operations = self.operations;
         let image = self.image();
         if header.version < VERSION {
+            image.medium.write(layout.end - 1, &[0])?;
             image.medium.write(0, &Header { version: VERSION, ..header.clone() }.bytes())?;
         }
         image.life.broken_off += u64::from(!mounted.ended_well);
@@ -207,6 +210,19 @@ impl Nand {
         (image.life.ended_well, image.life.syncs, image.life.operations) = (false, syncs, operations);
         image.flush()?;
         Ok(mounted)
+    }
+
+    fn take_trims(&mut self, header: &Header) -> Result<(), Fault> {
+        let (mut found, mut damaged) = (Vec::new(), None);
+        let logical = if self.keeps_trims() && header.version >= 4 { header.logical_subpages } else { 0 };
+        let image = self.image();
+        read_trims(image.medium.as_ref(), &image.layout, logical, |lsn, operation| match operation {
+            Some(operation) => found.push((lsn, operation)),
+            None => damaged = Some(lsn),
+        })?;
+        found.into_iter().for_each(|(lsn, operation)| self.found_trim(lsn, operation));
+        let what = |lsn| format!("the record of the trim of logical subpage {lsn} does not match its checksum");
+        damaged.map_or(Ok(()), |lsn| Err(Fault::Damaged(what(lsn))))
     }
 
     fn take_mark(&mut self, block: u32, mark: Option<Newest<BlockMark>>) {

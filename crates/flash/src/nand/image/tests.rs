@@ -8,6 +8,7 @@ use super::record::{BlockMark, PageRecord, Place, Stored, SubpageRecord, newest_
 use super::*;
 use crate::geometry::Geometry;
 use crate::nand::data::{Data, Payload};
+use crate::nand::errors::{ErrorSettings, Wanted};
 use crate::nand::faults::{FaultSettings, Faults};
 use crate::nand::part::samples::slc;
 use crate::nand::part::{CellKind, Part, ProgramOrder, ReadCommand};
@@ -253,11 +254,11 @@ fn an_image_of_an_earlier_version_becomes_one_of_this() {
 
 #[test]
 fn ages_and_reads_go_on() {
-    let settings = crate::nand::errors::ErrorSettings { strength: 40, disturb: 1000, ..Default::default() };
+    let settings = ErrorSettings { strength: 40, disturb: 1000, ..Default::default() };
     let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
     nand.set_read_errors(settings.clone(), 1);
     for page in 0..3 {
-        nand.note_program(page, 1000 + u64::from(page));
+        nand.note_program(page, 1, 1000 + u64::from(page));
         let data = nand.buffers().keep(&[3; 4096]);
         let _ = nand.program(page, 1, &[page], &[data]).unwrap();
         nand.buffers().end_request();
@@ -270,7 +271,7 @@ fn ages_and_reads_go_on() {
         again
     };
     for reads in 1..=3000 {
-        let _ = nand.attempt_read(0, 0, 1, 5000, false);
+        let _ = nand.attempt_read(0, 0, Wanted { subpages: 1, words: 1 }, 5000, false);
         if reads % 500 == 0 {
             let kept = found(&memory).reads(0);
             assert!((reads - 64 - reads / 16..=reads).contains(&kept), "{kept} of {reads} reads are kept");

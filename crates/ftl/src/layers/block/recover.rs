@@ -1,6 +1,7 @@
 //! After a power cut: the block map from what is on flash; and the checks of the layer against flash.
 
 use super::{Block, PageRun};
+use crate::free::FreeBlocks;
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
@@ -38,7 +39,7 @@ impl Block {
         self.map.fill(NO_BLOCK);
         self.valid.fill(false);
         self.valid_count.fill(0);
-        self.free.iter_mut().for_each(Vec::clear);
+        self.free.iter_mut().for_each(FreeBlocks::clear);
         self.erased.fill(Gate::NONE);
         let mut copies: Vec<Vec<Copy>> = Vec::new();
         copies.resize_with(self.map.len(), Vec::new);
@@ -261,7 +262,7 @@ impl Block {
             }
         }
         for (plane, free) in self.free.iter().enumerate() {
-            for &block in free {
+            for block in free.iter() {
                 users[block as usize] += 1;
                 let misplaced = self.geometry.plane_of_block(block) != plane as u32;
                 if misplaced || nand.next_page(block) > 0 || nand.is_bad(block) || nand.is_torn(block) {

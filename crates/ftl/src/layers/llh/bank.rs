@@ -366,7 +366,7 @@ impl Llh {
     /// Opens a clean block of `bank` for `stream`, which there must be.
     pub(super) fn open_clean(&mut self, io: &mut Io, bank: u32, stream: u32, keep: bool) -> Flash<()> {
         let (nand, level) = (io.nand(), self.settings.log.wear_leveling != WearLeveling::None);
-        let opened = self.blocks.open(bank, |one, other| level && nand.erases(one) < nand.erases(other));
+        let opened = self.blocks.open(bank, |block| if level { nand.erases(block) } else { 0 });
         let Some(block) = opened else { return Err(Halt::NoSpace) };
         let kept = keep && nand.erases(block) < self.safe_erases;
         let ideal = nand.part().order == ProgramOrder::LowHighLow;

@@ -171,7 +171,7 @@ impl Llh {
     /// their last.
     #[inline]
     fn first_is_coded(&self, io: &Io, ppn: u32) -> bool {
-        self.coder.first < self.subpages && io.nand().logical(ppn * self.subpages) == PADDING
+        self.coder.first < self.subpages && io.nand().logical_before_trims(ppn * self.subpages) == PADDING
     }
 
     /// Content of physical subpage `psn`.

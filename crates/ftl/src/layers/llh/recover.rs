@@ -2,7 +2,7 @@
 //!
 //! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
 //! of a unit wins. How far a block has come is seen from its pages: blocks with low pages alone wait to be reused, others
-//! are written on pair by pair. What was trimmed since its last program may come back. Buffers come back where they are
+//! are written on pair by pair. Buffers come back where they are
 //! protected, and are lost where writes are acknowledged by programs.
 
 use super::bank::{Frontier, NO_FRONTIER, Round, UseState};

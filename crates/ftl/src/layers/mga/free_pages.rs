@@ -177,7 +177,7 @@ impl FreePages {
             return Some(index);
         }
         let nand = io.nand();
-        match blocks.open(plane, |one, other| self.level && nand.erases(one) < nand.erases(other)) {
+        match blocks.open(plane, |block| if self.level { nand.erases(block) } else { 0 }) {
             Some(block) => {
                 self.frontiers[index] = Frontier { block, next_page: 0 };
                 Some(index)

@@ -269,7 +269,7 @@ impl SubpageLog {
                 return None;
             }
             let nand = io.nand();
-            let block = self.blocks.open(plane, |one, other| level && nand.erases(one) < nand.erases(other))?;
+            let block = self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 })?;
             frontier = Frontier { block, ..CLOSED };
             self.opened += 1;
             self.free_blocks -= 1;
@@ -372,7 +372,7 @@ impl SubpageLog {
         if self.frontiers[plane as usize].block != NO_BLOCK {
             self.close(plane);
         }
-        for block in self.blocks.free_of(plane).to_vec() {
+        for block in self.blocks.free_of(plane).in_order() {
             self.blocks.open_this(block);
             self.blocks.abandon(block);
             self.blocks.retire(block);

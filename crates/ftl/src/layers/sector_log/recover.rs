@@ -1,8 +1,7 @@
 //! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against flash.
 //!
 //! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log held
-//! newer content of some of its subpages has padding there ([`SharedMap::set_outside`]), and the log wins. What was trimmed
-//! since its last program may come back, as in other layers.
+//! newer content of some of its subpages has padding there ([`SharedMap::set_outside`]), and the log wins.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};

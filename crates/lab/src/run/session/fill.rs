@@ -42,8 +42,8 @@ impl Session<'_> {
         counted
     }
 
-    /// Writes units from `first` on, `units` at the most and none of which was ever written, each by a request of its own. Returns how
-    /// many: none where the layer takes them but one by one.
+    /// Writes whole pages of the `units` units from `first` on, none of which was ever written, each page by a request
+    /// of its own. Returns how many units it wrote: none if the layer takes requests one by one only.
     pub(in crate::run) fn fill(&mut self, first: u64, units: u64) -> Result<u64> {
         let most = units.min(MOST_UNITS) as u32;
         let done = u64::from(self.drive.fill(first, most, &mut self.verifier)?);

@@ -1,5 +1,6 @@
-//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every request that
-//! ends the session requests what is due. `host.speedup` divides all their times.
+//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every request
+//! that ends the session requests what is due. `host.speedup` divides all their times. If the host has a depth of its
+//! own, at most so many requests of all jobs are in flight.
 
 use super::Session;
 use palimpsest_flash::error::Result;
@@ -10,10 +11,13 @@ impl Session<'_> {
     /// Runs at most `most` requests of the jobs of `source`, until all of them have completed.
     pub(super) fn jobs_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         let mut left = most;
+        let depth = if self.config.host.iodepth == 0 { u32::MAX } else { self.config.host.iodepth };
         loop {
             let now = self.drive.engine.now();
             let due = if left == 0 || self.interrupted {
                 Due::Nothing
+            } else if self.drive.outstanding() >= depth {
+                Due::Completion
             } else {
                 jobs_of(source).due(self.scaled(now, self.config.host.speedup))?
             };

@@ -100,6 +100,10 @@ impl Verifier for ShadowVerifier {
         self.shadow.durable(extent, change);
     }
 
+    fn trims_durable(&mut self, change: u64) {
+        self.shadow.trims_durable(change);
+    }
+
     fn power_lost(&mut self, unanswered: &[u64]) {
         self.set_aside = self.returned.take();
         self.shadow.power_lost(unanswered);

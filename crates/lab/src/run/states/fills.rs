@@ -57,6 +57,18 @@ fn a_fill_at_once_is_a_fill_by_requests_on_every_layer() {
     }
 }
 
+/// Once red: layers that classify writes by their size got the whole drive in units of the map.
+#[test]
+fn a_fill_is_one_by_writes_of_a_page_on_every_layer() {
+    for layer in crate::layers::layers().filter(|layer| !layer.is_file_system()) {
+        let resolved = drive(layer, &[]);
+        let page = resolved.drive.part.page_bytes;
+        let fills = ["fill:77%".to_owned(), format!("fill:77%,bs:{page}B")];
+        let [one, other] = fills.map(|fill| state(&resolved, &options(Fidelity::Count, Payload::Tag, &fill), false).0);
+        assert!(one == other, "{}: the states differ", layer.name);
+    }
+}
+
 /// Some value of each key that changes where units go, or what a write does.
 fn draw(rng: &mut Rng) -> Vec<String> {
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();

@@ -1,13 +1,15 @@
 //! Jobs while they run: which job has the next request, and when.
 //!
-//! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding, an open
-//! one at its arrival times; a job begins `startdelay` after its phase and ends `runtime` later, or with its last request; a
-//! phase ends when all its requests have completed. Of requests that are due at the same time those of open jobs come first,
-//! by arrival, then closed jobs in turn.
+//! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding,
+//! and not before its rate lets it, if it has one; an open one at its arrival times. A job begins `startdelay` after
+//! its phase and ends `runtime` later, or with its last request; a phase ends when all its requests have completed. Of
+//! requests that are due at the same time those of open jobs come first, by arrival, then closed jobs in turn. A
+//! request of a closed job arrives when it is issued.
 //!
-//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload) open jobs are merged by arrival,
-//! and closed ones take turns, as many requests at a time as they keep outstanding. `startdelay` delays open jobs only, and the
-//! number of requests of a closed job in its `runtime` is unknown: such a job is refused there.
+//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload) each request of an open
+//! job, and of one with a rate for all its directions, has a time: such jobs are merged by it. Other jobs take turns,
+//! as many requests at a time as they keep outstanding. `startdelay` delays jobs with times only, and the number of
+//! requests of any other job in its `runtime` is unknown: such a job is refused there.
 
 use std::collections::VecDeque;
 
@@ -26,6 +28,8 @@ pub struct JobsSource {
     arrivals: Arrivals,
     /// Whether the order of requests depends on the drive.
     clocked: bool,
+    /// Whether a rate bounds any job.
+    has_caps: bool,
     phases: VecDeque<Phase>,
     jobs: u32,
     /// Without a clock: the time from which arrivals of the phase count.
@@ -54,6 +58,10 @@ struct Playing {
     source: FioSource,
     /// Requests that it keeps outstanding; `None` for an open loop.
     depth: Option<u32>,
+    /// Whether a rate bounds it.
+    is_capped: bool,
+    /// Whether each request has a time of its own.
+    has_times: bool,
     delay: Nanos,
     runtime: Option<Nanos>,
     pending: Option<Request>,
@@ -62,56 +70,65 @@ struct Playing {
 }
 
 impl Playing {
+    /// Requests of a turn without a clock.
+    fn turn(&self) -> u32 {
+        self.depth.filter(|_| !self.has_times).unwrap_or(1)
+    }
+
     /// Begin and end of the job, after the begin of its phase.
     fn span(&self) -> (Nanos, Nanos) {
         (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
     }
 
-    /// The next request, which stays pending until it is taken.
-    fn fill(&mut self) -> Result<Option<&Request>> {
+    /// The next request, which stays pending until it is taken, `now` after the begin of the job; `None` without a
+    /// clock.
+    fn fill(&mut self, now: Option<Nanos>) -> Option<&Request> {
         if self.pending.is_none() && !self.ended {
-            self.pending = self.source.next_request()?;
+            self.pending = self.source.next_from(now);
             self.ended = self.pending.is_none();
         }
-        Ok(self.pending.as_ref())
+        self.pending.as_ref()
     }
 
     fn end(&mut self) {
         (self.pending, self.ended) = (None, true);
     }
 
-    /// The arrival of the next request, if it is before the end of the job.
-    fn within(&mut self) -> Result<Option<Nanos>> {
+    /// The time of the next request, if it is before the end of the job.
+    fn within(&mut self, now: Option<Nanos>) -> Option<Nanos> {
         let (begin, end) = self.span();
-        let Some(request) = self.fill()? else { return Ok(None) };
-        let arrival = begin.saturating_add(request.arrival);
+        let arrival = begin.saturating_add(self.fill(now)?.arrival);
         if arrival >= end {
             self.end();
-            return Ok(None);
+            return None;
         }
-        Ok(Some(arrival))
+        Some(arrival)
     }
 
     /// When the job has a request, `since` nanoseconds after the begin of the phase: a time in the past, one in the future, or none
     /// before a request completes.
-    fn due(&mut self, since: Nanos) -> Result<Option<Nanos>> {
+    fn due(&mut self, since: Nanos) -> Option<Nanos> {
         let (begin, end) = self.span();
-        let Some(depth) = self.depth else { return self.within() };
+        let now = Some(since.saturating_sub(begin));
+        let Some(depth) = self.depth else { return self.within(now) };
         if since >= end {
             self.end();
         }
-        let waits = self.outstanding >= depth || self.fill()?.is_none();
-        Ok((!waits).then_some(begin.max(since)))
+        if self.outstanding >= depth {
+            return None;
+        }
+        if self.is_capped { self.within(now) } else { self.fill(now).map(|_| begin.max(since)) }
     }
 }
 
 impl Phase {
-    fn open(&self) -> bool {
-        self.jobs.iter().all(|job| job.depth.is_none())
+    /// Whether each request has a time of its own.
+    fn has_times(&self) -> bool {
+        self.jobs.iter().all(|job| job.has_times)
     }
 
     /// What is due `since` nanoseconds after the begin; [`Due::Nothing`] after the end.
-    fn due(&mut self, since: Nanos) -> Result<Due> {
+    fn due(&mut self, since: Nanos) -> Due {
         let count = self.jobs.len();
         // The open job with the earliest arrival; the first closed job in turn.
         let (mut open, mut closed): (Option<(Nanos, usize)>, Option<usize>) = (None, None);
@@ -119,7 +136,7 @@ impl Phase {
         for at in (0..count).map(|step| (self.turn + step) % count) {
             let job = &mut self.jobs[at];
             outstanding += job.outstanding;
-            match job.due(since)? {
+            match job.due(since) {
                 None => {}
                 Some(when) if when > since => next = next.min(when),
                 Some(when) if job.depth.is_none() => {
@@ -136,41 +153,41 @@ impl Phase {
             if open.is_none() {
                 self.turn = (at + 1) % count;
             }
-            return Ok(Due::Request(request, self.first + at as u32));
+            return Due::Request(request, self.first + at as u32);
         }
-        Ok(match (next, outstanding) {
+        match (next, outstanding) {
             (Nanos::MAX, 0) => Due::Nothing,
             (Nanos::MAX, _) => Due::Completion,
             (at, _) => Due::At(at),
-        })
+        }
     }
 
     /// The next request without a clock, and its job; `None` after the end.
-    fn next(&mut self, latest: Nanos, base: Nanos) -> Result<Option<(Request, u32)>> {
+    fn next(&mut self, latest: Nanos, base: Nanos) -> Option<(Request, u32)> {
         let count = self.jobs.len();
-        if self.open() {
+        if self.has_times() {
             let mut first: Option<(Nanos, usize)> = None;
             for at in 0..count {
-                let Some(arrival) = self.jobs[at].within()? else { continue };
+                let Some(arrival) = self.jobs[at].within(None) else { continue };
                 first = Some(first.map_or((arrival, at), |best| best.min((arrival, at))));
             }
-            let Some((arrival, at)) = first else { return Ok(None) };
+            let (arrival, at) = first?;
             let request = self.jobs[at].pending.take().expect("it is due");
-            return Ok(Some((Request { arrival: base.saturating_add(arrival), ..request }, self.first + at as u32)));
+            return Some((Request { arrival: base.saturating_add(arrival), ..request }, self.first + at as u32));
         }
         for _ in 0..=count {
             let at = self.turn;
             let job = &mut self.jobs[at];
-            let has = if job.depth.is_none() { job.within()?.is_some() } else { job.fill()?.is_some() };
+            let has = if job.has_times { job.within(None).is_some() } else { job.fill(None).is_some() };
             if self.left > 0 && has {
                 self.left -= 1;
                 let request = self.jobs[at].pending.take().expect("it was filled");
-                return Ok(Some((Request { arrival: latest, ..request }, self.first + at as u32)));
+                return Some((Request { arrival: latest, ..request }, self.first + at as u32));
             }
             self.turn = (at + 1) % count;
-            self.left = self.jobs[self.turn].depth.unwrap_or(1);
+            self.left = self.jobs[self.turn].turn();
         }
-        Ok(None)
+        None
     }
 }
 
@@ -182,6 +199,7 @@ impl JobsSource {
             streams: true,
             arrivals: Arrivals::Open,
             clocked: false,
+            has_caps: false,
             phases: VecDeque::new(),
             jobs: 0,
             base: 0,
@@ -190,23 +208,36 @@ impl JobsSource {
         }
     }
 
-    /// One specification, for its times (`runtime`, `startdelay`); equal seeds give equal requests.
+    /// One specification, for its times (`runtime`, `startdelay`) or copies (`numjobs`), which have random numbers and
+    /// positions of their own; equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`].
     pub fn of_spec(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
-        let mut source = JobsSource { streams: false, ..JobsSource::new("--workload") };
-        source.push(spec, FioSource::new(spec, drive_bytes, seed)?, true);
+        let mut source = JobsSource { streams: spec.copies > 1, ..JobsSource::new("--workload") };
+        for number in 1..=spec.copies {
+            source.push(spec, FioSource::of_job(spec, drive_bytes, seed, number)?, number == 1);
+        }
         Ok(source)
     }
 
     /// Adds a job with the requests of `source`.
     pub(super) fn push(&mut self, spec: &FioSpec, source: FioSource, starts_phase: bool) {
-        let depth = spec.rate_thousandths.is_none().then_some(spec.iodepth);
+        let job = Playing {
+            source,
+            depth: (!spec.open_loop).then_some(spec.iodepth),
+            is_capped: spec.is_capped(),
+            has_times: spec.has_times(),
+            delay: spec.start_delay,
+            runtime: spec.runtime,
+            pending: None,
+            ended: false,
+            outstanding: 0,
+        };
         if starts_phase || self.phases.is_empty() {
-            self.phases.push_back(Phase { first: self.jobs, left: depth.unwrap_or(1), ..Phase::default() });
+            self.phases.push_back(Phase { first: self.jobs, left: job.turn(), ..Phase::default() });
         }
-        self.arrivals = match (self.arrivals, depth) {
+        self.arrivals = match (self.arrivals, job.depth.filter(|_| !job.has_times)) {
             (_, Some(depth)) if self.jobs == 0 => Arrivals::Closed { depth },
             (Arrivals::Closed { depth: sum }, Some(depth)) if self.phases.len() == 1 => {
                 Arrivals::Closed { depth: sum.saturating_add(depth) }
@@ -215,18 +246,12 @@ impl JobsSource {
         };
         let phases = self.phases.len();
         let phase = self.phases.back_mut().expect("one was pushed");
-        phase.jobs.push(Playing {
-            source,
-            depth,
-            delay: spec.start_delay,
-            runtime: spec.runtime,
-            pending: None,
-            ended: false,
-            outstanding: 0,
-        });
+        let ends_by_clock = job.runtime.is_some() && !job.has_times;
+        self.has_caps |= job.is_capped;
+        self.clocked |= phases > 1 || job.is_capped || job.delay > 0 || ends_by_clock;
+        phase.jobs.push(job);
+        self.clocked |= phase.jobs.len() > 1 && !phase.has_times();
         self.jobs += 1;
-        let beside = phase.jobs.len() > 1 && !phase.open();
-        self.clocked |= phases > 1 || beside || spec.start_delay > 0 || (spec.runtime.is_some() && depth.is_some());
     }
 
     fn given(&mut self, request: Request, job: u32) -> Request {
@@ -240,7 +265,7 @@ impl Jobs for JobsSource {
     fn due(&mut self, now: Nanos) -> Result<Due> {
         while let Some(phase) = self.phases.front_mut() {
             let began = *phase.began.get_or_insert(now);
-            match phase.due(now - began)? {
+            match phase.due(now - began) {
                 Due::Request(request, job) => {
                     let request = Request { arrival: began.saturating_add(request.arrival), ..request };
                     return Ok(Due::Request(self.given(request, job), job));
@@ -251,6 +276,13 @@ impl Jobs for JobsSource {
             }
         }
         Ok(Due::Nothing)
+    }
+
+    fn lift_depths(&mut self) -> bool {
+        for job in self.phases.iter_mut().flat_map(|phase| &mut phase.jobs).filter(|_| self.has_caps) {
+            job.depth = job.depth.map(|_| u32::MAX);
+        }
+        self.has_caps
     }
 
     fn completed(&mut self, job: u32) {
@@ -264,18 +296,22 @@ impl Jobs for JobsSource {
 impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
-            if phase.jobs.iter().any(|job| job.runtime.is_some() && job.depth.is_some()) {
-                let what = "how much a job does in its runtime is known with --fidelity timed only, and without host.iodepth; \
+            if phase.jobs.iter().any(|job| job.runtime.is_some() && !job.has_times) {
+                let what = "how much a job does in its runtime is known in timed runs only, and without host.iodepth; \
                             expected rate_iops, or number_ios or io_size in place of runtime";
                 return Err(Error::input(&self.name, what));
             }
-            if let Some((request, job)) = phase.next(self.latest, self.base)? {
+            if let Some((request, job)) = phase.next(self.latest, self.base) {
                 return Ok(Some(self.given(request, job)));
             }
             self.phases.pop_front();
             self.base = self.latest;
         }
         Ok(None)
+    }
+
+    fn can_repeat(&self) -> bool {
+        false
     }
 
     fn next_of_layout(&mut self) -> Option<Request> {

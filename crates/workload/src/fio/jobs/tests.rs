@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 use crate::fuzzing::{JOB_FILES, fuzz_job_file};
-use crate::request::{Arrivals, Due, Request, RequestKind, Source};
+use crate::request::{Arrivals, Due, Jobs, Request, RequestKind, Source};
 use palimpsest_flash::units::{GIB, Nanos};
 
 fn requests(text: &str) -> Vec<Request> {
@@ -35,11 +35,53 @@ fn one_job_is_its_specification() {
     assert_eq!((requests(text), alone.len()), (alone, 256));
 }
 
+/// Open loops, and without a clock jobs with a rate.
 #[test]
-fn open_loops_merge_by_arrival() {
+fn requests_with_times_merge_by_them() {
     let text = "[a]\nrate_iops=1000\nnumber_ios=3\nrw=read\n[b]\nrate_iops=2000\nnumber_ios=4\nrw=write\n";
-    let order: Vec<(Nanos, u32)> = requests(text).iter().map(|r| (r.arrival / 1000, r.stream)).collect();
-    assert_eq!(order, [(0, 0), (0, 1), (500, 1), (1000, 0), (1000, 1), (1500, 1), (2000, 0)]);
+    let open = text.replace("rate_iops", "open_loop\nrate_iops");
+    for text in [text, &open] {
+        let order: Vec<(Nanos, u32)> = requests(text).iter().map(|r| (r.arrival / 1000, r.stream)).collect();
+        assert_eq!(order, [(0, 0), (0, 1), (500, 1), (1000, 0), (1000, 1), (1500, 1), (2000, 0)]);
+    }
+}
+
+#[test]
+fn rates_are_caps_of_a_closed_loop() {
+    // Drives of 0.3 ms: one request at a time falls behind its rate, and catches up; two do not.
+    let at = |text: &str, service| -> Vec<Nanos> {
+        played(&format!("[a]\nrw=write\n{text}"), service).iter().map(|seen| seen.0 / 1000).collect()
+    };
+    assert_eq!(at("rate_iops=1000\nn=4\n", 300_000), [0, 1000, 2000, 3000]);
+    assert_eq!(at("rate_iops=4000\nn=4\n", 300_000), [0, 300, 600, 900]);
+    assert_eq!(at("rate_iops=4000\nn=4\niodepth=2\n", 300_000), [0, 250, 500, 750]);
+    assert_eq!(at("rate_iops=10000\nn=5\niodepth=2\n", 300_000), [0, 100, 300, 400, 600]);
+    // `rate` counts bytes; in an open loop nothing waits.
+    assert_eq!(at("rate=4000k\nkb_base=1000\nbs=4ki\nn=4\n", 300_000), [0, 1024, 2048, 3072]);
+    assert_eq!(at("rate_iops=10000\nopen_loop\nn=4\n[b]\nstartdelay=1\nn=1\n", 300_000), [0, 100, 200, 300, 1_000_000]);
+}
+
+/// As in fio: each direction of a mix has its own rate, and is requested where only it is due.
+#[test]
+fn reads_and_writes_have_rates_of_their_own() {
+    let shares = |rates: &str, service| {
+        let text = format!("[a]\nrw=randrw\nrwmixread=30\nbs=4k\niodepth=4\n{rates}runtime=1\ntime_based\n");
+        let mut source = JobFile::parse(&text, "j.fio").unwrap().source(GIB, 1).unwrap();
+        let mut kinds = [0u32; 2];
+        drive(source.jobs().unwrap(), service, |_, request| {
+            kinds[usize::from(request.kind == RequestKind::Write)] += 1
+        });
+        kinds
+    };
+    assert_eq!(shares("rate_iops=1000,500\n", 100_000), [1000, 500]);
+    assert_eq!(shares("rate_iops=2000\n", 100_000), [2000, 2000]);
+    assert_eq!(shares("rate=4m,2m\n", 100_000), [1024, 512]);
+    // A drive that is too slow for either serves the mix: 4 requests of 2 ms are 2000 a second.
+    let [reads, writes] = shares("rate_iops=2000\n", 2_000_000);
+    assert!(reads + writes == 2000 && reads.abs_diff(600) < 60, "{reads} {writes}");
+    // One without a rate takes what is left.
+    let [reads, writes] = shares("rate_iops=,500\n", 100_000);
+    assert!(writes == 500 && reads > 35_000, "{reads} {writes}");
 }
 
 #[test]
@@ -56,19 +98,30 @@ fn copies_take_turns_and_phases_follow() {
     assert_ne!(of(0), of(1));
 }
 
-/// Arrival and job of every request, on a drive that takes `service` nanoseconds for each.
-fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
-    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
-    let jobs = source.jobs().expect("these jobs need a clock");
-    let (mut now, mut seen) = (0, Vec::new());
+/// `numjobs` of a specification is that of the job in a file: as on fio's command line.
+#[test]
+fn copies_of_a_specification_are_those_of_a_job() {
+    let spec = FioSpec::parse("rw=randread,bs=8k,size=1m,n=40,iodepth=2,numjobs=3").unwrap();
+    let mut source = crate::fio::generated(&spec, GIB, 1).unwrap();
+    assert_eq!(source.arrivals(), Arrivals::Closed { depth: 6 });
+    let copies: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
+    assert_eq!(copies, requests("[a]\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
+    assert_eq!(copies.len(), 3 * 40);
+    let mut one = crate::fio::generated(&FioSpec { copies: 1, ..spec }, GIB, 1).unwrap();
+    assert_eq!(one.next_request().unwrap().map(|request| request.stream), Some(0));
+}
+
+/// Runs jobs on a drive that takes `service` nanoseconds for each request, which `see` gets with the time of its issue.
+fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Request)) {
+    let (mut now, mut issued) = (0, 0usize);
     let mut ends: BTreeMap<(Nanos, usize), u32> = BTreeMap::new();
     loop {
         let next = match jobs.due(now).unwrap() {
             Due::Request(request, job) => {
-                assert_eq!(request.stream, job);
                 assert!(request.arrival <= now, "{request:?} at {now}");
-                ends.insert((now + service, seen.len()), job);
-                seen.push((now, job));
+                ends.insert((now + service, issued), job);
+                issued += 1;
+                see(now, &request);
                 continue;
             }
             Due::At(time) => {
@@ -78,7 +131,7 @@ fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
             Due::Completion => None,
             Due::Nothing => {
                 assert!(ends.is_empty(), "the jobs are over with {ends:?} outstanding");
-                return seen;
+                return;
             }
         };
         match ends.first_key_value() {
@@ -90,6 +143,15 @@ fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
             _ => now = next.expect("nothing is outstanding"),
         }
     }
+}
+
+/// Time and job of every request, on a drive that takes `service` nanoseconds for each.
+fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
+    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let mut seen = Vec::new();
+    let jobs = source.jobs().expect("these jobs need a clock");
+    drive(jobs, service, |now, request| seen.push((now, request.stream)));
+    seen
 }
 
 #[test]
@@ -106,27 +168,28 @@ fn runtime_and_startdelay_are_simulated_time() {
     // Without time_based the size ends a job that is done before.
     assert_eq!(played("[a]\nruntime=1ms\nsize=8k\n", 300_000), [(0, 0), (300_000, 0)]);
     // An open loop ends by its arrivals.
-    let seen = played("[a]\nrate_iops=1000\nruntime=3ms\ntime_based\n[b]\nn=1\n", 100);
+    let seen = played("[a]\nrate_iops=1000\nopen_loop\nruntime=3ms\ntime_based\n[b]\nn=1\n", 100);
     assert_eq!(seen, [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]);
 }
 
 #[test]
 fn phases_wait_for_completions_and_may_differ() {
-    let seen = played("[a]\niodepth=2\nn=3\n[b]\nstonewall\nrate_iops=1e6\nn=2\n[c]\nstonewall\niodepth=3\nn=3\n", 100);
+    let seen = played(
+        "[a]\niodepth=2\nn=3\n[b]\nstonewall\nrate_iops=1e6\nopen_loop\nn=2\n[c]\nstonewall\niodepth=3\nn=3\n",
+        100,
+    );
     assert_eq!(seen, [(0, 0), (0, 0), (100, 0), (200, 1), (1200, 1), (1300, 2), (1300, 2), (1300, 2)]);
 }
 
 #[test]
 fn what_needs_no_clock_has_none() {
-    for text in ["[a]\nn=1\niodepth=7\n", "[a]\nn=1\nrate_iops=5\n[b]\nn=2\nrate_iops=7\nruntime=3\n"] {
+    let open = "[a]\nn=1\nrate_iops=5\nopen_loop\n[b]\nn=2\nrate_iops=7\nopen_loop=1\nruntime=3\n";
+    for text in ["[a]\nn=1\niodepth=7\n", open] {
         assert!(JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap().jobs().is_none(), "{text}");
     }
     let mut source = JobFile::parse("[a]\nruntime=3\n", "j.fio").unwrap().source(GIB, 1).unwrap();
     let message = source.next_request().unwrap_err().to_string();
-    assert!(
-        message.contains("j.fio: how much a job does in its runtime is known with --fidelity timed only"),
-        "{message}"
-    );
+    assert!(message.contains("j.fio: how much a job does in its runtime is known in timed runs only"), "{message}");
     let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
     assert_eq!(
         open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),

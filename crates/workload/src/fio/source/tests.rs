@@ -153,13 +153,22 @@ fn arrivals_at_a_rate() {
     let slow = all("rw=read,rate_iops=0.3,n=4", GIB);
     let times: Vec<u64> = slow.iter().map(|request| request.arrival).collect();
     assert_eq!(times, [0, 3_333_333_333, 6_666_666_666, 10_000_000_000]);
+    let mixed: Vec<u64> =
+        all("rw=rw,rate_iops=1000,500,n=6", GIB).iter().map(|request| request.arrival / 1000).collect();
+    assert_eq!(mixed, [0, 0, 1000, 2000, 2000, 3000]);
+    // An open loop has one rate for all.
+    let open = all("rw=rw,rate_iops=1000,open_loop,n=4", GIB);
+    assert_eq!(open.iter().map(|request| request.arrival / 1000).collect::<Vec<_>>(), [0, 1000, 2000, 3000]);
+    // The rate of a trimwrite is that of its writes, and a flush comes with the write before.
+    let pairs = all("rw=trimwrite,rate_iops=1000,fsync=1,n=4", GIB);
+    assert_eq!(pairs.iter().map(|request| request.arrival / 1000).collect::<Vec<_>>(), [0, 0, 0, 1000, 1000]);
     let poisson = all("rw=read,rate_iops=1000,rate_process=poisson,n=100k", GIB);
     let gaps: Vec<f64> = poisson.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival) as f64 / 1e6).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
     assert!((mean - 1.0).abs() < 0.02 && (square - 2.0).abs() < 0.1, "{mean} {square}");
     let arrivals = |text| FioSource::new(&FioSpec::parse(text).unwrap(), GIB, 1).unwrap().arrivals();
-    assert_eq!(arrivals("rw=read,rate_iops=3"), Arrivals::Open);
+    assert_eq!(arrivals("rw=read,rate_iops=3,open_loop"), Arrivals::Open);
     assert_eq!(arrivals("rw=read,iodepth=8"), Arrivals::Closed { depth: 8 });
 }
 
@@ -186,6 +195,31 @@ fn regions_must_lie_on_the_drive() {
     assert_eq!(wrong("rw=read,offset=2GiB").0, "--workload offset");
     assert!(wrong("rw=read,size=4k,bs=8k").1.contains("8KiB"));
     assert_eq!(wrong("rw=read,size=100%,offset=50%").0, "--workload size");
+}
+
+/// As fio computes them (`get_start_offset` and `setup_files` of fio 3.41).
+#[test]
+fn percentages_are_rounded_as_in_fio() {
+    // 20 % of 100 blocks of 4 KiB and one sector are 20 blocks and a part of a sector.
+    let drive = 100 * 4096 + 512;
+    let region = |keys: &str| {
+        let region = Region::new(&FioSpec::parse(&format!("rw=randwrite,{keys}")).unwrap(), drive).unwrap();
+        (region.first, region.sectors, region.drawn)
+    };
+    let (blocks, rest) = (100 * 8 + 1, 84 * 8);
+    assert_eq!(region("bs=4k,offset=20%"), (21 * 8, blocks - 21 * 8, blocks - 21 * 8));
+    assert_eq!(region("bs=16k,offset=20%"), (24 * 8, blocks - 24 * 8, blocks - 24 * 8));
+    assert_eq!(region("bs=16k,offset=4k,size=85%"), (8, rest, rest));
+    // The smallest size is that of all directions: here reads have one of 4 KiB.
+    assert_eq!(region("bs=,16k,offset=20%").0, 21 * 8);
+    assert_eq!(region("bssplit=12k/50:8k/50,offset=20%,size=33%").0, 22 * 8);
+    // Rounding takes the end of the region from beyond the drive.
+    assert_eq!(region("bs=16k,offset=20%,size=80%"), (24 * 8, 76 * 8, 76 * 8));
+    // Large requests have an aligned part of the region.
+    assert_eq!(region("bssplit=8k/50:64k/50,sequential_from=64k,size=90%,sequential_size=25%"), (0, 90 * 8, 66 * 8));
+    // A percentage of `io_size` is that of the size.
+    assert_eq!(all("rw=write,bs=4k,size=50%,io_size=150%", 100 * 4096).len(), 75);
+    assert_eq!(all("rw=randwrite,bs=4k,size=50%,norandommap,io_size=150%", 100 * 4096).len(), 75);
 }
 
 /// `cargo test --release -p palimpsest-workload --lib fio -- --ignored --nocapture`

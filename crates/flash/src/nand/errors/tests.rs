@@ -1,0 +1,113 @@
+//! Drawn shares of failed reads against the binomial distribution, and what failed reads lose.
+
+use super::super::part::samples::slc;
+use super::tolerance::tests::tail;
+use super::*;
+use crate::geometry::Geometry;
+use crate::nand::data::Payload;
+use crate::nand::{count, first_subpages};
+
+/// Standard deviations that a drawn share may be from its probability. A right share is within them with 99.994 %.
+const MOST_DEVIATIONS: f64 = 4.0;
+
+/// Erased flash of `blocks` blocks of eight pages of 16 KiB, with subpages of 4 KiB, at the bit error rate `rate`.
+fn flash(blocks: u32, word_bytes: u32, rate: f64, settings: ErrorSettings) -> Nand {
+    let geometry = Geometry {
+        channels: 1,
+        chips_per_channel: 1,
+        dies_per_chip: 1,
+        planes_per_die: 1,
+        blocks_per_plane: blocks,
+        pages_per_block: 8,
+        subpages_per_page: 4,
+        subpage_bytes: 4096,
+    };
+    let mut part = Part { page_bytes: 16_384, word_bytes, ..slc() };
+    (part.wear.fresh_rate, part.wear.limit_rate) = (rate, 2.0 * rate);
+    let mut nand = Nand::new(geometry, part, Payload::Tag, None);
+    nand.set_read_errors(settings, 7);
+    nand
+}
+
+fn wanted(nand: &Nand, subpages: SubpageMask) -> Wanted {
+    Wanted { subpages, words: nand.part().words_of_subpages(subpages) }
+}
+
+fn with_strength(strength: u32) -> ErrorSettings {
+    ErrorSettings { strength, ..ErrorSettings::default() }
+}
+
+/// Asserts that `found` of `of` draws are as many as the probability `expected` lets expect.
+fn assert_drawn(found: u64, of: u64, expected: f64, case: &str) {
+    let (share, deviation) = (found as f64 / of as f64, libm::sqrt(expected * (1.0 - expected) / of as f64));
+    let away = (share - expected) / deviation;
+    assert!(away.abs() < MOST_DEVIATIONS, "{case}: {share} for {expected}, {away:.1} deviations");
+}
+
+#[test]
+fn a_read_of_n_words_fails_as_often_as_n_words() {
+    let pages = 80_000;
+    for (word_bytes, strength, rate) in [
+        (16_384, 36, 2e-4),
+        (16_384, 36, 1.5e-4),
+        (16_384, 72, 5e-4),
+        (4096, 12, 2e-4),
+        (4096, 36, 8e-4),
+        (1024, 8, 3e-4),
+        (512, 1, 2e-5),
+    ] {
+        let word = tail(u64::from(word_bytes) * 8, strength.into(), rate);
+        for subpages in [0b0001, 0b1000, 0b0110, 0b1111] {
+            let mut nand = flash(pages / 8, word_bytes, rate, with_strength(strength));
+            let wanted = wanted(&nand, subpages);
+            let failed = (0..pages).filter(|&ppn| nand.attempt_read(ppn, ppn, wanted, 0, true).failed != 0).count();
+            let expected = 1.0 - libm::pow(1.0 - word, count(wanted.words).into());
+            let case = format!("words of {word_bytes} B, {strength} bits, rate {rate}, subpages {subpages:b}");
+            assert_drawn(failed as u64, pages.into(), expected, &case);
+        }
+    }
+}
+
+#[test]
+fn a_step_of_a_retry_fails_as_often_as_its_rate_says() {
+    let (pages, rate) = (80_000, 2e-4);
+    let ladder = ErrorSettings { retries: vec![1, 1], retry_rates: vec![0.8, 0.6], ..with_strength(12) };
+    let mut nand = flash(pages / 8, 4096, rate, ladder);
+    let two = wanted(&nand, 0b0101);
+    let mut steps = [0; 3];
+    let mut failed = 0;
+    for ppn in 0..pages {
+        let attempt = nand.attempt_read(ppn, ppn, two, 0, true);
+        steps[attempt.steps as usize] += 1;
+        failed += u64::from(attempt.failed != 0);
+    }
+    let fails = |share: f64| 1.0 - libm::pow(1.0 - tail(4096 * 8, 12, rate * share), 2.0);
+    assert_drawn(steps[1] + steps[2], pages.into(), fails(1.0), "a step or more");
+    assert_drawn(steps[2], pages.into(), fails(0.8), "two steps");
+    assert_drawn(failed, pages.into(), fails(0.6), "failed in both steps");
+    assert_eq!(nand.counters().retries, steps[1] + 2 * steps[2]);
+}
+
+#[test]
+fn subpages_are_lost_with_their_words_and_counted_once() {
+    for word_bytes in [1024, 4096, 8192, 16_384] {
+        let (word, pages) = (u64::from(word_bytes) * 8, 400);
+        // About one word of four fails.
+        let strength = 10;
+        let rate = (0..).map(|step| 1e-6 * libm::pow(1.05, f64::from(step))).find(|&rate| tail(word, 10, rate) > 0.25);
+        let mut nand = flash(pages / 8, word_bytes, rate.unwrap(), with_strength(strength));
+        for ppn in 0..pages {
+            let one = |index: u32| Wanted { subpages: 1 << index, words: nand.part().words_of_subpages(1 << index) };
+            let each: Vec<Wanted> = (0..4).map(one).collect();
+            let all = wanted(&nand, first_subpages(4));
+            let alone = each.iter().fold(0, |sum, &part| sum | nand.attempt_read(ppn, ppn, part, 0, true).failed);
+            let first = nand.attempt_read(ppn, ppn, each[1], 0, false);
+            assert_eq!((first.failed, first.lost), (alone & 0b0010, count(alone & 0b0010)), "page {ppn}");
+            let rest = nand.attempt_read(ppn, ppn, all, 0, false);
+            assert_eq!((rest.failed, rest.lost), (alone, count(alone & !0b0010)), "page {ppn}");
+            assert_eq!(nand.attempt_read(ppn, ppn, all, 0, false).lost, 0, "page {ppn} again");
+        }
+        let lost = nand.errors.as_ref().unwrap().lost().len() as u32;
+        assert!((pages / 2..pages * 7 / 2).contains(&lost), "{lost} of {} subpages", pages * 4);
+    }
+}

@@ -1,0 +1,197 @@
+//! Free blocks of a plane, in the order in which layers open them: the least worn block first, of equally worn blocks
+//! the one that was freed first.
+//!
+//! A heap finds the next block in logarithmic time, however many blocks are free. A free block only ever wears further,
+//! so the heap compares the wear that it last saw, and corrects the block at its top until the wear there is right.
+
+use palimpsest_flash::geometry::Geometry;
+use std::ops::Range;
+
+/// A free block. Blocks are ordered by the first two fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    wear: u32,
+    /// Number of the call that freed the block.
+    freed: u64,
+    block: u32,
+}
+
+palimpsest_flash::state!(Entry { wear, freed, block });
+
+/// No place in the heap.
+const NOWHERE: u32 = u32::MAX;
+
+/// The free blocks of a plane.
+#[derive(Debug, Clone)]
+pub struct FreeBlocks {
+    /// No entry is behind the entries at 2 i + 1 and 2 i + 2.
+    heap: Vec<Entry>,
+    /// The place of each block of the plane in the heap.
+    places: Vec<u32>,
+    freed: u64,
+    first: u32,
+}
+
+palimpsest_flash::state!(FreeBlocks { heap, places, freed } built { first });
+
+impl FreeBlocks {
+    /// None of the blocks `plane` is free.
+    pub fn none_of(plane: Range<u32>) -> Self {
+        FreeBlocks { heap: Vec::new(), places: vec![NOWHERE; plane.len()], freed: 0, first: plane.start }
+    }
+
+    /// Number of free blocks.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether no block is free.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// Free blocks, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.heap.iter().map(|entry| entry.block)
+    }
+
+    /// Free blocks, the one that was freed first first.
+    pub fn in_order(&self) -> Vec<u32> {
+        let mut entries = self.heap.clone();
+        entries.sort_unstable_by_key(|entry| entry.freed);
+        entries.into_iter().map(|entry| entry.block).collect()
+    }
+
+    /// The most worn free block, of equally worn blocks the one that was freed last.
+    pub fn most_worn(&self, wear: impl Fn(u32) -> u32) -> Option<u32> {
+        self.heap.iter().max_by_key(|entry| (wear(entry.block), entry.freed)).map(|entry| entry.block)
+    }
+
+    /// `block` is free.
+    pub fn push(&mut self, block: u32) {
+        debug_assert_eq!(self.places[(block - self.first) as usize], NOWHERE);
+        // No block is less worn: the first look at its wear puts the block where it belongs.
+        self.heap.push(Entry { wear: 0, freed: self.freed, block });
+        self.freed += 1;
+        self.rise(self.heap.len() - 1);
+    }
+
+    /// Takes the least worn block, of equally worn blocks the one that was freed first.
+    pub fn pop(&mut self, wear: impl Fn(u32) -> u32) -> Option<u32> {
+        loop {
+            let top = self.heap.first_mut()?;
+            let worn = wear(top.block);
+            debug_assert!(worn >= top.wear);
+            if worn == top.wear {
+                let block = top.block;
+                self.remove(block);
+                return Some(block);
+            }
+            top.wear = worn;
+            self.sink(0);
+        }
+    }
+
+    /// Takes `block`. False if it is not free.
+    pub fn remove(&mut self, block: u32) -> bool {
+        let place = std::mem::replace(&mut self.places[(block - self.first) as usize], NOWHERE) as usize;
+        if place >= self.heap.len() {
+            return false;
+        }
+        self.heap.swap_remove(place);
+        if place < self.heap.len() {
+            let place = self.rise(place);
+            self.sink(place);
+        }
+        true
+    }
+
+    /// Takes all blocks.
+    pub fn clear(&mut self) {
+        self.heap.clear();
+        self.places.fill(NOWHERE);
+    }
+
+    /// Moves the entry at `place` before those that are behind it. Returns its new place.
+    fn rise(&mut self, mut place: usize) -> usize {
+        while place > 0 && self.heap[place] < self.heap[(place - 1) / 2] {
+            self.heap.swap(place, (place - 1) / 2);
+            self.note(place);
+            place = (place - 1) / 2;
+        }
+        self.note(place);
+        place
+    }
+
+    /// Moves the entry at `place` behind those that are before it.
+    fn sink(&mut self, mut place: usize) {
+        loop {
+            let children = (2 * place + 1)..(2 * place + 3).min(self.heap.len());
+            let Some(next) =
+                children.min_by_key(|&child| self.heap[child]).filter(|&c| self.heap[c] < self.heap[place])
+            else {
+                return self.note(place);
+            };
+            self.heap.swap(place, next);
+            self.note(place);
+            place = next;
+        }
+    }
+
+    fn note(&mut self, place: usize) {
+        self.places[(self.heap[place].block - self.first) as usize] = place as u32;
+    }
+}
+
+/// No block of any plane is free.
+pub fn free_of_planes(geometry: &Geometry) -> Vec<FreeBlocks> {
+    let size = geometry.blocks_per_plane;
+    (0..geometry.planes()).map(|plane| FreeBlocks::none_of(plane * size..(plane + 1) * size)).collect()
+}
+
+impl Extend<u32> for FreeBlocks {
+    fn extend<T: IntoIterator<Item = u32>>(&mut self, blocks: T) {
+        blocks.into_iter().for_each(|block| self.push(block));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use palimpsest_flash::rng::Rng;
+
+    /// Against a list in the order of freeing, which is searched.
+    #[test]
+    fn blocks_come_in_the_order_of_a_searched_list() {
+        let mut rng = Rng::new(3, 5);
+        for level in [false, true] {
+            let mut wear = [0; 40];
+            let (mut free, mut list) = (FreeBlocks::none_of(100..140), Vec::new());
+            for step in 0..20_000 {
+                let block = 100 + rng.below(40) as u32;
+                match rng.below(6) {
+                    0..3 if !list.contains(&block) => {
+                        free.push(block);
+                        list.push(block);
+                    }
+                    // A block may wear while it is free.
+                    3 => wear[(block - 100) as usize] += rng.below(3) as u32,
+                    4 => {
+                        let position = list.iter().position(|&other| other == block);
+                        assert_eq!(free.remove(block), position.is_some(), "step {step}");
+                        position.map(|position| list.remove(position));
+                    }
+                    _ => {
+                        let worn = |block: u32| if level { wear[(block - 100) as usize] } else { 0 };
+                        let least = (0..list.len()).min_by_key(|&place| worn(list[place]));
+                        assert_eq!(free.most_worn(worn), list.iter().copied().max_by_key(|&block| worn(block)));
+                        assert_eq!(free.pop(worn), least.map(|least| list.remove(least)), "step {step}");
+                    }
+                }
+                assert_eq!((free.in_order(), free.len()), (list.clone(), list.len()), "step {step}");
+            }
+        }
+    }
+}

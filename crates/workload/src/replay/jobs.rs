@@ -1,0 +1,49 @@
+//! A workload of jobs, played: each play begins when all requests of the one before have completed.
+
+use super::Replay;
+use crate::request::{Due, Jobs};
+use palimpsest_flash::error::Result;
+use palimpsest_flash::units::Nanos;
+
+impl Replay {
+    fn inner_jobs(&mut self) -> &mut dyn Jobs {
+        self.inner.jobs().expect("a workload that has jobs keeps them, opened again too")
+    }
+}
+
+impl Jobs for Replay {
+    fn due(&mut self, now: Nanos) -> Result<Due> {
+        loop {
+            if self.is_written() {
+                return Ok(Due::Nothing);
+            }
+            match self.inner_jobs().due(now)? {
+                Due::Request(mut request, job) => {
+                    let layout = &mut self.layout;
+                    if layout.turn_to(request.stream, self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request)
+                    {
+                        self.in_play += 1;
+                        self.leaves(&request);
+                        return Ok(Due::Request(request, job));
+                    }
+                    self.inner_jobs().completed(job);
+                }
+                Due::Nothing if self.play_again()? => {
+                    if self.has_no_depths {
+                        self.inner_jobs().lift_depths();
+                    }
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn lift_depths(&mut self) -> bool {
+        self.has_no_depths = self.inner_jobs().lift_depths();
+        self.has_no_depths
+    }
+
+    fn completed(&mut self, job: u32) {
+        self.inner_jobs().completed(job);
+    }
+}

@@ -1,0 +1,194 @@
+"""Options that have an effect only beside others: the table of them, and the refusal of one that would do nothing.
+
+A row names an option of a command, the condition under which the command reads the option, and the refusal. A command
+checks its rows after parsing and before it starts. Only options on the command line count: defaults and environment
+variables are for every call.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+__all__ = ["NEEDS", "Need", "is_given", "name_of", "refuse_idle"]
+
+_Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An option, and when its command reads it.
+
+    Attributes:
+        option: name of the parameter.
+        met: whether the command reads the option beside these other values.
+        refusal: why it does not, and the expected command line.
+    """
+
+    option: str
+    met: Callable[[_Values], bool]
+    refusal: str
+
+
+def _beside(option: str, other: str, refusal: str) -> Need:
+    return Need(option, lambda values: bool(values[other]), refusal)
+
+
+def _without(option: str, other: str, refusal: str) -> Need:
+    return Need(option, lambda values: not values[other], refusal)
+
+
+def _several_seeds(values: _Values) -> bool:
+    return len(values["seeds"] or ()) > 1
+
+
+def _some_run_has_default_drive(values: _Values) -> bool:
+    return not values["runs"] or not all(re.search(r"[:,]ssd=", run) for run in values["runs"])
+
+
+_FORCE = _beside("force", "out", "there is no folder to replace results in; expected --out DIR beside it")
+_ONE_FORMAT = _without("format", "columns", "--columns says how the text is read; expected one of them")
+_SAME_FORMAT = _without("input_format", "columns", "--columns says how the text is read; expected one of them")
+
+_RUN = (
+    _without("seed", "seeds", "--seeds names the seed of every run; expected one of them"),
+    Need("interval", _several_seeds, "an interval needs several seeds; expected --seeds 1..5 beside it"),
+    _without("operations", "seeds", "expected without --seeds, as a timeline is that of one run"),
+    _beside("operations_window", "operations", "expected with --operations FILE"),
+    Need(
+        "payload",
+        lambda values: not (values["check"] and values["payload"] == "none"),
+        "--check compares data, which the payload none leaves out; expected tag or bytes",
+    ),
+    Need(
+        "state",
+        lambda values: values["precondition"] != "none",
+        "--precondition none leaves no state to keep; expected another state of the drive, or no --state",
+    ),
+    _ONE_FORMAT,
+    _FORCE,
+)
+
+_SERVED = (
+    _beside("image_sync", "image", "there is no image; expected --image FILE"),
+    _FORCE,
+)
+
+_EXPLORED = "this describes a recording, and no program is given to record; expected --run COMMAND beside it"
+_ONE_STATE = "--state checks one state; expected without --state"
+_NO_DRIVE = "--no-drive leaves the drive out; expected one of them"
+
+
+def _records(values: _Values) -> bool:
+    return bool(values["run"] or values["setup"] or values["check"])
+
+
+def _mounts(values: _Values) -> bool:
+    return any("{mount}" in step for step in (*values["setup"], values["run"] or "", *values["check"]))
+
+
+_OF_DRIVE = ("ssd", "ftl", "overrides", "precondition")
+_CRASH = (
+    _beside("keep", "state", "there is no state; expected --state ID beside it"),
+    *(_without(option, "state", _ONE_STATE) for option in ("budget", "minutes", "jobs", "force")),
+    *(_without(option, "no_drive", _NO_DRIVE) for option in _OF_DRIVE),
+    *(Need(each, _records, _EXPLORED) for each in ("cache", "size", "atomic", "seed", "no_drive", *_OF_DRIVE)),
+    Need("mount_options", _mounts, "no command has {mount}, so nothing is mounted; expected a command with it"),
+)
+
+_AXES = "only a sweep has axes; expected the folder of a sweep, and one of bars, lines and heat"
+_NO_TABLE = "a table of LaTeX has no drawing; expected another KIND"
+
+
+def _is_drawn(values: _Values) -> bool:
+    return str(values["kind"]) != "table"
+
+
+def _of_sweep(*kinds: str) -> Callable[[_Values], bool]:
+    def met(values: _Values) -> bool:
+        return values["kind"] in kinds and any((Path(each) / "sweep.json").is_file() for each in values["results"])
+
+    return met
+
+
+def _takes_logarithm(values: _Values) -> bool:
+    drawn = {"table": (), "heat": ("none",), "bars": ("none", "y")}
+    return values["kind"] not in drawn or values["log"] in drawn[values["kind"]]
+
+
+_FIGURE = (
+    Need(
+        "figure",
+        lambda values: values["kind"] in ("bars", "lines", "heat", "time"),
+        "cdf and tail draw response times, and a table has its own figures; expected bars, lines, heat or time",
+    ),
+    Need(
+        "requests",
+        lambda values: values["kind"] in ("cdf", "tail"),
+        "only distributions have classes of requests; expected cdf or tail",
+    ),
+    Need("x", _of_sweep("bars", "lines", "heat"), _AXES),
+    Need("by", _of_sweep("cdf", "tail", "bars", "lines", "heat"), _AXES.replace("bars,", "cdf, tail, bars,")),
+    *(Need(option, _is_drawn, _NO_TABLE) for option in ("style", "columns", "xlabel", "ylabel")),
+    Need(
+        "log",
+        _takes_logarithm,
+        "bars have a logarithmic y axis only, heat and table none; expected cdf, tail, lines or time",
+    ),
+)
+
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "run": _RUN,
+    "compare": (
+        *_RUN,
+        _without("ftl", "runs", "expected runs as arguments, or --ftl, not both"),
+        Need("ssd", _some_run_has_default_drive, "each RUN has a drive of its own; expected a RUN without ssd=..."),
+    ),
+    "sweep": (
+        Need(
+            "state",
+            lambda values: values["engine"] == "local",
+            "workers of a cluster keep states in their own memory; expected --engine local",
+        ),
+    ),
+    "figure": _FIGURE,
+    "trace info": (_SAME_FORMAT,),
+    "trace convert": (_SAME_FORMAT,),
+    "serve": _SERVED,
+    "attach": _SERVED,
+    "mount": _SERVED,
+    "detach": (_without("names", "everything", "--all ends every attached drive; expected one of them"),),
+    "crash": _CRASH,
+}
+"""The rows of each command, by its words."""
+
+
+def name_of(context: click.Context) -> str:
+    """The words of a command, without that of the program."""
+    words: list[str] = []
+    at: click.Context | None = context
+    while at is not None and at.parent is not None:
+        words.insert(0, str(at.command.name))
+        at = at.parent
+    return " ".join(words)
+
+
+def is_given(context: click.Context, option: str) -> bool:
+    """Whether the user wrote an option on the command line."""
+    return context.get_parameter_source(option) == ParameterSource.COMMANDLINE
+
+
+def refuse_idle(context: click.Context) -> None:
+    """Refuses the first option on the command line that the command would not read.
+
+    Raises:
+        click.BadParameter: the option, why it has no effect, and the expected command line.
+    """
+    for need in NEEDS.get(name_of(context), ()):
+        if is_given(context, need.option) and not need.met(context.params):
+            parameter = next(each for each in context.command.params if each.name == need.option)
+            raise click.BadParameter(need.refusal, context, parameter)

@@ -1,0 +1,210 @@
+//! Whole runs as a user makes them: laws that the figures of every run obey, and a check of every layer on every preset.
+
+use crate::drives::{Limits, Shape, draw, pick, with};
+use crate::harness::{for_each_seed_of, note};
+use crate::workload::Mix;
+use palimpsest_lab::config::{resolve, ssd_presets};
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::layers::layers;
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::rng::Rng;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Outcome, Warmup, run};
+use palimpsest_lab::sim::drive::Command;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// Requests in a closed loop, of two streams.
+struct Listed {
+    commands: std::vec::IntoIter<Command>,
+    depth: u32,
+    taken: u32,
+}
+
+impl Source for Listed {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        self.taken += 1;
+        let stream = 1 + self.taken % 2;
+        Ok(self.commands.next().map(|Command { kind, extent: Extent { sector, sectors } }| Request {
+            arrival: 0,
+            kind,
+            sector,
+            sectors,
+            stream,
+            file: NO_FILE,
+        }))
+    }
+    fn place(&self) -> String {
+        "model".into()
+    }
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Closed { depth: self.depth }
+    }
+}
+
+fn options(seed: u64, fidelity: Fidelity, precondition: &str) -> Options {
+    Options {
+        workload: "model".into(),
+        precondition: Precondition::parse(precondition).expect("a precondition"),
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity,
+        payload: Payload::Tag,
+        seed,
+        series: true,
+        operations: None,
+    }
+}
+
+fn run_listed(
+    (ssd, ftl, set): (&str, &str, &[String]),
+    options: &Options,
+    commands: Vec<Command>,
+    depth: u32,
+) -> Result<Outcome> {
+    let resolved = resolve(ssd, Some(ftl), set, &|_| Ok(String::new()))?;
+    let mut source = Listed { commands: commands.into_iter(), depth, taken: 0 };
+    run(&resolved, &mut source, options, &mut |_| ControlFlow::Continue(()))
+}
+
+/// The sum of a column of the series, or of all numbers under `value`.
+fn sum(value: &Value) -> f64 {
+    match value {
+        Value::Array(all) => all.iter().map(sum).sum(),
+        Value::Object(all) => all.values().map(sum).sum(),
+        other => other.as_f64().unwrap_or(0.0),
+    }
+}
+
+fn same(what: &str, one: f64, two: f64) {
+    assert!((one - two).abs() <= 1e-6 * one.abs().max(two.abs()), "{what}: {one} against {two}");
+}
+
+fn rise(what: &str, latency: &Value) {
+    let percentiles = ["p50", "p90", "p99", "p999", "max"].map(|name| latency[name].as_u64().unwrap_or(0));
+    assert!(percentiles.is_sorted(), "percentiles of {what}: {percentiles:?}");
+}
+
+/// Laws of the figures of a run.
+fn hold(outcome: &Outcome, timed: bool) {
+    let summary = serde_json::to_value(&outcome.summary).expect("a summary");
+    let detail = serde_json::to_value(&outcome.detail).expect("a detail");
+    let (flash, host, requests) = (&summary["flash"], &summary["host"], &summary["requests"]);
+    let of_causes =
+        |what: &str| flash["by_cause"].as_object().map_or(0.0, |all| all.values().map(|by| sum(&by[what])).sum());
+    same("programs by cause", of_causes("programs"), sum(&flash["page_programs"]));
+    same("reads by cause", of_causes("reads"), sum(&flash["page_reads"]));
+    let energy = &summary["energy_uj"];
+    let parts = ["read", "program", "reprogram", "erase"].map(|part| sum(&energy[part])).iter().sum();
+    same("parts of the energy", parts, sum(&energy["total"]));
+    if let Some(checkpoint) = summary["checkpoint"].as_object() {
+        let by_cause = &flash["by_cause"]["checkpoint"]["programs"];
+        same("programs of checkpoints", sum(&checkpoint["page_programs"]), sum(by_cause));
+    }
+    if !timed {
+        return;
+    }
+    let series = &detail["time"];
+    let transferred = sum(&host["bytes_read"]) + sum(&host["bytes_written"]);
+    for (column, total) in [
+        ("requests", sum(requests)),
+        ("bytes", transferred),
+        ("programs", sum(&flash["page_programs"])),
+        ("reads", sum(&flash["page_reads"])),
+        ("erases", sum(&flash["erases"])),
+    ] {
+        same(&format!("series of {column}"), sum(&series[column]), total);
+    }
+    ["all", "read", "write"].iter().for_each(|class| rise(class, &summary["latency_ns"][class]));
+    for busy in ["channels", "dies"] {
+        let shares = detail["utilization"][busy].as_array().expect("shares of time");
+        assert!(shares.iter().filter_map(Value::as_f64).all(|share| share <= 1.0), "{busy}: {shares:?}");
+    }
+}
+
+/// A run of a random drive, with power cuts where that is possible.
+fn lawful(entry: &'static Entry, seed: u64) -> bool {
+    let mut rng = Rng::new(seed, 0x1a35);
+    let shape: Option<Shape> = match entry.below {
+        Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
+        None => draw(entry.name, &mut rng, Limits { subpages: 1024, planes: 4 }),
+    };
+    let Some(shape) = shape else { return false };
+    let mut settings = with(&shape.settings, &["part.e_read=1uJ", "part.e_program=7uJ", "part.e_erase=20uJ"]);
+    if entry.tables.is_some() && rng.below(2) == 0 {
+        settings = with(&settings, &["ftl.checkpoint=64KiB"]);
+    }
+    let cuts = pick(&mut rng, &["never", "every:400", "poisson:300"]);
+    settings = with(&settings, &[&format!("faults.power_cuts={cuts}")]);
+    note(&settings);
+    let mut mix = Mix::new(&shape.drive, seed);
+    let commands: Vec<Command> = (0..400).map(|_| mix.next()).collect();
+    let fidelity = pick(&mut rng, &[Fidelity::Timed, Fidelity::Timed, Fidelity::Count]);
+    let depth = pick(&mut rng, &[1, 8, 32]);
+    match run_listed(("model.toml", entry.name, &settings), &options(seed, fidelity, "none"), commands, depth) {
+        Ok(outcome) if outcome.summary.lifetime.worn_out => false,
+        Ok(outcome) => {
+            hold(&outcome, fidelity == Fidelity::Timed);
+            true
+        }
+        // Each cut spoils pages, and a checkpoint needs blocks.
+        Err(Error::WornOut(_) | Error::Input { .. }) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn figures_of_random_runs_obey_the_laws() {
+    let all = REGISTRY.iter().chain(ENTRIES);
+    for_each_seed_of(all, "runs::figures_of_random_runs_obey_the_laws", 6, lawful);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_figures_of_random_runs_obey_the_laws() {
+    let all = REGISTRY.iter().chain(ENTRIES);
+    for_each_seed_of(all, "--ignored runs::long_figures_of_random_runs_obey_the_laws", 150, |entry, seed| {
+        lawful(entry, seed + 1000)
+    });
+}
+
+/// Once wrong: a flush that is free did not reach the file system above a buffer.
+#[test]
+fn every_layer_passes_the_check_on_every_preset() {
+    let (mut presets, mut checked) = (BTreeSet::new(), BTreeSet::new());
+    let commands: Vec<Command> = (0..240u64)
+        .map(|index| match index % 8 {
+            7 => Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } },
+            kind => Command {
+                kind: if kind < 5 { RequestKind::Write } else { RequestKind::Read },
+                extent: Extent { sector: index * 7919 % 512 * 8, sectors: 8 },
+            },
+        })
+        .collect();
+    for preset in ssd_presets() {
+        for entry in layers() {
+            // A small drive of the preset's part, channels, buffer and controller.
+            let blocks = format!("ssd.blocks_per_plane={}", 24 + entry.model.blocks);
+            let smaller =
+                with(&[], &["ssd.capacity=0B", "part.pages_per_block=48", "ssd.over_provisioning=250%", &blocks]);
+            let drive = (preset.name, entry.name, &smaller[..]);
+            match run_listed(drive, &options(1, Fidelity::Timed, "none"), commands.clone(), 16) {
+                Ok(outcome) => hold(&outcome, true),
+                Err(Error::Input { .. }) => continue,
+                Err(error) => panic!("{} on {}: {error}", entry.name, preset.name),
+            }
+            presets.insert(preset.name);
+            checked.insert(entry.name);
+        }
+    }
+    let unchecked: Vec<&str> =
+        ssd_presets().iter().map(|preset| preset.name).filter(|name| !presets.contains(name)).collect();
+    assert!(unchecked.is_empty(), "presets without a checked layer: {unchecked:?}");
+    let unchecked: Vec<&str> = layers().map(|entry| entry.name).filter(|name| !checked.contains(name)).collect();
+    assert!(unchecked.is_empty(), "layers without a checked preset: {unchecked:?}");
+}
