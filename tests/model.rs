@@ -43,6 +43,8 @@ mod prove;
 mod rain;
 #[path = "model/read_ahead.rs"]
 mod read_ahead;
+#[path = "model/readers.rs"]
+mod readers;
 #[path = "model/reuse.rs"]
 mod reuse;
 #[path = "model/room.rs"]

@@ -324,10 +324,10 @@ def run(
         WorkloadIoError: the workload could not be read.
 
     Warns:
-        UserWarning: a configuration key is set that the layer does not use.
+        UserWarning: the file of the drive sets a key that the layer named here does not read.
     """
     options = _options(workload, ssd, ftl, settings)
-    _warn([options])
+    _check([options])
     result = engine.run_one(options, progress)
     states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
     _warn_of_window(options, [result])
@@ -341,10 +341,10 @@ def _warn_of_window(options: RunOptions, results: Sequence[Result]) -> None:
         warnings.warn(beyond.replace("--operations-window", "operations"), UserWarning, stacklevel=3)
 
 
-def _warn(runs: Sequence[RunOptions]) -> None:
+def _check(runs: Sequence[RunOptions]) -> None:
     for run in runs:
         timelines.expect_inside(run)
-    for line in engine.warnings(runs):
+    for line in engine.check(runs):
         warnings.warn(line, UserWarning, stacklevel=3)
 
 
@@ -384,8 +384,7 @@ def replicate(
         raise InputError("seeds: expected at least one, each once")
     if interval not in METHODS:
         raise InputError(f"interval {interval!r}: expected one of {', '.join(METHODS)}")
-    engine.check(runs)
-    _warn(runs)
+    _check(runs)
     return replicated(runs, chosen, interval, jobs)
 
 
@@ -438,10 +437,12 @@ def compare(
     Raises:
         ValueError: there is no layer in the list.
         Error: as `palimpsest.run`; nothing is returned then.
+
+    Warns:
+        UserWarning: a layer does not read a configuration key that another layer reads.
     """
     runs = _labelled(_options(workload, ssd, None, settings), ftls)
-    engine.check(runs)
-    _warn(runs)
+    _check(runs)
     results, failure = engine.run_many(runs, jobs)
     if failure is not None:
         raise failure

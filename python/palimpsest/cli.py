@@ -94,6 +94,7 @@ def run(
     force: bool,
     operations: Path | None,
     as_json: bool,
+    strict: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run a workload on a drive, and print its figures.
@@ -112,7 +113,7 @@ def run(
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
     seeds, method = _seeds(options)
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
-    _check([chosen])
+    _check([chosen], strict=strict)
     _expect_own_folder(out, [chosen], force=force)
     if seeds:
         _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
@@ -147,6 +148,7 @@ def compare(
     force: bool,
     operations: Path | None,
     as_json: bool,
+    strict: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the same workload on several translation layers, or with several settings, side by side.
@@ -166,7 +168,7 @@ def compare(
     names = runs or _names(ftl or ",".join(COMPARED_FTLS))
     chosen = [base.labelled(text) for text in names]
     _expect_different([each.label or each.ftl or "" for each in chosen])
-    _check(chosen)
+    _check(chosen, strict=strict)
     _expect_own_folder(out, chosen, force=force)
     if seeds:
         _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
@@ -451,13 +453,12 @@ def _expect_different(labels: Sequence[str]) -> None:
             raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
 
 
-def _check(runs: Sequence[RunOptions]) -> None:
-    """Finds mistakes in the configurations before anything runs; warns of keys that none of the layers uses."""
+def _check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
+    """Finds mistakes in the configurations before anything runs; notes settings that only some of the runs read."""
     for each in runs:
         timelines.expect_inside(each)
-    engine.check(runs)
-    for line in engine.warnings(runs):
-        click.echo(f"warning: {line}", err=True)
+    for line in engine.check(runs, strict=strict):
+        click.echo(f"note: {line}", err=True)
 
 
 def _print_result(result: "str | RenderableType") -> None:

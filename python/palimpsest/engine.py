@@ -21,7 +21,7 @@ from .files import digest, holder
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "layer_of", "made_from", "provenance", "run_many", "run_one", "serve", "warnings"]
+__all__ = ["Progress", "check", "layer_of", "made_from", "provenance", "run_many", "run_one", "serve", "unread"]
 
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
@@ -41,28 +41,79 @@ def peak_rss_bytes() -> int | None:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def check(runs: Sequence[RunOptions]) -> None:
+def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
     """Resolves the configuration of each run, so that a mistake in one is found before any has started.
 
+    Args:
+        runs: what is to run side by side.
+        strict: refuse a setting that one of the runs does not read; otherwise only one that none of them reads.
+
+    Returns:
+        A line for each setting that some run does not read.
+
     Raises:
-        InputError: a drive, layer or configuration key is wrong, or the native module that the environment names.
+        InputError: a drive, layer or configuration key is wrong, no run reads a setting, or the native module that the
+            environment names is wrong.
     """
     if native.PROBLEM:
         raise InputError(native.PROBLEM)
-    for options in runs:
-        _core.show(options.ssd, options.ftl, list(options.overrides))
+    found = unread(runs)
+    for each in found:
+        if each.is_mistake or strict:
+            raise InputError(f"{each.place}: {each.what}; expected {each.expected}")
+    return list(dict.fromkeys(f"{each.place}: {each.what}" for each in found))
 
 
-def warnings(runs: Sequence[RunOptions]) -> list[str]:
-    """A line for each configuration key that is set for the runs and that none of their layers uses.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unread:
+    """A setting that a run does not read.
+
+    Attributes:
+        run: position of the run.
+        place: `FILE:LINE`, or `--set key=value`.
+        what: who does not read it.
+        expected: what would read it.
+        is_mistake: whether no run at all reads what is set there.
+    """
+
+    run: int
+    place: str
+    what: str
+    expected: str
+    is_mistake: bool
+
+
+def unread(runs: Sequence[RunOptions]) -> list[Unread]:
+    """The settings that some of the runs do not read.
 
     Raises:
-        InputError: as `check`.
+        InputError: a drive, layer or configuration key is wrong.
     """
-    unused = [dict(_core.unused_keys(run.ssd, run.ftl, list(run.overrides))) for run in runs if run.overrides]
-    of_all = [key for key in (unused[0] if unused else ()) if all(key in found for found in unused)]
-    names = " and ".join(dict.fromkeys(map(layer_of, runs))) if of_all else ""
-    return [f"{key} has no effect on {names}; it is for {' and '.join(unused[0][key])}" for key in of_all]
+    known: dict[tuple[str, str | None, tuple[str, ...]], list[list[str]]] = {}
+    for run in runs:
+        drive = (run.ssd, run.ftl, run.overrides)
+        if drive not in known:
+            known[drive] = _core.unread_keys(run.ssd, run.ftl, list(run.overrides))
+    each = [known[run.ssd, run.ftl, run.overrides] for run in runs]
+    keys = {key for found in each for key, *_ in found}
+    # Whoever sets a key and reads it excuses the runs that do not.
+    read = {
+        (key, _setter(run, key))
+        for run, found in zip(runs, each, strict=True)
+        for key in keys - {one[0] for one in found}
+    }
+    return [
+        Unread(at, place, what, expected, gravity == "mistake" and (key, _setter(run, key)) not in read)
+        for at, (run, found) in enumerate(zip(runs, each, strict=True))
+        for key, place, what, expected, gravity in found
+        if gravity != "harmless"
+    ]
+
+
+def _setter(run: RunOptions, key: str) -> str:
+    """Where a run has a key from: its options, or else the file of its drive."""
+    by_option = any(each.partition("=")[0].strip() == key for each in run.overrides)
+    return "--set" if by_option else run.ssd
 
 
 def layer_of(options: RunOptions) -> str:

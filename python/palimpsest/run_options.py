@@ -19,6 +19,7 @@ __all__ = [
     "seed_option",
     "set_option",
     "ssd_option",
+    "strict_option",
 ]
 
 _DEFAULT = RunOptions()
@@ -72,6 +73,10 @@ def in_order(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
 
 
 force_option = click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out.")
+
+strict_option = click.option(
+    "--strict", is_flag=True, help="Refuse a setting that one of the runs does not read, instead of a note."
+)
 
 _RUN_OPTIONS = (
     ssd_option,
@@ -146,6 +151,7 @@ _RUN_OPTIONS = (
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
     force_option,
     json_option("the result"),
+    strict_option,
     state_options,
     click.option(
         "--operations",

@@ -1,5 +1,6 @@
 """The command `palimpsest serve`: a simulated drive as a network block device, for real programs."""
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -195,13 +196,14 @@ def run_drive(
         own_folder: makes the folder of `--out`.
         show: prints the result.
     """
-    options["overrides"] = tuple(options["overrides"])
+    options["overrides"] = asked = tuple(options["overrides"])
     kept = images.complete(options)
     clock, page, run, record = (options.pop(name) for name in ("clock", "page", "run", "record"))
     out, force, as_json = (options.pop(name) for name in ("out", "force", "as_json"))
     fidelity = "count" if clock == "none" else "timed"
     chosen = RunOptions(workload=workload, payload="bytes", fidelity=fidelity, series=out is not None, **options)
-    check([chosen])
+    # An image adds settings of its own, which not every layer reads.
+    check([dataclasses.replace(chosen, overrides=asked)])
     own_folder(out, [chosen], force=force)
     record = None if record is None else str(record)
     how = {**serving, **kept, "clock": clock, "page": page, "run": run, "record": record}

@@ -40,7 +40,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         return call
 
-    for name in ("run", "show", "unused_keys", "list_registry", "version", "build", "workload_spec"):
+    for name in ("run", "show", "unread_keys", "list_registry", "version", "build", "workload_spec"):
         monkeypatch.setattr(native, name, with_native_errors(getattr(fake_core, name)))
     monkeypatch.setattr(fake_core, "DELAY_S", 0.0)
     return fake_core

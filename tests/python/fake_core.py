@@ -78,10 +78,14 @@ def show(ssd: str, ftl: str | None, overrides: list[str]) -> str:
     return "\n".join([*lines, *(f"# --set {override}" for override in overrides)]) + "\n"
 
 
-def unused_keys(ssd: str, ftl: str | None, overrides: list[str]) -> list[tuple[str, list[str]]]:
-    assert ssd
-    keys = [override.partition("=")[0] for override in overrides]
-    return [(key, ["mga"]) for key in keys if key == "ftl.allocation_threshold" and ftl != "mga"]
+def unread_keys(ssd: str, ftl: str | None, overrides: list[str]) -> list[list[str]]:
+    show(ssd, ftl, overrides)
+    keys = {override.partition("=")[0]: override for override in overrides}
+    return [
+        [key, f"--set {text}", f"{ftl} does not read {key}", f"one of mga, or no {key}", "mistake"]
+        for key, text in keys.items()
+        if key == "ftl.allocation_threshold" and ftl != "mga"
+    ]
 
 
 def configuration_keys() -> list[tuple[str, list[str], str]]:

@@ -81,13 +81,34 @@ def test_unreadable_file(palimpsest: Command, tmp_path: Path) -> None:
     assert "readable" in done.stderr
 
 
-def test_key_without_effect_is_reported(palimpsest: Command) -> None:
+def test_a_key_that_nothing_reads_is_refused(palimpsest: Command) -> None:
     key = ("--set", "ftl.log_fraction=4%")
     done = palimpsest("run", "--ftl", "page", "--json", *key, *SHORT)
-    assert done.stderr == "warning: ftl.log_fraction has no effect on page; it is for sector-log\n"
-    assert figures(done)["ftl"] == "page"
-    assert palimpsest("compare", "--ftl", "page,sector-log", "--json", *key, *SHORT).stderr == ""
-    assert palimpsest("show", "--ftl", "page", *key).stderr == done.stderr
+    said = "--set ftl.log_fraction=4%: page does not read ftl.log_fraction"
+    refused = f"error: {said}; expected one of sector-log, or no ftl.log_fraction\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", refused)
+    assert palimpsest("show", "--ftl", "page", *key).stderr == refused
+    both = ("compare", "--ftl", "page,sector-log", "--json", *key, *SHORT)
+    noted = palimpsest(*both)
+    assert (noted.returncode, noted.stderr) == (0, f"note: {said}\n")
+    strict = palimpsest(*both, "--strict")
+    assert (strict.returncode, strict.stderr) == (2, refused)
+    cache = ("--set", "ftl.slc_cache=20%")
+    assert palimpsest("compare", "--ftl", "block,fast", *cache, *SHORT).returncode == 2
+
+
+def test_a_sweep_of_a_key_that_nothing_reads_is_refused(palimpsest: Command, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    grid = '[base]\nworkload = "rw=randwrite,n=100"\n[grid]\nftl.slc_cache = ["0%", "20%"]\nftl.name = ["block"{}]\n'
+    file.write_text(grid.format(""))
+    done = palimpsest("sweep", str(file), "--dry-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"error: {file}:4: ftl.slc_cache = 20%: block does not read ftl.slc_cache; expected one of page, "
+    assert done.stderr.startswith(said)
+    file.write_text(grid.format(', "subpage"'))
+    done = palimpsest("sweep", str(file), "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "note: block does not read ftl.slc_cache\n")
+    assert palimpsest("sweep", str(file), "--dry-run", "--strict").returncode == 2
 
 
 def test_several_layers_are_for_compare(palimpsest: Command) -> None:

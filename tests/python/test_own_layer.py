@@ -65,8 +65,9 @@ def test_its_check_refuses_like_any_other(library: Path) -> None:
     )
     unknown = command(library, "run", *SMALL, "--ftl=ring", "--set=ring.reserv=2")
     assert "did you mean ring.reserve?" in unknown.stderr
-    unused = command(library, "run", *SMALL, *WORKLOAD, "--ftl=page", "--set=ring.reserve=150%")
-    assert "ring.reserve has no effect on page; it is for ring" in unused.stderr
+    unused = command(library, "run", *SMALL, *WORKLOAD, "--ftl=page", "--set=ring.reserve=200%")
+    expected = "page does not read ring.reserve; expected one of ring, or no ring.reserve"
+    assert unused.stderr == f"error: --set ring.reserve=200%: {expected}\n"
 
 
 def test_it_is_compared_and_reported(library: Path, tmp_path: Path) -> None:

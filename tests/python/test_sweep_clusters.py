@@ -282,7 +282,7 @@ def one_task(tmp_path: Path) -> task.Task:
     trace = tmp_path / "t.csv"
     trace.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n")
     data = {"base": {"workload": "t.csv", "precondition": "none"}}
-    return points.resolve(from_mapping(data, tmp_path))[0].task()
+    return points.resolve(from_mapping(data, tmp_path))[0][0].task()
 
 
 def test_a_trace_that_a_worker_does_not_have_is_named(tmp_path: Path) -> None:

@@ -112,13 +112,15 @@ def test_latencies_that_were_not_measured_keep_their_columns(fake: Any, run: ps.
     assert ps.Comparison([run, reads])._repr_html_()
 
 
-def test_keys_without_effect_are_reported(fake: Any) -> None:
+def test_keys_that_nothing_reads_are_refused(fake: Any) -> None:
     assert fake
     keys: dict[str, object] = {"ftl.allocation_threshold": "20%"}
-    with pytest.warns(UserWarning, match=r"^ftl\.allocation_threshold has no effect on page; it is for mga$"):
+    said = "--set ftl.allocation_threshold=20%: page does not read ftl.allocation_threshold"
+    with pytest.raises(ps.InputError, match=f"^{said}; expected one of mga, or no ftl.allocation_threshold$"):
         ps.run("w", ftl="page", overrides=keys)
     ps.run("w", ftl="mga", overrides=keys)
-    ps.compare(["page", "mga"], workload="w", overrides=keys)
+    with pytest.warns(UserWarning, match=f"^{said}$"):
+        ps.compare(["page", "mga"], workload="w", overrides=keys)
 
 
 def text(result: object, width: int = 80) -> str:

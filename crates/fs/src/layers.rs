@@ -12,7 +12,9 @@
 
 use super::device::Shape;
 use super::replay::Replay;
-use super::settings::{Discard, FileSystemSettings, keys, keys_with_schemes, varies, varies_with_discards};
+use super::settings::{
+    Discard, FileSystemSettings, keys_with_discards, keys_with_schemes, keys_with_turns, varies, varies_with_discards,
+};
 use super::store::{Mapped, Paged, Store};
 use super::{FileSystem, Thresholds};
 use palimpsest_flash::geometry::Geometry;
@@ -27,12 +29,13 @@ use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit};
 
 /// A file system called `$name` above the layer `$below`, whose keys and needs it has too.
 macro_rules! file_system {
-    ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr, $varies:expr) => {
+    ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr, $hides:expr, $varies:expr) => {
         Entry {
             name: $name,
             about: $about,
             keys: $keys,
             below: Some(&$below),
+            hides: $hides,
             check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
             model: Model { varies: $varies, ..MODEL },
             tables: None,
@@ -45,6 +48,11 @@ macro_rules! file_system {
     };
 }
 
+/// Below `fs-page` all writes are of one stream.
+const CLASSIFIERS: &[&str] = &["ftl.classifier", "ftl.hot_below"];
+/// A file system does not write an address again that waits in a buffer.
+const ABSORBED: &[&str] = &["ftl.absorb"];
+
 /// File systems above layers.
 pub const ENTRIES: &[Entry] = &[
     file_system!(
@@ -53,6 +61,7 @@ pub const ENTRIES: &[Entry] = &[
         block::ENTRY,
         MappedUnit::Block,
         keys_with_schemes,
+        &[],
         varies
     ),
     file_system!(
@@ -60,7 +69,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same file system above the page map, which chooses channels in turn",
         page::ENTRY,
         MappedUnit::Page,
-        keys,
+        keys_with_turns,
+        CLASSIFIERS,
         varies_with_discards
     ),
     file_system!(
@@ -68,7 +78,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same file system, its pages subpages, above the fine-grained map",
         subpage::ENTRY,
         MappedUnit::Subpage(subpage::UNITS),
-        keys,
+        keys_with_discards,
+        &[],
         varies_with_discards
     ),
     file_system!(
@@ -76,7 +87,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same above spftl, which senses only the wanted words",
         spread::SPFTL,
         MappedUnit::Subpage(subpage::UNITS),
-        keys,
+        keys_with_discards,
+        &[],
         varies_with_discards
     ),
     file_system!(
@@ -84,7 +96,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same above mga, which programs pages again",
         mga::ENTRY,
         MappedUnit::Subpage(mga::UNITS),
-        keys,
+        keys_with_discards,
+        &[],
         varies_with_discards
     ),
     file_system!(
@@ -92,7 +105,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same above llh, with lifetime hints (ftl.classifier = hint)",
         llh::ENTRY,
         MappedUnit::Subpage(llh::UNITS),
-        keys,
+        keys_with_discards,
+        ABSORBED,
         varies_with_discards
     ),
     file_system!(
@@ -100,7 +114,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same above hotcold: fs-llh without reuse",
         hotcold::ENTRY,
         MappedUnit::Subpage(hotcold::UNITS),
-        keys,
+        keys_with_discards,
+        ABSORBED,
         varies_with_discards
     ),
 ];

@@ -31,10 +31,9 @@ static KEYS: &[Key] = &[
     Key::new("fs.gc_gain", SHARE, "10%", "collection stops when so much more of the space is free"),
     Key::new("fs.commit_interval", ValueType::Time, "5s", "how long a change may wait for a commit"),
     COMMIT,
-    DISCARD,
 ];
 
-const TURN: Key = Key::new(
+static TURN: Key = Key::new(
     "fs.turn",
     ValueType::Choice(&["arrival", "address"]),
     "arrival",
@@ -49,7 +48,7 @@ const COMMIT: Key = Key::new(
     "what a commit writes: a log of the changes, and the tree of inodes and pointers now and then, or always the tree",
 );
 
-const DISCARD: Key = Key::new(
+static DISCARD: Key = Key::new(
     "fs.discard",
     ValueType::Choice(&["auto", "block", "page"]),
     "auto",
@@ -65,9 +64,14 @@ static SCHEME: Key = Key::new(
     "which channel each page of a write goes to",
 );
 
-/// The keys of a file system.
-pub fn keys() -> Vec<&'static Key> {
-    KEYS.iter().collect()
+/// The keys of a file system above a layer that unmaps pages.
+pub fn keys_with_discards() -> Vec<&'static Key> {
+    KEYS.iter().chain([&DISCARD]).collect()
+}
+
+/// The same with several channels, which the layer does not choose by the address.
+pub fn keys_with_turns() -> Vec<&'static Key> {
+    [&TURN].into_iter().chain(keys_with_discards()).collect()
 }
 
 /// The keys of a file system that chooses channels.

@@ -2,8 +2,10 @@
 //! that it is for; the laboratory gathers them into one schema.
 
 pub mod blocks;
+pub mod readers;
 pub mod value;
 
+pub use readers::{Need, Reader};
 pub use value::{Notation, Raw, Value, ValueType};
 
 /// What a key has when it is not set.
@@ -28,22 +30,39 @@ pub struct Key {
     pub default: Fallback,
     /// One line on what it means.
     pub doc: &'static str,
+    /// Its readers, each of which suffices. If empty: the layers that list it in [`crate::Entry::keys`]; for a key
+    /// that no layer lists, the drive, the engine or the host.
+    pub readers: &'static [Reader],
+    /// Conditions without which no reader reads it; see [`Need`].
+    pub needs: &'static [&'static str],
 }
 
 impl Key {
     /// A key that has `default`, in its own notation, when it is not set.
     pub const fn new(name: &'static str, value_type: ValueType, default: &'static str, doc: &'static str) -> Key {
-        Key { name, value_type, default: Fallback::Text(default), doc }
+        Key { name, value_type, default: Fallback::Text(default), doc, readers: &[], needs: &[] }
     }
 
     /// A key that must be set.
     pub const fn required(name: &'static str, value_type: ValueType, doc: &'static str) -> Key {
-        Key { name, value_type, default: Fallback::Required, doc }
+        Key { name, value_type, default: Fallback::Required, doc, readers: &[], needs: &[] }
     }
 
     /// A key that has what `other` has when it is not set.
     pub const fn same(name: &'static str, value_type: ValueType, other: &'static str, doc: &'static str) -> Key {
-        Key { name, value_type, default: Fallback::Same(other), doc }
+        Key { name, value_type, default: Fallback::Same(other), doc, readers: &[], needs: &[] }
+    }
+
+    /// The key with these readers.
+    #[must_use]
+    pub const fn read_by(self, readers: &'static [Reader]) -> Key {
+        Key { readers, ..self }
+    }
+
+    /// The key with conditions without which nothing reads it.
+    #[must_use]
+    pub const fn needs(self, needs: &'static [&'static str]) -> Key {
+        Key { needs, ..self }
     }
 
     /// The table that the key is in, and its name there.

@@ -295,10 +295,13 @@ pub struct Entry {
     pub name: &'static str,
     /// A line for `palimpsest list`.
     pub about: &'static str,
-    /// Its own keys, beside those that every layer has.
+    /// The keys that it reads: its own, and those of `log::settings` that it shares with other layers. Keys that state their
+    /// readers ([`Key::readers`]) need not be here.
     pub keys: fn() -> Vec<&'static Key>,
     /// The layer below, where this one is a file system; it uses the keys of that layer too.
     pub below: Option<&'static Entry>,
+    /// Keys of the layer below that make no difference below this file system.
+    pub hides: &'static [&'static str],
     /// Whether it classifies writes by the lifetime that a file system above expects (classifier `hint`).
     pub takes_hints: bool,
     /// Whether it always separates hot data from cold and moved data, whatever `ftl.streams`.
@@ -343,6 +346,7 @@ impl Entry {
         about: "",
         keys: Vec::new,
         below: None,
+        hides: &[],
         takes_hints: false,
         hot_and_cold: false,
         read: None,
@@ -378,9 +382,10 @@ impl Entry {
         Guarantee { durable, protected }
     }
 
-    /// Whether it uses `key`, by itself or by the layer below.
-    pub fn uses(&self, key: &str) -> bool {
-        (self.keys)().iter().any(|own| own.name == key) || self.below.is_some_and(|below| below.uses(key))
+    /// Whether it, or the layer below it, lists `key`.
+    pub fn lists(&self, key: &str) -> bool {
+        let by_below = || self.below.is_some_and(|below| below.lists(key)) && !self.hides.contains(&key);
+        (self.keys)().iter().any(|own| own.name == key) || by_below()
     }
 
     /// Settings that a drive of the model suite needs: those of the layer below, then its own.

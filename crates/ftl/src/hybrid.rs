@@ -16,7 +16,7 @@ mod recover;
 use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
-use crate::log::settings::{LogSettings, WearLeveling};
+use crate::log::settings::{LEVELING, LogSettings, READ, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -33,6 +33,11 @@ use std::ops::Range;
 /// The number of log blocks.
 pub static LOG_BLOCKS: Key =
     Key::new("ftl.log_blocks", ValueType::Count { min: 1, max: 1 << 20 }, "8", "log blocks of each plane");
+
+/// The keys of a hybrid map.
+pub fn keys() -> Vec<&'static Key> {
+    [vec![&LOG_BLOCKS], keys_of(&[LEVELING, READ])].concat()
+}
 
 /// [`LOG_BLOCKS`] of `settings`.
 pub fn log_blocks(settings: &Settings) -> u32 {

@@ -17,6 +17,7 @@ mod presets;
 mod print;
 pub mod schema;
 mod size;
+pub mod unread;
 
 pub use presets::{PresetInfo, part_presets, ssd_presets, workload_presets, workload_spec};
 
@@ -42,6 +43,7 @@ use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSetting
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, keys};
 pub use size::{LARGEST_FILE, Touched, check_length, check_memory, uses_most};
+use unread::Unread;
 
 /// Reads a file named by the user.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String>;
@@ -188,16 +190,13 @@ pub struct Resolved {
     /// The drive.
     pub drive: DriveConfig,
     keys: Vec<ResolvedKey>,
+    unread: Vec<Unread>,
 }
 
 impl Resolved {
-    /// Keys set by options that only other translation layers use, with those layers; in the order of the schema.
-    pub fn unused(&self) -> Vec<(&'static str, Vec<&'static str>)> {
-        let set = self.keys.iter().filter(|key| key.source.starts_with("--set "));
-        let used = |key: &Known| {
-            key.layers.is_empty() || find_layer(&self.drive.ftl.name).is_none_or(|own| own.uses(key.name))
-        };
-        set.filter(|key| !used(key.key)).map(|key| (key.key.name, key.key.layers.clone())).collect()
+    /// The settings of the user that nothing reads, in the order of the schema.
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
     }
 
     /// Every key with its value, in the order of the schema.
@@ -231,7 +230,8 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     let values = build::Values::new(&resolved);
     let drive = build::drive(&name, part_name.as_deref().unwrap_or(&name), &values);
     check::drive(&drive, &values)?;
-    Ok(Resolved { drive, keys: resolved })
+    let unread = unread::find(&resolved, &overlays);
+    Ok(Resolved { drive, keys: resolved, unread })
 }
 
 /// The overlays of an SSD: the base it names, if any, and itself.

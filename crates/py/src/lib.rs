@@ -15,6 +15,7 @@ mod wom;
 mod workload;
 
 use palimpsest_lab::config::schema::{Known, keys};
+use palimpsest_lab::config::unread::{Gravity, Unread};
 use palimpsest_lab::config::{self, Resolved};
 use palimpsest_lab::error::Error as CoreError;
 use palimpsest_lab::ftl::Entry;
@@ -341,15 +342,21 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
-/// Keys set by options that the drive's translation layer does not use, each with the layers that do.
+/// Settings of the user that nothing reads: each with its key, its place, who does not read it, what would, and how grave that is
+/// (`harmless`, `note` or `mistake`).
 #[pyfunction]
 #[pyo3(signature = (ssd, ftl, overrides))]
-fn unused_keys(
-    ssd: &str,
-    ftl: Option<&str>,
-    overrides: Vec<String>,
-) -> PyResult<Vec<(&'static str, Vec<&'static str>)>> {
-    Ok(resolve(ssd, ftl, &overrides)?.unused())
+fn unread_keys(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<Vec<[String; 5]>> {
+    let of = |unread: &Unread| {
+        let gravity = match unread.gravity {
+            Gravity::Harmless => "harmless",
+            Gravity::Note => "note",
+            Gravity::Mistake => "mistake",
+        };
+        let Unread { key, place, what, expected, .. } = unread.clone();
+        [key.into(), place, what, expected, gravity.into()]
+    };
+    Ok(resolve(ssd, ftl, &overrides)?.unread().iter().map(of).collect())
 }
 
 /// The specification in fio's language of a workload preset, by its name in any case; None for other names.
@@ -450,7 +457,7 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_function(wrap_pyfunction!(build, module)?)?;
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(show, module)?)?;
-    module.add_function(wrap_pyfunction!(unused_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(unread_keys, module)?)?;
     module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
     module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;

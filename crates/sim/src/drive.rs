@@ -262,7 +262,8 @@ impl Drive {
         let cut = self.io.nand.power_cut_at();
         self.io.nand.set_power_cut_at(None);
         self.io.nand.commit_trims().map_err(explain)?;
-        self.ftl.flush(&mut self.io).map_err(explain)?;
+        // The buffer must be empty: what it holds is not counted from here on.
+        self.empty_buffers()?;
         self.io.present.buffer_taken = 0;
         self.plan_in_time();
         if let Some(cut) = cut {
@@ -357,6 +358,14 @@ impl Drive {
     #[cold]
     fn give_away(&mut self, extent: Extent) {
         self.lsns(extent.sector..extent.end()).for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
+    }
+
+    /// Plans programs of all that layers buffer, also if a flush of the host is free.
+    fn empty_buffers(&mut self) -> Result<()> {
+        let is_free = std::mem::replace(&mut self.io.plan.flush_is_free, false);
+        let flushed = self.ftl.flush(&mut self.io).map_err(explain);
+        self.io.plan.flush_is_free = is_free;
+        flushed
     }
 
     /// The layer could not serve `command`: after a power cut it is repeated.

@@ -4,7 +4,7 @@
 use palimpsest_lab::ftl::keys::{Key, ValueType};
 use palimpsest_lab::ftl::{Blueprint, Entry, Ftl, LayerFigures, Mapping, Unfit};
 use palimpsest_lab::geometry::{Extent, Geometry};
-use palimpsest_lab::log::settings::read_policy;
+use palimpsest_lab::log::settings::{READ, keys_of, read_policy};
 use palimpsest_lab::nand::data::Data;
 use palimpsest_lab::nand::{Flash, Halt, Nand, Outcome, TORN, first_subpages};
 use palimpsest_lab::plan::port::pieces;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 pub const ENTRY: Entry = Entry {
     name: "ring",
     about: "page map over one circular log",
-    keys: || vec![&RESERVE],
+    keys: || [keys_of(&[READ]), vec![&RESERVE]].concat(),
     check: |proposal| match proposal.settings.ratio(RESERVE.name) {
         ..1.0 => Err(Unfit::new(&[RESERVE.name], "cleaning moves a block at a time; expected 100% or more")),
         _ => Ok(()),

@@ -39,12 +39,15 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
     @click.option(
         "--point-timeout", type=Duration(), help="End a point that takes longer, such as 90s or 10min; it has failed."
     )
+    @click.option(
+        "--strict", is_flag=True, help="Refuse a setting that one of the points does not read, instead of a note."
+    )
     @click.option("--fresh", is_flag=True, help="Run finished points again.")
     @state_options
     @json_option("points and key figures")
     def sweep(
         file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
-        point_timeout: float | None, fresh: bool, as_json: bool,
+        point_timeout: float | None, strict: bool, fresh: bool, as_json: bool,
     ) -> None:  # fmt: skip
         """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
@@ -70,7 +73,9 @@ def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -
           palimpsest sweep op.toml --engine dask --address tcp://host:8786
           palimpsest sweep op.toml --engine ray --address auto
         """
-        planned = driver.plan(file, out)
+        planned = driver.plan(file, out, strict=strict)
+        for note in planned.notes:
+            click.echo(f"note: {note}", err=True)
         if dry_run:
             find(engine, address, point_timeout)
             _print_plan(planned, as_json, show, fresh=fresh)

@@ -35,6 +35,7 @@ class Plan:
     definition: Definition
     points: list[Point]
     folder: Path | None
+    notes: list[str]
 
     def tasks(self, finished: Mapping[str, Outcome]) -> list[dict[str, Any]]:
         """What is left to run, each identity once."""
@@ -42,19 +43,21 @@ class Plan:
         return [point.task() for point in left.values()]
 
 
-def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None) -> Plan:
+def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None, *, strict: bool = False) -> Plan:
     """Reads a sweep and checks every point of it.
 
     Args:
         source: sweep file, or a mapping with its tables.
         out: folder for the results; of a file, results/NAME in the current folder where None.
+        strict: refuse a setting that one of the points does not read.
 
     Raises:
         InputError: the file is not there or is no sweep, or a point cannot be run.
     """
     if isinstance(source, Mapping):
         definition = from_mapping(source, Path.cwd())
-        return Plan(definition, resolve(definition), None if out is None else Path(out))
+        points, notes = resolve(definition, strict=strict)
+        return Plan(definition, points, None if out is None else Path(out), notes)
     path = Path(source)
     try:
         text = read_text(path)
@@ -64,7 +67,8 @@ def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None) 
         raise InputError(f"{path}: {error.strerror}; expected a sweep file, see `palimpsest sweep --help`") from error
     definition = from_text(text, str(path), path.parent.absolute())
     name = re.sub(r"[^\w.-]", "-", path.stem) or "sweep"
-    return Plan(definition, resolve(definition), Path(out) if out is not None else Path("results") / name)
+    points, notes = resolve(definition, strict=strict)
+    return Plan(definition, points, Path(out) if out is not None else Path("results") / name, notes)
 
 
 def run(
@@ -227,11 +231,16 @@ def sweep(
         InputError: the sweep is wrong, or the folder or the cluster cannot be used; nothing was run.
         Error: the cluster failed.
         KeyboardInterrupt: the user ended it; what was finished is in `out`.
+
+    Warns:
+        UserWarning: some points do not read a configuration key that others read.
     """
     from ..progress import at_terminal
     from .board import SweepBoard
 
     planned = plan(source, out)
+    for line in planned.notes:
+        warnings.warn(line, UserWarning, stacklevel=2)
     shown = at_terminal() if progress is None else progress
     with SweepBoard(shown, {point.identity: point.label for point in planned.points}) as board:
         return run(

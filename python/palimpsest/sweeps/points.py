@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _core, units
+from .. import _core, engine, units
 from ..errors import InputError
 from ..files import holder
 from ..options import RunOptions
@@ -71,17 +71,30 @@ class Point:
         return hashlib.blake2b(json.dumps([drive, options]).encode(), digest_size=8).hexdigest()
 
 
-def resolve(definition: Definition) -> list[Point]:
+def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:
     """All points, each checked as far as that can be done without running it.
+
+    Args:
+        definition: the sweep.
+        strict: refuse a setting that one of the points does not read; otherwise only one that none of them reads.
+
+    Returns:
+        The points, and a line for each setting that some of them do not read.
 
     Raises:
         InputError: a point cannot be run; the message names the line of the sweep file.
     """
     resolver = _Resolver(definition)
-    points = [resolver.point(table, settings) for table, settings in definition.points()]
+    listed = list(definition.points())
+    points = [resolver.point(table, settings) for table, settings in listed]
     if not points:
         raise InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
-    return points
+    notes: dict[str, None] = {}
+    for found in engine.unread([point.options for point in points]):
+        if found.is_mistake or strict:
+            raise resolver.placed(*listed[found.run], f"{found.place}: {found.what}; expected {found.expected}")
+        notes[found.what] = None
+    return points, list(notes)
 
 
 class _Resolver:
@@ -97,7 +110,7 @@ class _Resolver:
         except _Wrong as wrong:
             raise InputError(f"{self.definition.place(table, wrong.key)}: {wrong.key}: {wrong}") from None
         except InputError as error:
-            raise self._placed(table, settings, str(error)) from error
+            raise self.placed(table, settings, str(error)) from error
         drive = self._drive(options) if options.ssd.endswith(".toml") or "/" in options.ssd else None
         axes = {axis: _value(axis, settings, config) for axis in self.definition.axes}
         return Point(axes, options, config, file, drive, _identity(options, config, file))
@@ -139,7 +152,7 @@ class _Resolver:
             self._drives[key] = _core.show(options.ssd, options.ftl, list(options.overrides))
         return self._drives[key]
 
-    def _placed(self, table: str, settings: Settings, text: str) -> InputError:
+    def placed(self, table: str, settings: Settings, text: str) -> InputError:
         """An error of the native module, at the line of the sweep file that it is about."""
         key, what = _key_and_rest(settings, text)
         if key is None:

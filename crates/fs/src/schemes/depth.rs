@@ -16,8 +16,9 @@ const DEPTH_PAGES: Key = Key::new(
     "fs.depth_pages",
     ValueType::Choice(&["consecutive", "apart"]),
     "consecutive",
-    "pages of a large write that depth and hybrid give a channel at once: consecutive, or each n-th on n channels",
-);
+    "pages of a large write that a channel gets at once: consecutive, or each n-th on n channels",
+)
+.needs(&["fs.scheme = depth|hybrid"]);
 
 pub(super) const ENTRY: SchemeEntry = SchemeEntry {
     name: "depth",

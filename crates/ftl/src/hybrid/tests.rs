@@ -36,7 +36,7 @@ impl Rig {
             subpage_bytes: 4096,
         };
         let part = Part { page_bytes: 2 * 4096, ..slc() };
-        let keys = crate::log::settings::KEYS.iter().chain([&super::LOG_BLOCKS]);
+        let keys = crate::log::settings::keys().into_iter().chain([&super::LOG_BLOCKS]);
         let settings =
             Settings::of_defaults(entry.name, keys).with(super::LOG_BLOCKS.name, Value::Count(log_blocks.into()));
         let logical_pages = logical_blocks * PAGES;

@@ -9,7 +9,7 @@
 //! Source: J. Kim, J. M. Kim, S. H. Noh, S. L. Min, Y. Cho, "A space-efficient flash translation layer for CompactFlash
 //! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`crate::hybrid`].
 
-use crate::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use crate::hybrid::{self, BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry, Model};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub const ENTRY: Entry = Entry {
     name: "bast",
     about: "block map, overwrites in log blocks of one logical block each, merged by switch, partially or fully",
-    keys: || vec![&LOG_BLOCKS],
+    keys: hybrid::keys,
     reserved: |settings, _| log_blocks(settings),
     reserved_key: LOG_BLOCKS.name,
     model: Model {

@@ -26,7 +26,7 @@ use super::pages::MapsPages;
 use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
-use crate::log::settings::{LogSettings, WearLeveling};
+use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -38,6 +38,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 pub const ENTRY: Entry = Entry {
     name: "block",
     about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
+    keys: || keys_of(&[LEVELING, STATIC_LEVELING, READ]),
     outlives_dies: true,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN

@@ -10,6 +10,7 @@
 //! map does as metadata. Ignored: batching of lookups, and prefetching, which later papers add.
 
 use super::page::Page;
+use crate::log::settings::{CACHE, keys_of, keys_of_log};
 use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
@@ -20,7 +21,7 @@ use palimpsest_ftl_api::{Entry, Model};
 pub const ENTRY: Entry = Entry {
     name: "dftl",
     about: "page map in flash: its entries are cached in DRAM on demand",
-    keys: || vec![&CMT],
+    keys: || [keys_of_log(), keys_of(&[CACHE]), vec![&CMT]].concat(),
     write_back: true,
     word_lines: true,
     fast_cache: true,

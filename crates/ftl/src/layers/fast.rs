@@ -13,7 +13,7 @@
 //! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation layer using
 //! fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in [`crate::hybrid`].
 
-use crate::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use crate::hybrid::{self, BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry, Model, Unfit};
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 pub const ENTRY: Entry = Entry {
     name: "fast",
     about: "block map, overwrites in log blocks of all logical blocks and one for sequential overwrites",
-    keys: || vec![&LOG_BLOCKS],
+    keys: hybrid::keys,
     reserved: |settings, _| log_blocks(settings),
     reserved_key: LOG_BLOCKS.name,
     check: |proposal| match log_blocks(proposal.settings) {

@@ -14,7 +14,7 @@ pub const ENTRY: Entry = Entry {
     buffered: true,
     takes_hints: true,
     hot_and_cold: true,
-    keys: || settings::BASELINE_KEYS.iter().collect(),
+    keys: settings::baseline_keys,
     model: settings::BASELINE_MODEL,
     build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
     ..Entry::PLAIN

@@ -24,6 +24,7 @@ mod write;
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::blocks::Blocks;
+use crate::log::settings::keys_of;
 use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
 use crate::maps::bytes::map_bytes;
@@ -48,7 +49,7 @@ pub const ENTRY: Entry = Entry {
     buffered: true,
     takes_hints: true,
     hot_and_cold: true,
-    keys: || settings::BASELINE_KEYS.iter().chain(settings::KEYS).collect(),
+    keys: || [settings::baseline_keys(), keys_of(&[settings::KEYS])].concat(),
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),

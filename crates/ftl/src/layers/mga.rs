@@ -34,6 +34,7 @@ use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::extent;
 use crate::log::rotation::Rotation;
+use crate::log::settings::{COLLECTION, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of};
 use crate::log::victim::{self, Victim};
 use collect::Collector;
 use free_pages::FreePages;
@@ -53,7 +54,7 @@ use write::Image;
 pub const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
-    keys: || settings::KEYS.iter().collect(),
+    keys: || keys_of(&[COLLECTION, STREAMS, PLACEMENT, LEVELING, STATIC_LEVELING, READ, GATHER, settings::KEYS]),
     outlives_dies: true,
     check: settings::check,
     model: settings::MODEL,

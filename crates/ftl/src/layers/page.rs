@@ -7,7 +7,7 @@
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};
 use crate::log::map::Map;
-use crate::log::settings::LogSettings;
+use crate::log::settings::{CACHE, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
@@ -21,6 +21,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
+    keys: || [keys_of_log(), keys_of(&[CACHE])].concat(),
     write_back: true,
     word_lines: true,
     fast_cache: true,

@@ -20,7 +20,7 @@ mod tests;
 
 use super::gather::Gather;
 use crate::extent::{overlay, pages};
-use crate::log::settings::LogSettings;
+use crate::log::settings::{CACHE, GATHER, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::shared::SharedMap;
@@ -37,7 +37,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
-    keys: || vec![&LOG_FRACTION],
+    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER]), vec![&LOG_FRACTION]].concat(),
     reserved: log_blocks,
     reserved_key: LOG_FRACTION.name,
     outlives_dies: true,

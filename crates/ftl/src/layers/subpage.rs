@@ -8,7 +8,7 @@
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
-use crate::log::settings::LogSettings;
+use crate::log::settings::{CACHE, GATHER, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
@@ -23,6 +23,7 @@ use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
+    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER])].concat(),
     buffered: true,
     write_back: true,
     word_lines: true,

@@ -10,6 +10,7 @@
 //! lines before a program, time of encoding and decoding.
 
 use super::subpage;
+use crate::log::settings::keys_of_log;
 use palimpsest_flash::nand::cells::CellCode;
 use palimpsest_flash::nand::part::{CellKind, Part};
 use palimpsest_flash::rng::Rng;
@@ -22,7 +23,7 @@ use palimpsest_wom::levels::{LevelCode, WOM_V};
 pub const ENTRY: Entry = Entry {
     name: "womv",
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
-    keys: || vec![&CODE],
+    keys: || [keys_of_log(), vec![&CODE]].concat(),
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     // Its word lines are programmed together already.
     word_lines: false,

@@ -142,7 +142,7 @@ impl<M: Map> Log<M> {
 mod tests {
     use super::*;
     use crate::log::Append;
-    use crate::log::settings::{KEYS, LogSettings};
+    use crate::log::settings::{LogSettings, keys};
     use crate::maps::full::FullMap;
     use palimpsest_flash::geometry::Geometry;
     use palimpsest_flash::nand::data::{Data, Payload};
@@ -164,7 +164,7 @@ mod tests {
             subpages_per_page: 4,
             subpage_bytes: 4096,
         };
-        let settings = LogSettings::new(&Settings::of_defaults("subpage", KEYS));
+        let settings = LogSettings::new(&Settings::of_defaults("subpage", keys()));
         let mut io = Io::new(Nand::new(geometry, slc(), Payload::Tag, None), false);
         let mut log = Log::new(&io, &settings, FullMap::new(UNITS), 1, true, 1);
         let mut rng = Rng::new(1, 1);

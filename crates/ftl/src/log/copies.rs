@@ -267,7 +267,7 @@ fn lowest(bits: u64, most: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::log::Append;
-    use crate::log::settings::{KEYS, LogSettings};
+    use crate::log::settings::{LogSettings, keys};
     use crate::maps::full::FullMap;
     use palimpsest_flash::geometry::Geometry;
     use palimpsest_flash::nand::part::samples::slc;
@@ -314,7 +314,7 @@ mod tests {
         let word_bytes = [1024, page_bytes][one_of(2)];
         let order = [ProgramOrder::Strict, ProgramOrder::Ascending][one_of(2)];
         let part = Part { cell, page_bytes, pages_per_block, word_bytes, order, ..slc() };
-        let mut settings = Settings::of_defaults("subpage", KEYS);
+        let mut settings = Settings::of_defaults("subpage", keys());
         for (key, values) in [
             ("ftl.gc_pace", &["paced", "block"][..]),
             ("ftl.moved_to", &["plane", "die"]),

@@ -254,7 +254,7 @@ impl<M: Map> Log<M> {
 mod tests {
     use super::*;
     use crate::log::Append;
-    use crate::log::settings::{KEYS, LogSettings};
+    use crate::log::settings::{LogSettings, keys};
     use crate::maps::full::FullMap;
     use palimpsest_flash::geometry::Geometry;
     use palimpsest_flash::nand::Nand;
@@ -286,7 +286,7 @@ mod tests {
             subpages_per_page: 4,
             subpage_bytes: 4096,
         };
-        let paced = |name| Settings::of_defaults(name, KEYS).with("ftl.gc_pace", Value::Text("paced".into()));
+        let paced = |name| Settings::of_defaults(name, keys()).with("ftl.gc_pace", Value::Text("paced".into()));
         let settings = LogSettings::new(&paced("subpage"));
         let mut io = Io::new(Nand::new(geometry, slc(), Payload::Tag, None), false);
         let mut log = Log::new(&io, &settings, FullMap::new(UNITS), 1, false, 1);

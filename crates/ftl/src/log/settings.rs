@@ -1,16 +1,20 @@
-//! The settings that every layer has: collection, streams, allocation, wear levelling, the read command.
+//! The settings that layers share: collection, streams, allocation, wear levelling, the read command.
 
-use super::streams::CLASSIFIER;
+use super::streams;
 use super::victim::VICTIM;
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
-use palimpsest_ftl_api::keys::{Key, ValueType};
+use palimpsest_ftl_api::keys::readers::Layers;
+use palimpsest_ftl_api::keys::{Key, Reader, ValueType};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
 
-/// The keys.
-pub const KEYS: &[Key] = &[
+const PATROL: Reader = Reader::with(|layer| layer.patrols);
+const IN_BACKGROUND: Reader = Reader { layers: Layers::Listed, needs: &["ftl.gc_background = true"] };
+
+/// Keys of layers that choose victims and collect them, also while the host is idle.
+pub const COLLECTION: &[Key] = &[
     VICTIM,
     Key::new(
         "ftl.gc_start",
@@ -25,56 +29,67 @@ pub const KEYS: &[Key] = &[
         "collection stops when a plane has more free blocks than this",
     ),
     Key::new(
+        "ftl.gc_background",
+        ValueType::Flag,
+        "false",
+        "whether the drive collects, down to gc_stop, while the host is idle",
+    ),
+    Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that, and before a patrol")
+        .read_by(&[IN_BACKGROUND, PATROL.needs(&["ftl.patrol > 0"])]),
+];
+
+/// The key of layers that move a block before its data is lost, as [`super::Log`] does.
+pub const REFRESH_RETRIES: Key = Key::new(
+    "ecc.refresh_retries",
+    ValueType::Count { min: 0, max: 1000 },
+    "0",
+    "a block of which a read needed so many steps is moved; 0: never",
+)
+.read_by(&[Reader { layers: Layers::Listed, needs: &[] }])
+.needs(&["ecc.strength > 0"]);
+
+/// The key of layers that may keep moved data apart from the host's.
+pub const STREAMS: &[Key] = &[Key::new(
+    "ftl.streams",
+    ValueType::Count { min: 1, max: 3 },
+    "1",
+    "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
+)];
+
+/// Keys of layers that are one log: [`super::Log`].
+pub const LOG: &[Key] = &[
+    Key::new(
         "ftl.gc_pace",
         ValueType::Choice(&["block", "paced"]),
         "paced",
         "how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block more free",
     ),
     Key::new(
-        "ftl.gc_background",
-        ValueType::Flag,
-        "false",
-        "whether the drive collects, down to gc_stop, while the host is idle",
-    ),
-    Key::new(
-        "ftl.checkpoint",
-        ValueType::Bytes { min: 0, max: 1 << 50 },
-        "0B",
-        "bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none",
-    ),
-    Key::new(
-        "ftl.rain",
-        ValueType::Count { min: 0, max: 63 },
-        "0",
-        "pages of data that one page of parity on another die is for, from which reads that fail for good are rebuilt; 0: no parity",
-    ),
-    Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that, and before a patrol"),
-    Key::new(
-        "ftl.patrol",
-        ValueType::Time,
-        "0ns",
-        "time in which all that is stored is read once while the host is idle, so that it is refreshed in time (ecc.*); 0ns: never",
-    ),
-    Key::new(
-        "ftl.streams",
-        ValueType::Count { min: 1, max: 3 },
-        "1",
-        "streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved",
-    ),
-    CLASSIFIER,
-    Key::new(
         "ftl.moved",
         ValueType::Choice(&["together", "class"]),
         "together",
         "where moved data goes: to blocks of one stream, or to those of its class, hot or cold, with ftl.streams = 3",
-    ),
+    ).needs(&["ftl.streams = 3"]),
     Key::new(
         "ftl.moved_to",
         ValueType::Choice(&["plane", "die"]),
         "plane",
         "where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's data with round-robin \
          allocation and without a fast cache, to the planes of the die in turn, which can be programmed together (sim.multi_plane)",
-    ),
+    ).needs(&["ftl.streams > 1"]),
+    REFRESH_RETRIES,
+];
+
+/// The key of layers whose blocks may hold one bit a cell at a time.
+pub const CACHE: &[Key] = &[Key::new(
+    "ftl.slc_cache",
+    ValueType::Blocks,
+    "0%",
+    "blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of 2 or 3",
+)];
+
+/// Keys of layers that choose the plane of a write.
+pub const PLACEMENT: &[Key] = &[
     Key::new(
         "ftl.allocation",
         ValueType::Choice(&["static", "channel", "round-robin", "least-loaded"]),
@@ -88,55 +103,96 @@ pub const KEYS: &[Key] = &[
         "dies whose planes take host writes in turn, until a block of each is full and the next dies follow, as a zone or a \
          superblock does; 0: all",
     ),
+];
+
+/// The key of layers that level wear.
+pub const LEVELING: &[Key] = &[Key::new(
+    "ftl.wear_leveling",
+    ValueType::Choice(&["none", "dynamic", "static"]),
+    "dynamic",
+    "how erases are kept even",
+)];
+
+/// The key of layers that move data to level wear.
+pub const STATIC_LEVELING: &[Key] = &[Key::new(
+    "ftl.wear_threshold",
+    ValueType::Count { min: 1, max: u32::MAX as u64 },
+    "100",
+    "spread of erases that static wear levelling allows",
+)
+.needs(&["ftl.wear_leveling = static"])];
+
+/// Keys of layers that read by [`read_policy`].
+pub const READ: &[Key] = &[Key::new(
+    "ftl.read",
+    ValueType::Choice(&["page", "dma", "spread"]),
+    "page",
+    "read command; page-fgm, dma-fgm and spftl each name one",
+)];
+
+/// Keys of layers that read words from several places of a page at once.
+pub const GATHER: &[Key] = &[Key::new(
+    "ftl.read_gap",
+    ValueType::Flag,
+    "false",
+    "whether spread reads of a part that reads runs may sense words in between to save a command",
+)
+.needs(&["ftl.read = spread", "part.spread_reach = run"])];
+
+/// Keys of features that an [`Entry`](palimpsest_ftl_api::Entry) says to have.
+pub const FEATURES: &[Key] = &[
+    Key::new(
+        "ftl.checkpoint",
+        ValueType::Bytes { min: 0, max: 1 << 50 },
+        "0B",
+        "bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none",
+    ).read_by(&[Reader::with(|layer| layer.tables.is_some())]),
+    Key::new(
+        "ftl.rain",
+        ValueType::Count { min: 0, max: 63 },
+        "0",
+        "pages of data that one page of parity on another die is for, from which reads that fail for good are rebuilt; 0: no parity",
+    ).read_by(&[Reader::with(|layer| layer.takes_parity)]),
     Key::new(
         "ftl.superblocks",
         ValueType::Choice(&["allocated", "collected"]),
         "allocated",
         "what the dies of a superblock do together: they are written in turn; or their blocks are collected and erased as one, too",
-    ),
+    ).read_by(&[Reader::with(|layer| layer.takes_parity)]),
     Key::new(
-        "ftl.slc_cache",
-        ValueType::Blocks,
-        "0%",
-        "blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of 2 or 3",
-    ),
+        "ftl.patrol",
+        ValueType::Time,
+        "0ns",
+        "time in which all that is stored is read once while the host is idle, so that it is refreshed in time (ecc.*); 0ns: never",
+    ).read_by(&[PATROL]),
     Key::new(
         "ftl.slc_fixed",
         ValueType::Blocks,
         "0%",
         "blocks of a plane that always hold one bit a cell, out of its spare space: the share of the fast cache that a full drive has, too",
-    ),
+    ).read_by(&[Reader::with(|layer| layer.fast_cache)]),
     Key::new(
         "ftl.slc_full",
         ValueType::Choice(&["direct", "fold"]),
         "direct",
         "host writes when the fast cache is full: past it, until the host is idle; or they wait until a block of the fixed share is folded",
-    ),
-    Key::new(
-        "ftl.wear_leveling",
-        ValueType::Choice(&["none", "dynamic", "static"]),
-        "dynamic",
-        "how erases are kept even",
-    ),
-    Key::new(
-        "ftl.wear_threshold",
-        ValueType::Count { min: 1, max: u32::MAX as u64 },
-        "100",
-        "spread of erases that static wear levelling allows",
-    ),
-    Key::new(
-        "ftl.read",
-        ValueType::Choice(&["page", "dma", "spread"]),
-        "page",
-        "read command; page-fgm, dma-fgm and spftl each name one",
-    ),
-    Key::new(
-        "ftl.read_gap",
-        ValueType::Flag,
-        "false",
-        "whether spread reads of a part that reads runs may sense words in between to save a command",
-    ),
+    ).read_by(&[Reader::with(|layer| layer.fast_cache)]).needs(&["ftl.slc_fixed > 0"]),
 ];
+
+/// The keys of `groups`, for [`Entry::keys`](palimpsest_ftl_api::Entry::keys).
+pub fn keys_of(groups: &[&'static [Key]]) -> Vec<&'static Key> {
+    groups.iter().copied().flatten().collect()
+}
+
+/// The keys of a layer that is one log, as [`super::Log`] is.
+pub fn keys_of_log() -> Vec<&'static Key> {
+    [keys_of(&[COLLECTION, STREAMS, LOG, PLACEMENT, LEVELING, STATIC_LEVELING, READ]), streams::keys()].concat()
+}
+
+/// The keys of all groups.
+pub fn keys() -> Vec<&'static Key> {
+    [keys_of_log(), keys_of(&[CACHE, GATHER, FEATURES])].concat()
+}
 
 /// Where a host write goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -189,7 +245,7 @@ pub enum WearLeveling {
     Static,
 }
 
-/// The values of [`KEYS`].
+/// The values of [`keys`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogSettings {
     /// Victim policy of garbage collection, as configured.

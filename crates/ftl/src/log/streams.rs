@@ -52,12 +52,17 @@ pub const CLASSIFIERS: &[Classifier] =
 const NONE: &str = "none";
 
 /// The key that names the classifier.
-pub const CLASSIFIER: Key = Key::new(
+pub static CLASSIFIER: Key = Key::new(
     "ftl.classifier",
     ValueType::Notation(&Notation { words: names, read: canonical, expected }),
     NONE,
     "how writes are classified as hot or cold: none, or as `palimpsest list classifiers` prints",
 );
+
+/// The keys of layers that tell hot writes from cold ones: the name of the classifier, and those of each.
+pub fn keys() -> Vec<&'static Key> {
+    std::iter::once(&CLASSIFIER).chain(CLASSIFIERS.iter().flat_map(|classifier| classifier.keys)).collect()
+}
 
 fn names() -> Vec<&'static str> {
     std::iter::once(NONE).chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()

@@ -2,6 +2,7 @@
 //!
 //! Every refusal names the keys with their values and sources, and what is possible. Unwise drives are not refused.
 
+mod fast_cache;
 mod parity;
 mod word_lines;
 
@@ -49,7 +50,7 @@ pub(super) fn drive(drive: &DriveConfig, values: &Values) -> Result<()> {
     times(values)?;
     word_lines::page_types(drive, values)?;
     superblocks(drive, values)?;
-    fast_cache(drive, values)?;
+    fast_cache::check(drive, values)?;
     program_order(drive, values)?;
     words(drive, values)?;
     wear(drive, values)?;
@@ -221,43 +222,6 @@ fn superblocks(drive: &DriveConfig, values: &Values) -> Result<()> {
     if allocation != "round-robin" {
         let what = "planes of a superblock take turns; expected ftl.allocation = \"round-robin\"";
         return refuse(values, &["ftl.superblock_dies", "ftl.allocation"], what);
-    }
-    Ok(())
-}
-
-/// A fast cache is folded into blocks of moved data, and its blocks have pages; of its shares a layer has the fixed one or not.
-fn fast_cache(drive: &DriveConfig, values: &Values) -> Result<()> {
-    let (blocks, fixed) = (drive.geometry.blocks_per_plane, drive.fixed_single());
-    if fixed == 0 && values.text("ftl.slc_full") != "direct" {
-        let what = "a block of the fixed share is folded; expected ftl.slc_fixed above 0, or ftl.slc_full = \"direct\"";
-        return refuse(values, &["ftl.slc_full", "ftl.slc_fixed"], what);
-    }
-    if drive.ftl.blocks("ftl.slc_cache").of(blocks) + fixed == 0 {
-        return Ok(());
-    }
-    let share = if fixed > 0 { "ftl.slc_fixed" } else { "ftl.slc_cache" };
-    if fixed > 0 && !entry_of(drive).fast_cache {
-        let can: Vec<&str> = layers().filter(|entry| entry.fast_cache).map(|entry| entry.name).collect();
-        let what = format!(
-            "this layer has no fixed share of a fast cache; expected ftl.slc_fixed = \"0%\", or one of {}",
-            can.join(", ")
-        );
-        return refuse(values, &["ftl.slc_fixed", "ftl.name"], &what);
-    }
-    if values.count("ftl.streams") < 2 || values.text("ftl.moved") == "class" {
-        let what = "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or 3, and ftl.moved = \"together\"";
-        return refuse(values, &[share, "ftl.streams", "ftl.moved"], what);
-    }
-    if drive.part.cell.bits() < 2 || drive.part.paired() || drive.part.code.is_some() {
-        let what = "blocks of tlc and qlc can hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"";
-        return refuse(values, &[share, "part.cell"], what);
-    }
-    if drive.part.pages_per_block < drive.part.cell.bits() {
-        let what = format!(
-            "a block with one bit a cell would have no page; expected at least {} pages",
-            drive.part.cell.bits()
-        );
-        return refuse(values, &["part.pages_per_block", share, "part.cell"], &what);
     }
     Ok(())
 }

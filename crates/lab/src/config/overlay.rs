@@ -22,6 +22,18 @@ pub(super) struct Setting {
     pub place: String,
 }
 
+/// Who made an overlay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The presets, or a run that saved the whole configuration of its drive.
+    Preset,
+    /// The user, in a file.
+    File,
+    /// The user, by options.
+    #[default]
+    Options,
+}
+
 /// The settings of one file or row of options.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
@@ -37,6 +49,8 @@ pub(super) struct Overlay {
     pub base: Option<(String, String)>,
     /// Whether it sets every key itself, so that no part need be loaded.
     pub complete: bool,
+    /// Who made it.
+    pub origin: Origin,
 }
 
 /// What a file describes, which limits its keys.
@@ -65,7 +79,7 @@ impl Overlay {
         })?;
         let mut found = Vec::new();
         flatten(document.as_table(), "", &mut found);
-        let mut overlay = Overlay::default();
+        let mut overlay = Overlay { origin: Origin::File, ..Overlay::default() };
         let ends: Vec<usize> = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at).collect();
         for (name, raw, span) in found {
             let start = span.map_or(0, |span| span.start);
@@ -74,6 +88,9 @@ impl Overlay {
                 true => overlay.describe(&name, raw, place, describes)?,
                 false => overlay.set(&name, |value_type| value_type.read(&raw), place, describes)?,
             }
+        }
+        if overlay.complete {
+            overlay.origin = Origin::Preset;
         }
         Ok(overlay)
     }

@@ -2,7 +2,7 @@
 //!
 //! The texts are compiled in, so that the program needs no other files.
 
-use super::overlay::{Describes, Overlay};
+use super::overlay::{Describes, Origin, Overlay};
 use palimpsest_flash::error::{Error, Result};
 use toml_edit::Document;
 
@@ -189,7 +189,8 @@ fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &st
 impl Preset {
     /// The settings of the preset. Panics if it is malformed: a bug of the project.
     pub(super) fn overlay(&self, describes: Describes) -> Overlay {
-        Overlay::from_toml(self.file, self.text, describes).unwrap_or_else(|error| panic!("{error}"))
+        let overlay = Overlay::from_toml(self.file, self.text, describes).unwrap_or_else(|error| panic!("{error}"));
+        Overlay { origin: Origin::Preset, ..overlay }
     }
 
     fn info(&self, overlay: &Overlay) -> PresetInfo {

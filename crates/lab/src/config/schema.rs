@@ -4,12 +4,13 @@ use super::notation::read_bare;
 use crate::layers::layers;
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
-use palimpsest_ftl::log::streams::CLASSIFIERS;
+use palimpsest_ftl_api::Entry;
 use palimpsest_ftl_api::keys::ValueType::{
     self, Age, Bytes, Capacity, Choice, Count, Energies, Energy, Factor, Flag, Notation as Words, PartName, Rate,
     Ratio, Ratios, Time, Times,
 };
-use palimpsest_ftl_api::keys::{Fallback, Key, Notation, Value, near};
+use palimpsest_ftl_api::keys::readers::Layers;
+use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Reader, Value, near};
 use palimpsest_sim::die_failures::DIE_FAILURE;
 use palimpsest_sim::power_cuts::POWER_CUTS;
 use std::ops::Deref;
@@ -23,6 +24,21 @@ const BUFFER: ValueType = Bytes { min: 512, max: 1 << 40 };
 const PIECE: ValueType = Bytes { min: 0, max: 1 << 40 };
 const PROBABILITY: ValueType = Ratio { max: 1.0 };
 const ANY: u64 = u32::MAX as u64;
+
+/// Reads on any layer with the feature that `needs` name.
+const fn on_any(needs: &'static [&'static str]) -> Reader {
+    Reader { layers: Layers::Any, needs }
+}
+
+/// Readers of times of blocks that hold one bit a cell.
+const CACHES: &[Reader] = &[on_any(&["ftl.slc_cache > 0"]), on_any(&["ftl.slc_fixed > 0"])];
+/// Readers of the time of a retry.
+const RETRIES: &[Reader] = &[on_any(&["faults.read_fail > 0"]), on_any(&["ecc.strength > 0"])];
+/// A write buffer of the layer.
+const BUFFERED: Reader = Reader::with(|layer| layer.buffered);
+/// That, or one that a power cut empties.
+const BUFFERS: &[Reader] =
+    &[BUFFERED, Reader::with(|layer| layer.write_back && !layer.buffered).needs(&["buffer.ack = volatile"])];
 
 /// The keys of the drive and of its part.
 static DRIVE: &[Key] = &[
@@ -71,7 +87,7 @@ static DRIVE: &[Key] = &[
         Count { min: 1, max: 4 },
         "1",
         "pages of the next word line that a die takes in while it programs one, with part.pages_per_program above 1 and sim.cache_register",
-    ),
+    ).needs(&["part.pages_per_program > 1", "sim.cache_register = true"]),
     Key::new(
         "part.nop",
         Count { min: 1, max: ANY },
@@ -92,8 +108,9 @@ static DRIVE: &[Key] = &[
         "[]",
         "sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all",
     ),
-    Key::same("part.t_read_slc", Time, "part.t_read", "sensing a page of a block that holds one bit a cell"),
-    Key::same("part.t_program_slc", Time, "part.t_program", "programming such a page"),
+    Key::same("part.t_read_slc", Time, "part.t_read", "sensing a page of a block that holds one bit a cell").read_by(CACHES)
+        .needs(&["ftl.read = page|dma"]),
+    Key::same("part.t_program_slc", Time, "part.t_program", "programming such a page").read_by(CACHES),
     Key::required("part.t_program", Time, "programming a page (low page where pages are paired)"),
     Key::same("part.t_program_high", Time, "part.t_program", "programming a high page"),
     Key::required("part.t_erase", Time, "erasing a block"),
@@ -104,11 +121,11 @@ static DRIVE: &[Key] = &[
         Time,
         "part.t_read",
         "extra time of a read whose first attempt fails; of a spread read as much less as its sensing",
-    ),
-    Key::new("part.t_suspend", Time, "0ns", "from the suspend command until the die can read"),
-    Key::new("part.t_resume", Time, "0ns", "from the resume command until the operation continues"),
+    ).read_by(RETRIES),
+    Key::new("part.t_suspend", Time, "0ns", "from the suspend command until the die can read").needs(&["sim.suspend = erase|program-erase"]),
+    Key::new("part.t_resume", Time, "0ns", "from the resume command until the operation continues").needs(&["sim.suspend = erase|program-erase"]),
     Key::new("part.word_size", WORD, "2KiB", "ECC code word, the grain of dma and spread reads"),
-    Key::new("part.t_read_words", Times, "[]", "sensing 1, 2, ... words in spread mode; none: no such command"),
+    Key::new("part.t_read_words", Times, "[]", "sensing 1, 2, ... words in spread mode; none: no such command").needs(&["ftl.read = spread"]),
     Key::new("part.t_dma_words", Times, "[]", "transferring 1, 2, ... words; none: part.bus_rate decides"),
     Key::new(
         "part.spread_reach",
@@ -122,7 +139,7 @@ static DRIVE: &[Key] = &[
         Count { min: 1, max: ANY },
         "30000",
         "the same of a block of tlc or qlc that always holds one bit a cell (ftl.slc_fixed)",
-    ),
+    ).needs(&["ftl.slc_fixed > 0"]),
     Key::new(
         "part.endurance_deviation",
         PROBABILITY,
@@ -151,15 +168,15 @@ static DRIVE: &[Key] = &[
         "whether a program that fails or is cut off corrupts the other pages of its word line; they are copied before, into blocks kept for it",
     ),
     Key::new("part.e_read", Energy, "0J", "energy of sensing a page (low page)"),
-    Key::same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page"),
+    Key::same("part.e_read_high", Energy, "part.e_read", "energy of sensing a high page").needs(&["part.cell = mlc"]),
     Key::new(
         "part.e_read_words",
         Energies,
         "[]",
         "energy of sensing 1, 2, ... words in spread mode; none: as for the page",
-    ),
+    ).needs(&["ftl.read = spread"]),
     Key::new("part.e_program", Energy, "0J", "energy of programming a page (low page)"),
-    Key::same("part.e_program_high", Energy, "part.e_program", "energy of programming a high page"),
+    Key::same("part.e_program_high", Energy, "part.e_program", "energy of programming a high page").needs(&["part.cell = mlc"]),
     Key::same("part.e_reprogram", Energy, "part.e_program", "energy of programming a low page again"),
     Key::new("part.e_erase", Energy, "0J", "energy of erasing a block"),
     Key::same(
@@ -214,7 +231,7 @@ static AROUND: &[Key] = &[
         "fifo",
         "which waiting operation a die starts next",
     ),
-    Key::new("sim.starvation_bound", Time, "10ms", "longest time for which others overtake an operation"),
+    Key::new("sim.starvation_bound", Time, "10ms", "longest time for which others overtake an operation").needs(&["sim.scheduler = read-first|host-first"]),
     Key::new(
         "sim.suspend",
         Choice(&["none", "erase", "program-erase"]),
@@ -232,7 +249,7 @@ static AROUND: &[Key] = &[
         Flag,
         "true",
         "whether these include reads; else only programs are, and a die is busy until the data of a read has left it",
-    ),
+    ).needs(&["sim.cache_register = true"]),
     Key::new(
         "sim.multi_plane",
         Choice(&["off", "waiting", "group"]),
@@ -245,7 +262,7 @@ static AROUND: &[Key] = &[
         Choice(&["aligned", "independent"]),
         "aligned",
         "reads on different planes of a die that sim.multi_plane lets run together: those of one page address, or any",
-    ),
+    ).needs(&["sim.multi_plane = waiting|group"]),
     Key::new(
         "sim.block_order",
         Choice(&["needed", "planned"]),
@@ -265,22 +282,22 @@ static AROUND: &[Key] = &[
     Key::new("host.t_link", Time, "0ns", "latency of the host link, each way, beside its transfers"),
     Key::new("host.t_request", Time, "0ns", "time of the host for each request, beside that of others in flight"),
     Key::new("host.iodepth", Count { min: 0, max: 1 << 20 }, "0", "queue depth; 0: that of the workload"),
-    Key::new("buffer.size", BUFFER, "1MiB", "write buffer of buffered translation layers"),
+    Key::new("buffer.size", BUFFER, "1MiB", "write buffer of buffered translation layers").read_by(BUFFERS),
     Key::new(
         "buffer.ack",
         Choice(&["buffer", "program", "volatile"]),
         "buffer",
         "a write is acknowledged when in a protected buffer, when programmed, or, on some layers, in a buffer that a power cut empties",
-    ),
+    ).read_by(&[Reader::with(|layer| layer.buffered || layer.write_back)]),
     Key::new(
         "buffer.flush",
         Choice(&["programs", "free"]),
         "programs",
         "a flush waits for programs, or ends at once, since the buffer is protected",
-    ),
-    Key::new("buffer.t_write", Time, "0ns", "time to put the first subpage of a write into the write buffer"),
-    Key::new("buffer.t_write_next", Time, "0ns", "time for each further subpage of the write"),
-    Key::new("buffer.timeout", Time, "1ms", "a partly filled page is padded and programmed after this long"),
+    ).read_by(&[BUFFERED]).needs(&["buffer.ack = buffer"]),
+    Key::new("buffer.t_write", Time, "0ns", "time to put the first subpage of a write into the write buffer").read_by(BUFFERS),
+    Key::new("buffer.t_write_next", Time, "0ns", "time for each further subpage of the write").read_by(BUFFERS),
+    Key::new("buffer.timeout", Time, "1ms", "a partly filled page is padded and programmed after this long").read_by(&[BUFFERED]),
     Key::new(
         "controller.iops",
         Count { min: 0, max: 1_000_000_000 },
@@ -306,7 +323,7 @@ static AROUND: &[Key] = &[
         Count { min: 1, max: 256 },
         "8",
         "streams of sequential reads that read-ahead tells apart",
-    ),
+    ).needs(&["controller.read_ahead > 0"]),
     Key::new(
         "ecc.strength",
         Count { min: 0, max: 1 << 20 },
@@ -318,27 +335,22 @@ static AROUND: &[Key] = &[
         Times,
         "[]",
         "extra time of each step of a retry, until a read succeeds or fails for good",
-    ),
-    Key::new("ecc.retry_rates", Ratios, "[]", "share of the wrong bits that each of these steps leaves"),
+    ).needs(&["ecc.strength > 0"]),
+    Key::new("ecc.retry_rates", Ratios, "[]", "share of the wrong bits that each of these steps leaves").needs(&["ecc.strength > 0"]),
     Key::new(
         "ecc.t_retention",
         Age,
         "0ns",
         "age of data at which the rate of wrong bits has doubled; 0ns: it does not grow",
-    ),
-    Key::new("ecc.data_age", Age, "0ns", "age that what preconditioning wrote has when the measurement begins"),
+    ).needs(&["ecc.strength > 0"]),
+    Key::new("ecc.data_age", Age, "0ns", "age that what preconditioning wrote has when the measurement begins").needs(&["ecc.strength > 0", "ecc.t_retention > 0"]),
     Key::new(
         "ecc.disturb_reads",
         Count { min: 0, max: ANY },
         "0",
         "reads of a block since its erase at which the rate of wrong bits has doubled; 0: it does not grow",
-    ),
-    Key::new(
-        "ecc.refresh_retries",
-        Count { min: 0, max: 1000 },
-        "0",
-        "a block of which a read needed so many steps is moved (layers that are one log); 0: never",
-    ),
+    ).needs(&["ecc.strength > 0"]),
+    log::REFRESH_RETRIES,
     Key::new("faults.program_fail", PROBABILITY, "0%", "probability that a program fails and its block goes bad"),
     Key::new("faults.erase_fail", PROBABILITY, "0%", "probability that an erase fails and its block goes bad"),
     Key::new("faults.read_fail", PROBABILITY, "0%", "probability that a read needs a retry"),
@@ -361,8 +373,9 @@ static AROUND: &[Key] = &[
 #[derive(Debug)]
 pub struct Known {
     key: &'static Key,
-    /// The only translation layers that use it, without the file systems above them; empty where all may.
-    pub layers: Vec<&'static str>,
+    /// The layers that may read it, without the file systems that read it through the layer below; `None` if every layer
+    /// runs with it.
+    pub layers: Option<Vec<&'static str>>,
     /// Its meaning, after the names of those layers.
     pub doc: String,
     /// The value that it has where nothing sets it; none where another key or the drive says it.
@@ -391,27 +404,19 @@ pub fn keys() -> &'static [Known] {
 
 fn gather() -> Vec<Known> {
     let of_layers = layers().flat_map(|entry| (entry.keys)());
-    let of_classifiers = CLASSIFIERS.iter().flat_map(|classifier| classifier.keys);
-    let common = DRIVE.iter().chain([&LAYER]).chain(log::KEYS).chain(of_classifiers);
+    let of_drive = DRIVE.iter().chain([&LAYER]).map(|key| (key, true));
+    // Keys that layers list and that are here, too, keep this place.
+    let is_around = |key: &Key| AROUND.iter().any(|around| around.name == key.name);
+    let of_layers = log::keys().into_iter().chain(of_layers).filter(|key| !is_around(key)).map(|key| (key, false));
+    let around = AROUND.iter().chain([&POWER_CUTS, &DIE_FAILURE]).map(|key| (key, true));
     let mut known: Vec<Known> = Vec::new();
-    for key in common.chain(of_layers).chain(AROUND).chain([&POWER_CUTS, &DIE_FAILURE]) {
+    for (key, is_of_drive) in of_drive.chain(of_layers).chain(around) {
         match known.iter().find(|known| known.name == key.name) {
             Some(known) => assert!(known.key.doc == key.doc, "{} is defined twice", key.name),
-            None => {
-                let users = layers().filter(|entry| (entry.keys)().iter().any(|own| own.name == key.name));
-                let users: Vec<&str> = users.map(|entry| entry.name).collect();
-                let doc = if users.is_empty() { key.doc.into() } else { format!("{}: {}", short(&users), key.doc) };
-                let fallback = match key.default {
-                    Fallback::Text(text) => Some(
-                        read_bare(key.value_type, text)
-                            .unwrap_or_else(|what| panic!("default of {}: {what}", key.name)),
-                    ),
-                    Fallback::Same(_) | Fallback::Required => None,
-                };
-                known.push(Known { key, layers: users, doc, fallback });
-            }
+            None => known.push(Known::new(key, is_of_drive)),
         }
     }
+    say_layers(&mut known);
     // New keys of an existing table follow its keys.
     let mut tables: Vec<&str> = Vec::new();
     for known in &known {
@@ -421,6 +426,60 @@ fn gather() -> Vec<Known> {
     }
     known.sort_by_key(|known| tables.iter().position(|table| *table == known.split().0));
     known
+}
+
+impl Known {
+    fn new(key: &'static Key, is_of_drive: bool) -> Self {
+        let fallback = match key.default {
+            Fallback::Text(text) => {
+                Some(read_bare(key.value_type, text).unwrap_or_else(|what| panic!("default of {}: {what}", key.name)))
+            }
+            Fallback::Same(_) | Fallback::Required => None,
+        };
+        let layers = (!is_of_drive || !key.readers.is_empty()).then(Vec::new);
+        Known { key, layers, doc: key.doc.into(), fallback }
+    }
+
+    /// Whether the layer `entry` may read it, if other keys have the values that this needs.
+    pub fn is_read_on(&self, entry: &Entry) -> bool {
+        self.layers.is_none() || is_read_on(keys(), self, entry)
+    }
+
+    /// The names of the layers that may read it, for messages.
+    pub fn layer_names(&self) -> String {
+        self.layers.as_deref().map_or_else(String::new, |layers| layers.join(", "))
+    }
+}
+
+/// Whether `entry` reads `key` of `known`, and each key of its conditions.
+fn is_read_on(known: &[Known], key: &Key, entry: &Entry) -> bool {
+    let can = |needs: &[&'static str]| {
+        let mut others = needs.iter().map(|need| Need::parse(need).key);
+        others.all(|other| {
+            let other = known.iter().find(|known| known.name == other).expect("a condition names a key");
+            other.layers.is_none() || is_read_on(known, other, entry)
+        })
+    };
+    let reads = match key.readers {
+        [] => entry.lists(key.name),
+        readers => readers.iter().any(|reader| reader.is_on(key.name, entry) && can(reader.needs)),
+    };
+    reads && can(key.needs)
+}
+
+/// Notes for each key the layers that may read it, without file systems above one that does.
+fn say_layers(known: &mut [Known]) {
+    for at in 0..known.len() {
+        if known[at].layers.is_none() {
+            continue;
+        }
+        let reads = |entry: &Entry| is_read_on(known, &known[at], entry);
+        let names = layers().filter(|entry| reads(entry) && !entry.below.is_some_and(reads)).map(|entry| entry.name);
+        let names: Vec<&str> = names.collect();
+        assert!(!names.is_empty(), "no layer reads {}", known[at].name);
+        known[at].doc = format!("{}: {}", short(&names), known[at].key.doc);
+        known[at].layers = Some(names);
+    }
 }
 
 /// `names`, with all layers of one prefix as a pattern, such as `fs-*`.
@@ -443,6 +502,11 @@ fn short(names: &[&str]) -> String {
 
 /// Keys outside tables: they describe the file, not the drive.
 pub const ABOUT: &[&str] = &["name", "description", "source", "base", "complete"];
+
+/// The key called `name`, which there is.
+pub fn known(name: &str) -> &'static Known {
+    &keys()[position(name).unwrap_or_else(|| panic!("{name} is not in the schema"))]
+}
 
 /// The position in [`keys`] of the key called `name`.
 pub fn position(name: &str) -> Option<usize> {

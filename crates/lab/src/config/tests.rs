@@ -1,10 +1,12 @@
 //! Tests of the configuration: presets, overlays, sources, messages.
 
+use super::unread::Gravity;
 use super::*;
 use crate::metrics::summary::Promise;
 use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
 use palimpsest_flash::units::{GIB, Rate};
 use palimpsest_ftl::log::settings::read_policy;
+use palimpsest_ftl_api::keys::Need;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_workload::fio::{FioSource, FioSpec};
 use palimpsest_workload::request::{RequestKind, Source};
@@ -40,32 +42,96 @@ fn line_of(file: &str, start: &str) -> String {
     format!("{file}:{}", 1 + text.lines().position(|line| line.starts_with(start)).unwrap())
 }
 
-#[test]
-fn keys_of_other_layers_are_reported() {
-    let unused = |ftl: &str| {
-        let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
-        preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap().unused()
-    };
-    let systems: Vec<&str> = palimpsest_fs::layers::ENTRIES.iter().map(|entry| entry.name).collect();
-    let (log, space) = (("ftl.log_fraction", vec!["sector-log"]), ("fs.gc_start", systems));
-    assert_eq!(unused("page"), [log.clone(), space.clone()]);
-    assert_eq!(unused("sector-log"), [space]);
-    assert_eq!(unused("fs-page"), [log]);
-    assert_eq!(preset("mga-16k", &[]).unwrap().unused(), []);
-    let above = preset("mga-16k", &["ftl.name=fs-mga", "ftl.allocation_threshold=20%"]).unwrap();
-    assert_eq!(above.unused(), [], "a file system above the layer uses it");
+/// What nothing reads of the drive of a file with `text`, or of a preset, with options.
+fn unread(resolved: &Resolved) -> Vec<(&'static str, Gravity)> {
+    resolved.unread().iter().map(|unread| (unread.key, unread.gravity)).collect()
 }
 
 #[test]
-fn keys_of_one_layer_name_it() {
-    for key in keys() {
-        let of_file_systems = key.split().0 == "fs";
-        assert!(!of_file_systems || !key.layers.is_empty(), "{}: {}", key.name, key.doc);
-        assert!(["ftl", "fs"].contains(&key.split().0) || key.layers.is_empty(), "{}", key.name);
+fn keys_of_other_layers_are_mistakes() {
+    let of = |ftl: &str| {
+        let keys = ["ftl.log_fraction=4%", "ftl.victim=fifo", "fs.gc_start=6%"];
+        unread(&preset("default", &[keys.as_slice(), &[&format!("ftl.name={ftl}")]].concat()).unwrap())
+    };
+    let (log, space) = (("ftl.log_fraction", Gravity::Mistake), ("fs.gc_start", Gravity::Mistake));
+    assert_eq!(of("page"), [log, space]);
+    assert_eq!(of("sector-log"), [space]);
+    assert_eq!(of("fs-page"), [log]);
+    assert_eq!(of("block"), [("ftl.victim", Gravity::Mistake), log, space]);
+    assert_eq!(unread(&preset("mga-16k", &[]).unwrap()), []);
+    let above = preset("mga-16k", &["ftl.name=fs-mga", "ftl.allocation_threshold=20%"]).unwrap();
+    assert_eq!(unread(&above), [], "a file system above the layer uses it");
+}
+
+#[test]
+fn keys_of_features_that_are_off_are_mistakes() {
+    let idle = preset("default", &["ftl.name=page", "ftl.gc_idle=5ms"]).unwrap();
+    let [found] = idle.unread() else { panic!("{:?}", idle.unread()) };
+    assert_eq!(found.what, "page does not read ftl.gc_idle without ftl.gc_background = true or ftl.patrol > 0");
+    assert_eq!((found.place.as_str(), found.gravity), ("--set ftl.gc_idle=5ms", Gravity::Mistake));
+    let works = ["ftl.name=page", "ftl.gc_idle=5ms", "ftl.gc_background=true", "ftl.gc_stop=2 blocks"];
+    assert_eq!(unread(&preset("default", &works).unwrap()), []);
+    // The fast cache is one of other layers, and so are the times of its blocks.
+    let block = preset("default", &["ftl.name=block", "part.t_read_slc=20us"]).unwrap();
+    assert_eq!(unread(&block), [("part.t_read_slc", Gravity::Mistake)]);
+    let off = preset("default", &["ftl.name=block", "ftl.slc_cache=0%"]).unwrap();
+    assert_eq!(unread(&off), [("ftl.slc_cache", Gravity::Harmless)], "it is off on every layer");
+}
+
+#[test]
+fn files_set_keys_for_their_own_layer() {
+    let text =
+        |ftl: &str| format!("base = \"default\"\n[ftl]\nname = \"{ftl}\"\nvictim = \"fifo\"\ngc_idle = \"3ms\"\n");
+    assert_eq!(unread(&file(&text("page"), &[]).unwrap()), [], "a file describes features that are off");
+    let own = file(&text("block"), &[]).unwrap();
+    assert_eq!(own.unread()[0].place, "my.toml:4");
+    assert_eq!(unread(&own), [("ftl.victim", Gravity::Mistake), ("ftl.gc_idle", Gravity::Mistake)]);
+    let replaced = file(&text("page"), &["ftl.name=block"]).unwrap();
+    assert_eq!(unread(&replaced), [("ftl.victim", Gravity::Note), ("ftl.gc_idle", Gravity::Note)]);
+    let saved = preset("default", &[]).unwrap().to_toml();
+    assert_eq!(unread(&file(&saved, &["ftl.name=block"]).unwrap()), [], "a saved configuration sets every key");
+}
+
+#[test]
+fn shares_that_are_no_block_are_refused() {
+    for (key, blocks, least) in
+        [("ftl.slc_fixed", 15, "6.67%"), ("ftl.slc_fixed", 30, "3.34%"), ("ftl.slc_cache", 30, "3.34%")]
+    {
+        let blocks = format!("ssd.blocks_per_plane={blocks}");
+        let with = |share: &str| preset("tlc-32g", &[&blocks, "ssd.over_provisioning=60%", &format!("{key}={share}")]);
+        let refused = with("3%").unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("no whole block; expected \"1 block\", \"{least}\" or more, or \"0%\"")),
+            "{refused}"
+        );
+        let taken = |share: &str| with(share).unwrap().drive.ftl.blocks(key).of(30);
+        assert_eq!((taken("0%"), taken("1 block")), (0, 1));
+        assert!(taken(least) > 0, "{key} {least}");
     }
-    let layers = |name| keys()[schema::position(name).unwrap()].layers.clone();
+}
+
+#[test]
+fn keys_of_layers_name_them() {
+    for key in keys() {
+        assert!(key.split().0 != "fs" || key.layers.is_some(), "{}: {}", key.name, key.doc);
+        assert!(key.split().0 != "ssd" || key.layers.is_none(), "{}", key.name);
+    }
+    let layers = |name| schema::known(name).layers.clone().unwrap_or_default();
     assert_eq!((layers("ftl.low_pages_first"), layers("ftl.wom")), (vec!["mga"], vec!["llh"]));
-    assert_eq!((layers("ftl.victim"), layers("ftl.read")), (vec![], vec![]));
+    assert!(!layers("ftl.victim").contains(&"block") && layers("ftl.read").contains(&"block"));
+}
+
+/// A condition that cannot be read would panic only when a drive sets its key.
+#[test]
+fn conditions_of_keys_name_keys_and_values() {
+    for key in keys() {
+        for need in key.needs.iter().chain(key.readers.iter().flat_map(|reader| reader.needs)) {
+            let need = Need::parse(need);
+            let known = |word: &str| schema::known(need.key).value_type.read_text(word).is_ok();
+            assert!(need.exceeds || need.operand.split('|').all(known), "{}: {need:?}", key.name);
+            assert!(!need.exceeds || need.operand.parse::<f64>().is_ok(), "{}: {need:?}", key.name);
+        }
+    }
 }
 
 #[test]

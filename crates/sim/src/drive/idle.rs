@@ -23,7 +23,7 @@ impl Drive {
     /// Errors of flash; [`Error::DriveFailed`] where no operation can start.
     pub fn push_out(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
-        self.ftl.flush(&mut self.io).map_err(explain)?;
+        self.empty_buffers()?;
         self.close_call();
         self.settle();
         if self.next_time().is_none() {

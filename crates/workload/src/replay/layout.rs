@@ -67,7 +67,7 @@ pub struct Volume {
 pub struct Survey {
     /// Volumes, where they lie apart.
     pub volumes: usize,
-    /// Bytes of the drive that it takes as it is laid out without compaction.
+    /// Bytes of the drive that it takes as it is laid out.
     pub end_bytes: u64,
     /// Bytes of the pieces of 1 MiB that it reads or writes.
     pub footprint_bytes: u64,
@@ -238,7 +238,9 @@ impl Layout {
             self.pieces.push(each.pieces);
             next = next.saturating_add(sectors.next_multiple_of(ALIGNED));
             if next > SECTOR_LIMIT {
-                let what = "its volumes take more than 2^63 bytes together; expected --volumes overlaid or host.compact = 1MiB";
+                let compact = if self.piece > 0 { "" } else { " or host.compact = 1MiB" };
+                let what =
+                    format!("its volumes take more than 2^63 bytes together; expected --volumes overlaid{compact}");
                 return Err(Error::input(place, what));
             }
         }
@@ -279,11 +281,17 @@ impl Layout {
         let Some(reopen) = reopen else { return Ok(None) };
         let found = self.scan(reopen()?, SURVEYED)?;
         let sum = |of: &dyn Fn(&Found) -> u64| found.iter().fold(0u64, |sum, each| sum.saturating_add(of(each)));
-        Ok(Some(Survey {
-            volumes: if self.apart { found.len() } else { 1 },
-            end_bytes: sum(&|each| each.end.next_multiple_of(ALIGNED)).saturating_mul(SECTOR_BYTES),
-            footprint_bytes: sum(&|each| each.pieces.len() as u64) * SURVEYED * SECTOR_BYTES,
-        }))
+        let volumes = if self.apart { found.len() } else { 1 };
+        let footprint_bytes = sum(&|each| each.pieces.len() as u64) * SURVEYED * SECTOR_BYTES;
+        let end_bytes = match self.piece {
+            0 => sum(&|each| each.end.next_multiple_of(ALIGNED)).saturating_mul(SECTOR_BYTES),
+            piece => {
+                let found = self.scan(reopen()?, piece)?;
+                let sectors = |each: &Found| (each.pieces.len() as u64 * piece).next_multiple_of(ALIGNED);
+                found.iter().map(sectors).sum::<u64>() * SECTOR_BYTES
+            }
+        };
+        Ok(Some(Survey { volumes, end_bytes, footprint_bytes }))
     }
 
     /// Moves a request of the present volume to where that lies; false where nothing is left of it.

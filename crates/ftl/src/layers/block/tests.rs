@@ -47,7 +47,7 @@ fn a_block_that_recovery_erases_may_be_another_logical_block_s() {
             continue;
         }
         seen += 1;
-        let settings = Settings::of_defaults("block", crate::log::settings::KEYS);
+        let settings = Settings::of_defaults("block", crate::log::settings::keys());
         let blueprint =
             Blueprint { settings, logical_pages: 4, acknowledge_programs: true, buffer_timeout: 0, seed: 1 };
         let mut layer = Block::new(&io, &blueprint);

@@ -2,7 +2,8 @@
 
 use super::code;
 pub use super::threshold::ThresholdRule;
-use crate::log::settings::LogSettings;
+use crate::log::settings::{COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, keys_of};
+use crate::log::streams;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{Parsed, shown};
@@ -30,6 +31,11 @@ pub const BASELINE_KEYS: &[Key] = &[
         "whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)",
     ),
 ];
+
+/// All keys that the baseline reads.
+pub fn baseline_keys() -> Vec<&'static Key> {
+    [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, BASELINE_KEYS]), streams::keys()].concat()
+}
 
 /// The other keys.
 pub const KEYS: &[Key] = &[

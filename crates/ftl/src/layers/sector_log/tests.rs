@@ -11,7 +11,7 @@ const SUBPAGE: u32 = 8;
 const PAGE: u32 = 4 * SUBPAGE;
 
 fn settings() -> Settings {
-    let keys = crate::log::settings::KEYS.iter().chain([&LOG_FRACTION]);
+    let keys = crate::log::settings::keys().into_iter().chain([&LOG_FRACTION]);
     Settings::of_defaults("sector-log", keys).with(LOG_FRACTION.name, Value::Ratio(0.2))
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::find;
-use crate::log::settings::KEYS;
+use crate::log::settings::keys;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::samples::slc;
@@ -59,7 +59,7 @@ impl Rig {
             Some(ReadMode::Spread) => "spread",
             _ => "page",
         };
-        let settings = Settings::of_defaults(name, KEYS)
+        let settings = Settings::of_defaults(name, keys())
             .with("ftl.read", Value::Text(mode.into()))
             .with("ftl.read_gap", Value::Flag(gaps))
             .with("ftl.gc_pace", Value::Text("block".into()));

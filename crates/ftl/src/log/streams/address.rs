@@ -24,8 +24,9 @@ const HOT_BELOW: Key = Key::new(
         expected: || EXPECTED.into(),
     }),
     "zipf:1",
-    "classifier address: what begins below is hot; zipf:A: below the pages that take half of a Zipf law of exponent A",
-);
+    "what begins below is hot; zipf:A: below the pages that take half of a Zipf law of exponent A",
+)
+.needs(&["ftl.classifier = address"]);
 const EXPECTED: &str = "a number of bytes such as \"1GiB\", or \"zipf:0.95\"";
 
 /// Where hot addresses end.

@@ -1,0 +1,110 @@
+//! Readers of a key: the layers that read it, and the settings without which they do not.
+
+use super::Value;
+use crate::Entry;
+use crate::keys::blocks::BlockCount;
+
+/// The layers on which a reader reads a key.
+#[derive(Debug, Clone, Copy)]
+pub enum Layers {
+    /// Every layer: the drive, the engine or the host reads the key.
+    Any,
+    /// The layers that list the key in [`Entry::keys`], and the file systems above them.
+    Listed,
+    /// The layers with this property.
+    With(fn(&Entry) -> bool),
+}
+
+/// A reader of a key.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// The layers on which it reads.
+    pub layers: Layers,
+    /// Conditions without which it does not read; see [`Need`].
+    pub needs: &'static [&'static str],
+}
+
+impl Reader {
+    /// A reader on the layers with `property`.
+    pub const fn with(property: fn(&Entry) -> bool) -> Reader {
+        Reader { layers: Layers::With(property), needs: &[] }
+    }
+
+    /// The reader with conditions of its own.
+    #[must_use]
+    pub const fn needs(self, needs: &'static [&'static str]) -> Reader {
+        Reader { needs, ..self }
+    }
+
+    /// Whether it reads `key` on the layer `entry`, where its conditions hold.
+    pub fn is_on(&self, key: &str, entry: &Entry) -> bool {
+        match self.layers {
+            Layers::Any => true,
+            Layers::Listed => entry.lists(key),
+            Layers::With(property) => property(entry),
+        }
+    }
+}
+
+/// A condition on another key: `KEY = WORD`, `KEY = WORD|WORD`, or `KEY > NUMBER`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// The other key.
+    pub key: &'static str,
+    /// Whether its value must exceed `operand`; else it must be one of the words there.
+    pub exceeds: bool,
+    /// A number, or words.
+    pub operand: &'static str,
+}
+
+impl Need {
+    /// The condition of `text`.
+    ///
+    /// # Panics
+    /// `text` is no condition: a bug of the declaration.
+    pub fn parse(text: &'static str) -> Need {
+        let mut parts = text.split(' ');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(key), Some(sign @ ("=" | ">")), Some(operand), None) => Need { key, exceeds: sign == ">", operand },
+            _ => panic!("{text} is no condition; expected KEY = WORD|WORD, or KEY > NUMBER"),
+        }
+    }
+
+    /// Whether the key with the value `value` meets the condition.
+    pub fn is_met(&self, value: &Value) -> bool {
+        if self.exceeds {
+            let bound: f64 = self.operand.parse().expect("a condition compares with a number");
+            return value.size() > bound;
+        }
+        let text = value.to_text();
+        self.operand.split('|').any(|word| word == text)
+    }
+}
+
+impl Value {
+    /// The value as a number, for comparisons; of a list its length, of a text 0.
+    fn size(&self) -> f64 {
+        match self {
+            Value::Text(_) => 0.0,
+            Value::Count(number) | Value::Bytes(number) | Value::Capacity(number) => *number as f64,
+            Value::Time(number) | Value::Age(number) | Value::Energy(number) => *number as f64,
+            Value::Flag(flag) => f64::from(*flag),
+            Value::Times(list) => list.len() as f64,
+            Value::Energies(list) => list.len() as f64,
+            Value::Ratios(list) => list.len() as f64,
+            Value::Ratio(number) | Value::Factor(number) => *number,
+            Value::Blocks(BlockCount::Blocks(blocks)) => f64::from(*blocks),
+            Value::Blocks(BlockCount::Share(share)) => *share,
+            Value::Rate(_) => 1.0,
+        }
+    }
+
+    /// Whether the value switches a feature off: zero, an empty list, `false`, or the word for none.
+    pub fn is_off(&self) -> bool {
+        match self {
+            Value::Text(text) => ["none", "never", "off", ""].contains(&text.as_str()),
+            Value::Rate(_) => false,
+            other => other.size() == 0.0,
+        }
+    }
+}

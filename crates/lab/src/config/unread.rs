@@ -1,0 +1,119 @@
+//! Settings of the user that nothing reads: the layer does not have the feature, or another key switches it off.
+//!
+//! Presets and saved configurations describe a whole drive, so they may set keys that the layer does not read. A drive
+//! file may set keys for its own layer, which an option replaces. A feature may be switched off on every layer, because
+//! every layer runs without it. All other settings without a reader are mistakes.
+
+use super::overlay::{Origin, Overlay};
+use super::schema::Known;
+use super::{ResolvedKey, build, schema};
+use crate::layers::find_layer;
+use palimpsest_ftl_api::Entry;
+use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
+
+/// How grave it is that nothing reads a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gravity {
+    /// The setting switches off a feature that the drive does not have.
+    Harmless,
+    /// An option replaced the layer that reads it.
+    Note,
+    /// A mistake, unless another run beside this one reads the key.
+    Mistake,
+}
+
+/// A setting of the user that nothing reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// The key.
+    pub key: &'static str,
+    /// `FILE:LINE`, or `--set key=value`.
+    pub place: String,
+    /// A sentence that names who does not read it.
+    pub what: String,
+    /// What would read it.
+    pub expected: String,
+    /// How grave that is.
+    pub gravity: Gravity,
+}
+
+/// The settings of the user in `overlays` that nothing on the drive of `resolved` reads, in the order of the schema.
+pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread> {
+    let values = build::Values::new(resolved);
+    let Some(entry) = find_layer(&values.name) else { return Vec::new() };
+    let origin = |key: &ResolvedKey| key.rank.checked_sub(1).map_or(Origin::Preset, |index| overlays[index].origin);
+    let layer_by_option = origin(values.key("ftl.name")) == Origin::Options;
+    let mut found = Vec::new();
+    for (position, key) in resolved.iter().enumerate().filter(|(_, key)| origin(key) != Origin::Preset) {
+        // A layer that is named after a read command sets a key in the place of its name.
+        let (overlay, name) = (&overlays[key.rank - 1], key.key.name);
+        if overlay.get(position).is_none_or(|setting| setting.place != key.source) {
+            continue;
+        }
+        let in_file = overlay.origin == Origin::File;
+        let (what, expected) = match reading(key.key, entry, &|name| values.value(name).clone()) {
+            Reading::Read => continue,
+            // A file describes the part and parameters of features, on or off.
+            Reading::Off(_) if in_file => continue,
+            Reading::Off(needs) => (format!("{} does not read {name} without {needs}", entry.name), "that".into()),
+            Reading::OtherLayers => {
+                (format!("{} does not read {name}", entry.name), format!("one of {}", key.key.layer_names()))
+            }
+        };
+        let gravity = match is_taken_back(key, position, &overlays[..key.rank - 1]) {
+            true => Gravity::Harmless,
+            false if in_file && layer_by_option => Gravity::Note,
+            false => Gravity::Mistake,
+        };
+        let expected = format!("{expected}, or no {name}");
+        found.push(Unread { key: name, place: key.source.clone(), what, expected, gravity });
+    }
+    found
+}
+
+/// Whether a key switches a feature off, or sets the default again that an earlier overlay changed.
+fn is_taken_back(key: &ResolvedKey, position: usize, earlier: &[Overlay]) -> bool {
+    let is_default = key.key.fallback.as_ref() == Some(&key.value);
+    let changed =
+        || earlier.iter().any(|overlay| overlay.get(position).is_some_and(|setting| setting.value != key.value));
+    is_default && (key.value.is_off() || changed())
+}
+
+/// Whether a key is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// It is.
+    Read,
+    /// No, because other keys switch off what reads it: the conditions.
+    Off(String),
+    /// No: only other layers read it.
+    OtherLayers,
+}
+
+/// Whether a drive with the layer `entry` and with the values of `value` reads `key`.
+pub fn reading(key: &Known, entry: &Entry, value: &dyn Fn(&str) -> Value) -> Reading {
+    if !key.is_read_on(entry) {
+        return Reading::OtherLayers;
+    }
+    let unmet = |needs: &[&'static str]| -> Vec<&'static str> {
+        needs.iter().copied().filter(|need| !is_met(need, entry, value)).collect()
+    };
+    let mut missing = unmet(key.needs).join(" and ");
+    let alternatives: Vec<String> = readers_on(key, entry).map(|reader| unmet(reader.needs).join(" and ")).collect();
+    if !alternatives.is_empty() && alternatives.iter().all(|needs| !needs.is_empty()) {
+        let both = if missing.is_empty() { "" } else { " and " };
+        missing = format!("{missing}{both}{}", alternatives.join(" or "));
+    }
+    if missing.is_empty() { Reading::Read } else { Reading::Off(missing) }
+}
+
+/// Whether the condition `need` holds: the other key has the value, and is read.
+fn is_met(need: &'static str, entry: &Entry, value: &dyn Fn(&str) -> Value) -> bool {
+    let need = Need::parse(need);
+    need.is_met(&value(need.key)) && schema::known(need.key).is_read_on(entry)
+}
+
+/// The readers of `key` on the layer `entry`, where the key states them.
+pub fn readers_on<'a>(key: &'a Key, entry: &'a Entry) -> impl Iterator<Item = &'a Reader> {
+    key.readers.iter().filter(|reader| reader.is_on(key.name, entry))
+}

@@ -1,0 +1,386 @@
+//! Each key states its readers (`Key::readers`, `Key::needs`, `Entry::keys`); runs here say whether that is true. A key
+//! that a drive accepts must make a difference in some run, and a key that a drive refuses must make none: in the
+//! result, in the wear of any block, in any histogram.
+
+use crate::drives::{build, needed, plain, with};
+use crate::workload::Mix;
+use palimpsest_lab::config::schema::{self, Known};
+use palimpsest_lab::config::unread::{Reading, readers_on, reading};
+use palimpsest_lab::config::{Resolved, resolve};
+use palimpsest_lab::error::Result;
+use palimpsest_lab::ftl::keys::{Need, ValueType};
+use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
+use palimpsest_lab::sim::drive::Command;
+use palimpsest_lab::units::Nanos;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
+
+/// Bursts of requests with idle time between them, or a queue that is always full.
+struct Bursts {
+    commands: std::vec::IntoIter<Command>,
+    number: u64,
+    arrivals: Arrivals,
+}
+
+impl Source for Bursts {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        self.number += 1;
+        let arrival: Nanos = self.number / 12 * 15_000_000;
+        Ok(self.commands.next().map(|Command { kind, extent }| Request {
+            arrival,
+            kind,
+            sector: extent.sector,
+            sectors: extent.sectors,
+            stream: (self.number / 3 % 5) as u32,
+            file: NO_FILE,
+        }))
+    }
+
+    fn place(&self) -> String {
+        "bursts".into()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        self.arrivals
+    }
+}
+
+/// All that a run shows of the drive of `resolved`, but its configuration; the error where there is no result.
+fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
+    let mut mix = Mix::new(&resolved.drive, seed);
+    let commands: Vec<Command> = (0..if long { 1500 } else { 260 }).map(|_| mix.next()).collect();
+    let arrivals = if seed.is_multiple_of(2) { Arrivals::Open } else { Arrivals::Closed { depth: 8 } };
+    let mut source = Bursts { commands: commands.into_iter(), number: 0, arrivals };
+    let options = Options {
+        workload: "bursts".into(),
+        precondition: Precondition::parse(if long { "fill:100%,random:3x" } else { "fill:100%,random:0.5x" })
+            .expect("a state"),
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity: Fidelity::Timed,
+        payload: Payload::Tag,
+        seed,
+        series: false,
+        operations: None,
+    };
+    let mut hasher = DefaultHasher::new();
+    match run(resolved, &mut source, &options, &mut |_| ControlFlow::Continue(())) {
+        Ok(mut outcome) => {
+            outcome.summary.config = serde_json::Value::Null;
+            outcome.summary.ftl.clear();
+            serde_json::to_string(&outcome.summary).expect("a result is text").hash(&mut hasher);
+            serde_json::to_string(&outcome.detail).expect("so are series").hash(&mut hasher);
+        }
+        Err(error) => error.to_string().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// A small drive of the layer `entry`.
+fn base(entry: &Entry) -> Vec<String> {
+    let shape = plain(2, if entry.is_file_system() { 48 } else { 24 }, 8, entry.least_subpages().max(4));
+    let more = ["ssd.planes_per_die=2", "ssd.over_provisioning=80%", "part.nop=4", "ftl.wear_threshold=1"];
+    needed(entry, &with(&shape, &more))
+}
+
+const CACHE: &[&str] = &[
+    "part.cell=tlc",
+    "part.nop=1",
+    "ftl.streams=2",
+    "part.t_program=900us",
+    "part.t_program_slc=70us",
+    "part.t_read_slc=20us",
+    "part.endurance=300",
+    "ssd.over_provisioning=150%",
+];
+const ERRORS: &[&str] = &[
+    "ecc.strength=8",
+    "part.ber_fresh=0.02%",
+    "ecc.t_retries=[\"50us\", \"60us\"]",
+    "ecc.retry_rates=[\"50%\", \"20%\"]",
+    "ftl.gc_idle=1ms",
+];
+
+const ENERGIES: &[&str] = &["part.e_read=20uJ", "part.e_program=40uJ", "part.e_erase=90uJ"];
+
+/// Settings with which a key makes a difference on these small drives, beside the conditions that it states.
+const SCENES: &[(&str, &[&str])] = &[
+    ("ftl.gc_start", &["ftl.gc_pace=block", "ftl.gc_stop=3 blocks"]),
+    ("ftl.gc_stop", &["ftl.gc_pace=block"]),
+    ("part.e_read_high", ENERGIES),
+    ("part.e_program_high", ENERGIES),
+    ("part.e_read_words", ENERGIES),
+    ("ftl.gc_background", &["ftl.gc_stop=3 blocks"]),
+    ("ftl.gc_idle", &["ftl.gc_stop=3 blocks"]),
+    ("ftl.gc_idle", ERRORS),
+    ("ftl.patrol", ERRORS),
+    ("ftl.classifier", &["ftl.streams=3"]),
+    ("ftl.hot_below", &["ftl.streams=3"]),
+    ("ftl.slc_cache", CACHE),
+    ("ftl.slc_fixed", CACHE),
+    ("ftl.slc_full", CACHE),
+    ("part.t_read_slc", CACHE),
+    ("part.t_program_slc", CACHE),
+    ("part.endurance_slc", CACHE),
+    ("ecc.strength", ERRORS),
+    ("ecc.t_retries", ERRORS),
+    ("ecc.retry_rates", ERRORS),
+    ("ecc.t_retention", ERRORS),
+    ("ecc.t_retention", &["ecc.data_age=90d"]),
+    ("ecc.data_age", ERRORS),
+    ("ecc.disturb_reads", ERRORS),
+    ("ecc.refresh_retries", ERRORS),
+    ("faults.wear_out", &["part.endurance=1"]),
+    ("ftl.gc_stop", &["ftl.gc_start=2 blocks", "ftl.gc_stop=2 blocks"]),
+    ("ftl.victim_free", &["ftl.allocation_threshold=0%", "ssd.over_provisioning=200%"]),
+    ("ftl.wear_leveling", &["ssd.over_provisioning=200%", "ftl.gc_stop=4 blocks"]),
+    ("ftl.wear_threshold", &["ssd.over_provisioning=200%", "ftl.gc_stop=4 blocks"]),
+    ("ftl.low_pages_first", &["part.cell=mlc", "part.order=low-low-high"]),
+    ("ftl.rain", &["ssd.over_provisioning=300%"]),
+    ("ftl.moved_to", &["ftl.streams=2", "fs.discard=block"]),
+    ("fs.gc_gain", &["fs.gc_start=20%", "ssd.over_provisioning=300%"]),
+    ("ftl.reuse_empty", &["ftl.threshold_pu=OP/1", "ftl.threshold_window=0", "ssd.over_provisioning=900%"]),
+    ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
+];
+
+/// Values of keys of types that have no general ones.
+const VALUES: &[(&str, &[&str])] = &[
+    ("faults.power_cuts", &["every:150"]),
+    ("faults.die_failure", &["at:40@1"]),
+    ("ecc.t_retries", &["[\"500us\", \"600us\"]"]),
+    ("ecc.retry_rates", &["[\"90%\", \"80%\"]"]),
+    ("part.t_read_types", &["[\"60us\", \"70us\", \"90us\"]"]),
+    ("part.t_read_words", &["[\"90us\", \"91us\", \"92us\", \"93us\", \"94us\", \"95us\", \"96us\", \"97us\"]"]),
+    ("part.e_read_words", &["[\"1uJ\", \"2uJ\", \"3uJ\", \"4uJ\", \"5uJ\", \"6uJ\", \"7uJ\", \"8uJ\"]"]),
+    ("ftl.hot_below", &["64KiB", "4KiB"]),
+    ("ftl.wom_spare", &["90%", "95%", "80%", "70%", "60%"]),
+    ("ftl.threshold_pu", &["0 blocks", "1 block"]),
+    ("ftl.threshold_cap", &["0 blocks", "1 block"]),
+    ("ftl.victim", &["fifo", "d-choices:1", "windowed:2", "cost-benefit"]),
+];
+
+/// Keys of what is around a run: a reader of traces reads them.
+const OF_TRACES: &[&str] = &["host.fold", "host.compact"];
+
+/// Whether runs here can tell who reads `key`. Descriptions of the part and of the drive's size are no feature.
+fn is_tested(key: &Known) -> bool {
+    let describes = ["ssd", "part"].contains(&key.split().0);
+    let stated = !key.readers.is_empty() || !key.needs.is_empty();
+    key.name != "ftl.name" && (!describes || stated) && !OF_TRACES.contains(&key.name)
+}
+
+/// Values of `key`.
+fn values(key: &Known) -> Vec<String> {
+    let of = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<String>>();
+    if let Some((_, own)) = VALUES.iter().find(|(name, _)| *name == key.name) {
+        return of(own);
+    }
+    match key.value_type {
+        ValueType::Flag => of(&["true", "false"]),
+        ValueType::Choice(words) => of(words),
+        ValueType::Notation(notation) => (notation.words)().into_iter().map(String::from).collect(),
+        ValueType::Count { min, .. } => {
+            [2, 3, 1, 8, 40, 1000, 0].iter().filter(|&&number| number >= min).map(u64::to_string).collect()
+        }
+        ValueType::Time => of(&["70us", "1ms", "3us", "0ns", "30ms"]),
+        ValueType::Age => of(&["90d", "3h", "0ns"]),
+        ValueType::Bytes { min, .. } => {
+            let sizes = [65536u64, 131_072, 16_384, 1024, 512, 64, 1 << 20, 0];
+            sizes.iter().filter(|&&size| size >= min).map(|size| format!("{size}B")).collect()
+        }
+        ValueType::Ratio { .. } => of(&["20%", "1%", "50%", "100%", "0%"]),
+        ValueType::ShareOr(word) => of(&["50%", "100%", word]),
+        ValueType::Rate => of(&["50MB/s", "unlimited"]),
+        ValueType::Energy => of(&["3uJ", "0J"]),
+        ValueType::Blocks => of(&["2 blocks", "3 blocks", "1 block", "0 blocks"]),
+        ValueType::Factor => of(&["2", "0.5"]),
+        _ => Vec::new(),
+    }
+}
+
+/// Settings that meet the condition `need`.
+fn meeting(need: &'static str) -> Vec<String> {
+    let need = Need::parse(need);
+    let texts: Vec<String> = match need.exceeds {
+        true => values(schema::known(need.key)),
+        false => need.operand.split('|').map(String::from).collect(),
+    };
+    texts.iter().map(|text| format!("{}={text}", need.key)).collect()
+}
+
+/// `scenes`, each with every setting that meets `needs`.
+fn meeting_all(scenes: Vec<Vec<String>>, needs: &[&'static str]) -> Vec<Vec<String>> {
+    needs.iter().fold(scenes, |scenes, need| {
+        let each = |scene: &Vec<String>| meeting(need).iter().map(|one| with(scene, &[one])).collect::<Vec<_>>();
+        scenes.iter().flat_map(each).collect()
+    })
+}
+
+/// Drives of the layer `entry` on which `key` should be read.
+fn scenes(entry: &Entry, key: &Known) -> Vec<Vec<String>> {
+    let base = base(entry);
+    let own = SCENES.iter().filter(|(name, _)| *name == key.name).map(|(_, settings)| with(&base, settings));
+    let mut scenes: Vec<Vec<String>> = own.collect();
+    scenes.push(base);
+    let scenes = meeting_all(scenes, key.needs);
+    match key.readers {
+        [] => scenes,
+        _ => readers_on(key, entry).flat_map(|reader| meeting_all(scenes.clone(), reader.needs)).collect(),
+    }
+}
+
+fn resolved(entry: &Entry, settings: &[String]) -> Option<Resolved> {
+    resolve("model.toml", Some(entry.name), settings, &|_| Ok(String::new())).ok()
+}
+
+/// What runs of one layer showed, by settings; whether they are long, and their seed.
+#[derive(Default)]
+struct Runs(BTreeMap<(bool, u64, Vec<String>), Option<u64>>);
+
+impl Runs {
+    fn of(&mut self, entry: &Entry, settings: &[String], long: bool, seed: u64) -> Option<u64> {
+        let mut sorted = settings.to_vec();
+        sorted.sort();
+        let run = || resolved(entry, settings).map(|drive| shown(&drive, seed, long));
+        *self.0.entry((long, seed, sorted)).or_insert_with(run)
+    }
+
+    /// A value of `key` that makes a difference on the drive of `scene`; `None` if there is none.
+    fn difference(&mut self, entry: &Entry, scene: &[String], key: &Known, long: bool) -> Option<String> {
+        self.difference_of(entry, scene, key, long, usize::MAX)
+    }
+
+    /// As [`Self::difference`], of the first `most` values.
+    fn difference_of(
+        &mut self,
+        entry: &Entry,
+        scene: &[String],
+        key: &Known,
+        long: bool,
+        most: usize,
+    ) -> Option<String> {
+        values(key).into_iter().take(most).find(|value| {
+            let changed = with(scene, &[&format!("{}={value}", key.name)]);
+            [0, 1].into_iter().any(|seed| {
+                let after = self.of(entry, &changed, long, seed);
+                after.is_some() && after != self.of(entry, scene, long, seed)
+            })
+        })
+    }
+}
+
+/// Whether the configuration says that the drive of `settings` reads `key`.
+fn says(entry: &Entry, settings: &[String], key: &Known) -> Option<bool> {
+    let drive = resolved(entry, settings)?;
+    let value = |name: &str| drive.key(name).expect("a key of the schema").value.clone();
+    Some(reading(key, entry, &value) == Reading::Read)
+}
+
+/// Whether the drive of `scene` can have another value of `key`.
+fn has_choice(entry: &Entry, scene: &[String], key: &Known) -> bool {
+    let Some(drive) = resolved(entry, scene) else { return false };
+    let present = &drive.key(key.name).expect("a key of the schema").value;
+    let other = |value: &String| {
+        let other = resolved(entry, &with(scene, &[&format!("{}={value}", key.name)]));
+        other.is_some_and(|other| other.key(key.name).expect("a key of the schema").value != *present)
+    };
+    says(entry, scene, key) == Some(true) && values(key).iter().any(other)
+}
+
+/// Checks the statement of `key` on the layer `entry`: whether the key makes a difference there, or what is wrong. If the
+/// layer does not read the key, `most` values are tried.
+fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::result::Result<bool, String> {
+    let scenes = scenes(entry, key);
+    let mut possible = Vec::new();
+    for scene in scenes.iter().filter(|scene| has_choice(entry, scene, key)) {
+        if runs.difference(entry, scene, key, false).is_some() {
+            return Ok(true);
+        }
+        possible.push(scene);
+    }
+    if !possible.is_empty() {
+        return match possible.iter().any(|scene| runs.difference(entry, scene, key, true).is_some()) {
+            true => Ok(true),
+            false => Err(format!("{}: {} is accepted, and makes no difference", entry.name, key.name)),
+        };
+    }
+    // Scenes of other layers, and the small drive by itself.
+    let base = base(entry);
+    let of_key = SCENES.iter().filter(|(name, _)| *name == key.name);
+    let mut others: Vec<Vec<String>> = of_key.map(|(_, more)| with(&base, more)).collect();
+    others.push(base);
+    let refused = others.iter().filter(|scene| says(entry, scene, key) == Some(false));
+    match refused.filter_map(|scene| runs.difference_of(entry, scene, key, false, most)).next() {
+        Some(value) => Err(format!("{}: {} = {value} is refused, and makes a difference", entry.name, key.name)),
+        None => Ok(false),
+    }
+}
+
+/// Checks each key of `chosen` on the layers `entries`; all keys that made a difference anywhere.
+fn check(
+    entries: impl Iterator<Item = &'static Entry>,
+    most: usize,
+    chosen: impl Fn(&Entry, &Known) -> bool,
+) -> Vec<&'static str> {
+    let (only, one) = (std::env::var("MODEL_FTL").ok(), std::env::var("MODEL_KEY").ok());
+    let (mut wrong, mut live) = (Vec::new(), Vec::new());
+    for entry in entries.filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {
+        let mut runs = Runs::default();
+        let refusal = build(entry.name, &base(entry)).err();
+        assert!(refusal.is_none(), "{}: {refusal:?}", entry.name);
+        let keys = schema::keys().iter().filter(|key| is_tested(key) && chosen(entry, key));
+        for key in keys.filter(|key| one.as_ref().is_none_or(|one| one == key.name)) {
+            match verdict(&mut runs, entry, key, most) {
+                Ok(differs) => live.extend(differs.then_some(key.name)),
+                Err(what) => wrong.push(what),
+            }
+        }
+        println!("{} runs of {}", runs.0.len(), entry.name);
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    live
+}
+
+/// Whether some layers read `key` and others do not, so that several list it.
+fn is_shared(key: &Known) -> bool {
+    key.layers.as_ref().is_some_and(|layers| layers.len() > 2)
+}
+
+#[test]
+fn layers_read_the_shared_keys_that_they_list() {
+    check(REGISTRY.iter(), 2, |_, key| is_shared(key));
+}
+
+#[test]
+fn file_systems_read_the_shared_keys_below() {
+    check(ENTRIES.iter().step_by(3), 2, |_, key| is_shared(key));
+}
+
+/// The other keys, each on its own layers, or on the first one where the layer does not matter.
+#[test]
+fn other_keys_are_read() {
+    let is_own = |entry: &Entry, key: &Known| match &key.layers {
+        Some(layers) => layers.contains(&entry.name),
+        None => entry.name == REGISTRY[0].name,
+    };
+    for entries in [REGISTRY, ENTRIES] {
+        check(entries.iter(), 2, |entry, key| !is_shared(key) && is_own(entry, key));
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn long_keys_are_read_where_they_say_so() {
+    let live =
+        [check(REGISTRY.iter(), usize::MAX, |_, _| true), check(ENTRIES.iter(), usize::MAX, |_, _| true)].concat();
+    let dead = schema::keys().iter().filter(|key| is_tested(key) && !live.contains(&key.name));
+    let dead: Vec<&str> = dead.map(|key| key.name).collect();
+    let is_partial = ["MODEL_FTL", "MODEL_KEY"].iter().any(|name| std::env::var_os(name).is_some());
+    assert!(is_partial || dead.is_empty(), "no layer reads {}", dead.join(", "));
+}
