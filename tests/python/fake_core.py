@@ -209,11 +209,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
             "p99_ns": 8_345_678 if timed else None,
         },
         "merge": {"count": 0, "moved_subpages": 0},
-        "mapping": {
-            "bytes": round(16777216 / factor),
-            "bytes_peak": round(16777216 / factor),
-            "tables": {"map": 16777216},
-        },
+        "mapping": dict.fromkeys(("bytes", "bytes_peak"), round(16777216 / factor)) | {"tables": {"map": 16777216}},
         "energy_uj": {
             "read": 1e6,
             "program": 5e6 * factor,

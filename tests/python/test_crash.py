@@ -412,7 +412,10 @@ def test_the_device_of_a_state_holds_its_bytes(palimpsest: Command, tmp_path: Pa
     done = palimpsest("crash", *options, "--out", str(tmp_path / "out"), "--budget", "40", "--jobs", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
-    assert (found["explored"]["states"], found["recorded"]["bytes"]) == (40, 4 * 12288)
+    explored = found["explored"]
+    # The kernel may flush between the writes, and then there are fewer states.
+    assert explored["states"] == 40 or (explored["complete"] and explored["states"] > 8)
+    assert found["recorded"]["bytes"] == 4 * 12288
 
 
 @needs_devices

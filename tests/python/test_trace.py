@@ -219,7 +219,7 @@ def test_a_heading_of_a_text_is_noted(palimpsest: Command, tmp_path: Path) -> No
         assert done.returncode == 2
         assert says in one_error_line(done.stderr)
     done = palimpsest(*run, "good.csv", "--from", "msr", cwd=tmp_path)
-    assert "error: --columns: --from is given too" in one_error_line(done.stderr)
+    assert "error: --from: --columns says how the text is read" in one_error_line(done.stderr)
 
 
 def test_failing_half_way_leaves_no_file(palimpsest: Command, trace: Path, tmp_path: Path) -> None:

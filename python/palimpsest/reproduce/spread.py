@@ -55,7 +55,7 @@ _COMMAND_NS = 1000
 def _single(layer: str, words: int, command_ns: int = 0) -> RunOptions:
     """Reads of so many words of a page, one after the other, on a drive that does nothing else."""
     spec = f"rw=randread,bs={2 * words}k,blockalign=16k,size=10%,iodepth=1,norandommap"
-    return QUICK.options(layer, spec, "", f"part.t_command={command_ns}ns", precondition="fill:10%")
+    return QUICK.options(layer, spec, "", f"part.t_command={command_ns}ns", precondition="fill:11%")
 
 
 def _table_i_runs() -> Iterator[RunOptions]:
