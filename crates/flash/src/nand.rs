@@ -368,7 +368,8 @@ impl Nand {
         own: Own<'_>,
         change: Change,
     ) -> Flash<Outcome> {
-        if change != Change::First {
+        // A table of the layer's own may say what was trimmed.
+        if change != Change::First || !own.is_none() {
             self.commit_trims()?;
         }
         let cut = self.begin();

@@ -218,7 +218,8 @@ impl Nand {
             return 0;
         }
         let cells = self.logical_of(ppn);
-        let holds = cells.iter().any(|&cell| cell < TORN)
+        // Void data still tells a checkpoint which block this is.
+        let holds = (ppn * width..(ppn + 1) * width).any(|psn| self.logical_before_trims(psn) < TORN)
             || self.own.spare(ppn).is_some()
             || (ppn * width..(ppn + 1) * width).any(|psn| self.own(psn).is_some());
         let readable = (0..).zip(cells).filter(|(_, cell)| ![UNWRITTEN, TORN].contains(cell));

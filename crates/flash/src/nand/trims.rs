@@ -2,7 +2,8 @@
 //!
 //! A record stores, for a logical subpage, the number of the last flash operation before its trim. A power cut makes every copy with that or
 //! a smaller program number void, because recovery finds data by the numbers in out-of-band areas. A record is durable with the next
-//! flush, before an erase or a second program destroys any data, and at once if a trim may drop acknowledged data from a buffer. Until then
+//! flush, before an erase or a second program destroys any data, before the layer programs a table of its own, and at once if a trim may drop
+//! acknowledged data from a buffer. Until then
 //! a power cut may bring back the last durable version, and never an older one. Ignored: the flash pages, time and wear of the journal.
 
 use super::{Flash, Nand, PADDING};
@@ -134,6 +135,11 @@ impl Nand {
             Some(&(sequence, lsn)) if logical == PADDING && sequence == self.sequence(psn) => lsn,
             _ => logical,
         }
+    }
+
+    /// Whether physical subpage `psn` holds a copy that a trim made void.
+    pub fn is_trimmed(&self, psn: u32) -> bool {
+        self.logical_before_trims(psn) != self.logical(psn)
     }
 
     /// The image of this drive has the record `operation` of logical subpage `lsn`.

@@ -9,7 +9,7 @@ use super::blocks::sort_by_last_write;
 use super::open_pages::{HOLE, OpenPage};
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::nand::{Flash, Outcome, PADDING};
+use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::checkpoint::Tables;
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
@@ -64,7 +64,7 @@ impl<M: Map> Log<M> {
         // A checkpoint may name what was trimmed since.
         let is_void = |entry: u32| {
             let erased = tables.as_ref().is_some_and(|tables| tables.is_void(per_block.divide(entry)));
-            erased || io.nand().logical(entry * width) == PADDING
+            erased || io.nand().is_trimmed(entry * width)
         };
         if let Some(tables) = &tables {
             self.map.restore_places(tables.bytes, is_void);
