@@ -368,8 +368,7 @@ impl Nand {
         own: Own<'_>,
         change: Change,
     ) -> Flash<Outcome> {
-        // A table of the layer's own may say what was trimmed.
-        if change != Change::First || !own.is_none() {
+        if self.trims.is_some() {
             self.commit_trims()?;
         }
         let cut = self.begin();
