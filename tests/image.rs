@@ -356,7 +356,8 @@ fn an_image_of_a_version_with_fewer_keys_opens() {
     assert!(refused.to_string().contains("ssd.over_provisioning"), "{refused}");
 }
 
-/// Once wrong: a kill brought back what a flush had made zeros. Writes after the trim make the layer collect the older copies.
+/// Once wrong: a kill brought back what a flush had made zeros. Writes after the trim make the layer collect the older
+/// copies.
 #[test]
 fn a_flushed_trim_stays_after_a_kill() {
     for entry in layers::layers() {

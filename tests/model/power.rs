@@ -1,8 +1,8 @@
 //! Power cuts: at every operation of a workload, in recovery, and again later.
 //!
-//! What was acknowledged before the cut reads back. A trim is one more version, of zeros, which the next flush makes durable. A cut never
-//! brings back a version older than the last durable one. A request that the cut interrupted, and writes that were not acknowledged
-//! where the buffer is lost, are old or new, each subpage for itself.
+//! What was acknowledged before the cut reads back. A trim is one more version, of zeros, which the next flush makes
+//! durable. A cut never brings back a version older than the last durable one. A request that the cut interrupted, and
+//! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick, plain, with, with_pairs};
 use crate::harness::{count_cuts, drive, for_each_seed, note};

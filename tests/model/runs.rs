@@ -1,4 +1,5 @@
-//! Whole runs as a user makes them: laws that the figures of every run obey, and a check of every layer on every preset.
+//! Whole runs as a user makes them: laws that the figures of every run obey, and a check of every layer on every
+//! preset.
 
 use crate::drives::{Limits, Shape, draw, pick, with};
 use crate::harness::{for_each_seed_of, note};

@@ -295,8 +295,8 @@ pub struct Entry {
     pub name: &'static str,
     /// A line for `palimpsest list`.
     pub about: &'static str,
-    /// The keys that it reads: its own, and those of `log::settings` that it shares with other layers. Keys that state their
-    /// readers ([`Key::readers`]) need not be here.
+    /// The keys that it reads: its own, and those of `log::settings` that it shares with other layers. Keys that state
+    /// their readers ([`Key::readers`]) need not be here.
     pub keys: fn() -> Vec<&'static Key>,
     /// The layer below, where this one is a file system; it uses the keys of that layer too.
     pub below: Option<&'static Entry>,

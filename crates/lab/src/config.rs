@@ -321,8 +321,8 @@ fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
     Err(Error::input(&resolved[read].source, what))
 }
 
-/// A layer without a write buffer acknowledges what is programmed: `buffer.ack` and `buffer.flush` must say so, because a
-/// saved configuration states the promise of its layer.
+/// A layer without a write buffer acknowledges what is programmed: `buffer.ack` and `buffer.flush` must say so, because
+/// a saved configuration states the promise of its layer.
 fn acknowledgement_of_layer(resolved: &mut [ResolvedKey]) {
     let at = |key| schema::position(key).expect("the schema has the keys of the buffer");
     let layer = resolved[at("ftl.name")].value.to_text();

@@ -342,8 +342,8 @@ fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
-/// Settings of the user that nothing reads: each with its key, its place, who does not read it, what would, and how grave that is
-/// (`harmless`, `note` or `mistake`).
+/// Settings of the user that nothing reads: each with its key, its place, who does not read it, what would, and how
+/// grave that is (`harmless`, `note` or `mistake`).
 #[pyfunction]
 #[pyo3(signature = (ssd, ftl, overrides))]
 fn unread_keys(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<Vec<[String; 5]>> {

@@ -1,8 +1,8 @@
 //! Sockets: a thread for each that accepts, and one for each client.
 //!
-//! If all places are taken, a client that has not finished its handshake leaves its place to a new one, else the client that has been idle
-//! for longest. A socket in the file system is for
-//! this user alone (mode 0600). Ignored: access control beyond that.
+//! If all places are taken, a client that has not finished its handshake leaves its place to a new one, else the client
+//! that has been idle for longest. A socket in the file system is for this user alone (mode 0600). Ignored: access
+//! control beyond that.
 
 use crate::drive::{Bytes, Drive, Witness};
 use crate::engine::Engine;

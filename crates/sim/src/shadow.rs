@@ -4,10 +4,10 @@
 //! the shadow's own record of what was there before: a layer that loses, mixes up or does not read data fails. Of bytes it keeps a
 //! fingerprint of 32 bits a sector.
 //!
-//! After a power cut a subpage may also hold an earlier version if its successor was not durable yet, or the version of the interrupted
-//! request, but never a version older than the last durable one. A trim is one more version, of zeros, which the next flush makes durable.
-//! The first read decides which; from then on it must stay. In a timed run many requests are interrupted: a change is durable when the
-//! request that ends says so.
+//! After a power cut a subpage may also hold an earlier version if its successor was not durable yet, or the version of
+//! the interrupted request, but never a version older than the last durable one. A trim is one more version, of zeros,
+//! which the next flush makes durable. The first read decides which; from then on it must stay. In a timed run many
+//! requests are interrupted: a change is durable when the request that ends says so.
 
 use crate::drive::{Command, Verifier};
 use crate::fingerprint::{fingerprint, fingerprints};

@@ -1,10 +1,11 @@
-//! The controller's journal of trims: after a power cut, trimmed data stays trimmed although flash still holds copies of it.
+//! The controller's journal of trims: after a power cut, trimmed data stays trimmed although flash still holds copies
+//! of it.
 //!
-//! A record stores, for a logical subpage, the number of the last flash operation before its trim. A power cut makes every copy with this or
-//! a smaller program number void, because recovery finds data by the numbers in out-of-band areas. A record is durable with the next
-//! flush, before the next program or erase, because a layer may then act on the trim, and at once if a trim may drop acknowledged data
-//! from a buffer. Until then a power cut may bring back the last durable version, and never an older one. Ignored: the flash pages, time
-//! and wear of the journal.
+//! A record stores, for a logical subpage, the number of the last flash operation before its trim. A power cut makes
+//! every copy with this or a smaller program number void, because recovery finds data by the numbers in out-of-band
+//! areas. A record is durable with the next flush, before the next program or erase, because a layer may then act on
+//! the trim, and at once if a trim may drop acknowledged data from a buffer. Until then a power cut may bring back the
+//! last durable version, and never an older one. Ignored: the flash pages, time and wear of the journal.
 
 use super::{Flash, Nand, PADDING};
 use std::collections::BTreeMap;

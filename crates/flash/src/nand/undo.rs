@@ -58,7 +58,8 @@ impl Nand {
         self.undo = Some(Box::default());
     }
 
-    /// Nothing is kept any more; the reads with the numbers `dropped` do not happen, and count no more. Returns how many these are.
+    /// Nothing is kept any more; the reads with the numbers `dropped` do not happen, and count no more. Returns how
+    /// many these are.
     pub fn drop_undo(&mut self, dropped: impl Iterator<Item = u64>) -> u64 {
         let mut log = self.undo.take().unwrap_or_default();
         let undone: Vec<Undo> = dropped.filter_map(|number| log.0.remove(&number)).collect();

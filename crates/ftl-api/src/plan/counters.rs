@@ -43,7 +43,8 @@ palimpsest_flash::state_of_words!(Cause {
 });
 
 impl Cause {
-    /// Causes of reads that serve a reader alone: a power cut drops these, also where hold-up energy ends everything else.
+    /// Causes of reads that serve a reader alone: a power cut drops these, also where hold-up energy ends everything
+    /// else.
     pub const DROPPED: [Cause; 3] = [Cause::Host, Cause::ReadAhead, Cause::Patrol];
 
     /// Whether the host waits for what is done so, or soon will.

@@ -143,7 +143,8 @@ impl Io {
         (copy, follows.unwrap_or_default())
     }
 
-    /// The power is back: finds the copies of corrupted pages, then voids trimmed data. Must be called before a layer recovers.
+    /// The power is back: finds the copies of corrupted pages, then voids trimmed data. Must be called before a layer
+    /// recovers.
     pub fn restore_pages(&mut self) {
         self.find_copies();
         self.nand.void_trimmed();

@@ -37,8 +37,9 @@ impl Io {
         }
     }
 
-    /// The power fails. Where the plan is protected, all of it but reads for the host still runs; else what has not ended is undone, and
-    /// what the arrays work on, the operations `running`, is torn. Every gate closes. Returns how many operations do not run.
+    /// The power fails. Where the plan is protected, all of it but reads for the host still runs; else what has not
+    /// ended is undone, and what the arrays work on, the operations `running`, is torn. Every gate closes. Returns how
+    /// many operations do not run.
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let undo = self.undo.take();
         let undone = if self.plan.protected {

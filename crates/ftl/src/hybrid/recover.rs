@@ -34,7 +34,8 @@ impl BlockMap {
         nand.sequence(ppn * self.shape.subpages_per_page)
     }
 
-    /// The pages of the physical block `block` that hold data, void or not, which tells data blocks from log blocks: logical, physical.
+    /// The pages of the physical block `block` that hold data, void or not, which tells data blocks from log blocks:
+    /// logical, physical.
     fn readable(&self, nand: &Nand, block: u32) -> impl Iterator<Item = (u32, u32)> {
         let width = self.shape.subpages_per_page;
         let held = self.physical_pages(block).map(move |ppn| (nand.logical_before_trims(ppn * width) / width, ppn));

@@ -1,8 +1,8 @@
 //! After a power cut: the map and the blocks from what is on flash.
 //!
-//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a unit wins, unless the journal of trims voids it. Open pages come back where the buffer is protected, and are lost
-//! where writes are acknowledged by programs.
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable
+//! copy of a unit wins, unless the journal of trims voids it. Open pages come back where the buffer is protected, and
+//! are lost where writes are acknowledged by programs.
 
 use super::Log;
 use super::blocks::sort_by_last_write;

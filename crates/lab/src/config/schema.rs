@@ -373,8 +373,8 @@ static AROUND: &[Key] = &[
 #[derive(Debug)]
 pub struct Known {
     key: &'static Key,
-    /// The layers that may read it, without the file systems that read it through the layer below; `None` if every layer
-    /// runs with it.
+    /// The layers that may read it, without the file systems that read it through the layer below; `None` if every
+    /// layer runs with it.
     pub layers: Option<Vec<&'static str>>,
     /// Its meaning, after the names of those layers.
     pub doc: String,

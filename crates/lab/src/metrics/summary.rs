@@ -53,8 +53,8 @@ pub struct Summary {
     pub sim: Sim,
 }
 
-/// The promise of the layer: where the data of a write is at its acknowledgement, and from when on no power cut loses the
-/// data. Response times of two runs compare only if both fields are equal.
+/// The promise of the layer: where the data of a write is at its acknowledgement, and from when on no power cut loses
+/// the data. Response times of two runs compare only if both fields are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Promise {

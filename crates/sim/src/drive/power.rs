@@ -277,8 +277,8 @@ impl Drive {
         planned.into_iter().try_for_each(|id| self.plan(id, verifier))
     }
 
-    /// Reads the logical subpages of [`Self::read_back_after_cut`] back, without time. The verifier reads, not the host, so only erases count,
-    /// which a layer that programs to serve reads may need: blocks remember them.
+    /// Reads the logical subpages of [`Self::read_back_after_cut`] back, without time. The verifier reads, not the
+    /// host, so only erases count, which a layer that programs to serve reads may need: blocks remember them.
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         let Some(all) = self.read_back_after_cut else { return Ok(()) };
         let (io, nand, operations) =

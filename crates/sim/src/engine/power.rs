@@ -1,10 +1,11 @@
 //! The power fails in a timed run: when, and what runs then.
 //!
-//! The cut comes in the middle of one operation: half-way through its time in the array. Operations count as they start: what was
-//! planned before it and waits, of a die that is further behind, does not. What the arrays work on at the cut is torn, what is further
-//! behind never happens. If the controller's memory is protected, hold-up energy ends all programs, erases and moves at the moment of the cut,
-//! and drops reads for the host. Only operations that ended count; any other counts with the energy that its array had taken. Ignored: how
-//! far a torn operation had come, and the time for which hold-up energy must last.
+//! The cut comes in the middle of one operation: half-way through its time in the array. Operations count as they
+//! start: what was planned before it and waits, of a die that is further behind, does not. What the arrays work on at
+//! the cut is torn, what is further behind never happens. If the controller's memory is protected, hold-up energy ends
+//! all programs, erases and moves at the moment of the cut, and drops reads for the host. Only operations that ended
+//! count; any other counts with the energy that its array had taken. Ignored: how far a torn operation had come, and
+//! the time for which hold-up energy must last.
 
 use super::die::Batch;
 use super::pending::Pending;

@@ -69,7 +69,8 @@ fn pieces_in_use_are_adjacent_and_in_order() {
     let mut source = replay(&trace(&lines), &Playing { piece_bytes: 4096, ..Playing::default() }).unwrap();
     assert_eq!(all(&mut source), [(0, 8 + 4, 1), (1, 2, 1), (2, 2048, 2)]);
     assert_eq!(source.volumes()[0].sectors, 24);
-    // The drive needs room for these pieces, not for the addresses of the trace; coarser ones do not recommend themselves.
+    // The drive needs room for these pieces, not for the addresses of the trace; coarser ones do not recommend
+    // themselves.
     let survey = source.survey().unwrap().unwrap();
     assert_eq!((survey.end_bytes, survey.footprint_bytes), (2 << 20, 2 << 20));
     assert!(source.notes()[1].contains("the 4 pieces of 4 KiB"));

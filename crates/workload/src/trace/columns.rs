@@ -126,7 +126,8 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
     }
 }
 
-/// The required columns that `line` lacks, in words, if it names most of them, or by other names such as `time` or `offset`.
+/// The required columns that `line` lacks, in words, if it names most of them, or by other names such as `time` or
+/// `offset`.
 pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     let fields: Vec<String> =

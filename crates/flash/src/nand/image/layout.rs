@@ -1,6 +1,6 @@
-//! Where things are in an image: the header, figures of the drive's life, the configuration as text, marks of blocks, records of pages, spare
-//! areas, levels of cells, bytes of the layer's own, cells, and trims. All of it but the header has its place by number, so what is not written
-//! takes no space.
+//! Where things are in an image: the header, figures of the drive's life, the configuration as text, marks of blocks,
+//! records of pages, spare areas, levels of cells, bytes of the layer's own, cells, and trims. All of it but the header
+//! has its place by number, so what is not written takes no space.
 
 use super::record::{MARK_BYTES, record_bytes};
 use super::trims::TRIM_BYTES;
@@ -10,8 +10,8 @@ use std::ops::Range;
 
 /// The first bytes of an image.
 pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
-/// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no trims. Opening an older image
-/// converts it.
+/// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no
+/// trims. Opening an older image converts it.
 pub const VERSION: u32 = 4;
 /// Bytes of the header, and what everything is aligned to.
 pub const PAGE: u64 = 4096;

@@ -200,8 +200,8 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
     }
 }
 
-/// The format of an earlier version: the first has lives without a time, no mark of the second says that a die has failed, and the third has
-/// no trims.
+/// The format of an earlier version: the first has lives without a time, no mark of the second says that a die has
+/// failed, and the third has no trims.
 fn as_version(memory: &Memory, version: u32) {
     for place_of in (0..2).filter(|_| version == 1) {
         let mut place = vec![0; 64];

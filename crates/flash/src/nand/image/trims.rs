@@ -1,6 +1,8 @@
-//! Records of trims in an image: eight bytes for each logical subpage, the number of a flash operation above a checksum of 16 bits.
+//! Records of trims in an image: eight bytes for each logical subpage, the number of a flash operation above a checksum
+//! of 16 bits.
 //!
-//! A record is never split, because a page of the page cache holds whole records and the end of a process leaves whole pages.
+//! A record is never split, because a page of the page cache holds whole records and the end of a process leaves whole
+//! pages.
 
 use super::layout::Layout;
 use super::{Image, Medium, broken};
