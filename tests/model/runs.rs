@@ -191,8 +191,16 @@ fn every_layer_passes_the_check_on_every_preset() {
         for entry in layers() {
             // A small drive of the preset's part, channels, buffer and controller.
             let blocks = format!("ssd.blocks_per_plane={}", 24 + entry.model.blocks);
-            let smaller =
-                with(&[], &["ssd.capacity=0B", "part.pages_per_block=48", "ssd.over_provisioning=250%", &blocks]);
+            let smaller = with(
+                &[],
+                &[
+                    "ssd.capacity=0B",
+                    "part.pages_per_block=48",
+                    "ftl.slc_fixed=0%",
+                    "ssd.over_provisioning=250%",
+                    &blocks,
+                ],
+            );
             let drive = (preset.name, entry.name, &smaller[..]);
             match run_listed(drive, &options(1, Fidelity::Timed, "none"), commands.clone(), 16) {
                 Ok(outcome) => hold(&outcome, true),
