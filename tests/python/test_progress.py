@@ -173,7 +173,10 @@ DRIVE = "--ssd mga-16k --precondition none"
             f"run --json {DRIVE} --workload {LONG}0",
             r"run (precondition|run): [\d,]+ of [\d,]+ (units|requests) \(\d+ %\).*",
         ),
-        (f"compare --json {DRIVE} --ftl page,dftl --workload {LONG}", r"(page|dftl) run: [\d,]+ of 20,000 requests .*"),
+        (
+            f"compare --json {DRIVE} --ftl page,dftl --workload {LONG}0",
+            r"(page|dftl) run: [\d,]+ of 200,000 requests .*",
+        ),
         ("sweep a.toml --json", r"points: \d/2.* \(\d+ %\)"),
         (
             "fit b.toml --start mga-16k --set ssd.blocks_per_plane=16 --vary part.t_read=3us..60us --evaluations 2",
