@@ -152,6 +152,12 @@ fn cuts_in_timed_runs() {
     for_each_seed("word_lines::cuts_in_timed_runs", 10, |entry, seed| cut_timed(entry, seed, 6));
 }
 
+/// Once wrong: a cut tore a program that had not begun, because the program had the number of a read that had ended.
+#[test]
+fn a_cut_tears_no_program_that_has_not_begun() {
+    assert!(cut_timed(entry("page-fgm"), 1210, 20), "a drive");
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_cuts_in_timed_runs() {

@@ -56,6 +56,12 @@ impl Batch {
     pub(super) fn operations(&self) -> &[u32] {
         &self.members[..usize::from(self.count)]
     }
+
+    /// Operations that have not ended. Reads end in order, one by one, and then their numbers may belong to other operations.
+    pub(super) fn remaining(&self) -> &[u32] {
+        let ended = if self.kind == OperationKind::Read { self.count - self.unmoved } else { 0 };
+        &self.operations()[usize::from(ended)..]
+    }
 }
 
 /// State of a die.

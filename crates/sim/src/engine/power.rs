@@ -76,7 +76,7 @@ impl Engine {
                 let begun = |batch: &&Batch| suspended || batch.array_from <= self.now;
                 let Some(batch) = batch.as_ref().filter(begun) else { continue };
                 let left = if suspended { batch.array_until } else { batch.array_until.saturating_sub(self.now) };
-                taken.extend(batch.operations().iter().map(|&index| (index, self.taken_by(batch, index, left))));
+                taken.extend(batch.remaining().iter().map(|&index| (index, self.taken_by(batch, index, left))));
             }
         }
         let mut torn = [0; 3];
@@ -108,7 +108,7 @@ impl Engine {
         for die in &mut self.dies {
             for batch in [&die.front, &die.back, &die.suspended, &die.behind].into_iter().flatten() {
                 if batch.array_from <= self.now {
-                    running.extend(batch.operations().iter().map(|&at| self.pending[at].order + cut.ahead));
+                    running.extend(batch.remaining().iter().map(|&at| self.pending[at].order + cut.ahead));
                 }
             }
             die.power_off(self.now);
