@@ -233,10 +233,11 @@ impl Drive {
         (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
     }
 
-    /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Not for a file system, which has a
-    /// journal of its own.
+    /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Must not be called for a
+    /// file system, which commits trims itself.
     pub fn keep_trims(&mut self, logical: u64) {
-        // A buffer drops trimmed data that a protected buffer acknowledged, or that the request's end acknowledges instead of a program.
+        // A trim drops data from a buffer: data that a protected buffer acknowledged, or whose write then ends without a
+        // program.
         let drops = self.buffer.is_some() && self.guarantee.durable != Durability::Flushed;
         self.io.nand.keep_trims(logical as u32, drops);
     }

@@ -62,8 +62,8 @@ impl Nand {
         }
     }
 
-    /// The host trims the logical subpages `lsns`. Must be called before the trim, because the trim itself may destroy data, and with
-    /// `done` after the trim, because the trim may move data that it has not reached yet.
+    /// The host trims the logical subpages `lsns`. Must be called before the trim, because the trim itself may destroy
+    /// data, and with `done` after the trim, because the trim may move data before it unmaps them.
     ///
     /// # Errors
     /// [`super::Halt::Image`].
@@ -85,7 +85,7 @@ impl Nand {
         if trims.at_once { self.commit_trims() } else { Ok(()) }
     }
 
-    /// Makes all records durable: on a flush.
+    /// Makes all records durable. Must be called on a flush, and before each program and erase.
     ///
     /// # Errors
     /// [`super::Halt::Image`].
@@ -110,7 +110,8 @@ impl Nand {
         Ok(())
     }
 
-    /// The power is back: copies that are older than the record of their trim are void, and records that were not durable are lost.
+    /// The power is back: voids copies that are older than the record of their trim, and drops records that were not
+    /// durable.
     pub fn void_trimmed(&mut self) {
         let Some(mut trims) = self.trims.take() else { return };
         trims.pending.clear();
