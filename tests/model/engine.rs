@@ -123,7 +123,7 @@ pub fn drive(config: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
     let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
     // Scripts order what they erase.
     let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
-    Drive::new(Io::new(nand, true), layer, engine, None, guarantee)
+    Drive::new(Io::new(nand, true), layer, engine, guarantee)
 }
 
 /// Such a drive under a script.

@@ -74,7 +74,7 @@ impl Powered {
             per_subpage: config.geometry.subpage_bytes / 512,
             durable: match config.host.acknowledge {
                 Acknowledge::Buffer => !entry.is_file_system(),
-                Acknowledge::Program => !entry.buffered && !entry.is_file_system(),
+                Acknowledge::Program => !entry.gathers && !entry.is_file_system(),
                 Acknowledge::Volatile => false,
             },
         }

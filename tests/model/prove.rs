@@ -211,7 +211,7 @@ fn image(life: &Powered, command: Command) -> u64 {
 fn prove(entry: &'static Entry, scope: Scope, more: &[&str]) -> Survived {
     let mut all = Survived::default();
     let acknowledges: &[&str] =
-        if entry.buffered { &["buffer.ack=buffer", "buffer.ack=program"] } else { &["buffer.ack=buffer"] };
+        if entry.gathers { &["buffer.ack=buffer", "buffer.ack=program"] } else { &["buffer.ack=buffer"] };
     for acknowledge in acknowledges {
         let shape = tiny(entry, acknowledge, more);
         note(&shape.settings);

@@ -137,7 +137,7 @@ fn lawful(entry: &'static Entry, seed: u64) -> bool {
     };
     let Some(shape) = shape else { return false };
     let mut settings = with(&shape.settings, &["part.e_read=1uJ", "part.e_program=7uJ", "part.e_erase=20uJ"]);
-    if entry.tables.is_some() && rng.below(2) == 0 {
+    if rng.below(2) == 0 {
         settings = with(&settings, &["ftl.checkpoint=64KiB"]);
     }
     let cuts = pick(&mut rng, &["never", "every:400", "poisson:300"]);

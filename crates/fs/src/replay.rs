@@ -508,6 +508,10 @@ impl Ftl for Replay {
         self.store.layer().background(io)
     }
 
+    fn save_tables(&self, io: &Io, bytes: &mut Vec<u8>) {
+        self.store.seen().save_tables(io, bytes);
+    }
+
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
         self.link.restart();
         self.link.end_group(io);

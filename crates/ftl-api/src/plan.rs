@@ -340,16 +340,6 @@ impl Io {
         }
     }
 
-    /// A block that is to be refreshed: reads of it needed many retries, or pages of it are read from copies. None from then on.
-    pub fn take_due(&mut self) -> Option<u32> {
-        self.nand.take_due()
-    }
-
-    /// `block`, which was to be refreshed, cannot be moved yet: it is tried again where pages of it are read from copies.
-    pub fn delay_due(&mut self, block: u32) {
-        self.nand.delay_due(block);
-    }
-
     /// Keeps `data` in memory beyond the present request.
     #[inline]
     pub fn pin(&mut self, data: Data) {

@@ -34,7 +34,7 @@ use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::nand::stripes::StripeShape;
 use palimpsest_ftl_api::keys::{Fallback, Value};
-use palimpsest_ftl_api::plan::checkpoint::kept_blocks;
+use palimpsest_ftl_api::plan::checkpoint::Contents;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
 use palimpsest_sim::die_failures::DieFailures;
@@ -91,12 +91,15 @@ impl DriveConfig {
         HostTimes { link_rate: self.host.link_rate, t_request }
     }
 
-    /// What layer `entry` promises of writes on this drive.
+    /// When a write to this drive is durable, below the layer `entry`.
     pub fn guarantee(&self, entry: &ftl::Entry) -> Guarantee {
-        match self.host.acknowledge {
-            Acknowledge::Volatile => Guarantee { durable: Durability::Flushed, protected: false },
-            acknowledge => entry.guarantee(acknowledge == Acknowledge::Program),
-        }
+        let durable = match self.host.acknowledge {
+            _ if entry.is_file_system() => Durability::Flushed,
+            Acknowledge::Buffer => Durability::Buffered,
+            Acknowledge::Program => Durability::Programmed,
+            Acknowledge::Volatile => Durability::Flushed,
+        };
+        Guarantee { durable, protected: self.host.acknowledge == Acknowledge::Buffer }
     }
 
     /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.
@@ -115,16 +118,16 @@ impl DriveConfig {
         logical
     }
 
-    /// Bytes that are programmed between two checkpoints, and those of the layer's tables in one; `None` without checkpoints.
-    pub fn checkpoints(&self) -> Option<(u64, u64)> {
-        let every = self.ftl.bytes("ftl.checkpoint");
-        let tables = find_layer(&self.ftl.name)?.tables.filter(|_| every > 0)?;
-        Some((every, tables(&self.ftl, &self.geometry, self.logical_subpages())))
+    /// Bytes that are programmed between two checkpoints, and what each holds; `None` without checkpoints.
+    pub fn checkpoints(&self) -> Option<(u64, Contents)> {
+        let (every, entry) = (self.ftl.bytes("ftl.checkpoint"), find_layer(&self.ftl.name)?);
+        let tables = (entry.tables)(&self.ftl, &self.geometry, self.logical_subpages());
+        (every > 0).then_some((every, Contents { tables, programs: entry.programs }))
     }
 
     /// Blocks of a plane that the controller keeps for itself.
     pub fn kept_blocks(&self) -> u32 {
-        let checkpoints = self.checkpoints().map_or(0, |(_, tables)| kept_blocks(&self.geometry, tables));
+        let checkpoints = self.checkpoints().map_or(0, |(_, contents)| contents.kept_blocks(&self.geometry));
         self.part.kept_blocks() + checkpoints
     }
 
@@ -224,7 +227,6 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
 
     let mut resolved = merge(&overlays, ssd)?;
     read_of_layer(&mut resolved)?;
-    acknowledgement_of_layer(&mut resolved);
     capacity::apply(&mut resolved, &overlays)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
@@ -319,23 +321,6 @@ fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
         "ftl.read = {asked}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or no ftl.read"
     );
     Err(Error::input(&resolved[read].source, what))
-}
-
-/// A layer without a write buffer acknowledges what is programmed: `buffer.ack` and `buffer.flush` must say so, because
-/// a saved configuration states the promise of its layer.
-fn acknowledgement_of_layer(resolved: &mut [ResolvedKey]) {
-    let at = |key| schema::position(key).expect("the schema has the keys of the buffer");
-    let layer = resolved[at("ftl.name")].value.to_text();
-    let ack = at("buffer.ack");
-    if find_layer(&layer).is_none_or(|entry| entry.buffered) || resolved[ack].value.to_text() != "buffer" {
-        return;
-    }
-    for (key, word) in [(ack, "program"), (at("buffer.flush"), "programs")] {
-        if resolved[key].value.to_text() != word {
-            let source = format!("{}; {layer} has no write buffer", resolved[key].source);
-            resolved[key] = ResolvedKey { value: Value::Text(word.into()), source, ..resolved[key].clone() };
-        }
-    }
 }
 
 /// Every key with the value of the last overlay that sets it.

@@ -8,6 +8,7 @@ mod admission;
 mod carried;
 mod fill;
 mod idle;
+pub mod patrol;
 mod power;
 pub mod read_ahead;
 mod recorded;
@@ -31,9 +32,10 @@ use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 use palimpsest_ftl_api::plan::{Gate, Io};
-use palimpsest_ftl_api::{Durability, Ftl, Guarantee};
+use palimpsest_ftl_api::{Ftl, Guarantee};
 use std::collections::VecDeque;
 use std::ops::Range;
+pub use write_back::Buffer;
 use write_back::WriteBack;
 
 /// One request of the host to the drive.
@@ -74,7 +76,7 @@ pub struct Drive {
     in_flight: Vec<InFlight>,
     free: Vec<u32>,
     outstanding: u32,
-    /// Subpages of the write buffer; `None` where the layer has none.
+    /// Subpages of the write buffer; `None` if no write passes one.
     buffer: Option<u64>,
     buffer_used: u64,
     waiting: VecDeque<u32>,
@@ -94,6 +96,8 @@ pub struct Drive {
     /// Jobs of the requests that have completed since this was last taken, one for each.
     pub finished: Vec<u32>,
     guarantee: Guarantee,
+    /// Whether the layer is a file system, which commits on flushes and trims addresses below by itself.
+    pub is_file_system: bool,
     /// Writes whose data is still on the host link, and when it will have come, in this order.
     arriving: VecDeque<(Extent, Nanos)>,
     /// What the present call promised.
@@ -109,6 +113,7 @@ pub struct Drive {
     /// Power cuts so far.
     pub power_cuts: u64,
     streams: Option<Box<read_ahead::Streams>>,
+    patrol: Option<patrol::Patrol>,
     /// What recovery from each took.
     pub recoveries: Vec<Recovery>,
     /// Cuts since a request completed; numbers of flash operations that have not run, or are the verifier's.
@@ -123,9 +128,8 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive of these parts, whose layer gives `guarantee`; `buffer` is the size of the write buffer in subpages for buffered
-    /// layers.
-    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>, guarantee: Guarantee) -> Self {
+    /// A drive of these parts without a write buffer, which gives `guarantee`.
+    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, guarantee: Guarantee) -> Self {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
         io.host.transfer_subpages = ftl.transfer_subpages();
@@ -138,7 +142,7 @@ impl Drive {
             in_flight: Vec::new(),
             free: Vec::new(),
             outstanding: 0,
-            buffer,
+            buffer: None,
             buffer_used: 0,
             waiting: VecDeque::new(),
             times: ControllerTimes::default(),
@@ -152,6 +156,7 @@ impl Drive {
             keeps_streams: false,
             finished: Vec::new(),
             guarantee,
+            is_file_system: false,
             arriving: VecDeque::new(),
             promise: Promise::default(),
             recording: None,
@@ -160,6 +165,7 @@ impl Drive {
             cut_ahead: false,
             power_cuts: 0,
             streams: None,
+            patrol: None,
             recoveries: Vec::new(),
             futile: 0,
             not_run: 0,
@@ -205,8 +211,10 @@ impl Drive {
         match kind {
             RequestKind::Read => self.ftl.read(&mut self.io, extent),
             RequestKind::Write => {
+                if self.io.nand.has_due() {
+                    self.refresh()?;
+                }
                 if self.io.nand.keeps_trims() {
-                    // The layer stores whole units.
                     let unit = self.unit_sectors;
                     let sectors = extent.sector / unit * unit..extent.end().next_multiple_of(unit);
                     self.io.nand.note_written(self.lsns(sectors));
@@ -238,8 +246,8 @@ impl Drive {
     pub fn keep_trims(&mut self, logical: u64) {
         // A trim drops data from a buffer: data that a protected buffer acknowledged, or whose write then ends without a
         // program.
-        let drops = self.buffer.is_some() && self.guarantee.durable != Durability::Flushed;
-        self.io.nand.keep_trims(logical as u32, drops);
+        let drops = self.buffer.is_some() && self.write_back.is_none();
+        self.io.nand.keep_trims(logical as u32, self.ftl.unit_subpages(), drops);
     }
 
     /// Serves `command` without time.
@@ -301,7 +309,7 @@ impl Drive {
         let Some(causality) = &mut self.engine.causality else { return };
         match kind {
             RequestKind::Read => causality.read(id, promise),
-            // A volatile buffer has it when the host has sent it, whatever it is a part of; flushes are what is verified.
+            // The buffer holds a part of a unit before the rest is read; flushes and read-back verify the data.
             RequestKind::Write if self.write_back.is_some() => {}
             RequestKind::Write => causality.write(id, promise),
             RequestKind::Flush => causality.flush(id),
@@ -325,8 +333,8 @@ impl Drive {
         if kind == RequestKind::Trim {
             // The verifier, too, gets only the units that the layer unmaps.
             let Some(extent) = self.whole_units(extent) else { return Ok(()) };
-            // A file system says itself what the layer below it need not store any more.
-            if self.guarantee.durable != Durability::Flushed || self.write_back.is_some() {
+            // A file system trims the addresses of the layer below by itself.
+            if !self.is_file_system {
                 let lsns = self.lsns(extent.sector..extent.end());
                 self.io.forget(lsns.start, lsns.end);
             }
@@ -468,13 +476,14 @@ impl Drive {
             self.bring_carried(id);
         }
         // A file system commits on each flush: only the buffer's part of a flush can be free.
-        if kind != RequestKind::Flush || !self.io.plan.flush_is_free || self.guarantee.durable == Durability::Flushed {
+        let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free;
+        if !is_free || self.is_file_system {
             self.serve_verified(kind, extent, verifier)?;
         }
         if self.carried.is_some() {
             self.end_bringing(id, verifier);
         }
-        if kind == RequestKind::Flush {
+        if kind == RequestKind::Flush && !is_free {
             self.await_writes(gate);
         }
         if self.engine.causality.is_some() {

@@ -17,7 +17,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_ftl_api::keys::{Key, ValueType};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Model, Proposal, Unfit};
+use palimpsest_ftl_api::{Entry, Model, Programs, Proposal, Unfit};
 use palimpsest_wom::levels::{LevelCode, WOM_V};
 
 pub const ENTRY: Entry = Entry {
@@ -28,9 +28,7 @@ pub const ENTRY: Entry = Entry {
     // Its word lines are programmed together already.
     word_lines: false,
     fast_cache: false,
-    // A checkpoint would need word lines without the code.
-    tables: None,
-    patrols: false,
+    programs: Programs::OverData,
     takes_parity: false,
     check,
     model: Model {

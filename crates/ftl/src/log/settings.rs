@@ -10,7 +10,8 @@ use palimpsest_ftl_api::keys::{Key, Reader, ValueType};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
 
-const PATROL: Reader = Reader::with(|layer| layer.patrols);
+/// The drive reads the key, below any layer.
+const DRIVE: &[Reader] = &[Reader { layers: Layers::Any, needs: &[] }];
 const IN_BACKGROUND: Reader = Reader { layers: Layers::Listed, needs: &["ftl.gc_background = true"] };
 
 /// Keys of layers that choose victims and collect them, also while the host is idle.
@@ -35,7 +36,7 @@ pub const COLLECTION: &[Key] = &[
         "whether the drive collects, down to gc_stop, while the host is idle",
     ),
     Key::new("ftl.gc_idle", ValueType::Time, "1ms", "idle time of the host before that, and before a patrol")
-        .read_by(&[IN_BACKGROUND, PATROL.needs(&["ftl.patrol > 0"])]),
+        .read_by(&[IN_BACKGROUND, Reader { layers: Layers::Any, needs: &["ftl.patrol > 0"] }]),
 ];
 
 /// The key of layers that move a block before its data is lost, as [`super::Log`] does.
@@ -146,7 +147,7 @@ pub const FEATURES: &[Key] = &[
         ValueType::Bytes { min: 0, max: 1 << 50 },
         "0B",
         "bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none",
-    ).read_by(&[Reader::with(|layer| layer.tables.is_some())]),
+    ).read_by(DRIVE),
     Key::new(
         "ftl.rain",
         ValueType::Count { min: 0, max: 63 },
@@ -164,7 +165,7 @@ pub const FEATURES: &[Key] = &[
         ValueType::Time,
         "0ns",
         "time in which all that is stored is read once while the host is idle, so that it is refreshed in time (ecc.*); 0ns: never",
-    ).read_by(&[PATROL]),
+    ).read_by(DRIVE),
     Key::new(
         "ftl.slc_fixed",
         ValueType::Blocks,
@@ -276,8 +277,6 @@ pub struct LogSettings {
     pub wear_leveling: WearLeveling,
     /// Spread of erases that static wear levelling allows.
     pub wear_threshold: u32,
-    /// Time of a round of the patrol; 0: none.
-    pub patrol: Nanos,
     /// How it reads.
     pub read: ReadPolicy,
 }
@@ -312,7 +311,6 @@ impl LogSettings {
                 &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)],
             ),
             wear_threshold: settings.small("ftl.wear_threshold"),
-            patrol: settings.time("ftl.patrol"),
             read: read_policy(settings),
         }
     }

@@ -79,11 +79,9 @@ fn read_errors(drive: &DriveConfig, values: &Values) -> Result<()> {
     if errors.retry_rates.iter().zip(errors.retry_rates.iter().skip(1)).any(|(one, next)| one < next) {
         return refuse(values, &["ecc.retry_rates"], "expected rates of which none is above the one before");
     }
-    if values.time("ftl.patrol") > 0 && (errors.strength == 0 || !entry_of(drive).patrols) {
-        let can: Vec<&str> = layers().filter(|entry| entry.patrols).map(|entry| entry.name).collect();
-        let what =
-            format!("a patrol looks for read errors; expected ecc.strength above 0 and one of {}", can.join(", "));
-        return refuse(values, &["ftl.patrol", "ecc.strength", "ftl.name"], &what);
+    if values.time("ftl.patrol") > 0 && errors.strength == 0 {
+        let what = "a patrol looks for read errors; expected ecc.strength above 0, or ftl.patrol = 0ns";
+        return refuse(values, &["ftl.patrol", "ecc.strength"], what);
     }
     if errors.strength > 0 && entry_of(drive).is_file_system() {
         let what = "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none";
@@ -116,19 +114,12 @@ fn die_failures(drive: &DriveConfig, values: &Values) -> Result<()> {
     Ok(())
 }
 
-/// Only some layers have tables that a checkpoint can hold.
 fn checkpoints(drive: &DriveConfig, values: &Values) -> Result<()> {
-    if values.bytes("ftl.checkpoint") == 0 || entry_of(drive).tables.is_some() {
+    if values.bytes("ftl.checkpoint") == 0 || drive.part.code.is_none() {
         return Ok(());
     }
-    let can: Vec<&str> = layers().filter(|entry| entry.tables.is_some()).map(|entry| entry.name).collect();
-    let why = match (entry_of(drive).is_file_system(), drive.part.code.is_some()) {
-        (true, _) => "a file system has a checkpoint of its own, and reads all of the layer below",
-        (_, true) => "pages of a checkpoint are programmed once, and this part's word lines under a code",
-        _ => "only what one log and its map hold is kept, and this layer has more tables",
-    };
-    let what = format!("{why}; expected ftl.checkpoint = 0B, or one of {}", can.join(", "));
-    refuse(values, &["ftl.checkpoint", "ftl.name"], &what)
+    let what = "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer without a code";
+    refuse(values, &["ftl.checkpoint", "ftl.name"], what)
 }
 
 /// Reads of a file system have places below it that only it knows.
@@ -514,12 +505,6 @@ fn wear(drive: &DriveConfig, values: &Values) -> Result<()> {
 fn buffer(drive: &DriveConfig, values: &Values) -> Result<()> {
     if !drive.host.piece_bytes.is_multiple_of(LEAST_PIECE) {
         return refuse(values, &["host.compact"], "expected a multiple of 4KiB, such as 1MiB");
-    }
-    if drive.host.acknowledge == Acknowledge::Volatile && !entry_of(drive).write_back {
-        let can: Vec<&str> = layers().filter(|entry| entry.write_back).map(|entry| entry.name).collect();
-        let what =
-            &format!("a flush must know what it waits for; expected one of {}, or another buffer.ack", can.join(", "));
-        return refuse(values, &["buffer.ack", "ftl.name"], what);
     }
     if drive.host.flush_is_free && drive.host.acknowledge != Acknowledge::Buffer {
         let what = "only a protected buffer makes a flush free; expected buffer.ack = \"buffer\", or buffer.flush = \"programs\"";

@@ -34,11 +34,10 @@ const fn on_any(needs: &'static [&'static str]) -> Reader {
 const CACHES: &[Reader] = &[on_any(&["ftl.slc_cache > 0"]), on_any(&["ftl.slc_fixed > 0"])];
 /// Readers of the time of a retry.
 const RETRIES: &[Reader] = &[on_any(&["faults.read_fail > 0"]), on_any(&["ecc.strength > 0"])];
-/// A write buffer of the layer.
-const BUFFERED: Reader = Reader::with(|layer| layer.buffered);
-/// That, or one that a power cut empties.
-const BUFFERS: &[Reader] =
-    &[BUFFERED, Reader::with(|layer| layer.write_back && !layer.buffered).needs(&["buffer.ack = volatile"])];
+/// Layers whose open pages lie in the write buffer.
+const GATHERS: Reader = Reader::with(|layer| layer.gathers);
+/// Drives with a write buffer: open pages lie there, or acknowledged writes wait there for their programs.
+const BUFFERS: &[Reader] = &[GATHERS, on_any(&["buffer.ack = buffer|volatile"])];
 
 /// The keys of the drive and of its part.
 static DRIVE: &[Key] = &[
@@ -231,7 +230,8 @@ static AROUND: &[Key] = &[
         "fifo",
         "which waiting operation a die starts next",
     ),
-    Key::new("sim.starvation_bound", Time, "10ms", "longest time for which others overtake an operation").needs(&["sim.scheduler = read-first|host-first"]),
+    Key::new("sim.starvation_bound", Time, "10ms", "longest time for which others overtake an operation")
+        .needs(&["sim.scheduler = read-first|host-first"]),
     Key::new(
         "sim.suspend",
         Choice(&["none", "erase", "program-erase"]),
@@ -249,7 +249,8 @@ static AROUND: &[Key] = &[
         Flag,
         "true",
         "whether these include reads; else only programs are, and a die is busy until the data of a read has left it",
-    ).needs(&["sim.cache_register = true"]),
+    )
+    .needs(&["sim.cache_register = true"]),
     Key::new(
         "sim.multi_plane",
         Choice(&["off", "waiting", "group"]),
@@ -262,7 +263,8 @@ static AROUND: &[Key] = &[
         Choice(&["aligned", "independent"]),
         "aligned",
         "reads on different planes of a die that sim.multi_plane lets run together: those of one page address, or any",
-    ).needs(&["sim.multi_plane = waiting|group"]),
+    )
+    .needs(&["sim.multi_plane = waiting|group"]),
     Key::new(
         "sim.block_order",
         Choice(&["needed", "planned"]),
@@ -282,22 +284,25 @@ static AROUND: &[Key] = &[
     Key::new("host.t_link", Time, "0ns", "latency of the host link, each way, beside its transfers"),
     Key::new("host.t_request", Time, "0ns", "time of the host for each request, beside that of others in flight"),
     Key::new("host.iodepth", Count { min: 0, max: 1 << 20 }, "0", "queue depth; 0: that of the workload"),
-    Key::new("buffer.size", BUFFER, "1MiB", "write buffer of buffered translation layers").read_by(BUFFERS),
+    Key::new("buffer.size", BUFFER, "1MiB", "bytes of the write buffer").read_by(BUFFERS),
     Key::new(
         "buffer.ack",
         Choice(&["buffer", "program", "volatile"]),
         "buffer",
-        "a write is acknowledged when in a protected buffer, when programmed, or, on some layers, in a buffer that a power cut empties",
-    ).read_by(&[Reader::with(|layer| layer.buffered || layer.write_back)]),
+        "a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power cut empties",
+    ),
     Key::new(
         "buffer.flush",
         Choice(&["programs", "free"]),
         "programs",
         "a flush waits for programs, or ends at once, since the buffer is protected",
-    ).read_by(&[BUFFERED]).needs(&["buffer.ack = buffer"]),
-    Key::new("buffer.t_write", Time, "0ns", "time to put the first subpage of a write into the write buffer").read_by(BUFFERS),
+    )
+    .needs(&["buffer.ack = buffer"]),
+    Key::new("buffer.t_write", Time, "0ns", "time to put the first subpage of a write into the write buffer")
+        .read_by(BUFFERS),
     Key::new("buffer.t_write_next", Time, "0ns", "time for each further subpage of the write").read_by(BUFFERS),
-    Key::new("buffer.timeout", Time, "1ms", "a partly filled page is padded and programmed after this long").read_by(&[BUFFERED]),
+    Key::new("buffer.timeout", Time, "1ms", "a partly filled page is padded and programmed after this long")
+        .read_by(&[GATHERS]),
     Key::new(
         "controller.iops",
         Count { min: 0, max: 1_000_000_000 },
@@ -323,7 +328,8 @@ static AROUND: &[Key] = &[
         Count { min: 1, max: 256 },
         "8",
         "streams of sequential reads that read-ahead tells apart",
-    ).needs(&["controller.read_ahead > 0"]),
+    )
+    .needs(&["controller.read_ahead > 0"]),
     Key::new(
         "ecc.strength",
         Count { min: 0, max: 1 << 20 },
@@ -335,21 +341,26 @@ static AROUND: &[Key] = &[
         Times,
         "[]",
         "extra time of each step of a retry, until a read succeeds or fails for good",
-    ).needs(&["ecc.strength > 0"]),
-    Key::new("ecc.retry_rates", Ratios, "[]", "share of the wrong bits that each of these steps leaves").needs(&["ecc.strength > 0"]),
+    )
+    .needs(&["ecc.strength > 0"]),
+    Key::new("ecc.retry_rates", Ratios, "[]", "share of the wrong bits that each of these steps leaves")
+        .needs(&["ecc.strength > 0"]),
     Key::new(
         "ecc.t_retention",
         Age,
         "0ns",
         "age of data at which the rate of wrong bits has doubled; 0ns: it does not grow",
-    ).needs(&["ecc.strength > 0"]),
-    Key::new("ecc.data_age", Age, "0ns", "age that what preconditioning wrote has when the measurement begins").needs(&["ecc.strength > 0", "ecc.t_retention > 0"]),
+    )
+    .needs(&["ecc.strength > 0"]),
+    Key::new("ecc.data_age", Age, "0ns", "age that what preconditioning wrote has when the measurement begins")
+        .needs(&["ecc.strength > 0", "ecc.t_retention > 0"]),
     Key::new(
         "ecc.disturb_reads",
         Count { min: 0, max: ANY },
         "0",
         "reads of a block since its erase at which the rate of wrong bits has doubled; 0: it does not grow",
-    ).needs(&["ecc.strength > 0"]),
+    )
+    .needs(&["ecc.strength > 0"]),
     log::REFRESH_RETRIES,
     Key::new("faults.program_fail", PROBABILITY, "0%", "probability that a program fails and its block goes bad"),
     Key::new("faults.erase_fail", PROBABILITY, "0%", "probability that an erase fails and its block goes bad"),

@@ -10,8 +10,7 @@ mod life;
 mod power;
 mod watch;
 
-use super::states::UNREAD_TABLES;
-use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
+use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
 use crate::metrics::curve::Curve;
 use crate::metrics::recorder::{FlashTotals, Recorder};
@@ -25,12 +24,11 @@ use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::log::settings::background_after;
+use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
-use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
-use palimpsest_ftl_api::{Blueprint, LayerFigures};
+use palimpsest_ftl_api::plan::{Cause, IoCounters};
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Command, Drive};
-use palimpsest_sim::engine::Engine;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Source};
@@ -124,35 +122,20 @@ impl<'a> Session<'a> {
     pub fn new(config: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(config, options)?;
         let entry = registered(config);
-        let mut io = Io::new(config.flash(options.payload, options.seed), false);
-        if let Some((every, tables)) = config.checkpoints() {
-            io.keep_checkpoints(every, tables);
-        }
-        let blueprint = Blueprint {
-            settings: config.ftl.without(&UNREAD_TABLES),
-            logical_pages: config.logical_pages() as u32,
-            acknowledge_programs: config.host.acknowledge != Acknowledge::Buffer,
-            buffer_timeout: config.host.buffer_timeout,
-            seed: options.seed,
-        };
-        let layer = (entry.build)(&io, &blueprint);
-        let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
-        let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if config.loses_power() {
-            let volatile = config.host.acknowledge == Acknowledge::Volatile || entry.is_file_system();
-            let durable = !volatile && (!entry.buffered || !blueprint.acknowledge_programs);
+            // Of counted runs: a layer loses the open pages that no buffer protects.
+            let durable = match config.host.acknowledge {
+                Acknowledge::Buffer => !entry.is_file_system(),
+                Acknowledge::Program => !entry.is_file_system() && !entry.gathers,
+                Acknowledge::Volatile => false,
+            };
             match config.power_cuts {
                 PowerCuts::Never => shadow.expect_power_cut(durable),
                 _ => shadow.expect_power_cuts(durable),
             }
         }
-        let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
-        drive.io.plan.flush_is_free = config.host.flush_is_free;
-        if config.host.acknowledge == Acknowledge::Volatile {
-            let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
-            drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
-        }
+        let mut drive = build::drive(config, entry, options.payload, options.seed);
         if config.loses_power() && !entry.is_file_system() {
             drive.keep_trims(config.logical_subpages());
         }
@@ -319,7 +302,7 @@ impl<'a> Session<'a> {
         self.baseline = Baseline {
             nand: drive.io.nand.counters().clone(),
             io: drive.io.counters.clone(),
-            ftl: drive.ftl.figures(),
+            ftl: drive.figures(),
             time: drive.engine.now(),
             read_ahead: drive.read_ahead_figures().unwrap_or_default(),
             checkpoints: drive.io.checkpoint_figures().unwrap_or_default(),

@@ -116,7 +116,7 @@ impl Drive {
     /// What flash says.
     pub fn patrol(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
-        self.ftl.patrol(&mut self.io).map_err(explain)?;
+        self.patrol_once().map_err(explain)?;
         self.close_call();
         self.settle();
         Ok(())
