@@ -126,7 +126,7 @@ def run_tutorial(block: str, library: Path, folder: Path) -> None:
     (folder / "idea.toml").write_text(found[0], encoding="utf-8")
     for each in commands(Block(TUTORIAL.name, 1, "console", block, "")):
         if each.text.startswith("palimpsest "):
-            printed = said(command(library, *each.text.split()[1:], cwd=folder))
+            printed = said(command(library, *each.text.replace("\\\n", "").split()[1:], cwd=folder))
             assert each.shown is not None
             assert agrees(each.shown, printed), printed
 
