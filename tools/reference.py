@@ -1,4 +1,4 @@
-"""Writes the reference page of the documentation from the program itself: registries, and every configuration key."""
+"""Writes the reference page of the documentation from the program: registries, and every configuration key."""
 
 import sys
 from pathlib import Path
