@@ -304,7 +304,6 @@ def test_any_number_of_jobs_explores_the_same(palimpsest: Command, script: list[
         (["--run", "true {nbd}", "--check", "true {mount}", "--setup", "true"], "{nbd}: the disk is a block device"),
         (["--run", "true", "--check", "true", "--cache", "big"], "expected one of volatile, protected, none"),
         (["--run", "true", "--check", "true", "--size", "1KiB"], "--size 1024: expected whole KiB by four"),
-        (["--run", "true", "--check", "true", "--ftl", "mga"], "buffer.ack"),
         (["--run", "true", "--check", "true", "--no-drive", "--ftl", "page"], "--ftl: --no-drive leaves the drive out"),
         (["--run", "true", "--check", "true", "--state", "ab"], "--state ab: there is no such state"),
         (["--run", "true", "--check", "true", "--keep", "x"], "--keep: there is no state"),

@@ -87,8 +87,10 @@ impl Gate {
 /// The request that is served, and when.
 pub struct Present {
     pub now: Nanos,
-    /// Closes when the request completes.
+    /// Closes when the request completes; in a write that the write buffer acknowledges, when its programs have ended.
     pub gate: Gate,
+    /// Of a write of a file system that the write buffer acknowledges: the gate that its programs signal.
+    pub stored: Gate,
     /// File or stream that the workload names with the request; 0 where it names none.
     pub stream: u32,
     /// The inner request that is served.
@@ -152,6 +154,7 @@ impl Io {
             present: Present {
                 now: 0,
                 gate: Gate::NONE,
+                stored: Gate::NONE,
                 stream: 0,
                 inner: Inner::NONE,
                 buffer_taken: 0,
@@ -224,6 +227,12 @@ impl Io {
     #[inline]
     pub fn request(&self) -> Gate {
         self.present.gate
+    }
+
+    /// The gate that programs of a file system's write signal if the write buffer acknowledges the write; else none.
+    #[inline]
+    pub fn stored(&self) -> Gate {
+        self.present.stored
     }
 
     /// The file or stream that the workload names with the present request; 0 where it names none.

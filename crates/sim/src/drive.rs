@@ -83,6 +83,8 @@ pub struct Drive {
     times: ControllerTimes,
     controller: Option<Controller>,
     write_back: Option<WriteBack>,
+    /// Whether the write buffer acknowledges writes.
+    acknowledges: bool,
     /// When all that was written is in the buffer.
     buffered_at: Nanos,
     subpage_bytes: u64,
@@ -148,6 +150,7 @@ impl Drive {
             times: ControllerTimes::default(),
             controller: None,
             write_back: None,
+            acknowledges: false,
             buffered_at: 0,
             subpage_bytes,
             unit_sectors,
@@ -310,7 +313,7 @@ impl Drive {
         match kind {
             RequestKind::Read => causality.read(id, promise),
             // The buffer holds a part of a unit before the rest is read; flushes and read-back verify the data.
-            RequestKind::Write if self.write_back.is_some() => {}
+            RequestKind::Write if self.acknowledges => {}
             RequestKind::Write => causality.write(id, promise),
             RequestKind::Flush => causality.flush(id),
             RequestKind::Trim => {}
@@ -449,7 +452,13 @@ impl Drive {
         self.engine.watch(&mut self.io, gate, id);
         let own = self.own_gate(id);
         self.io.present.now = self.engine.now();
-        self.io.present.gate = own.unwrap_or(gate);
+        (self.io.present.gate, self.io.present.stored) = match own {
+            own if self.is_file_system => (gate, own.unwrap_or(Gate::NONE)),
+            Some(own) => (own, Gate::NONE),
+            // Open pages in a protected buffer: nothing waits for their programs, nor the request for what they read.
+            None if self.acknowledges && kind == RequestKind::Write => (Gate::NONE, Gate::NONE),
+            None => (gate, Gate::NONE),
+        };
         let now = self.engine.now();
         let mut data_at = match kind {
             RequestKind::Write => {
@@ -541,6 +550,6 @@ impl Drive {
         if let Some(timeline) = &mut self.engine.timeline {
             timeline.end_plan();
         }
-        self.io.present.gate = Gate::NONE;
+        (self.io.present.gate, self.io.present.stored) = (Gate::NONE, Gate::NONE);
     }
 }

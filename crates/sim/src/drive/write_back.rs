@@ -44,6 +44,7 @@ impl Drive {
     /// Writes pass `buffer` from now on.
     pub fn set_buffer(&mut self, buffer: Buffer) {
         let Buffer { gathers, acknowledges, .. } = buffer;
+        self.acknowledges = acknowledges;
         self.buffer = (gathers || acknowledges).then_some(buffer.subpages);
         let waits = acknowledges && !(gathers && self.guarantee.protected);
         self.write_back = waits.then(|| WriteBack { buffer, unprogrammed: Vec::new(), look_at: MANY });
