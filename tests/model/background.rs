@@ -30,7 +30,7 @@ impl Source for Grouped {
             self.arrival += 100_000_000;
         }
         let arrival = self.arrival;
-        Ok(self.commands.next().map(|Command { kind, extent }| Request {
+        Ok(self.commands.next().map(|Command { kind, extent, .. }| Request {
             arrival,
             kind,
             sector: extent.sector,

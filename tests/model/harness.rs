@@ -9,7 +9,7 @@ use palimpsest_lab::host::shadow::Shadow;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::observe::Observer;
 use palimpsest_lab::run::build;
-use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
+use palimpsest_lab::sim::drive::{Command, Directives, Drive, Verifier};
 use palimpsest_lab::units::Nanos;
 use std::any::Any;
 use std::cell::RefCell;
@@ -74,13 +74,14 @@ impl Model {
 
     /// Serves `command` without time.
     pub fn count(&mut self, command: Command) -> Result<()> {
-        self.name_file();
+        let command = self.named(command);
         self.drive.count(command, &mut self.shadow)
     }
 
-    fn name_file(&mut self) {
+    /// `command` as one of the present file.
+    fn named(&mut self, command: Command) -> Command {
         self.served += 1;
-        self.drive.set_stream(self.served / 3 % 5);
+        command.with(Directives { owner: self.served / 3 % 5, queue: 0 })
     }
 
     /// The tables of the layer agree with flash.
@@ -117,8 +118,7 @@ impl Model {
             while self.drive.outstanding() < depth {
                 let Some(command) = commands.next() else { break };
                 *self.submitted.entry((command.kind as u8, u64::from(command.extent.sectors) * 512)).or_default() += 1;
-                self.name_file();
-                let now = self.drive.engine.now();
+                let (command, now) = (self.named(command), self.drive.engine.now());
                 self.drive.submit(command, now, &mut self.shadow)?;
                 self.drive.harvest(&mut self.completions, &mut self.shadow)?;
                 budget += 100_000;

@@ -32,7 +32,7 @@ impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
         let arrival: Nanos = self.number / 12 * 60_000_000;
-        Ok(self.commands.next().map(|Command { kind, extent }| Request {
+        Ok(self.commands.next().map(|Command { kind, extent, .. }| Request {
             arrival,
             kind,
             sector: extent.sector,

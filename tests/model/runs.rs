@@ -33,7 +33,7 @@ impl Source for Listed {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.taken += 1;
         let stream = 1 + self.taken % 2;
-        Ok(self.commands.next().map(|Command { kind, extent: Extent { sector, sectors } }| Request {
+        Ok(self.commands.next().map(|Command { kind, extent: Extent { sector, sectors }, .. }| Request {
             arrival: 0,
             kind,
             sector,
@@ -199,11 +199,11 @@ fn every_layer_passes_the_check_on_every_preset() {
     let (mut presets, mut checked) = (BTreeSet::new(), BTreeSet::new());
     let commands: Vec<Command> = (0..240u64)
         .map(|index| match index % 8 {
-            7 => Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } },
-            kind => Command {
-                kind: if kind < 5 { RequestKind::Write } else { RequestKind::Read },
-                extent: Extent { sector: index * 7919 % 512 * 8, sectors: 8 },
-            },
+            7 => Command::FLUSH,
+            kind => Command::new(
+                if kind < 5 { RequestKind::Write } else { RequestKind::Read },
+                Extent { sector: index * 7919 % 512 * 8, sectors: 8 },
+            ),
         })
         .collect();
     for preset in ssd_presets() {

@@ -27,7 +27,7 @@ struct Listed(std::vec::IntoIter<Command>);
 
 impl Source for Listed {
     fn next_request(&mut self) -> Result<Option<Request>> {
-        Ok(self.0.next().map(|Command { kind, extent }| Request {
+        Ok(self.0.next().map(|Command { kind, extent, .. }| Request {
             arrival: 0,
             kind,
             sector: extent.sector,

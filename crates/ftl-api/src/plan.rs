@@ -32,6 +32,7 @@ pub use gates::NO_WAITER;
 use inner::Inner;
 use ledger::Ledger;
 pub use operations::{Operation, OperationKind, Plan};
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::{FileGroup, Geometry};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
@@ -91,8 +92,8 @@ pub struct Present {
     pub gate: Gate,
     /// Of a write of a file system that the write buffer acknowledges: the gate that its programs signal.
     pub stored: Gate,
-    /// File or stream that the workload names with the request; 0 where it names none.
-    pub stream: u32,
+    /// Additions of the host to the command.
+    pub directives: Directives,
     /// The inner request that is served.
     inner: Inner,
     /// Subpages of the write buffer that the request takes.
@@ -121,7 +122,7 @@ pub struct Io {
     /// One entry a die.
     pub dies: Vec<DieLoad>,
     pub counters: IoCounters,
-    /// The file groups of the files, by the number of `stream`; empty where the workload has no names.
+    /// The file groups of the files, by owner; empty where the workload has no names.
     pub file_groups: Vec<FileGroup>,
     /// What a checked run writes down of the plan.
     pub ledger: Option<Box<Ledger>>,
@@ -155,7 +156,7 @@ impl Io {
                 now: 0,
                 gate: Gate::NONE,
                 stored: Gate::NONE,
-                stream: 0,
+                directives: Directives::default(),
                 inner: Inner::NONE,
                 buffer_taken: 0,
                 data_at: 0,
@@ -235,15 +236,15 @@ impl Io {
         self.present.stored
     }
 
-    /// The file or stream that the workload names with the present request; 0 where it names none.
+    /// The file, volume or tenant of the present request; 0 if the workload names none.
     #[inline]
-    pub fn stream(&self) -> u32 {
-        self.present.stream
+    pub fn owner(&self) -> u32 {
+        self.present.directives.owner
     }
 
     /// The groups of that file.
     pub fn file_group(&self) -> FileGroup {
-        self.file_groups.get(self.present.stream as usize).copied().unwrap_or_default()
+        self.file_groups.get(self.owner() as usize).copied().unwrap_or_default()
     }
 
     /// The present request takes `subpages` of the write buffer, until programs free them.

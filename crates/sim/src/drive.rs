@@ -25,6 +25,7 @@ use super::controller::Controller;
 use super::engine::Engine;
 use super::settings::ControllerTimes;
 use crate::timeline::Recording;
+pub use palimpsest_flash::command::{Command, Directives};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
@@ -38,25 +39,12 @@ use std::ops::Range;
 pub use write_back::Buffer;
 use write_back::WriteBack;
 
-/// One request of the host to the drive.
-#[derive(Debug, Clone, Copy)]
-pub struct Command {
-    /// What.
-    pub kind: RequestKind,
-    /// Where; ignored by a flush.
-    pub extent: Extent,
-}
-
 #[derive(Clone, Copy)]
 struct InFlight {
     command: Command,
     arrival: Nanos,
     /// Submitted before the measurement began.
     warmup: bool,
-    /// File or stream that it belongs to.
-    stream: u32,
-    /// Job of the workload whose it is.
-    job: u32,
     /// How many requests were planned before it.
     planned: u64,
     /// Number of its change of data, or of the last before it.
@@ -91,12 +79,10 @@ pub struct Drive {
     unit_sectors: u64,
     /// Whether requests that are submitted now are not measured: the observer does not get them.
     pub warming_up: bool,
-    /// Job of the requests that are submitted now, for workloads with jobs.
-    pub job: Option<u32>,
-    /// Whether the observer gets the streams of requests.
-    pub keeps_streams: bool,
-    /// Jobs of the requests that have completed since this was last taken, one for each.
-    pub finished: Vec<u32>,
+    /// Whether the observer gets the owners of requests.
+    pub reports_owners: bool,
+    /// The queues of completed requests, since the host last took them; `None` if the host does not take them.
+    pub finished: Option<Vec<u32>>,
     guarantee: Guarantee,
     /// Whether the layer is a file system, which commits on flushes and trims addresses below by itself.
     pub is_file_system: bool,
@@ -155,9 +141,8 @@ impl Drive {
             subpage_bytes,
             unit_sectors,
             warming_up: false,
-            job: None,
-            keeps_streams: false,
-            finished: Vec::new(),
+            reports_owners: false,
+            finished: None,
             guarantee,
             is_file_system: false,
             arriving: VecDeque::new(),
@@ -199,18 +184,18 @@ impl Drive {
         (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
     }
 
-    /// Requests that are served or submitted from now on belong to this file or stream of the workload; 0: it names none.
-    #[inline]
-    pub fn set_stream(&mut self, stream: u32) {
-        self.io.present.stream = stream;
-    }
-
-    /// Passes a request to the layer, and journals its writes and trims; a trim covers whole units.
+    /// Passes `command` to the layer, without time, verifier and read-ahead, and journals its writes and trims; a trim
+    /// covers whole units.
     ///
     /// # Errors
     /// Halts of flash.
+    pub fn serve_plainly(&mut self, command: Command) -> Flash<()> {
+        self.io.present.directives = command.directives;
+        self.serve_layer(command.kind, command.extent)
+    }
+
     #[inline]
-    pub fn serve_plainly(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+    fn serve_layer(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
         match kind {
             RequestKind::Read => self.ftl.read(&mut self.io, extent),
             RequestKind::Write => {
@@ -259,6 +244,7 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline]
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
         self.io.present.buffer_taken = 0;
         self.futile = 0;
@@ -353,11 +339,11 @@ impl Drive {
             self.io.host.begin(kind);
         }
         if let Err(halt) = self.serve(kind, extent) {
-            return self.halted(halt, Command { kind, extent }, verifier);
+            return self.halted(halt, Command::new(kind, extent), verifier);
         }
         self.close_call();
         if self.io.has_contents() {
-            verifier.served(&mut self.io, Command { kind, extent })?;
+            verifier.served(&mut self.io, Command::new(kind, extent))?;
             if kind == RequestKind::Trim {
                 self.give_away(extent);
             }
@@ -384,7 +370,9 @@ impl Drive {
     #[cold]
     fn halted(&mut self, halt: Halt, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         let Halt::PowerCut = halt else { return Err(explain(halt)) };
+        let directives = self.io.present.directives;
         self.power_cycle(command, verifier)?;
+        self.io.present.directives = directives;
         if self.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
     }
 
@@ -394,16 +382,7 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline(always)]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry = InFlight {
-            command,
-            arrival,
-            warmup: self.warming_up,
-            stream: self.io.present.stream,
-            job: self.job.unwrap_or(0),
-            planned: 0,
-            change: 0,
-            held: 0,
-        };
+        let entry = InFlight { command, arrival, warmup: self.warming_up, planned: 0, change: 0, held: 0 };
         let id = self.enter_flight(entry);
         self.outstanding += 1;
         if self.carried.is_some() {
@@ -414,10 +393,11 @@ impl Drive {
             timeline.submitted(id, command.kind, command.extent, arrival, now);
         }
         if let Some(controller) = &mut self.controller {
-            controller.submit(now, entry.job, command.kind, id);
+            controller.submit(now, command.directives.queue, command.kind, id);
             return Ok(());
         }
         if self.has_room(command) {
+            self.io.present.directives = command.directives;
             self.plan_command(id, command.kind, command.extent, verifier)
         } else {
             self.waiting.push_back(id);
@@ -441,12 +421,12 @@ impl Drive {
     }
 
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
-        let InFlight { command, stream, .. } = self.in_flight[id as usize];
-        self.io.present.stream = stream;
+        let InFlight { command, .. } = self.in_flight[id as usize];
+        self.io.present.directives = command.directives;
         self.plan_command(id, command.kind, command.extent, verifier)
     }
 
-    /// Plans request `id`, whose stream is the present one.
+    /// Plans request `id`, whose directives are the present ones.
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
