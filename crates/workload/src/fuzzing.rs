@@ -1,7 +1,7 @@
 //! Fuzz targets of the host side, with small valid inputs as seeds.
 //!
-//! The fuzzer and the ordinary tests call the same functions. They must not panic, and run in time linear in the input
-//! (its decompressed size, for compressed input).
+//! The fuzzer and the ordinary tests call the same functions, which must not panic, and must run in time linear in the
+//! decompressed input.
 
 use std::collections::VecDeque;
 use std::io::Cursor;
