@@ -1,7 +1,8 @@
 //! Names of the files that the requests of a trace belong to, numbered in order of first appearance.
 //!
 //! A request carries the number ([`Request::file`](super::request::Request::file)); the source has the table
-//! ([`Source::file_names`](super::request::Source::file_names)). Only distinct names take memory, and only if the reader requests names.
+//! ([`Source::file_names`](super::request::Source::file_names)). Only distinct names take memory, and only if the
+//! reader requests names.
 
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::rng::mix;
@@ -23,7 +24,8 @@ pub struct FileNames {
 }
 
 impl FileNames {
-    /// The number of `name`, new if the table has none; bytes that are not UTF-8 are replaced. An empty name is no file.
+    /// The number of `name`, new if the table has none; bytes that are not UTF-8 are replaced. An empty name is no
+    /// file.
     pub fn number(&mut self, name: &[u8]) -> u32 {
         if name.is_empty() {
             return NO_FILE;
@@ -47,8 +49,8 @@ impl FileNames {
         self.names.get(number as usize).map(|name| &**name)
     }
 
-    /// The groups of the file `number`: hashes, in lower case, of the name's directory (before the last separator) and suffix (after
-    /// the last dot).
+    /// The groups of the file `number`: hashes, in lower case, of the name's directory (before the last separator) and
+    /// suffix (after the last dot).
     pub fn group(&self, number: u32) -> FileGroup {
         let Some(name) = self.name(number) else { return FileGroup::default() };
         let (directory, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));

@@ -1,18 +1,21 @@
 //! Generated workloads, described in the language of fio (<https://fio.readthedocs.io>):
 //! `rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95`.
 //!
-//! Commas separate keys. A value may contain commas (`bs=4k,8k,4k`): text after a comma that neither starts with a letter nor
-//! contains `=` continues the previous value. [`keys`](keys()) lists the keys. `runtime` and `startdelay` are simulated time
-//! (`jobs/playing.rs`); `files.rs` has `nrfiles`, `filesize` and `openfiles`.
+//! Commas separate keys. A value may contain commas (`bs=4k,8k,4k`): text after a comma that neither starts with a
+//! letter nor contains `=` continues the previous value. [`keys`](keys()) lists the keys. `runtime` and `startdelay`
+//! are simulated time (`jobs/playing.rs`); `files.rs` has `nrfiles`, `filesize` and `openfiles`.
 //!
-//! As in fio: reads, writes and trims of a sequential mix each keep their own position and share a skewed distribution; `zipf`,
-//! `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite` writes each block just trimmed.
+//! As in fio: reads, writes and trims of a sequential mix each keep their own position and share a skewed distribution;
+//! `zipf`, `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite` writes each
+//! block just trimmed.
 //!
 //! Differences from fio:
 //! - `KiB` is 1024 bytes, like `k`, unless `kb_base` is given (fio's default of 1024 swaps the two; job files do too).
 //! - `n` continues beyond the end of the region, in further passes (`number_ios` in fio and in job files does not).
-//! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are fio's, one by one.
-//! - With `open_loop`, requests arrive at their rate regardless of the number in flight; otherwise a rate is a cap, as in fio.
+//! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are
+//!   fio's, one by one.
+//! - With `open_loop`, requests arrive at their rate regardless of the number in flight; otherwise a rate is a cap, as
+//!   in fio.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
 //! - Percentages have one decimal and rates have three, as published statistics do.
 //! - `sequential_from=64k` makes the large requests of a random pattern sequential, in the end of the region that

@@ -1,14 +1,14 @@
 //! Addresses of random requests: fio's `random_distribution`.
 //!
-//! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
-//! ([`Scatter`]), so that hot blocks are not neighbours; the zones of `zoned` and `hotspot` follow each other from the start
-//! of the region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank is at the center and the next ranks
-//! follow, wrapping at the end of the region; pareto and normal have no center here. Pareto is fio's:
-//! rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal
-//! has the mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
+//! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection ([`Scatter`]),
+//! so that hot blocks are not neighbours; the zones of `zoned` and `hotspot` follow each other from the start of the
+//! region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank is at the center and the next ranks
+//! follow, wrapping at the end of the region; pareto and normal have no center here. Pareto is fio's: rank `(n-1) *
+//! u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal has the mean
+//! in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
 //!
-//! `hotblocks:COUNT/ACCESS%` is ours: ACCESS % of the requests begin at COUNT equally hot blocks, scattered over the region; the
-//! others begin anywhere. A database with a few hot pages does this, and loads few channels.
+//! `hotblocks:COUNT/ACCESS%` is ours: ACCESS % of the requests begin at COUNT equally hot blocks, scattered over the
+//! region; the others begin anywhere. A database with a few hot pages does this, and loads few channels.
 
 use std::fmt;
 
@@ -53,8 +53,9 @@ pub enum Distribution {
 }
 
 /// The notations of a distribution.
-pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 < H < 1), \
-     normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
+pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 \
+                            < H < 1), normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, \
+                            zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
 
 impl Distribution {
     /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for

@@ -1,13 +1,14 @@
 //! Files of a generated workload: fio's `nrfiles`, `filesize` and `openfiles`.
 //!
-//! Files follow each other in the region, large ones first. `filesize=16k/60:1m/40` gives the share of the files of each size;
-//! without `nrfiles` as many files as fit fill the region, without `filesize` all have one size. A request lies within one file,
-//! whose number is the stream. `random_distribution` distributes addresses, so requests of a file are proportional to the file's
-//! size; a request across the end of a file moves back, and only files that are large enough get the request.
+//! Files follow each other in the region, large ones first. `filesize=16k/60:1m/40` gives the share of the files of
+//! each size; without `nrfiles` as many files as fit fill the region, without `filesize` all have one size. A request
+//! lies within one file, whose number is the stream. `random_distribution` distributes addresses, so requests of a file
+//! are proportional to the file's size; a request across the end of a file moves back, and only files that are large
+//! enough get the request.
 //!
-//! fio writes the files before a run. Here `--precondition layout` does ([`Layout`]): each file completely and in order, with the
-//! write sizes of the workload, `openfiles` files at a time in random turns. (fio writes one file after the other, as the default
-//! `openfiles=1` does here; in fio `openfiles` applies to the run.)
+//! fio writes the files before a run. Here `--precondition layout` does ([`Layout`]): each file completely and in
+//! order, with the write sizes of the workload, `openfiles` files at a time in random turns. (fio writes one file after
+//! the other, as the default `openfiles=1` does here; in fio `openfiles` applies to the run.)
 
 use super::region::Region;
 use super::scatter::Scatter;
@@ -73,7 +74,6 @@ impl Files {
         self.starts[large]
     }
 
-    /// The file at `sector` of the region.
     fn at(&self, sector: u64) -> usize {
         self.starts.partition_point(|&start| start <= sector) - 1
     }
@@ -85,7 +85,8 @@ impl Files {
         if start + sectors <= end { start } else { ((end - sectors) / align * align).max(first) }
     }
 
-    /// The start of a sequential request of `sectors` after a request that ended at `next`: `next`, the next file, or the first.
+    /// The start of a sequential request of `sectors` after a request that ended at `next`: `next`, the next file, or
+    /// the first.
     pub fn following(&self, next: u64, sectors: u64) -> u64 {
         if next >= *self.starts.last().expect("an end") {
             return 0;
@@ -142,11 +143,8 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
     }
     let end = *starts.last().expect("a start");
     if end > region.sectors {
-        let what = format!(
-            "the files take {} bytes; expected them within {}",
-            end * SECTOR_BYTES,
-            region.sectors * SECTOR_BYTES
-        );
+        let what =
+            format!("the files take {} bytes; expected at most {}", end * SECTOR_BYTES, region.sectors * SECTOR_BYTES);
         return wrong("nrfiles", what);
     }
     Ok(starts)

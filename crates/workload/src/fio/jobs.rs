@@ -1,14 +1,15 @@
 //! Job files of fio as workloads (<https://fio.readthedocs.io>, "Job file format"): `[global]` and one section a job.
 //!
-//! A job has the keys of a [specification](super::keys()), and these: `stonewall` or `wait_for_previous` (the job begins after
-//! the previous jobs), `direct=1` and `buffered=0` (there is no page cache), `ioengine` (`iodepth` must be 1 unless the engine
-//! queues), `filename` and `directory` (the drive: must be the same in every job), `group_reporting` (jobs are always reported
-//! together), `thread`, `invalidate` and `description`. Any other key is an error.
+//! A job has the keys of a [specification](super::keys()), and these: `stonewall` or `wait_for_previous` (the job
+//! begins after the previous jobs), `direct=1` and `buffered=0` (there is no page cache), `ioengine` (`iodepth` must be
+//! 1 unless the engine queues), `filename` and `directory` (the drive: must be the same in every job),
+//! `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other key is an
+//! error.
 //!
-//! As in fio a job without `number_ios`, `io_size` and `loops` requests `size` once (with `time_based`, repeatedly until the
-//! end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
-//! stonewall) run at the same time, each with its own `iodepth` or rate; the next phase begins when all requests of the phase
-//! have completed. `playing.rs` runs the jobs.
+//! As in fio a job without `number_ios`, `io_size` and `loops` requests `size` once (with `time_based`, repeatedly
+//! until the end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one
+//! phase (up to a stonewall) run at the same time, each with its own `iodepth` or rate; the next phase begins when all
+//! requests of the phase have completed. `playing.rs` runs the jobs.
 
 mod playing;
 
@@ -117,7 +118,7 @@ impl JobFile {
             let entry = reader.entry(line, number)?;
             if let Some(other) = section.entries.iter().find(|other| other.key.name() == entry.key.name()) {
                 let what = format!(
-                    "{}: the key is given twice, first in line {}; expected it once",
+                    "{}: the key is given twice, first in line {}; expected one value",
                     entry.key.name(),
                     other.line
                 );
@@ -135,9 +136,11 @@ impl JobFile {
                 "the file has no job; expected a section other than [global], such as [job1]",
             ));
         }
-        let file = JobFile { name: name.to_string(), jobs };
-        file.check_number()?;
-        Ok(file)
+        let copies: u64 = jobs.iter().map(|job| job.spec.copies).sum();
+        if copies > MOST_JOBS {
+            return Err(Error::input(name, format!("{copies} jobs; expected at most {MOST_JOBS}, copies counted")));
+        }
+        Ok(JobFile { name: name.to_string(), jobs })
     }
 
     /// The requests of all jobs on a drive of `drive_bytes`; equal seeds give equal requests.
@@ -150,24 +153,12 @@ impl JobFile {
         for job in &self.jobs {
             for copy in 0..job.spec.copies {
                 let requests = FioSource::of_job(&job.spec, drive_bytes, seed, number);
-                let requests = requests.map_err(|error| self.at_key(job, error))?;
+                let requests = requests.map_err(|error| placed(&self.name, &job.lines, job.line, error))?;
                 source.push(&job.spec, requests, job.starts_phase && copy == 0);
                 number += 1;
             }
         }
         Ok(source)
-    }
-
-    fn check_number(&self) -> Result<()> {
-        let jobs: u64 = self.jobs.iter().map(|job| job.spec.copies).sum();
-        if jobs > MOST_JOBS {
-            return Err(Error::input(&self.name, format!("{jobs} jobs; expected at most {MOST_JOBS}, copies counted")));
-        }
-        Ok(())
-    }
-
-    fn at_key(&self, job: &Job, error: Error) -> Error {
-        placed(&self.name, &job.lines, job.line, error)
     }
 }
 
@@ -266,7 +257,8 @@ impl Reader<'_> {
             }
         }
         if let Some(line) = waits.filter(|_| job.spec.iodepth > 1) {
-            let what = "ioengine: the engine waits for each request; expected iodepth=1, or an engine that queues such as libaio";
+            let what = "ioengine: the engine waits for each request; expected iodepth=1, or an engine that queues \
+                        such as libaio";
             return Err(self.wrong(line, what));
         }
         if job.spec.io_size.is_none() {

@@ -43,7 +43,8 @@ pub const KEYS: &[Key] = &[
     key(
         "bssplit",
         &[],
-        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, writes, trims)",
+        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, writes, \
+         trims)",
         set_splits,
     ),
     key(
@@ -159,11 +160,14 @@ pub const MOST_JOBS: u64 = 1024;
 const GENERATORS: &[(&str, Generator)] =
     &[("tausworthe", Generator::Short), ("tausworthe64", Generator::Long), ("lfsr", Generator::Lfsr)];
 
-/// `value` of `key` with sizes and numbers in plain bytes or ones instead of fio's units; a `size` in whole sectors, because `1MiB`
-/// is 1,000,000 bytes.
+/// Keys whose value is rounded down to sectors.
+const WHOLE_SECTORS: &[&str] = &["size"];
+
+/// `value` of `key` with sizes and numbers in plain bytes or ones instead of fio's units; a `size` in whole sectors,
+/// because `1MiB` is 1,000,000 bytes.
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
     match key.name {
-        "size" => units.without(value, SECTOR_BYTES),
+        name if WHOLE_SECTORS.contains(&name) => units.without(value, SECTOR_BYTES),
         "bs" | "bssplit" | "offset" | "io_size" | "rate" | "blockalign" | "filesize" => units.without(value, 1),
         "sequential_from" | "sequential_size" => units.without(value, 1),
         // fio reads these numbers with the units of sizes.
@@ -266,7 +270,8 @@ fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()
         }
         _ if has_depth => wrong(
             "iodepth",
-            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0: the rate is a cap)",
+            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0: the rate is a \
+             cap)",
         ),
         _ => Ok(()),
     }

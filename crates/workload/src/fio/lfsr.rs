@@ -1,7 +1,9 @@
-//! A linear feedback shift register as the order of blocks: fio's `random_generator=lfsr`, which visits each block once without a map.
+//! A linear feedback shift register as the order of blocks: fio's `random_generator=lfsr`, which visits each block once
+//! without a map.
 //!
-//! Registers have maximal length and XNOR feedback, so the state of all ones never comes; taps: Xilinx, "Efficient Shift Registers, LFSR Counters, and Long Pseudo-Random Sequence Generators" (XAPP052, 1996), Table 3. States
-//! beyond the last block are skipped: fewer than two steps a block on average.
+//! Registers have maximal length and XNOR feedback, so the state of all ones never comes; taps: Xilinx, "Efficient
+//! Shift Registers, LFSR Counters, and Long Pseudo-Random Sequence Generators" (XAPP052, 1996), Table 3. States beyond
+//! the last block are skipped: fewer than two steps a block on average.
 
 /// Taps by length, from 3 bits: XAPP052, Table 3.
 #[rustfmt::skip]
@@ -14,7 +16,6 @@ const TAPS: &[&[u32]] = &[
     &[43, 42, 38, 37], &[44, 43, 18, 17], &[45, 44, 42, 41], &[46, 45, 26, 25], &[47, 42], &[48, 47, 21, 20],
     &[49, 40], &[50, 49, 24, 23], &[51, 50, 36, 35], &[52, 49],
 ];
-/// Length of the first register.
 const SHORTEST: u32 = 3;
 
 /// Blocks `0..n`, each once a pass.

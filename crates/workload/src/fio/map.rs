@@ -1,7 +1,7 @@
 //! fio's random map: the blocks of a region that a pass has used, one bit a block.
 //!
-//! Above the bits are levels in which a bit marks a full word below, so that a search for the next free block takes a few steps
-//! however full the map is. The levels add 1/63 to the memory.
+//! Above the bits are levels in which a bit marks a full word below, so that a search for the next free block takes a
+//! few steps however full the map is. The levels add 1/63 to the memory.
 
 use palimpsest_flash::prefetch::prefetch;
 

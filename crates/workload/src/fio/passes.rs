@@ -1,14 +1,14 @@
 //! Requests in fio's own order: for equal seeds the requests, one by one, that fio 3.33 issues.
 //!
-//! In a pass over the region a random pattern uses each block once. If the drawn block is used, the request takes the next free
-//! block, wrapping at the end of the region; a request ends before the next used block. A pass ends when all blocks are used, when
-//! `size` bytes were requested, or when a request does not fit. `loops` and `io_size` repeat the pass, with the same random numbers
-//! (`randrepeat`, fio's default) or further ones; a workload that only `n` or `runtime` bounds continues to draw. Sequential
-//! patterns are passes too. No request leaves the region. Kinds of a mix, sizes of a split and the random share of a pattern come
-//! from fio's generators (`tausworthe.rs`, `lfsr.rs`).
+//! In a pass over the region a random pattern uses each block once. If the drawn block is used, the request takes the
+//! next free block, wrapping at the end of the region; a request ends before the next used block. A pass ends when all
+//! blocks are used, when `size` bytes were requested, or when a request does not fit. `loops` and `io_size` repeat the
+//! pass, with the same random numbers (`randrepeat`, fio's default) or further ones; a workload that only `n` or
+//! `runtime` bounds continues to draw. Sequential patterns are passes too. No request leaves the region. Kinds of a
+//! mix, sizes of a split and the random share of a pattern come from fio's generators (`tausworthe.rs`, `lfsr.rs`).
 //!
-//! `source.rs` draws independently for `norandommap`, skewed distributions, files, `sequential_from`, and `blockalign` other than the
-//! smallest size (for which fio has no map either).
+//! `source.rs` draws independently for `norandommap`, skewed distributions, files, `sequential_from`, and `blockalign`
+//! other than the smallest size (for which fio has no map either).
 //!
 //! Ignored: fio's `bs_unaligned`, `rw_sequencer`, zones, verification, and decisions that depend on measured time.
 
@@ -21,7 +21,7 @@ use super::tausworthe::{Ahead, Seeds, Tausworthe};
 use crate::request::{RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
-/// The run's seed that stands for fio without `randseed`.
+/// The run's seed that selects fio's default seed.
 const DEFAULT_SEED: u64 = 1;
 /// fio's default `randseed`.
 const FIO_SEED: u64 = 0x89;
@@ -156,7 +156,8 @@ impl Passes {
             },
             _ if blocks > MOST_BLOCKS => {
                 let what = format!(
-                    "the map of {blocks} blocks would take {} bytes; expected norandommap or random_generator=lfsr, which need none",
+                    "the map of {blocks} blocks would take {} bytes; expected norandommap or random_generator=lfsr, \
+                     which need none",
                     blocks / 8
                 );
                 return Err(Error::input(place("norandommap"), what));

@@ -122,7 +122,8 @@ impl Units {
         }
     }
 
-    /// `text` with a plain value, rounded down to a multiple of `grain`, for every number with a unit; other text stays.
+    /// `text` with a plain value, rounded down to a multiple of `grain`, for every number with a unit; other text
+    /// stays.
     pub fn without(self, text: &str, grain: u64) -> String {
         let mut plain = String::new();
         let mut rest = text;

@@ -1,9 +1,10 @@
 //! Rates: the earliest time of each request.
 //!
-//! A rate is a cap, as in fio, for each direction: request n is due when the previous requests, at the rate, have taken their time
-//! since the start. A drive that falls behind catches up as fast as the queue depth allows. In a mix the direction is drawn first;
-//! if the drawn direction is ahead of the rate and the other is not, the other is requested. A direction without a rate is always
-//! due. The rate of a `trimwrite` counts writes; each trim is due with the write that follows.
+//! A rate is a cap, as in fio, for each direction: request n is due when the previous requests, at the rate, have taken
+//! their time since the start. A drive that falls behind catches up as fast as the queue depth allows. In a mix the
+//! direction is drawn first; if the drawn direction is ahead of the rate and the other is not, the other is requested.
+//! A direction without a rate is always due. The rate of a `trimwrite` counts writes; each trim is due with the write
+//! that follows.
 //!
 //! With `open_loop` (ours, not fio's) one rate gives all requests arrival times, regardless of the number in flight.
 //!

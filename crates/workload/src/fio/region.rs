@@ -45,7 +45,7 @@ impl Region {
         };
         if offset.checked_add(bytes).is_none_or(|end| end > drive_bytes) {
             let what = format!(
-                "the region of {} from offset {} reaches beyond the drive; expected it within {}",
+                "the region of {} from offset {} reaches beyond the drive; expected a region within {}",
                 shown(bytes),
                 shown(offset),
                 shown(drive_bytes)
@@ -85,7 +85,8 @@ fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
     let (most, least) = (bytes.saturating_sub(largest(false)), largest(true).max(1));
     if own < least || own > most {
         let what = format!(
-            "sequential requests get {} of the region of {}; expected room for a request of {} there and of {} beside it",
+            "sequential requests get {} of the region of {}; expected room for a request of {} there and of {} \
+             beside it",
             shown(own),
             shown(bytes),
             shown(largest(true)),

@@ -1,8 +1,8 @@
 //! The generator behind a specification.
 //!
-//! `passes.rs` draws uniform random and sequential requests in fio's own order; this file draws the requests of `norandommap`, of
-//! skewed distributions and of files. Kinds, addresses, sizes and arrival gaps have separate streams of random numbers, so that a
-//! change of one aspect of a workload does not change the others.
+//! `passes.rs` draws uniform random and sequential requests in fio's own order; this file draws the requests of
+//! `norandommap`, of skewed distributions and of files. Kinds, addresses, sizes and arrival gaps have separate streams
+//! of random numbers, so that a change of one aspect of a workload does not change the others.
 
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
@@ -98,8 +98,8 @@ impl FioSource {
     /// specification overrides `seed`.
     ///
     /// # Errors
-    /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or is too small
-    /// for a request.
+    /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or
+    /// is too small for a request.
     pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
         FioSource::of_job(spec, drive_bytes, seed, 1)
     }
@@ -158,8 +158,9 @@ impl FioSource {
         })
     }
 
-    /// The next request. Its arrival is the earliest time of the request: by the rate in an open loop; with caps `now`, or later if
-    /// they are ahead. Without a clock (`None`), caps of all directions give the times of a drive that is always fast enough.
+    /// The next request. Its arrival is the earliest time of the request: by the rate in an open loop; with caps `now`,
+    /// or later if they are ahead. Without a clock (`None`), caps of all directions give the times of a drive that is
+    /// always fast enough.
     #[inline]
     pub fn next_from(&mut self, now: Option<Nanos>) -> Option<Request> {
         if self.flushes.due && (self.passes.is_none() || self.fetch(now)) {
@@ -179,8 +180,9 @@ impl FioSource {
         self.requests_left -= 1;
         self.issued += 1;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        if kind == RequestKind::Write {
-            self.flushes.count_write();
+        if let (RequestKind::Write, Some(every)) = (kind, self.flushes.every) {
+            self.flushes.writes += 1;
+            self.flushes.due = self.flushes.writes.is_multiple_of(every);
         }
         match &mut self.schedule {
             Schedule::None => {}
@@ -254,15 +256,12 @@ impl FioSource {
             (true, 1000) => true,
             (true, permille) => self.kind_rng.below(1000) < u64::from(permille),
         };
-        let start = match &self.sampler {
-            _ if !is_random && self.files.is_some() => {
-                let (files, _) = self.files.as_ref().expect("it is there");
-                files.following(lane.next, u64::from(size.sectors))
-            }
+        let start = match (&self.sampler, &self.files) {
+            (_, Some((files, _))) if !is_random => files.following(lane.next, u64::from(size.sectors)),
             _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.drawn => lane.next,
             _ if !is_random => 0,
-            Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
-            sampler => {
+            (Sampler::Uniform, _) => self.address_rng.below(size.slots) * lane.align,
+            (sampler, _) => {
                 let slot = sampler.draw(size.slots, &mut self.address_rng);
                 (slot * self.slot_sectors / lane.align).min(size.slots - 1) * lane.align
             }
@@ -346,16 +345,6 @@ impl Lane {
     }
 }
 
-impl Flushes {
-    #[inline]
-    fn count_write(&mut self) {
-        if let Some(every) = self.every {
-            self.writes += 1;
-            self.due = self.writes.is_multiple_of(every);
-        }
-    }
-}
-
 /// The number of requests of `io_bytes`; `None` unless all have one size.
 fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
@@ -367,7 +356,8 @@ fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     }
 }
 
-/// The number of requests, flushes included; `None` if that depends on draws. In fio's order no flush follows the last write.
+/// The number of requests, flushes included; `None` if that depends on draws. In fio's order no flush follows the last
+/// write.
 fn expected_requests(spec: &FioSpec, by_bytes: u64, in_order: bool) -> Option<u64> {
     let requests = spec.requests.unwrap_or(u64::MAX).min(by_bytes);
     match (spec.writes_per_flush, spec.pattern.kinds) {

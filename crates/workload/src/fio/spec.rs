@@ -164,7 +164,7 @@ impl FioSpec {
         for (name, value) in pairs {
             let key = keys::find(name)?;
             if given.iter().any(|(other, _)| other.name == key.name) {
-                return Err(Error::input(place(key.name), "the key is given twice; expected it once"));
+                return Err(Error::input(place(key.name), "the key is given twice; expected one value"));
             }
             let plain = units.map_or(value.clone(), |units| keys::in_bytes(key, &value, units));
             (key.set)(&mut spec, &plain)

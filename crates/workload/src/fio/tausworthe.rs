@@ -17,7 +17,6 @@ struct Component<T> {
     b: u32,
     mask: T,
     d: u32,
-    /// Least state.
     least: T,
 }
 
@@ -35,7 +34,6 @@ const LONG: [Component<u64>; 5] = [
 ];
 /// The first state before the seed enters.
 const START: u32 = 53;
-/// Values dropped after seeding.
 const DROPPED: usize = 6;
 
 /// A generator.
@@ -121,7 +119,6 @@ impl Tausworthe {
     }
 }
 
-/// Values that [`Ahead`] draws ahead.
 const DEPTH: usize = 8;
 
 /// A generator that draws values ahead, so that the caller can prefetch the memory that they address.
@@ -138,7 +135,8 @@ impl Ahead {
         Ahead { values: std::array::from_fn(|_| generator.next()), generator, next: 0 }
     }
 
-    /// The next value from 0 to `n` - 1, as [`Tausworthe::below`] returns, and a value that comes soon if `n` stays the same.
+    /// The next value from 0 to `n` - 1, as [`Tausworthe::below`] returns, and a value that comes soon if `n` stays the
+    /// same.
     #[inline]
     pub fn below(&mut self, n: u64) -> (u64, u64) {
         let later = self.generator.next();
@@ -162,7 +160,8 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// The seeds of job `number` (from 1) for `randseed`; if `repeats` (fio's `randrepeat`), addresses do not depend on `randseed`.
+    /// The seeds of job `number` (from 1) for `randseed`; if `repeats` (fio's `randrepeat`), addresses do not depend on
+    /// `randseed`.
     pub fn new(randseed: u64, number: u64, repeats: bool) -> Seeds {
         let mut seed = (0..4).fold(randseed, |seed, _| seed.wrapping_mul(STEP));
         let mut all = [0; SEEDS];

@@ -1,8 +1,8 @@
 //! Zipf's distribution over ranks `0..n`, exact for every `n` and exponent: rejection-inversion (Hoermann and
 //! Derflinger, "Rejection-Inversion to Generate Variates from Monotone Discrete Distributions", ACM TOMACS 6(3), 1996).
 //!
-//! Rank `k` has probability `(k+1)^-theta / zeta(n, theta)`. Transcendental functions come from `libm`, because ranks for a seed
-//! must be the same on every machine.
+//! Rank `k` has probability `(k+1)^-theta / zeta(n, theta)`. Transcendental functions come from `libm`, because ranks
+//! for a seed must be the same on every machine.
 
 use palimpsest_flash::rng::Rng;
 

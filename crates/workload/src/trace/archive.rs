@@ -1,22 +1,21 @@
 //! Archives with a trace inside: zip, and tar, plain or compressed.
 //!
-//! A trace in an archive is named `ARCHIVE/NAME`. `/NAME` may be left out if the archive has one trace; directories, links, hidden
-//! files and files that macOS adds (`__MACOSX`) do not count. The trace may itself be compressed. An archive must be a file, not a
-//! pipe, because its list of files is complete only at its end. Ignored: archives in archives, several traces played as one.
+//! A trace in an archive is named `ARCHIVE/NAME`. `/NAME` may be left out if the archive has one trace; directories,
+//! links, hidden files and files that macOS adds (`__MACOSX`) do not count. The trace may itself be compressed. An
+//! archive must be a file, not a pipe, because the list of files is complete only at the end. Ignored: archives in
+//! archives, several traces played as one.
 
 mod tar;
 mod zip;
 
-use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, Read};
 
-use super::{ReadSeek, input};
+use super::ReadSeek;
+use super::input::{self, Part};
 use palimpsest_flash::error::{Error, Result};
 
-/// Names that a message shows.
 const SHOWN: usize = 8;
 
-/// Most files of an archive.
 const MOST_FILES: usize = 1 << 20;
 
 type Bytes = Box<dyn Read + Send>;
@@ -27,20 +26,20 @@ pub enum Found {
     Plain(Box<dyn ReadSeek>),
     /// A trace in an archive.
     Member {
-        /// Its bytes.
+        /// Bytes of the trace.
         reader: Box<dyn Read + Send>,
-        /// Its name in messages, after the name of the archive.
+        /// Name in messages: archive, `/`, file.
         name: String,
     },
 }
 
-/// Opens the trace called `member` of the archive `input`, or its only trace; returns `input` if it is no archive.
+/// Opens the trace called `member` of the archive `input`, or the only trace; returns an `input` that is no archive.
 ///
 /// # Errors
-/// [`Error::Input`] if the archive is damaged, has no such trace, or has several traces and none is named; [`Error::Io`] if
-/// reading fails.
+/// [`Error::Input`] if the archive is damaged, has no such trace, or has several traces and none is named;
+/// [`Error::Io`] if reading fails.
 pub fn open(input: Box<dyn ReadSeek>, name: &str, member: Option<&str>) -> Result<Found> {
-    let whole = Part { input: Arc::new(Mutex::new(input)), at: 0, left: u64::MAX };
+    let whole = Part::new(input);
     let failed = |failure: io::Error| input::describe(&failure, name, "archive");
     let found = |reader, member: &str| Ok(Found::Member { reader, name: format!("{name}/{member}") });
     let mut start = Vec::new();
@@ -49,18 +48,17 @@ pub fn open(input: Box<dyn ReadSeek>, name: &str, member: Option<&str>) -> Resul
         let files = zip::files(&whole).map_err(failed)?;
         let position = chosen(&files.names, name, member)?;
         let member = files.names[position].clone();
-        return found(zip::reader(whole, files, position).map_err(failed)?, &member);
+        return found(zip::reader(&whole, files, position).map_err(failed)?, &member);
     }
     // A damaged file is for the reader of plain traces to describe.
     if !decompressed(&whole, name).is_ok_and(tar::is_one) {
         if let Some(member) = member {
-            let what = format!("this is neither a zip nor a tar archive; expected one, for the {member} in it");
+            let what = format!("this is neither a zip nor a tar archive; expected an archive with the file {member}");
             return Err(Error::input(name, what));
         }
-        let input = Arc::into_inner(whole.input).expect("no other reader is left");
-        return Ok(Found::Plain(input.into_inner().unwrap_or_else(PoisonError::into_inner)));
+        return Ok(Found::Plain(whole.into_inner()));
     }
-    // Names in the archive up to the wanted one, and its reader.
+    // Names in the archive up to the wanted name, and a reader of that file.
     let find = |wanted: Option<&str>| -> Result<(Vec<String>, Option<Bytes>)> {
         let mut names = Vec::new();
         let is_wanted = |name: &str| {
@@ -87,14 +85,14 @@ pub fn open(input: Box<dyn ReadSeek>, name: &str, member: Option<&str>) -> Resul
     }
 }
 
-/// The archive in front of a name of a file in it, and that name, of a path like `ARCHIVE/NAME`; `is_file` looks whether a path is one.
+/// Archive and name of a path like `ARCHIVE/NAME`, where the first part that `is_file` is the archive.
 pub fn split(path: &str, is_file: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     let ends = path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| at);
     let parts = ends.map(|at| (&path[..at], &path[at + 1..]));
     parts.filter(|(_, member)| !member.is_empty()).find(|(archive, _)| is_file(archive))
 }
 
-/// The position of the file that is meant.
+/// The position of `member`, or of the only trace.
 fn chosen(names: &[impl AsRef<str>], archive: &str, member: Option<&str>) -> Result<usize> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let is_trace = |name: &str| {
@@ -151,36 +149,6 @@ impl Read for Exactly {
         }
         self.left -= read as u64;
         Ok(read)
-    }
-}
-
-/// A reader with a position of its own over the one file.
-#[derive(Clone)]
-struct Part {
-    input: Arc<Mutex<Box<dyn ReadSeek>>>,
-    at: u64,
-    /// Bytes that may be read.
-    left: u64,
-}
-
-impl Read for Part {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-        input.seek(SeekFrom::Start(self.at))?;
-        let bytes = input.read(buffer)? as u64;
-        self.left = self.left.checked_sub(bytes).ok_or_else(|| damaged("its directory is too large"))?;
-        self.at += bytes;
-        Ok(bytes as usize)
-    }
-}
-
-impl Seek for Part {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-        // The file's own position is another reader's.
-        input.seek(SeekFrom::Start(self.at))?;
-        self.at = input.seek(to)?;
-        Ok(self.at)
     }
 }
 

@@ -1,16 +1,16 @@
-//! Default text output of blkparse(1):
-//! `major,minor cpu sequence seconds pid action letters sector + sectors [process]`.
+//! Default text output of blkparse(1): `major,minor cpu sequence seconds pid action letters sector + sectors
+//! [process]`.
 //!
-//! A request has several actions. One action is chosen for the whole file, so that no request counts twice: issue to the
-//! device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are skipped. A
-//! request that is requeued and issued again counts twice. The summary at the end of blkparse's output ends the trace.
+//! A request has several actions. One action is chosen for the whole file, because no request may count twice: issue to
+//! the device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are
+//! skipped. A requeued request counts twice. The summary at the end of blkparse's output ends the trace.
 //!
-//! The letters are those of the kernel's `blk_fill_rwbs` and of blkparse: `F` (flush first), then the operation, then
-//! marks. `D` is a discard, `DE` a secure one, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F`
-//! without data is a flush, also as `FN`, the flush that the device gets, and with data belongs to the write it
-//! precedes. `N` (no data) and other commands of zones (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata,
-//! read-ahead, FUA and atomic marks are ignored. The device number (major << 20 | minor, as in Linux) becomes the
-//! stream. With stacked devices in one file a request appears once on each; trace or print one device (`blkparse -i`).
+//! Letters (the kernel's `blk_fill_rwbs`, and blkparse): `F` (flush first), then the operation, then marks. `D` is a
+//! discard, `DE` a secure discard, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F` or `FN`
+//! without data is a flush; `F` with data belongs to the following write. `N` (no data) and other commands of zones
+//! (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata, read-ahead, FUA and atomic marks are ignored. The
+//! device number (major << 20 | minor, as in Linux) is the stream. With stacked devices in one file a request appears
+//! on each device; trace or print one device (`blkparse -i`).
 
 use std::fmt::{self, Write};
 
@@ -21,20 +21,20 @@ use crate::request::{Request, RequestKind};
 
 const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
 
-/// Which of the actions of a request are played, by blkparse's letter.
+/// A note about the played action, by blkparse's letter.
 pub(super) fn note_of_action(letter: u8) -> String {
     let what = match letter {
         b'Q' => "queueing (Q; the head of the file has no issue)",
         b'C' => "completion (C; the head of the file has no issue and no queueing)",
         _ => "issue to the device (D)",
     };
-    format!("of the actions of requests, {what} is played; others are left out")
+    format!("of the actions of requests, {what} is played; others are skipped")
 }
 
 /// Reads the events of one action.
 pub struct Blkparse {
     action: u8,
-    /// Lines printed, for their sequence numbers.
+    /// Lines printed so far, for sequence numbers.
     printed: u64,
 }
 
@@ -66,7 +66,7 @@ impl LineFormat for Blkparse {
         let device = fields.text("device")?;
         let stream = match device_number(device) {
             Ok(stream) => stream,
-            Err(_) if starts_summary(line) => return Ok(Parsed::End),
+            Err(_) if line.starts_with(b"CPU") || line.starts_with(b"Total (") => return Ok(Parsed::End),
             Err(fault) => return Err(fault),
         };
         fields.number("cpu")?;
@@ -109,7 +109,7 @@ impl LineFormat for Blkparse {
     }
 }
 
-/// `sector + sectors`, or none where `[process]` or the end follows directly.
+/// `sector + sectors`; `None` if `[process]` or the end follows directly.
 #[inline]
 fn extent(sector: Parse<&[u8]>, fields: &mut Fields<'_>) -> Parse<Option<(u64, u64)>> {
     let sector = match sector {
@@ -145,12 +145,8 @@ fn device_number(text: &[u8]) -> Parse<u32> {
     Ok((major << 20 | minor) as u32)
 }
 
-fn starts_summary(line: &[u8]) -> bool {
-    line.starts_with(b"CPU") || line.starts_with(b"Total (")
-}
-
-/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush. Letters with `N` are a flush or
-/// none.
+/// The kind of blktrace's letters (column RWBS); `None` if neither data nor flush. Letters with `N` are a flush or
+/// `None`.
 #[inline]
 pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind>> {
     let known = |byte: &u8| b"RWDFNSMABEVUZOC".contains(byte);

@@ -1,21 +1,23 @@
-//! Binary output of blktrace(8): records of the Linux kernel (include/uapi/linux/blktrace_api.h), in the order of bytes of the machine that
-//! wrote them.
+//! Binary output of blktrace(8): records of the Linux kernel (include/uapi/linux/blktrace_api.h), in the order of bytes
+//! of the machine that wrote them.
 //!
-//! Version 7, `struct blk_io_trace`, 48 bytes: magic 0x656174 and version (4), sequence (4), time in ns (8), sector (8), bytes (4),
-//! action (4), process (4), device (4), processor (4), error (2), bytes that follow (2), and these. An action has what happened in its low
-//! 16 bits (bit 8: the bytes that follow name a control group), and above them bits of what it is about: read, write, flush, notification,
-//! discard and others.
+//! Version 7, `struct blk_io_trace`, 48 bytes: magic 0x656174 and version (4), sequence (4), time in ns (8), sector
+//! (8), bytes (4), action (4), process (4), device (4), processor (4), error (2), bytes that follow (2), and these. The
+//! low 16 bits of an action are the event (bit 8: the bytes that follow name a control group), the bits above are the
+//! kind: read, write, flush, notification, discard and others.
 //!
-//! Version 8, `struct blk_io_trace2` (Linux 6.19 and later, where blktrace asks for it), 64 bytes: the same up to the bytes, then
-//! process (4), action (8), device (4), processor (4), error (2), bytes that follow (2), 12 of padding, and those. Its action has bits for
-//! commands of zones and for writing zeroes above the 32 of version 7. All records of a file have the version of the first.
+//! Version 8, `struct blk_io_trace2` (Linux 6.19 and later, where blktrace asks for it), 64 bytes: the same up to the
+//! bytes, then process (4), action (8), device (4), processor (4), error (2), bytes that follow (2), 12 of padding, and
+//! these. Above the 32 bits of version 7 the action has bits for commands of zones and for writing zeroes. All records
+//! of a file must have the same version.
 //!
-//! As in [`blkparse`](super::blkparse), one action is chosen for the whole file: issue to the device if the head has any, else queueing, else
-//! completion; a write without data that is a flush is one, and the device number (major << 20 | minor) is the stream. blktrace writes a file a
-//! processor: `blkparse -i sda -d all.bin` merges them, and a file of one has the requests of that processor only.
+//! As in [`blkparse`](super::blkparse), one action is chosen for the whole file: issue to the device if the head has
+//! any, else queueing, else completion. A write without data that is marked as a flush is a flush, and the device
+//! number (major << 20 | minor) is the stream. blktrace writes a file for each processor, with the requests of that
+//! processor only: `blkparse -i sda -d all.bin` merges the files.
 //!
-//! Ignored: processes, errors, merges, remaps; commands of zones that have no bytes. Appends to zones are writes where they were issued to,
-//! the start of the zone, unless completions are read. Writing zeroes is a write here, as in version 7.
+//! Ignored: processes, errors, merges, remaps; commands of zones that have no bytes. An append to a zone is a write at
+//! the start of the zone, as issued, unless completions are read. Writing zeroes is a write, as in version 7.
 
 use super::blkparse::note_of_action;
 use super::fields::{Fault, Parse};
@@ -25,12 +27,11 @@ use crate::request::{RequestKind, SECTOR_BYTES};
 
 const MAGIC: u32 = 0x0065_6174;
 
-/// Where the two versions differ.
 #[derive(Debug, PartialEq)]
 struct Layout {
     version: u32,
     bytes: usize,
-    /// Whether the action has 8 bytes, else 4.
+    /// The action has 8 bytes, else 4.
     is_wide: bool,
     action: usize,
     device: usize,
@@ -44,10 +45,10 @@ const LAYOUTS: [Layout; 2] = [
 
 /// Issue, queue and completion, as the low half of an action.
 const ACTIONS_BY_PREFERENCE: [u64; 3] = [7, 1, 8];
-/// The low half without its bit for control groups.
-const WHAT_HAPPENED: u64 = 0xfeff;
+/// The event: the low half of an action without the bit for control groups.
+const EVENT: u64 = 0xfeff;
 
-/// Bits above it.
+/// Bits above the event.
 const WRITE: u64 = 1 << 17;
 const FLUSH: u64 = 1 << 18;
 const PASSTHROUGH: u64 = 1 << 25;
@@ -78,7 +79,7 @@ impl Blktrace {
         if self.layout.is_wide { bytes.u64(at) } else { u64::from(bytes.u32(at)) }
     }
 
-    /// Fixed parts of the whole records at the start of a file, up to the first that is none.
+    /// Fixed parts of the whole records at the start of a file.
     fn records<'a>(&self, mut head: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let format = Blktrace { is_big_endian: self.is_big_endian, layout: self.layout, action: self.action };
         std::iter::from_fn(move || {
@@ -100,7 +101,7 @@ impl RecordFormat for Blktrace {
     fn recognise(head: &[u8]) -> u64 {
         let mut format = Blktrace::default();
         format.prepare(head);
-        // The mark of the first record says enough: what is wrong later has a place.
+        // The mark of the first record is enough, because the run reports later mistakes with their place.
         format.records(head).count() as u64
     }
 
@@ -113,7 +114,7 @@ impl RecordFormat for Blktrace {
         let seen = |action: &&u64| {
             self.records(head).any(|record| {
                 let found = self.action_of(record);
-                found & NOTIFICATION == 0 && found & WHAT_HAPPENED == **action
+                found & NOTIFICATION == 0 && found & EVENT == **action
             })
         };
         self.action = ACTIONS_BY_PREFERENCE.iter().find(seen).copied().unwrap_or(ACTIONS_BY_PREFERENCE[0]);
@@ -139,7 +140,8 @@ impl RecordFormat for Blktrace {
                 format!("version: expected {}, as before, found {found}", self.layout.version)
             } else {
                 format!(
-                    "version: expected 7 or 8, found {found}; `blkparse -i FILE -o TEXT` makes text of it, which is read"
+                    "version: expected 7 or 8, found {found}; `blkparse -i FILE -o TEXT` makes text of it, which is \
+                     read"
                 )
             };
             return Err(Fault::new(what));
@@ -151,7 +153,7 @@ impl RecordFormat for Blktrace {
         let bytes = self.bytes(record);
         let action = self.action_of(record);
         // Commands that are no reads and writes have their own bytes and no sectors.
-        if action & (NOTIFICATION | PASSTHROUGH | DRIVER_DATA) != 0 || action & WHAT_HAPPENED != self.action {
+        if action & (NOTIFICATION | PASSTHROUGH | DRIVER_DATA) != 0 || action & EVENT != self.action {
             return Ok(Parsed::Skip);
         }
         let (time, sector, size, device) =

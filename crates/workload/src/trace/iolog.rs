@@ -1,19 +1,20 @@
 //! I/O logs of fio (<https://fio.readthedocs.io>, "Trace file format"), versions 2 and 3: the output of `write_iolog`.
 //!
 //! The first line has the version. Version 2: `file action [offset bytes]`; version 3: `microseconds file action
-//! [offset bytes]`. Actions on files (add, open, close, unlink) are skipped; sync and datasync are flushes. In version 2
-//! `wait` sets the time, in microseconds; a log without a `wait` near its start has no times and is replayed in a closed
-//! loop of depth 1, fio's default.
+//! [offset bytes]`. Actions on files (add, open, close, unlink) are skipped; sync and datasync are flushes. In version
+//! 2 `wait` sets the time, in microseconds; a log without a `wait` near the start has no times and is replayed in a
+//! closed loop of depth 1, fio's default.
 //!
-//! File names hold no blanks. As in CSV a hash of the file name is the stream; files share one address space.
+//! File names contain no blanks. As in CSV a hash of the file name is the stream; files share one address space.
 //!
-//! Differences from fio: the offset of `wait` is that of fio's manual (relative to the `wait` before), where fio's code
-//! compares milliseconds; files need not be added before their use.
+//! Differences from fio: a `wait` counts from the previous `wait`, as in fio's manual, whereas fio's code compares
+//! milliseconds; files need not be added before use.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::columns::hash;
-use super::fields::{Fault, Fields, Parse};
+use super::fields::{Fault, Fields, Parse, nanos};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
 use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES};
@@ -25,7 +26,6 @@ const NANOS_PER_MICRO: u64 = 1000;
 #[derive(Default)]
 pub struct Iolog {
     version: Version,
-    /// Time by the waits of version 2.
     now: Nanos,
     has_no_times: bool,
     files: FileNames,
@@ -71,21 +71,14 @@ impl LineFormat for Iolog {
             Version::Three => {
                 let mut fields = Fields::blank(line);
                 let micros = fields.number("time")?;
-                self.action(nanos(micros)?, fields)
+                self.action(nanos(micros, NANOS_PER_MICRO, "time")?, fields)
             }
         }
     }
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
         let micros = request.arrival / NANOS_PER_MICRO;
-        let stream;
-        let file = match file {
-            Some(file) => file,
-            None => {
-                stream = format!("stream-{}", request.stream);
-                &stream
-            }
-        };
+        let file = file.map_or_else(|| format!("stream-{}", request.stream).into(), Cow::Borrowed);
         let known = self.files.len();
         self.files.number(file.as_bytes());
         if self.files.len() > known {
@@ -124,7 +117,7 @@ impl Iolog {
             b"add" | b"open" | b"close" | b"unlink" => return Ok(Parsed::Skip),
             b"wait" if self.version == Version::Two => {
                 let micros = fields.number("wait")?;
-                let now = nanos(micros)?.checked_add(self.now);
+                let now = nanos(micros, NANOS_PER_MICRO, "time")?.checked_add(self.now);
                 self.now = now.ok_or_else(|| Fault::new("the waits add up to 2^64 ns or more; expected less"))?;
                 return Ok(Parsed::Skip);
             }
@@ -137,11 +130,6 @@ impl Iolog {
         };
         Ok(parsed.of_file(self.files.number(file)).of_stream(hash(file)))
     }
-}
-
-fn nanos(micros: u64) -> Parse<Nanos> {
-    let nanos = micros.checked_mul(NANOS_PER_MICRO);
-    nanos.ok_or_else(|| Fault::column("time", "a time below 2^64 ns", micros.to_string().as_bytes()))
 }
 
 #[cfg(test)]

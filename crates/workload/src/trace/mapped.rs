@@ -1,11 +1,12 @@
-//! Any text with a request a line, by the user's word on its columns: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
+//! Any text with a request a line, by columns that the user names: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
 //!
-//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has.
-//! Units: of a time `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default),
-//! `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or their first
-//! letters), or `op=3:read=1` says what a read is and all else writes, or `op=3:write=W` the reverse. Without `time`
-//! the trace is a closed loop of depth 1; without `op` all are writes. The first line may be a heading: no field begins
-//! with a digit, and the operation is none. A note names it. Quotes and files are not read.
+//! Columns count from 1. The first line with digits determines the separator: commas, tabs, semicolons or blanks. Units
+//! of a time are `s`, `ms`, `us` or `ns` (the default), with decimals; units of an offset or size `bytes` (the
+//! default), `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or
+//! their first letters); with `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the
+//! reverse. Without `time` the trace is a closed loop of depth 1; without `op` all requests are writes. The first line
+//! is a heading if no field begins with a digit and the operation is no word; a note names the heading. Ignored:
+//! quotes, files.
 
 use std::fmt;
 
@@ -16,23 +17,20 @@ use super::line_format::{Holds, LineFormat, Parsed, Record};
 use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
-/// Columns of the widest line.
 const MOST_COLUMNS: usize = 64;
-/// What a column may be.
 const ROLES: [&str; 5] = ["time", "op", "offset", "size", "volume"];
 const EXPECTED: &str = "expected columns such as time=1:us,op=3,offset=5:sectors,size=4,volume=2";
 
-/// What tells reads from writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Operation {
-    /// Words.
+    /// By words.
     #[default]
     Word,
-    /// This is the kind, all else the other.
+    /// This value is the kind, any other value the opposite kind.
     Is(RequestKind, Vec<u8>),
 }
 
-/// Where a line has what; columns count from 0.
+/// Roles and units of columns, which count from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
     time: Option<(usize, u32)>,
@@ -45,7 +43,6 @@ pub struct Mapped {
     heading: Option<Heading>,
 }
 
-/// The first line of a file, where it is one of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heading {
     line: Vec<u8>,
@@ -57,7 +54,7 @@ impl Mapped {
     /// Reads the notation above.
     ///
     /// # Errors
-    /// [`Error::Input`] with what was expected.
+    /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Mapped> {
         let wrong = |what: String| Error::input(format!("--columns {text}"), format!("{what}; {EXPECTED}"));
         let mut mapped = Mapped::default();
@@ -112,7 +109,7 @@ impl Mapped {
         }
     }
 
-    /// Whether no field of `line` begins as a number does, and its operation is none.
+    /// True if no field of `line` begins like a number, and the operation is no word of an operation.
     fn is_of_words(&self, line: &[u8]) -> bool {
         let mut fields = self.fields(line);
         let are_words = std::iter::from_fn(|| fields.text("").ok()).all(|field| !begins_as_number(field));
@@ -120,7 +117,7 @@ impl Mapped {
         are_words && !matches!(self.operation, Some((at, Operation::Word)) if !is_word(at))
     }
 
-    /// The column `at` of `line`, of those that are read.
+    /// The column `at` of `line`.
     fn column<'a>(&self, line: &'a [u8], at: usize, name: &str) -> Parse<&'a [u8]> {
         let mut fields = self.fields(line);
         for _ in 0..at {
@@ -205,7 +202,7 @@ impl LineFormat for Mapped {
     }
 
     fn print(&mut self, _request: &Request, _file: Option<&str>, _out: &mut String) -> fmt::Result {
-        // No trace is written by columns: they name no format of a file.
+        // Columns name no format of a file, so no trace is written.
         Err(fmt::Error)
     }
 }

@@ -1,13 +1,15 @@
 //! Jobs while they run: which job has the next request, and when.
 //!
-//! With a clock ([`Jobs`]), as in fio: a closed job issues a request while fewer than `iodepth` are outstanding, but not before
-//! the job's rate allows one; an open job issues requests at arrival times. A job begins `startdelay` after the phase and ends
-//! `runtime` later, or with the last request; a phase ends when all requests have completed. If several requests are due, open
-//! jobs go first, by arrival, then closed jobs in turn. A request of a closed job arrives when the job issues the request.
+//! With a clock ([`Jobs`]), as in fio: a closed job issues a request while fewer than `iodepth` are outstanding, but
+//! not before the job's rate allows one; an open job issues requests at arrival times. A job begins `startdelay` after
+//! the phase and ends `runtime` later, or with the last request; a phase ends when all requests have completed. If
+//! several requests are due, open jobs go first, by arrival, then closed jobs in turn. A request of a closed job
+//! arrives when the job issues the request.
 //!
-//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload), open jobs and jobs with rates for
-//! all directions are merged by the times of their requests. Other jobs take turns of `iodepth` requests; `startdelay` does not
-//! delay them, and `runtime` is refused, because the number of requests in that time is unknown.
+//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload), open jobs and jobs
+//! with rates for all directions are merged by the times of their requests. Other jobs take turns of `iodepth`
+//! requests; `startdelay` does not delay them, and `runtime` is refused, because the number of requests in that time is
+//! unknown.
 
 use std::collections::VecDeque;
 
@@ -76,7 +78,8 @@ impl Playing {
         (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
     }
 
-    /// The next request, which stays pending until taken. `now` counts from the begin of the job; `None` without a clock.
+    /// The next request, which stays pending until taken. `now` counts from the begin of the job; `None` without a
+    /// clock.
     fn fill(&mut self, now: Option<Nanos>) -> Option<&Request> {
         if self.pending.is_none() && !self.ended {
             self.pending = self.source.next_from(now);
@@ -100,8 +103,8 @@ impl Playing {
         Some(arrival)
     }
 
-    /// The time of the next request, past or future, `since` nanoseconds after the begin of the phase; `None` before a request
-    /// completes.
+    /// The time of the next request, past or future, `since` nanoseconds after the begin of the phase; `None` before a
+    /// request completes.
     fn due(&mut self, since: Nanos) -> Option<Nanos> {
         let (begin, end) = self.span();
         let now = Some(since.saturating_sub(begin));
@@ -202,8 +205,8 @@ impl JobsSource {
         }
     }
 
-    /// A specification with times (`runtime`, `startdelay`) or copies (`numjobs`). Each copy has random numbers and positions of
-    /// its own; equal seeds give equal requests.
+    /// A specification with times (`runtime`, `startdelay`) or copies (`numjobs`). Each copy has random numbers and
+    /// positions of its own; equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`].
@@ -291,8 +294,8 @@ impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
             if phase.jobs.iter().any(|job| job.runtime.is_some() && !job.has_times) {
-                let what = "how much a job does in its runtime is known in timed runs only, and without host.iodepth; \
-                            expected rate_iops, or number_ios or io_size in place of runtime";
+                let what = "the number of requests in a runtime is known in timed runs without host.iodepth only; \
+                            expected rate_iops, or number_ios or io_size instead of runtime";
                 return Err(Error::input(&self.name, what));
             }
             if let Some((request, job)) = phase.next(self.latest, self.base) {

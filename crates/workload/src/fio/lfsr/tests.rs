@@ -17,8 +17,8 @@ fn a_pass_has_each_block_once() {
     }
 }
 
-/// A register of maximal length returns to the first state after 2^bits - 1 steps, and after no proper divisor of them. Steps are
-/// linear but for a constant, so that a power of the step is a matrix.
+/// A register of maximal length returns to the first state after 2^bits - 1 steps, and after no proper divisor of them.
+/// Steps are linear but for a constant, so that a power of the step is a matrix.
 #[test]
 fn every_register_has_maximal_length() {
     for (bits, taps) in (SHORTEST..).zip(TAPS) {

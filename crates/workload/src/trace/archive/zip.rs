@@ -1,4 +1,4 @@
-//! Files of a zip archive, stored or deflated; their checksums are compared at their ends.
+//! Files of a zip archive, stored or deflated. The reader of a file compares the checksum at the end.
 //!
 //! Ignored, and refused: encryption, other methods of compression, archives in several parts.
 
@@ -8,12 +8,13 @@ use std::io::{self, BufReader, Read};
 use ::zip::result::ZipError;
 use ::zip::{CompressionMethod, ZipArchive};
 
-use super::{Bytes, Exactly, MOST_FILES, Part, damaged};
+use super::{Bytes, Exactly, MOST_FILES, damaged};
+use crate::trace::input::Part;
 
-/// Most bytes that are read for the directory, because the library stores it in memory.
+/// Most bytes that are read for the directory, because the library stores all of that in memory.
 const MOST_DIRECTORY_BYTES: u64 = 1 << 28;
 
-/// An archive and its files, without its directories.
+/// An archive and the files inside, without directories.
 pub struct Files {
     archive: ZipArchive<BufReader<Part>>,
     /// Names of the files.
@@ -27,8 +28,7 @@ pub fn files(whole: &Part) -> io::Result<Files> {
         ZipError::Io(failure) => failure,
         failure => damaged(format!("{failure}; was it cut while downloading?")),
     };
-    let limited = Part { left: MOST_DIRECTORY_BYTES, ..whole.clone() };
-    let archive = ZipArchive::new(BufReader::new(limited)).map_err(cut)?;
+    let archive = ZipArchive::new(BufReader::new(whole.limited(MOST_DIRECTORY_BYTES))).map_err(cut)?;
     if archive.len() > MOST_FILES {
         return Err(damaged(format!("it has more than {MOST_FILES} files")));
     }
@@ -38,7 +38,7 @@ pub fn files(whole: &Part) -> io::Result<Files> {
 }
 
 /// The bytes of the file at a position of `names`.
-pub fn reader(whole: Part, mut files: Files, position: usize) -> io::Result<Bytes> {
+pub fn reader(whole: &Part, mut files: Files, position: usize) -> io::Result<Bytes> {
     let (name, index) = (&files.names[position], files.indices[position]);
     let refused = |what: &dyn Display| damaged(format!("{name} {what}"));
     let entry = files.archive.by_index_data(index)?;
@@ -46,12 +46,14 @@ pub fn reader(whole: Part, mut files: Files, position: usize) -> io::Result<Byte
     if entry.encrypted() {
         return Err(refused(&"is encrypted"));
     }
-    if let CompressionMethod::Unsupported(method) = method {
-        return Err(refused(&format_args!("is compressed by method {method}, neither stored nor deflated")));
+    if !matches!(method, CompressionMethod::Stored | CompressionMethod::Deflated) {
+        return Err(refused(&format_args!(
+            "is neither stored nor deflated, but compressed by another method ({method})"
+        )));
     }
     let file = files.archive.by_index(index).map_err(|failure| refused(&format_args!("cannot be read: {failure}")))?;
     let at = file.data_start().ok_or_else(|| refused(&"has no data"))?;
-    let stored = BufReader::with_capacity(1 << 18, Part { at, ..whole }).take(file.compressed_size());
+    let stored = BufReader::with_capacity(1 << 18, whole.from(at)).take(file.compressed_size());
     let reader: Bytes = match method {
         CompressionMethod::Stored => Box::new(stored),
         _ => Box::new(flate2::bufread::DeflateDecoder::new(stored)),
@@ -59,7 +61,6 @@ pub fn reader(whole: Part, mut files: Files, position: usize) -> io::Result<Byte
     Ok(Box::new(Checked { reader: flate2::CrcReader::new(Exactly { reader, left }), checksum }))
 }
 
-/// Compares the checksum at the end.
 struct Checked {
     reader: flate2::CrcReader<Exactly>,
     checksum: u32,

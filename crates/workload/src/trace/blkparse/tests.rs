@@ -44,7 +44,7 @@ fn one_action_is_chosen_from_the_head() {
         (format.action, note)
     };
     let chosen =
-        |action: u8, what: &str| (action, format!("of the actions of requests, {what} is played; others are left out"));
+        |action: u8, what: &str| (action, format!("of the actions of requests, {what} is played; others are skipped"));
     assert_eq!(
         choose(b"8,0 0 1 0.1 7 Q W 8 + 8 [x]\n8,0 0 1 0.1 7 D W 8 + 8 [x]\n"),
         chosen(b'D', "issue to the device (D)")

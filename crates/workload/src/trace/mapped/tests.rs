@@ -31,8 +31,7 @@ fn any_order_separator_and_unit() {
     assert_eq!((found[1].sector, found[1].sectors, found[1].kind), (16, 16, RequestKind::Write));
 }
 
-/// At most the first line is a heading, and only one of words; what else is no request is an error, or counted as
-/// bad.
+/// Only the first line can be a heading, and only of words; other malformed lines are errors or count as bad.
 #[test]
 fn a_heading_is_one_line_of_words() {
     let columns = "time=1:s,op=2,offset=3,size=4";
