@@ -1,28 +1,29 @@
-//! How often an encoding fails, from measurements: for runs that have no contents to encode, and to refuse a code that cannot fit.
+//! Failure rates of encodings from measurements, for runs without contents, and to refuse a code that does not fit.
 //!
-//! `benches/wom_curves.rs` measures pages of which exactly half the cells are stuck, messages of half a page, at several sizes
-//! of pages and of the erased spare. A random first write leaves that number to chance, with a standard deviation of half the
-//! root of the cells; a cell more that may be written is worth a bit of spare. So the rate is the mean of the measured one over
-//! that spread; where a drive chooses the best of several scramblings of its first write, over the spread of the best. Between
-//! points the odds are interpolated (logit), beyond the last ones they go on as between these; between sizes at equal shares
-//! of spare. Pages larger than those measured count as the largest, which is pessimistic. Ignored: messages that are not half a
-//! page count as more or less spare; more stuck cells than half, as after writes of other data than random ones.
+//! `benches/wom_curves.rs` measures pages with exactly half the cells stuck, messages of half a page, several sizes of
+//! pages and of the erased spare. After a random first write the number of writable cells has a standard deviation of
+//! half the root of the cells; one more writable cell is worth one bit of spare. So the rate is the mean of the
+//! measured rate over that distribution, or over the distribution of the best of several scramblings if a drive chooses
+//! one. Between points the odds are interpolated (logit), beyond the last points extrapolated; between sizes at equal
+//! shares of spare. Pages larger than all measured ones count as the largest, which is pessimistic. Approximated:
+//! messages that are not half a page count as more or less spare. Ignored: more stuck cells than half, as after writes
+//! of data that is not random.
 
-use super::{Shape, find};
+use super::{Shape, find, least};
 
-/// What was measured of a code over pages of one size; a code has its curves in its file, the smallest pages first.
+/// Measured failures of a code over pages of one size. Each code's file has the curves, the smallest pages first.
 pub struct Curve {
     /// Bytes of data cells.
     pub cell_bytes: usize,
-    /// Bytes of spare, trials, and how many of them failed.
+    /// Bytes of spare, trials, failed trials.
     pub points: &'static [(usize, u64, u64)],
 }
 
-/// Steps of the spread of writable cells, in standard deviations.
+/// Steps of the distribution of writable cells, in standard deviations.
 const STEP: f64 = 0.05;
 
-/// The probability that the code called `name` cannot write a message over a random first write, the best of `scramblings`;
-/// `None` where there is no such code.
+/// The probability that the code called `name` cannot write a message over a random first write, the best of
+/// `scramblings`; `None` without such a code.
 pub fn failure(name: &str, shape: Shape, scramblings: u32) -> Option<f64> {
     let curves = find(name)?.curves;
     if curves.is_empty() {
@@ -36,7 +37,7 @@ pub fn failure(name: &str, shape: Shape, scramblings: u32) -> Option<f64> {
     for step in -160..=160 {
         let z = f64::from(step) * STEP;
         let share = STEP * libm::exp(-z * z / 2.0) / std::f64::consts::TAU.sqrt();
-        // The best of n lies here if all lie below its end, and not all below its begin.
+        // The best of n is in this step if all are below the end, and not all below the begin.
         let here = (below + share).min(1.0).powi(scramblings as i32) - f64::min(below, 1.0).powi(scramblings as i32);
         below += share;
         rate += here * balanced(curves, shape.cell_bytes, spare + z * deviation);
@@ -64,7 +65,7 @@ fn balanced(curves: &[Curve], cell_bytes: usize, spare: f64) -> f64 {
 /// Logarithm of the odds of a failure on `curve` with `spare` bytes.
 fn log_odds(curve: &Curve, spare: f64) -> f64 {
     let odds = |&(_, trials, failed): &(usize, u64, u64)| {
-        // No failure counts as half a failure, no success as half a success.
+        // Half a failure or success instead of none, because logarithms need more than 0.
         let (failed, worked) = (failed as f64, (trials - failed) as f64);
         libm::log(failed.max(0.5) / worked.max(0.5))
     };
@@ -75,20 +76,12 @@ fn log_odds(curve: &Curve, spare: f64) -> f64 {
     odds(one) + slope * (spare - one.0 as f64)
 }
 
-/// The fewest bytes of spare with which the code called `name` fails at most with probability `failure`; `None` where it is not
-/// known, or fails more often even with as many as a message has.
+/// The fewest bytes of spare with which the code called `name` fails with at most the probability `failure`; `None`
+/// without such a code, or if the code fails more often even with a spare as large as the message.
 pub fn spare_for(name: &str, shape: Shape, scramblings: u32, failure: f64) -> Option<usize> {
-    let enough =
-        |spare_bytes: usize| Some(self::failure(name, Shape { spare_bytes, ..shape }, scramblings)? <= failure);
-    let (mut least, mut most) = (0, shape.message_bytes);
-    if !enough(most)? {
-        return None;
-    }
-    while least < most {
-        let middle = usize::midpoint(least, most);
-        if enough(middle)? { most = middle } else { least = middle + 1 }
-    }
-    Some(most)
+    let rate = |spare_bytes: usize| self::failure(name, Shape { spare_bytes, ..shape }, scramblings);
+    let enough = |spare: usize| rate(spare).is_some_and(|rate| rate <= failure);
+    enough(shape.message_bytes).then(|| least(shape.message_bytes, enough))
 }
 
 #[cfg(test)]

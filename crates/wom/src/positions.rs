@@ -1,9 +1,9 @@
 //! The positions of a polar code that hold the message, and moving packed message bits there and back.
 //!
-//! These are the k positions with the least probability to be known on a binary erasure channel whose cells are known (stuck)
-//! with probability 1/2 (Burshtein and Strugatski 2013, with Arıkan's recursion): known with p, a pair of cells gives p² and
-//! 1 − (1 − p)² = 2p − p². Small p are carried exactly. A message bit fails where its position is known with the other
-//! value, so half the sum of p over the message is a bound on the failure.
+//! These are the k positions with the least probability to be known on a binary erasure channel whose cells are known
+//! (stuck) with probability 1/2 (Burshtein and Strugatski 2013, with Arıkan's recursion): known with p, a pair of cells
+//! gives p² and 1 − (1 − p)² = 2p − p². Small p are carried exactly. A message bit fails if the position is known with
+//! the other value, so half the sum of p over the message bounds the failure.
 
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub(super) struct Positions {
 struct Mixed {
     word: usize,
     mask: u64,
-    /// Offset of its bits in the message, in bits.
+    /// Offset of these bits in the message, in bits.
     begin: usize,
 }
 

@@ -5,10 +5,10 @@
 //! | first write | 111 | 011 | 101 | 110 |
 //! | second write | 000 | 100 | 010 | 001 |
 //!
-//! It never fails over its own first write, whose cells are read first: an unchanged pair leaves its cells unchanged. Both
-//! writes need 3 cells for 2 bits. Pairs and triples are bit-sliced, so that 64 of them are one word: with
-//! P = ⌈message bytes / 2⌉, pair t is bit t of the first P bytes and bit t of the rest of the message (1 beyond its end), its
-//! cells are bit t of the first, second and third P bytes of the page. No spare is used.
+//! The code never fails over a first write of the same code, which the encoder reads: an unchanged pair keeps the
+//! cells. Both writes need 3 cells for 2 bits. Pairs and triples are bit-sliced, so that 64 of them are one word: with
+//! P = ⌈message bytes / 2⌉, pair t is bit t of the first P bytes and bit t of the rest of the message (1 beyond the
+//! end); the cells are bit t of the first, second and third P bytes of the page. No spare is used.
 
 use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
 
@@ -20,7 +20,7 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
         let shape = Shape { message_bytes, cell_bytes, spare_bytes: 0 };
         build(shape).map(|code| code.shape().spare_bytes)
     },
-    // It is written over its own first write, which leaves enough whatever it holds.
+    // A first write of the table code leaves enough writable cells for any message.
     curves: &[],
 };
 
@@ -51,7 +51,6 @@ fn pairs([a, b, c]: [u8; 3]) -> [u8; 2] {
     [a & c, b & c]
 }
 
-/// The triples of a first write.
 fn first([high, low]: [u8; 2]) -> [u8; 3] {
     [high | !low, low | !high, high | low]
 }

@@ -1,8 +1,8 @@
-//! Tests of successive cancellation against its definition, bit by bit.
+//! Tests of successive cancellation against the definition, bit by bit.
 
 use super::*;
 
-/// The definition, bit by bit: result, and whether something conflicted.
+/// The definition, bit by bit: result, and true if something conflicted.
 fn reference(known: &[bool], values: &[bool], message: &[bool]) -> (Vec<bool>, bool) {
     if message.iter().all(|message| !message) {
         return (known.iter().zip(values).map(|(known, value)| *known && *value).collect(), false);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_codes_of_four_bit_cells_have_fifteen_five_and_two_generations() {
+fn codes_of_four_bit_cells_have_15_5_and_2_generations() {
     let found: Vec<(u32, u32, f64)> =
         WOM_V.iter().map(|code| (code.data_bits(), code.generations(), code.gain())).collect();
     assert_eq!(found, [(1, 15, 3.75), (2, 5, 2.5), (3, 2, 1.5)]);
@@ -23,7 +23,7 @@ fn generations_share_a_level() {
     assert_eq!(levels(1), [8u8, 9, 10, 11, 12, 13, 14, 7]);
 }
 
-/// Every value after every value: levels never fall, and mean what was written.
+/// Every value after every value: levels never fall, and store the written value.
 #[test]
 fn no_level_falls_from_one_generation_to_a_later_one() {
     for code in &WOM_V {
@@ -64,8 +64,8 @@ fn messages_are_stored_bit_by_bit() {
     }
 }
 
-/// The fewest writes that any labelling of the levels can promise is (q - 1) / (2^k - 1), rounded down, by search over all message
-/// sequences: from each level, the adversary asks for the value that takes the lowest place last.
+/// The fewest writes that any labelling of the levels can promise is (q - 1) / (2^k - 1), rounded down, by search over
+/// all message sequences: from each level, the adversary asks for the value that takes the lowest place last.
 #[test]
 fn no_other_labelling_promises_more_writes() {
     // Four levels, one bit: all 16 labellings; eight levels, one bit: all 256; eight levels, two bits: all 65,536.
