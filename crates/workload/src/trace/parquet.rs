@@ -23,7 +23,7 @@ use super::input::Part;
 use super::line_format::{Holds, Parsed, Record};
 use super::line_source::Clock;
 use super::{Format, ReadSeek, TraceOptions};
-use crate::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, Source};
+use crate::request::{Arrivals, FileNames, NO_FILE, Request, Source};
 use palimpsest_flash::error::{Error, Result};
 
 pub(super) use write::create;
