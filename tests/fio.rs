@@ -1,7 +1,7 @@
 //! Job files against fio: the requests that fio 3.33 issued for each file of `tests/fio`, one by one.
 //!
-//! `tools/fio_logs.py` wrote the logs; a new job file needs fio once. Times are not compared: jobs beside each other are compared each
-//! on its own.
+//! `tools/fio_logs.py` wrote the logs; a new job file needs fio once. Times are not compared, so concurrent jobs are
+//! compared separately.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Fidelity of the trace readers: the real traces beside the repository against the table in their README.
 //!
-//! Each file must be recognised as its format, with the requests, write ratio and mean sizes that the table states.
-//! Where the counts here differ, the row has the reason. Rows whose trace is not there are left out, with a line on standard
-//! error that says which and where it was expected; cargo does not hide that line.
+//! Each file must be recognised as the right format, with the requests, write ratio and mean sizes of the table. A row
+//! with other counts has the reason. Rows without a file are skipped, with a line on standard error that names the
+//! missing file; cargo does not hide that line.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write, stderr};
@@ -125,22 +125,23 @@ fn real_traces_have_the_requests_that_their_table_states() {
     }
 }
 
-/// Locality in the README's table: GiB touched, GiB written, GiB up to the highest byte, pages written over distinct pages
-/// written, hours. Without rows whose counts differ here (see above).
+/// Locality in the README's table: GiB touched, GiB written, GiB up to the highest byte, pages written over distinct
+/// pages written, hours. Without rows whose counts differ here (see above).
 const LOCALITY: [(&str, [f64; 5]); 8] = [
     ("msps_DevToolsRelease.ssdsim", [4.853, 0.702, 153.2, 1.01, 8.333]),
     ("hadoop_eternity10_sdb.D.blkparse", [37.800, 0.021, 397.5, 1.05, 0.047]),
     ("msr_web_3.csv", [0.590, 0.420, 169.6, 1.21, 165.105]),
     ("msr_wdev_3.csv", [0.001, 0.001, 33.9, 10.53, 165.823]),
     ("msr_prxy_0_first20k.csv", [0.011, 0.006, 20.5, 15.05, 0.261]),
-    // The table has one second: the file begins at the later of its two seconds, and earlier requests arrive with it.
+    // The table has one second: the file begins at the later of two seconds, and earlier requests arrive together with
+    // that one.
     ("tencent_cbs_50k.csv", [1.277, 0.781, 1554.4, 1.06, 0.0]),
     ("umass_Financial1_first10k.spc", [0.027, 0.014, 0.5, 3.43, 0.072]),
     ("disksim_iozone_100k.trace", [1.035, 1.035, 16.1, 33.16, 0.260]),
 ];
 
-/// The Hadoop trace touches more pages than have counters, so that its footprint is an estimate from one page of eight: the
-/// standard error of n pages is then sqrt(7 n), and four of them are allowed.
+/// The Hadoop trace touches more pages than have counters, so that the footprint is an estimate from one page of eight:
+/// the standard error of n pages is then sqrt(7 n), and four of them are allowed.
 #[test]
 fn real_traces_have_the_locality_that_their_table_states() {
     for (file, expected) in LOCALITY {

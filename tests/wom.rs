@@ -76,7 +76,8 @@ proptest! {
         }
     }
 
-    /// Word lines of four-bit cells: each generation reads back, whole and in part, no level falls, and one may be left out.
+    /// Word lines of four-bit cells: each generation reads back, whole and in part, no level falls, and one may be left
+    /// out.
     #[test]
     fn levels_rise_and_every_generation_reads_back(seed: u64, bytes in 1usize..80, skipped in 0u32..16) {
         let mut rng = Rng::new(seed, 2);
@@ -139,12 +140,12 @@ fn spare_is_enough(message_bytes: usize, trials: u64) {
 }
 
 #[test]
-fn the_spare_that_a_code_says_it_needs_is_enough_for_short_messages() {
+fn the_spare_that_a_code_needs_is_enough_for_short_messages() {
     spare_is_enough(512, 3000);
 }
 
 #[test]
-fn the_spare_that_a_code_says_it_needs_is_enough_for_long_messages() {
+fn the_spare_that_a_code_needs_is_enough_for_long_messages() {
     spare_is_enough(4096, 400);
 }
 

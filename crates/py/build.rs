@@ -1,7 +1,7 @@
 //! Digest of all sources that affect figures, for `_core.build()`: FNV-1a of 64 bits over paths and contents.
 //!
-//! While a layer is under work its version stays and its digest changes, so that results of older code are not taken for those
-//! of newer code. It covers sources, not compiled code: the same on every machine.
+//! While a layer is under work its version stays and its digest changes, so that results of older code are not taken
+//! for those of newer code. It covers sources, not compiled code: the same on every machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};

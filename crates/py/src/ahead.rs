@@ -1,4 +1,4 @@
-//! Traces that a thread of their own decompresses and parses, up to some thousand requests ahead of the run.
+//! Reads traces ahead: a thread decompresses and parses up to some thousand requests before the run needs them.
 
 use crate::files::check_signals;
 use palimpsest_lab::error::{Error, Result};
@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 /// Batches that wait for the run.
 const BATCHES: usize = 4;
 
-/// The requests of `source`, read by another thread where there is a second core. Signals are seen whenever a batch is wanted.
+/// The requests of `source`, read by another thread if the machine has a second core. Each request for a batch checks
+/// signals.
 pub fn ahead(source: Box<dyn Source>) -> Box<dyn Source> {
     if thread::available_parallelism().map_or(1, usize::from) == 1 {
         return source;
@@ -31,7 +32,7 @@ pub fn ahead(source: Box<dyn Source>) -> Box<dyn Source> {
     })
 }
 
-/// The thread that reads. It ends with the last batch, or when no other batch is wanted.
+/// The reading thread, which ends with the last batch or when `Reading` is dropped.
 struct Reading {
     receiver: Option<Receiver<Batch>>,
     thread: Option<JoinHandle<()>>,
@@ -53,7 +54,7 @@ impl Reading {
 impl Drop for Reading {
     fn drop(&mut self) {
         drop(self.receiver.take());
-        // What it panics with was of no request that anybody wanted.
+        // A panic is ignored, because the run needs no more requests.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }

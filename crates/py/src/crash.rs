@@ -1,7 +1,7 @@
-//! What `palimpsest crash` needs of the core: a file that is recorded, and a drive whose power fails anywhere.
+//! The core's part of `palimpsest crash`: a recorded file, and a drive with power cuts in any flash operation.
 
 use crate::{InputError, core_options, parse_options, raise, resolve};
-use palimpsest_lab::config::{self, Resolved};
+use palimpsest_lab::config::Resolved;
 use palimpsest_lab::run::Options;
 use palimpsest_lab::run::served::cuts::{Cut, Scripts, Step};
 use pyo3::exceptions::PyOSError;
@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError};
 
-/// A script of requests on a drive of its own, whose power may fail in each flash operation of it.
+/// A script of requests on a new drive, with a power cut in any flash operation.
 #[pyclass(frozen, module = "palimpsest._core")]
 pub struct CrashScript {
     resolved: Resolved,
@@ -19,7 +19,7 @@ pub struct CrashScript {
     steps: Vec<(u64, PyBackedBytes)>,
 }
 
-/// What a cut left, for Python: the step, operations of the recovery, and the units that changed.
+/// Result of a cut for Python: step, operations of the recovery, changed units.
 type Left = (usize, u64, Vec<(u64, Py<PyBytes>)>);
 
 fn step(offset: u64, bytes: &[u8]) -> Step<'_> {
@@ -35,7 +35,7 @@ impl CrashScript {
 
 #[pymethods]
 impl CrashScript {
-    /// `steps`: writes of whole units, with their offset; an empty one is a flush.
+    /// `steps`: writes of whole units at byte offsets; an empty write is a flush.
     #[new]
     fn new(options_json: &str, unit: u64, steps: Vec<(u64, PyBackedBytes)>) -> PyResult<Self> {
         let options = parse_options(options_json)?;
@@ -43,12 +43,12 @@ impl CrashScript {
         Ok(CrashScript { resolved, options: core_options(&options)?, unit, steps })
     }
 
-    /// Flash operations after each step, where the power does not fail.
+    /// Flash operations after each step, without a power cut.
     fn operations(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         py.detach(|| self.with(|scripts, steps| scripts.operations(steps))).map_err(raise)
     }
 
-    /// What a cut in `operation`, and in these operations of the recoveries from it, leaves; None after the end.
+    /// The state after a cut in `operation`, and in operations `in_recovery` of the recoveries; None after the end.
     fn cut(&self, py: Python<'_>, operation: u64, in_recovery: Vec<u64>) -> PyResult<Option<Left>> {
         let cut = Cut { operation, in_recovery };
         let left = py.detach(|| self.with(|scripts, steps| scripts.left(steps, &cut))).map_err(raise)?;
@@ -59,23 +59,22 @@ impl CrashScript {
     }
 }
 
-/// Bytes of the drive of a configuration.
+/// Logical bytes of the drive of a configuration.
 #[pyfunction]
 pub fn drive_bytes(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<u64> {
-    let drive: &config::DriveConfig = &resolve(ssd, ftl, &overrides)?.drive;
-    Ok(drive.logical_bytes())
+    Ok(resolve(ssd, ftl, &overrides)?.drive.logical_bytes())
 }
 
-/// A file that is recorded.
+/// A recorded file.
 #[pyclass(frozen, module = "palimpsest._core")]
 pub struct CrashRecording(Mutex<Option<Recording>>);
 
 #[cfg(target_os = "linux")]
 use palimpsest_server::crash::Recording;
 
-/// None of Linux, none to record.
+/// Has no values, because only Linux records files.
 #[cfg(not(target_os = "linux"))]
-struct Recording;
+enum Recording {}
 
 #[cfg(not(target_os = "linux"))]
 impl Recording {
@@ -84,15 +83,15 @@ impl Recording {
     }
 
     fn listen(&self) -> std::io::Result<()> {
-        Ok(())
+        match *self {}
     }
 
     fn mark(&self, _: &str) -> std::io::Result<()> {
-        Ok(())
+        match *self {}
     }
 
     fn finish(self) -> std::io::Result<()> {
-        Ok(())
+        match self {}
     }
 }
 
@@ -106,7 +105,8 @@ impl CrashRecording {
 
 #[pymethods]
 impl CrashRecording {
-    /// A file `drive` of so many bytes (`size`) in `folder`; requests and what comes out of the named pipe `output` go to the file `log`.
+    /// Mounts a file `drive` of `size` bytes in `folder`; the file `log` gets requests and the output of the named pipe
+    /// `output`.
     #[new]
     fn new(folder: &str, size: u64, log: &str, output: &str) -> PyResult<Self> {
         let recording = Recording::mount(folder.as_ref(), size, log.as_ref(), output.as_ref());
@@ -114,17 +114,17 @@ impl CrashRecording {
         Ok(CrashRecording(Mutex::new(Some(recording))))
     }
 
-    /// Writes down what the program has said by now.
+    /// Logs the program's output so far.
     fn listen(&self) -> PyResult<()> {
         self.with(|recording| recording.listen())
     }
 
-    /// A phase begins.
+    /// Logs the begin of a phase.
     fn mark(&self, name: &str) -> PyResult<()> {
         self.with(|recording| recording.mark(name))
     }
 
-    /// Ends the log, when the folder is unmounted.
+    /// Ends the log; the folder must be unmounted.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let recording = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let recording = recording.ok_or_else(|| InputError::new_err("the recording has ended"))?;

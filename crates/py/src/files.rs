@@ -1,7 +1,7 @@
-//! Files that may block, such as pipes: opened and read so that Ctrl-C ends the wait.
+//! Files that may block, such as pipes: Ctrl-C ends the wait for opening and reading.
 //!
-//! The standard library continues to wait after a signal. Here Python's handlers run; an exception of theirs is kept for
-//! [`raised`], since it cannot pass through the core.
+//! The standard library continues to wait after a signal; here Python's handlers run. [`raised`] keeps an exception of
+//! a handler, because exceptions cannot pass through the core.
 
 use pyo3::prelude::*;
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// Pages in which the system counts the memory of a process, on most machines.
+/// Bytes of a page of memory in `/proc`, on most machines.
 const PAGE_BYTES: u64 = 4096;
 
 /// Interval of signal checks while a pipe has no writer.
@@ -27,8 +27,8 @@ pub fn raised() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// Memory that this process can get, where the system reports it (Linux): what the machine has left, the limit of its control group
-/// and that of its address space (`ulimit -v`).
+/// Memory that this process can get, if the system reports any (Linux): the least of free memory, and of the rest of
+/// the limits of control group and address space (`ulimit -v`).
 pub fn available_memory() -> Option<u64> {
     [machine_memory(), group_memory(), address_space()].into_iter().flatten().min()
 }
@@ -55,7 +55,10 @@ fn address_space() -> Option<u64> {
     Some(limit.saturating_sub(used * PAGE_BYTES))
 }
 
-/// Runs the handlers of signals that came; the exception of one is kept for [`raised`].
+/// Runs the handlers of pending signals; [`raised`] returns the exception of a handler.
+///
+/// # Errors
+/// A handler raised.
 pub fn check_signals() -> io::Result<()> {
     Python::attach(|py| py.check_signals()).map_err(|error| {
         RAISED.set(Some(error));
@@ -63,7 +66,7 @@ pub fn check_signals() -> io::Result<()> {
     })
 }
 
-/// A file of any type, whose reads a signal ends. After that, every read fails: some readers try again.
+/// A file of any type. A signal ends a read, and all later reads fail, because some readers try again.
 pub struct Waiting {
     file: File,
     ended: bool,
@@ -76,14 +79,14 @@ impl From<File> for Waiting {
 }
 
 impl Waiting {
-    /// Opens the file at `path`; a pipe, once it has a writer.
+    /// Opens the file at `path`; waits for the writer of a pipe.
     pub fn open(path: &str) -> io::Result<Waiting> {
         if !Path::new(path).metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return File::open(path).map(Waiting::from);
         }
         let (sender, receiver) = mpsc::channel();
         let owned = path.to_owned();
-        // After an interrupt the thread ends with the process.
+        // After an interrupt the thread lives until the process ends.
         thread::spawn(move || sender.send(File::open(owned)));
         loop {
             match receiver.recv_timeout(CHECK_EVERY) {
@@ -94,7 +97,7 @@ impl Waiting {
         }
     }
 
-    /// The file, where it is a regular one, which has random access.
+    /// The file if regular, with random access.
     pub fn regular(self) -> Result<File, Waiting> {
         if self.file.metadata().is_ok_and(|metadata| metadata.is_file()) { Ok(self.file) } else { Err(self) }
     }
@@ -114,8 +117,8 @@ impl Read for Waiting {
     }
 }
 
-/// A regular file that is read whole before anything is reported: each of its large reads looks for signals, on the thread that
-/// opened it. On another, Python would look for none.
+/// A regular file. Each large read checks signals, because whole files are read before any report; only on the opening
+/// thread, because Python checks none on others.
 pub struct Checked {
     file: File,
     opener: ThreadId,

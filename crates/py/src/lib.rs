@@ -1,7 +1,7 @@
-//! What the Python module `palimpsest._core` holds, and modules with more layers: a thin shim over the core.
+//! Contents of the Python module `palimpsest._core`, and of modules with more layers: a thin shim over the core.
 //!
-//! It opens files and reads the wall clock, which the core may not, and maps each error of the core to one exception class. No
-//! logic of the simulator is here.
+//! The shim opens files and reads the wall clock, because the core must not, and maps each error of the core to one
+//! exception class. The shim must not contain logic of the simulator.
 
 mod ahead;
 mod crash;
@@ -48,9 +48,9 @@ create_exception!(palimpsest._core, RuleError, Error, "A translation layer broke
 create_exception!(palimpsest._core, WorkloadIoError, Error, "Reading a workload failed (exit status 1).");
 create_exception!(palimpsest._core, Interrupted, Error, "The user ended the run (exit status 130).");
 
-/// The one place where an error of the core becomes an exception.
+/// The exception for an error of the core.
 fn raise(error: CoreError) -> PyErr {
-    // An exception of a signal handler during the wait for a file is the cause.
+    // A signal handler raised during the wait for a file, and caused `error`.
     if let Some(raised) = files::raised() {
         return raised;
     }
@@ -86,27 +86,20 @@ struct RunOptions {
     seed: u64,
     #[serde(default)]
     skip_bad: bool,
-    #[serde(default)]
     format: Option<String>,
-    #[serde(default)]
     columns: Option<String>,
-    #[serde(default)]
     volumes: Option<String>,
-    #[serde(default)]
     arrivals: Option<String>,
-    #[serde(default)]
     repeat: Option<String>,
-    #[serde(default)]
     until: Option<String>,
     #[serde(default)]
     series: bool,
     #[serde(default)]
     sketch: bool,
-    #[serde(default)]
     operations: Option<String>,
 }
 
-/// The text of a file of settings; of an image of a drive, its configuration.
+/// The text of a file of settings, or the configuration in an image of a drive.
 fn read_file(path: &str) -> palimpsest_lab::error::Result<String> {
     if let Some((text, _)) = palimpsest_server::image::configuration(Path::new(path))? {
         return Ok(text);
@@ -162,7 +155,7 @@ fn core_options(options: &RunOptions) -> PyResult<Options> {
 }
 
 fn trace_options(options: &RunOptions, resolved: &Resolved) -> TraceOptions {
-    // Only a file system uses names.
+    // Names are read for file systems only, because others do not use names.
     let file_names = host::find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system());
     TraceOptions {
         format: options.format.clone(),
@@ -185,16 +178,14 @@ fn playing(options: &RunOptions, resolved: &Resolved) -> PyResult<Playing> {
     })
 }
 
-/// How often the workload is played; without an end until the drive is worn out.
+/// The number of plays; `Forever` until the drive is worn out.
 fn repeat(options: &RunOptions, resolved: &Resolved) -> PyResult<Repeat> {
     let Some(until) = &options.until else {
         return options.repeat.as_deref().map_or(Ok(Repeat::Once), Repeat::parse).map_err(raise);
     };
     named("--until", until, &[("worn-out", ())])?;
     if options.repeat.is_some() {
-        return Err(InputError::new_err(
-            "--repeat: --until worn-out plays the workload again until then; expected one of them",
-        ));
+        return Err(InputError::new_err("--repeat: --until worn-out is given too; expected only one of the two"));
     }
     if !resolved.drive.faults.wear_out {
         let expected = "blocks do not wear out; expected --set faults.wear_out=true";
@@ -208,11 +199,23 @@ struct Reporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
     raised: Option<PyErr>,
-    /// When the measured part of the run began.
+    /// Begin of the measured part of the run.
     measuring_since: Option<Instant>,
 }
 
+/// Checks for signals, and calls `callback` with the progress.
+fn report(callback: Option<&Py<PyAny>>, (phase, done, expected, simulated): (&str, u64, u64, u64)) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        callback.map_or(Ok(()), |callback| callback.call1(py, (phase, done, expected, simulated)).map(drop))
+    })
+}
+
 impl Reporter {
+    fn new(callback: Option<Py<PyAny>>) -> Reporter {
+        Reporter { callback, last: Instant::now(), raised: None, measuring_since: None }
+    }
+
     fn report_progress(&mut self, progress: Progress) -> ControlFlow<()> {
         if progress.phase == Phase::Run && self.measuring_since.is_none() {
             self.measuring_since = Some(Instant::now());
@@ -221,15 +224,8 @@ impl Reporter {
             return ControlFlow::Continue(());
         }
         self.last = Instant::now();
-        let reported = Python::attach(|py| {
-            py.check_signals()?;
-            if let Some(callback) = &self.callback {
-                let Progress { phase, done, expected, simulated } = progress;
-                callback.call1(py, (phase.name(), done, expected, simulated))?;
-            }
-            Ok(())
-        });
-        match reported {
+        let Progress { phase, done, expected, simulated } = progress;
+        match report(self.callback.as_ref(), (phase.name(), done, expected, simulated)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.raised = Some(error);
@@ -239,9 +235,8 @@ impl Reporter {
     }
 }
 
-/// Runs one drive under one workload; returns the result and the data of its charts, both as JSON.
+/// Runs one drive under one workload; returns the result and the data of the charts, both as JSON.
 #[pyfunction]
-#[pyo3(signature = (options_json, progress))]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
@@ -250,7 +245,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let playing = playing(&options, &resolved)?;
     let drive_bytes = resolved.drive.logical_bytes();
     let opening = Opening { drive_bytes, seed: options.seed, trace: &trace, playing: &playing };
-    let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
+    let mut reporter = Reporter::new(progress);
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
         let outcome = workload::open(&options.workload, &opening).and_then(|mut source| {
@@ -266,17 +261,15 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
         });
         (outcome, Instant::now())
     });
+    // Ctrl-C ends the measured part early, which the result notes.
+    let may_keep = |raised: &PyErr, outcome: &Outcome| {
+        outcome.summary.interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py)
+    };
     match (reporter.raised, outcome) {
-        // Ctrl-C in the measured part ends it early, which the result notes.
-        (Some(raised), Ok(outcome))
-            if outcome.summary.interrupted && raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
-        {
-            let measured = end - reporter.measuring_since.unwrap_or(begin);
-            Ok(print(outcome, end - begin, measured, &options))
-        }
-        (Some(raised), _) => Err(raised),
+        (Some(raised), Ok(outcome)) if !may_keep(&raised, &outcome) => Err(raised),
+        (Some(raised), Err(_)) => Err(raised),
         (None, Err(error)) => Err(raise(error)),
-        (None, Ok(outcome)) => {
+        (_, Ok(outcome)) => {
             let measured = end - reporter.measuring_since.unwrap_or(begin);
             Ok(print(outcome, end - begin, measured, &options))
         }
@@ -291,7 +284,7 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, options: &Run
     let mut summary = serde_json::to_string(&outcome.summary).expect("a result can be printed");
     if options.sketch {
         let sketch = serde_json::to_string(&outcome.detail.sketch).expect("buckets can be printed");
-        // The keys keep the order of the contract.
+        // Appended, because the order of keys is fixed.
         summary.truncate(summary.len() - 1);
         summary += &format!(",\"latency_sketch\":{sketch}}}");
     }
@@ -305,10 +298,9 @@ fn print(mut outcome: Outcome, wall: Duration, measured: Duration, options: &Run
     (summary, detail.expect("a result can be printed"))
 }
 
-/// Checks the options of a run without running it: configuration, options, and the beginning of the workload. Returns the
-/// resolved configuration as the `config` of a result, as JSON.
+/// Checks the options of a run without running: configuration, options, begin of the workload. Returns the resolved
+/// configuration, which is the `config` of a result, as JSON.
 #[pyfunction]
-#[pyo3(signature = (options_json))]
 fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
     let options = parse_options(options_json)?;
     let resolved = resolve(&options.ssd, options.ftl.as_deref(), &options.set)?;
@@ -321,31 +313,28 @@ fn check(py: Python<'_>, options_json: &str) -> PyResult<String> {
     Ok(resolved.to_json().to_string())
 }
 
-/// From now on runs of this process keep states of preconditioned drives: up to `memory` bytes of them in memory, and up to
-/// `folder_bytes` in files of `folder`, where it is not None.
+/// Lets later runs of this process keep states of preconditioned drives: up to `memory` bytes in memory, and up to
+/// `folder_bytes` in files of `folder` unless None.
 #[pyfunction]
-#[pyo3(signature = (memory, folder, folder_bytes))]
 fn keep_states(memory: u64, folder: Option<&str>, folder_bytes: u64) -> PyResult<()> {
     states::keep_states(memory, folder, folder_bytes).map_err(raise)
 }
 
-/// What was wrong with files of states since the last call, a line each.
+/// Notes about files of states since the last call, a line each.
 #[pyfunction]
 fn state_notes() -> Vec<String> {
     states::take_notes()
 }
 
-/// The resolved configuration as TOML, every key with its meaning and source.
+/// The resolved configuration as TOML, every key with meaning and source.
 #[pyfunction]
-#[pyo3(signature = (ssd, ftl, overrides))]
 fn show(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<String> {
     Ok(resolve(ssd, ftl, &overrides)?.to_toml())
 }
 
-/// Settings of the user that nothing reads: each with its key, its place, who does not read it, what would, and how
-/// grave that is (`harmless`, `note` or `mistake`).
+/// Settings of the user that nothing reads: key, place, reason, expected reader, and gravity (`harmless`, `note` or
+/// `mistake`).
 #[pyfunction]
-#[pyo3(signature = (ssd, ftl, overrides))]
 fn unread_keys(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult<Vec<[String; 5]>> {
     let of = |unread: &Unread| {
         let gravity = match unread.gravity {
@@ -359,13 +348,13 @@ fn unread_keys(ssd: &str, ftl: Option<&str>, overrides: Vec<String>) -> PyResult
     Ok(resolve(ssd, ftl, &overrides)?.unread().iter().map(of).collect())
 }
 
-/// The specification in fio's language of a workload preset, by its name in any case; None for other names.
+/// The specification in fio's language of the workload preset `name`, of any case; None for other names.
 #[pyfunction]
 fn workload_spec(name: &str) -> Option<String> {
     config::workload_spec(name)
 }
 
-/// Every configuration key: its name, its words (none for quantities), and its meaning.
+/// Every configuration key: name, words (none for quantities), meaning.
 #[pyfunction]
 fn configuration_keys() -> PyResult<Vec<(&'static str, Vec<String>, &'static str)>> {
     let words = |key: &Known| match key.value_type {
@@ -420,12 +409,19 @@ fn profile() -> &'static str {
     if cfg!(debug_assertions) { "dev" } else { "release" }
 }
 
-/// Fills `module` with the simulator, with `layers` added to the registry. A crate with layers of its own calls this from its
-/// `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and reports
-/// then have them.
+/// Adds functions to a module.
+macro_rules! add_functions {
+    ($module:ident: $($function:path),+ $(,)?) => {
+        $($module.add_function(wrap_pyfunction!($function, $module)?)?;)+
+    };
+}
+
+/// Fills `module` with the simulator, with `layers` added to the registry. A crate with other layers calls this from a
+/// `#[pymodule]`, and the environment variable `PALIMPSEST_CORE` names that module: command line, keys, sweeps and
+/// reports then have the layers.
 ///
 /// # Errors
-/// Those of Python.
+/// Errors of Python.
 ///
 /// # Panics
 /// A name of `layers` is taken, or the module is filled twice.
@@ -443,27 +439,11 @@ pub fn module(module: &Bound<'_, PyModule>, layers: &'static [Entry]) -> PyResul
     module.add_class::<wom::WomCode>()?;
     module.add_class::<crash::CrashScript>()?;
     module.add_class::<crash::CrashRecording>()?;
-    module.add_function(wrap_pyfunction!(crash::drive_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(wom::wom_spare_needed, module)?)?;
-    module.add_function(wrap_pyfunction!(run, module)?)?;
-    module.add_function(wrap_pyfunction!(serve::serve, module)?)?;
-    module.add_function(wrap_pyfunction!(serve::detach, module)?)?;
-    module.add_function(wrap_pyfunction!(images::image_seed, module)?)?;
-    module.add_function(wrap_pyfunction!(images::image_settings, module)?)?;
-    module.add_function(wrap_pyfunction!(images::look_at_image, module)?)?;
-    module.add_function(wrap_pyfunction!(check, module)?)?;
-    module.add_function(wrap_pyfunction!(keep_states, module)?)?;
-    module.add_function(wrap_pyfunction!(state_notes, module)?)?;
-    module.add_function(wrap_pyfunction!(build, module)?)?;
-    module.add_function(wrap_pyfunction!(profile, module)?)?;
-    module.add_function(wrap_pyfunction!(show, module)?)?;
-    module.add_function(wrap_pyfunction!(unread_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(configuration_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(traces::trace_info, module)?)?;
-    module.add_function(wrap_pyfunction!(traces::trace_convert, module)?)?;
-    module.add_function(wrap_pyfunction!(list_registry, module)?)?;
-    module.add_function(wrap_pyfunction!(wear::bit_error_rates, module)?)?;
-    module.add_function(wrap_pyfunction!(wear::life, module)?)?;
-    module.add_function(wrap_pyfunction!(workload_spec, module)?)?;
-    module.add_function(wrap_pyfunction!(version, module)?)
+    add_functions!(
+        module: crash::drive_bytes, wom::wom_spare_needed, run, serve::serve, serve::detach, images::image_seed,
+        images::image_settings, images::look_at_image, check, keep_states, state_notes, build, profile, show,
+        unread_keys, configuration_keys, traces::trace_info, traces::trace_convert, list_registry,
+        wear::bit_error_rates, wear::life, workload_spec, version
+    );
+    Ok(())
 }

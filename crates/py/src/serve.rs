@@ -1,4 +1,4 @@
-//! A drive that is served to real programs: signals are checked in Python's main thread, which waits for the end.
+//! Serves a drive to real programs. Python's main thread waits for the end and checks signals.
 
 use crate::traces::Output;
 use crate::{Reporter, core_options, files, parse_options, print, raise, read_file, resolve};
@@ -15,14 +15,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How a drive is served, as JSON.
+/// Options of a service, as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServeOptions {
     listen: Vec<String>,
-    #[serde(default)]
     attach: Option<AttachOptions>,
-    #[serde(default)]
     mount: Option<MountOptions>,
     clock: String,
     page: Option<String>,
@@ -34,7 +32,7 @@ struct ServeOptions {
     timeout_s: f64,
 }
 
-/// The block device that is wanted, as JSON.
+/// Options of a block device, as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AttachOptions {
@@ -42,7 +40,7 @@ struct AttachOptions {
     file_only: bool,
 }
 
-/// The mount that is wanted instead, as JSON.
+/// Options of a mount instead, as JSON.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MountOptions {
@@ -57,10 +55,9 @@ pub fn detach(py: Python<'_>, names: Vec<String>, everything: bool, say: Py<PyAn
     py.detach(|| palimpsest_server::attach::detach(&names, everything, &say)).map_err(raise)
 }
 
-/// Serves a drive until its end, which a signal brings; `say` gets lines, from any thread. Returns the result and the data of its charts, both as JSON, and the status of
-/// the command that ran beside it.
+/// Serves a drive until a signal, or until the command `run` ends; `say` gets lines, from any thread. Returns the
+/// result, the data of charts (both as JSON), and the status of the command.
 #[pyfunction]
-#[pyo3(signature = (options_json, serve_json, say, progress))]
 pub fn serve(
     py: Python<'_>,
     options_json: &str,
@@ -105,7 +102,7 @@ pub fn serve(
         |output: &Output, name: &str| Recorder::new(Target::of_name(name, None)?, Box::new(output.file()?), name);
     let record = output.as_ref().zip(wanted.record.as_deref()).map(|(output, name)| recorder(output, name));
     let record = record.transpose().map_err(raise)?;
-    let mut reporter = Reporter { callback: progress, last: Instant::now(), raised: None, measuring_since: None };
+    let mut reporter = Reporter::new(progress);
     let mut goes_on = |progress| match progress {
         Some(progress) => reporter.report_progress(progress),
         None => match Python::attach(|py| py.check_signals()) {
@@ -116,7 +113,7 @@ pub fn serve(
             }
         },
     };
-    // A line that cannot be said is lost: the drive is served all the same.
+    // Errors of `say` are ignored, because the service must continue.
     let say = |line: &str| drop(Python::attach(|py| say.call1(py, (line,))));
     let begin = Instant::now();
     let ended = py.detach(|| match &mount {
@@ -124,7 +121,7 @@ pub fn serve(
         None => palimpsest_server::serve(&resolved, &core, &settings, record, &say, &mut goes_on),
     });
     match (reporter.raised, ended) {
-        // Ctrl-C is how a service ends.
+        // Ctrl-C ends a service normally.
         (Some(raised), Ok(_)) if !raised.is_instance_of::<PyKeyboardInterrupt>(py) => Err(raised),
         (Some(raised), Err(_)) => Err(raised),
         (None, Err(error)) => Err(raise(error)),

@@ -1,10 +1,10 @@
-//! Where kept states are: in the memory of the process, and in a folder where the user names one.
+//! Keeps states of preconditioned drives in the memory of the process, and in a folder if the user names one.
 //!
-//! Memory has the states that were used last, up to a number of bytes. A file of the folder has a header with its version, its length
-//! and a checksum, and the whole key, the digest of the sources among it; its name is a hash of the key. It is written beside and
-//! renamed, so that it is whole or not there, whoever else uses the folder; those that were used least recently go when all take more
-//! than the folder may have. What is wrong with a file, or with writing one, is a note: the state is made anew, and the run goes on.
-//! Files of other names are left alone.
+//! Memory keeps the most recently used states, up to a number of bytes. A file in the folder has a header (version,
+//! lengths, checksum), the whole key, and the state; the key includes the digest of the sources, and the file's name is
+//! a hash of the key. A file is written under another name and renamed, so that other processes never see a part. When
+//! the folder exceeds its size, the least recently used files are removed; files with other names stay. A damaged file,
+//! or a failed write, causes a note, and the run preconditions the drive anew.
 
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::rng::mix;
@@ -17,32 +17,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// The beginning of a file.
+/// Version, at the start of a file.
 const MAGIC: [u8; 16] = *b"palimpsest-st-1\n";
 /// Bytes before the key: the magic, the lengths of key and state, and the checksum.
 const HEADER: usize = 16 + 3 * 8;
 const ENDING: &str = ".state";
-/// What a process that ended while it wrote has left is removed after this.
+/// Age after which partial files of dead processes are removed.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
 
-/// States of this process.
 struct Shelf {
-    /// The most bytes that memory keeps.
+    /// Most bytes in memory.
     memory: u64,
-    /// The one used last at the end.
+    /// The most recently used state is last.
     kept: VecDeque<(String, Arc<Vec<u8>>)>,
     folder: Option<Folder>,
     notes: Vec<String>,
 }
 
-/// A folder of states, which may take so many bytes.
 #[derive(Clone)]
 struct Folder {
     path: PathBuf,
     bytes: u64,
 }
 
-/// Files that this process has begun to write.
+/// Number of files that this process has begun to write.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 static SHELF: Mutex<Shelf> = Mutex::new(Shelf { memory: 0, kept: VecDeque::new(), folder: None, notes: Vec::new() });
@@ -51,10 +49,10 @@ fn shelf() -> MutexGuard<'static, Shelf> {
     SHELF.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on runs of this process keep states: up to `memory` bytes of them, and files of up to `bytes` in `folder`.
+/// Lets later runs of this process keep states: up to `memory` bytes in memory, and up to `bytes` in files of `folder`.
 ///
 /// # Errors
-/// [`Error::Input`]: the folder cannot be made.
+/// [`Error::Input`] if the folder cannot be made.
 pub fn keep_states(memory: u64, folder: Option<&str>, bytes: u64) -> Result<()> {
     let folder = folder.map(|path| Folder { path: path.into(), bytes });
     if let Some(Folder { path, .. }) = &folder {
@@ -68,13 +66,13 @@ pub fn keep_states(memory: u64, folder: Option<&str>, bytes: u64) -> Result<()> 
     Ok(())
 }
 
-/// What was wrong with files of states since this was called last.
+/// Notes about files of states since the last call.
 pub fn take_notes() -> Vec<String> {
     std::mem::take(&mut shelf().notes)
 }
 
 impl Shelf {
-    /// Drops the states used least recently that memory has no room for.
+    /// Drops the least recently used states until the others fit the memory.
     fn fit(&mut self) {
         let bytes =
             |kept: &VecDeque<(String, Arc<Vec<u8>>)>| kept.iter().map(|(_, state)| state.len() as u64).sum::<u64>();
@@ -149,7 +147,7 @@ impl States for Kept {
 }
 
 impl Folder {
-    /// The whole key of a file, and its path.
+    /// The whole key of a state, and the path of the file.
     fn file(&self, key: &str) -> (String, PathBuf) {
         let key = format!("sources {}\n{key}", env!("PALIMPSEST_SOURCES"));
         let (one, two) = (sum(key.as_bytes(), 1), sum(key.as_bytes(), 2));
@@ -157,7 +155,7 @@ impl Folder {
         (key, path)
     }
 
-    /// The state of `key`; `None` where there is no file of it.
+    /// The state of `key`; `None` without a file.
     fn read(&self, key: &str) -> std::result::Result<Option<Vec<u8>>, String> {
         let (key, path) = self.file(key);
         let mut file = match File::open(&path) {
@@ -171,7 +169,7 @@ impl Folder {
             let what = "the file is torn, or is no state of this drive and this program";
             return Err(format!("{}: {what}; the drive is preconditioned anew", path.display()));
         };
-        // The folder keeps what was used last. Where it cannot be said, the file is only older than it seems.
+        // Marks the file as recently used. A failure only makes the file seem older.
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(state))
     }
@@ -188,7 +186,7 @@ impl Folder {
             return Err(self.too_large(needed));
         }
         self.prune(self.bytes - needed, &path);
-        // Threads may write the same state at the same time, as processes may.
+        // The name must be unique, because threads and processes may write the same state at the same time.
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let beside = path.with_extension(format!("{}-{number}.part", std::process::id()));
         let header = header(key.as_bytes(), state);
@@ -203,7 +201,7 @@ impl Folder {
         })
     }
 
-    /// Removes the files used least recently until the others take at most `bytes`. Another process may do the same.
+    /// Removes the least recently used files until the others take at most `bytes`. Other processes may do the same.
     fn prune(&self, bytes: u64, replaced: &Path) {
         let now = SystemTime::now();
         let mut files = Vec::new();
@@ -236,7 +234,7 @@ enum Kind {
     Part,
 }
 
-/// Whether the file at `path` is one of ours, by its name.
+/// The kind of the file at `path` by name; `None` if not ours.
 fn kind_of(path: &Path) -> Option<Kind> {
     let (hash, rest) = path.file_name()?.to_str()?.split_at_checked(32)?;
     if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -257,7 +255,7 @@ fn header(key: &[u8], state: &[u8]) -> Vec<u8> {
     header
 }
 
-/// The state in the file with the contents `bytes`, if it is that of `key` and whole.
+/// The state in a file with the contents `bytes`; `None` if damaged or of another key.
 fn state_of(mut bytes: Vec<u8>, key: &str) -> Option<Vec<u8>> {
     let begin = HEADER + key.len();
     let (written, rest) = bytes.split_at_checked(HEADER)?;
@@ -269,7 +267,7 @@ fn state_of(mut bytes: Vec<u8>, key: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A checksum of 64 bits: four sums side by side, so that it is as fast as memory.
+/// A checksum of 64 bits. Four sums side by side are as fast as memory.
 fn sum(bytes: &[u8], seed: u64) -> u64 {
     let mut sums = [seed, seed ^ 1 << 60, seed ^ 2 << 60, seed ^ 3 << 60];
     let mut chunks = bytes.chunks_exact(32);

@@ -1,7 +1,7 @@
 //! `palimpsest trace`: statistics of a workload, and workloads written as traces.
 
 use crate::workload::{Opening, open, open_file};
-use crate::{InputError, REPORT_EVERY, raise, resolve};
+use crate::{InputError, REPORT_EVERY, raise, report, resolve};
 use palimpsest_lab::error::{Error as CoreError, Result};
 use palimpsest_lab::host::file_names::FileNames;
 use palimpsest_lab::host::replay::{Playing, Volumes};
@@ -26,7 +26,7 @@ const CHECK_EVERY: u64 = 1 << 14;
 #[serde(deny_unknown_fields)]
 struct TraceRequest {
     workload: String,
-    /// Whether the workload must be a file.
+    /// The workload must be a file.
     #[serde(default)]
     file: bool,
     ssd: String,
@@ -34,17 +34,14 @@ struct TraceRequest {
     seed: u64,
     skip_bad: bool,
     /// Columns of a text.
-    #[serde(default)]
     columns: Option<String>,
-    /// Which volumes, and where; none: as the command has it.
-    #[serde(default)]
+    /// Played volumes; `None`: the command's default.
     volumes: Option<String>,
     /// Format of the input.
     input_format: Option<String>,
-    /// File to write, and its format.
+    /// File to write, and format.
     #[serde(default)]
     output: String,
-    #[serde(default)]
     output_format: Option<String>,
     /// Options of the user that only a generated workload reads.
     #[serde(default)]
@@ -59,7 +56,7 @@ struct Conversion {
     read: u64,
     written: u64,
     skipped_lines: u64,
-    /// Whether the workload has no arrival times: all were written as 0.
+    /// The workload has no arrival times, so all were written as 0.
     without_times: bool,
     losses: Losses,
 }
@@ -85,14 +82,7 @@ impl Watch {
             return Ok(());
         }
         self.last = Instant::now();
-        let reported = Python::attach(|py| {
-            py.check_signals()?;
-            match &self.callback {
-                Some(callback) => callback.call1(py, ("run", self.done, self.expected, arrival)).map(drop),
-                None => Ok(()),
-            }
-        });
-        reported.map_err(|error| {
+        report(self.callback.as_ref(), ("run", self.done, self.expected, arrival)).map_err(|error| {
             self.raised = Some(error);
             CoreError::Interrupted
         })
@@ -120,7 +110,7 @@ fn parse(options: &str) -> PyResult<TraceRequest> {
     serde_json::from_str(options).map_err(|error| InputError::new_err(format!("options: {error}")))
 }
 
-/// The workload, with its volumes as `usual` unless the options say otherwise.
+/// The workload, with volumes as `usual` unless the options have others.
 fn open_source(options: &TraceRequest, drive_bytes: u64, usual: Volumes) -> Result<Box<dyn Source>> {
     let volumes = options.volumes.as_deref().map_or(Ok(usual), Volumes::parse)?;
     let playing = Playing { volumes, drive_bytes, ..Playing::default() };
@@ -142,9 +132,8 @@ fn finish<T>(outcome: Result<T>, watch: Watch) -> PyResult<T> {
     }
 }
 
-/// The description of a workload and the counts of its picture, both as JSON.
+/// The description of a workload and the counts of the picture, both as JSON.
 #[pyfunction]
-#[pyo3(signature = (options_json, progress))]
 pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
     let options = parse(options_json)?;
     let drive_bytes = resolve(&options.ssd, None, &[])?.drive.logical_bytes();
@@ -153,7 +142,7 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
         let mut source = open_source(&options, drive_bytes, Volumes::OfFormat)?;
         if let (Some(option), Some(format)) = (options.of_generated.first(), source.format()) {
             let what = format!("{} is a trace ({format}), which reads no drive and no seed", options.workload);
-            return Err(CoreError::input(option, format!("{what}; expected a generated workload beside it")));
+            return Err(CoreError::input(option, format!("{what}; expected a generated workload")));
         }
         let mut profile = Profile::new(source.as_ref());
         let mut volumes =
@@ -166,12 +155,13 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
             }
             Ok(())
         })?;
+        let by_volume = |(recorder, locality)| by_volume(&recorder, &locality, source.as_ref());
         let mut description = serde_json::json!({
             "workload": options.workload,
             "format": source.format(),
             "skipped_lines": source.skipped_lines(),
             "files": source.file_names().map(FileNames::len),
-            "volumes": volumes.map_or_else(Vec::new, |(recorder, locality)| by_volume(&recorder, &locality, source.as_ref())),
+            "volumes": volumes.map_or_else(Vec::new, by_volume),
             "notes": source.notes(),
         });
         let figures = serde_json::to_value(profile.description()).expect("a description can be printed");
@@ -184,7 +174,7 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
     finish(outcome, watch)
 }
 
-/// The figures of each volume, its locality among them.
+/// The figures of each volume, locality included.
 fn by_volume(recorder: &VolumeRecorder, locality: &LocalityByVolume, source: &dyn Source) -> Vec<serde_json::Value> {
     let of = |figures: VolumeFigures| {
         let mut all = serde_json::to_value(&figures).expect("figures can be printed");
@@ -194,9 +184,8 @@ fn by_volume(recorder: &VolumeRecorder, locality: &LocalityByVolume, source: &dy
     recorder.figures(source.volumes(), false).into_iter().map(of).collect()
 }
 
-/// Writes a workload as a trace; returns what was written and lost, as JSON.
+/// Writes a workload as a trace; returns counts of written requests and losses, as JSON.
 #[pyfunction]
-#[pyo3(signature = (options_json, progress))]
 pub fn trace_convert(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let options = parse(options_json)?;
     let drive_bytes = resolve(&options.ssd, None, &[])?.drive.logical_bytes();
@@ -238,7 +227,7 @@ fn is_same_file(a: &str, b: &str) -> bool {
     }
 }
 
-/// A file that gets its name only when it is complete; other than regular files are written directly.
+/// A file that gets the final name only when complete. Files other than regular ones are written directly.
 pub struct Output {
     path: PathBuf,
     partial: Option<PathBuf>,
@@ -246,7 +235,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The file at `path`, which may be there.
+    /// An output to the file at `path`, which may exist.
     pub fn create(path: &str) -> Result<Output> {
         let path = PathBuf::from(path);
         if path.is_dir() {
@@ -261,7 +250,7 @@ impl Output {
         Ok(Output { path, partial, kept: false })
     }
 
-    /// What is written to.
+    /// Opens the file to write.
     pub fn file(&self) -> Result<File> {
         let path = self.partial.as_ref().unwrap_or(&self.path);
         let opened = if self.partial.is_some() { File::create(path) } else { File::options().write(true).open(path) };
@@ -271,7 +260,7 @@ impl Output {
         })
     }
 
-    /// It is complete: it gets its name.
+    /// Gives the complete file the final name.
     pub fn keep(mut self) -> Result<()> {
         if let Some(partial) = &self.partial {
             let failed = |error: std::io::Error| CoreError::Io {
@@ -288,7 +277,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(partial) = self.partial.as_ref().filter(|_| !self.kept) {
-            // A failure to remove it loses no data.
+            // A failure loses no data.
             let _ = std::fs::remove_file(partial);
         }
     }

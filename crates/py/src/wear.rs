@@ -16,9 +16,9 @@ fn model(part: &Part, bias: &str) -> PyResult<Wear> {
     Ok(Wear::new(part, named("bias", bias, &biases)?))
 }
 
-/// The raw bit error rate after each of `cycles` of a block of `part` that is biased up to the share `window` of its endurance.
+/// The raw bit error rate after each of `cycles` of a block of `part` that is biased up to the share `window` of the
+/// endurance.
 #[pyfunction]
-#[pyo3(signature = (part_name, overrides, bias, window, cycles))]
 pub fn bit_error_rates(
     part_name: &str,
     overrides: Vec<String>,
@@ -32,10 +32,9 @@ pub fn bit_error_rates(
     Ok(cycles.into_iter().map(|cycles| wear.rate_after(cycles, window)).collect())
 }
 
-/// For a block of `part` with the share `biased` of its cycles biased up to the share `window` of its endurance: the endurance,
-/// the cycles until it reaches the limit of bit errors, whether that is in a biased cycle, and the share of the endurance lost.
+/// The life of a block of `part` with the share `biased` of cycles biased up to the share `window` of the endurance:
+/// endurance, cycles until the limit of bit errors, true if the last cycle is biased, lost share of the endurance.
 #[pyfunction]
-#[pyo3(signature = (part_name, overrides, bias, window, biased))]
 pub fn life(
     part_name: &str,
     overrides: Vec<String>,

@@ -30,7 +30,6 @@ fn build(entry: &CodeEntry, shape: Shape) -> PyResult<Box<dyn Code>> {
 
 /// The fewest bytes of spare with which `name` fails with probability `failure` at most.
 #[pyfunction]
-#[pyo3(signature = (name, message_bytes, cell_bytes, failure))]
 pub fn wom_spare_needed(name: &str, message_bytes: usize, cell_bytes: usize, failure: f64) -> PyResult<usize> {
     let entry = entry(name)?;
     let found = (entry.spare_needed)(message_bytes, cell_bytes, failure);
@@ -55,7 +54,7 @@ impl WomCode {
         Ok(bytes.len() / each)
     }
 
-    /// Runs each piece of work on a thread of its own, with a code of its own.
+    /// Runs each piece of work on a thread, with a code for each.
     fn share<T: Send, R: Send>(&self, work: Vec<T>, each: impl Fn(&mut dyn Code, T) -> R + Sync) -> Vec<R> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = work
@@ -106,7 +105,7 @@ impl WomCode {
         Ok(PyBytes::new(py, &pages))
     }
 
-    /// Pages after writing `messages` over `pages`; for each, encodings tried (0 if it failed) and equations solved.
+    /// Pages after writing `messages` over `pages`; for each, encodings tried (0: failed) and equations solved.
     fn encode<'py>(
         &self,
         py: Python<'py>,

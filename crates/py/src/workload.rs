@@ -1,4 +1,4 @@
-//! Workloads by name: a preset, a trace, a job file of fio, or a specification; and how they are played.
+//! Opens workloads by name: a preset, a trace, a job file of fio, or a specification.
 
 use crate::ahead::ahead;
 use crate::files::{Checked, Waiting};
@@ -18,37 +18,35 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Largest job file.
 const JOB_FILE_BYTES: u64 = 1 << 20;
 
-/// How to open a workload.
+/// Options of opening a workload.
 pub struct Opening<'a> {
-    /// Bytes of the drive, on which generated workloads are laid out.
+    /// Bytes of the drive, for generated workloads.
     pub drive_bytes: u64,
-    /// Seed of everything random.
+    /// Seed of generated workloads.
     pub seed: u64,
-    /// How to read a trace.
+    /// Options of reading a trace.
     pub trace: &'a TraceOptions,
-    /// How to play it.
+    /// Options of the replay.
     pub playing: &'a Playing,
 }
 
-/// Opens a workload again.
 fn reopening(text: &str, opening: &Opening<'_>, open: fn(&str, &Opening<'_>) -> Result<Box<dyn Source>>) -> Reopen {
     let (text, trace, drive_bytes, seed) = (text.to_owned(), opening.trace.clone(), opening.drive_bytes, opening.seed);
     let playing = Playing::default();
     Box::new(move || open(&text, &Opening { drive_bytes, seed, trace: &trace, playing: &playing }))
 }
 
-/// A trace, played.
 fn played(source: Box<dyn Source>, reopen: Option<Reopen>, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let has_volumes = source.has_volumes();
     Ok(Box::new(Replay::new(source, has_volumes, reopen, opening.playing)?))
 }
 
-/// Whether the content of a file tells what it is.
+/// True if the content of a file decides how to read the file.
 fn is_recognised(opening: &Opening<'_>) -> bool {
     opening.trace.format.is_none() && opening.trace.columns.is_none()
 }
 
-/// The option that only traces have, where one is given.
+/// A given option that only traces have.
 fn of_traces(opening: &Opening<'_>) -> Option<&'static str> {
     let Opening { trace, playing, .. } = opening;
     let has_volumes = !matches!(playing.volumes, Volumes::OfFormat | Volumes::Overlaid);
@@ -62,7 +60,7 @@ fn of_traces(opening: &Opening<'_>) -> Option<&'static str> {
     given.iter().find(|(is_given, _)| *is_given).map(|&(_, option)| option)
 }
 
-/// A generated workload: no file is read, and there are no volumes and no clock.
+/// A generated workload, which has no file, volumes or clock.
 fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let playing = opening.playing;
     if let Some(option) = of_traces(opening) {
@@ -136,26 +134,26 @@ pub fn open_file(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     open_trace(file.into_inner(), path, opening)
 }
 
-/// The archive and the name of the trace in it, of a path that has both.
+/// The archive and the name of a trace inside, if `path` has both.
 fn in_archive(path: &str) -> Option<(&str, &str)> {
     if Path::new(path).exists() { None } else { trace::archive::split(path, |part| Path::new(part).is_file()) }
 }
 
-/// A trace that has random access; signals are seen while an archive is searched.
+/// A trace with random access; the search of an archive checks signals.
 fn open_trace(file: File, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let file = BufReader::with_capacity(BUFFER_BYTES, Checked::from(file));
     let source = trace::open_trace_file(Box::new(file), path, opening.trace)?;
     played(ahead(source), Some(reopening(path, opening, open_again)), opening)
 }
 
-/// A trace in a file that has been opened before.
+/// Opens a trace again, without a replay.
 fn open_again(path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let file = File::open(path).map_err(|error| Error::input(path, describe_io(&error)))?;
     let file = BufReader::with_capacity(BUFFER_BYTES, Checked::from(file));
     trace::open_trace_file(Box::new(file), path, opening.trace).map(ahead)
 }
 
-/// As [`open_file`], for a file that can only be read from its start.
+/// As [`open_file`], for a file without random access.
 fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if is_recognised(opening) && pipe.fill_buf().is_ok_and(is_job_file) {
         return jobs(read_text(pipe, path)?, path, opening);
@@ -163,7 +161,7 @@ fn open_pipe(mut pipe: BufReader<Waiting>, path: &str, opening: &Opening<'_>) ->
     played(trace::open_trace(Box::new(pipe), path, opening.trace)?, None, opening)
 }
 
-/// The jobs of a job file, which have no volumes and times of their own.
+/// The jobs of a job file, which have neither volumes nor recorded times.
 fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     let repeat = opening.playing.repeat;
     let option = of_traces(opening).or_else(|| (repeat != Repeat::Once).then(|| repeat.option()));
@@ -181,7 +179,7 @@ fn read_text(file: impl Read, path: &str) -> Result<String> {
     if bytes.len() as u64 > JOB_FILE_BYTES {
         return Err(Error::input(
             path,
-            "the file begins like a job file of fio and has more than 1 MiB; expected less",
+            "the file begins like a job file of fio and has more than 1 MiB; expected a smaller file",
         ));
     }
     String::from_utf8(bytes).map_err(|_| Error::input(path, "the file is not UTF-8 text; expected a job file of fio"))
@@ -192,8 +190,8 @@ fn unknown(text: &str) -> Error {
     let near = palimpsest_lab::ftl::keys::near(text, presets.iter().map(|preset| preset.name));
     let what = match near.is_empty() {
         false => format!("there is no preset and no file of this name{near}"),
-        true => "there is no preset, no file and no specification of this name; expected one that `palimpsest list workloads` \
-                 prints, a trace file, or a specification such as rw=randwrite,bs=4k"
+        true => "there is no preset, no file and no specification of this name; expected one that `palimpsest list \
+                 workloads` prints, a trace file, or a specification such as rw=randwrite,bs=4k"
             .into(),
     };
     Error::input(format!("--workload {text}"), what)

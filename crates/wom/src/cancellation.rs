@@ -1,14 +1,14 @@
 //! Successive cancellation for a polar code on the binary erasure channel, on bit planes, 64 cells a word.
 //!
 //! Burshtein and Strugatski ("Polar write once memory codes", 2013) encode by it: find x = uG with given values at the
-//! stuck cells and given u at the positions of the message. This module solves the homogeneous problem, message 0 and free u
-//! that are not forced 0; the caller adds a codeword with message and random free bits (see `polar`). By linearity the result
-//! is the same, and most pieces are trivial: a piece whose known cells are all 0 is skipped.
+//! stuck cells and given u at the positions of the message. This module solves the homogeneous problem: message 0, and
+//! free u 0 unless forced. The caller adds a codeword with message and random free bits (see `polar`). By linearity the
+//! result is the same, and most pieces are trivial: a piece whose known cells are all 0 is skipped.
 //!
-//! A piece is two halves a and b, with known cells K and their values V (0 where not known). Its first half of u gets
-//! K = Ka Kb, V = Va + Vb and returns x1; the second gets K = Ka | Kb, V = Vb where Kb, else Va + x1, and returns x2; the
-//! piece is (x1 + x2, x2). A piece of message bits only is 0, and every known one in it is a conflict; a piece of free bits
-//! only is V. With K given, result and conflicts are linear in V, which lane repair builds on.
+//! A piece is two halves a and b, with known cells K and their values V (0 where not known). The first half of u gets K
+//! = Ka Kb, V = Va + Vb and returns x1; the second gets K = Ka | Kb, V = Vb where Kb, else Va + x1, and returns x2; the
+//! piece is (x1 + x2, x2). A piece of message bits only is 0, and every known 1 inside is a conflict; a piece of free
+//! bits only is V. With K given, result and conflicts are linear in V; lane repair (`polar_repair`) depends on that.
 
 use super::transform;
 use palimpsest_flash::rng::Rng;
@@ -50,8 +50,8 @@ impl Cancellation {
         Cancellation { message, contents, nibbles: nibbles(), scratch: vec![0; 2 * words] }
     }
 
-    /// Writes the codeword that `values` forces into `x` (`values` is 0 where `known` is) and the conflicts, which are all
-    /// 0 if and only if the codeword meets the known cells, into `conflicts`. All have as many words as the code.
+    /// Writes the codeword that `values` forces into `x` (`values` is 0 where `known` is) and the conflicts, which are
+    /// all 0 if and only if the codeword meets the known cells, into `conflicts`. All have as many words as the code.
     pub(super) fn solve(&mut self, known: &[u64], values: &[u64], x: &mut [u64], conflicts: &mut [u64]) {
         conflicts.fill(0);
         let Cancellation { message, contents, nibbles, scratch } = self;
@@ -66,7 +66,7 @@ impl Cancellation {
         }
     }
 
-    /// Turns u into a codeword. Pieces of free bits only stay as they are: they are random, and so would their codeword be.
+    /// Turns u into a codeword. Pieces of free bits only stay unchanged, because their codeword would be random too.
     pub(super) fn encode(&self, u: &mut [u64]) {
         self.encode_piece(1, u);
     }
@@ -74,7 +74,7 @@ impl Cancellation {
     fn encode_piece(&self, node: usize, u: &mut [u64]) {
         match self.contents[node] {
             PieceContent::Free => {}
-            // Up to four words a full transform is faster than the branches.
+            // A full transform of up to four words is faster than the branches.
             PieceContent::Mixed if u.len() > 4 => {
                 let (a, b) = u.split_at_mut(u.len() / 2);
                 self.encode_piece(2 * node, a);
@@ -152,7 +152,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Solves a piece of 64 cells: its result and its conflicts.
+    /// Result and conflicts of a piece of 64 cells.
     fn word(&self, known: u64, values: u64, message: u64) -> (u64, u64) {
         halves::<32>(known, values, message, |k, v, m| {
             halves::<16>(k, v, m, |k, v, m| {
@@ -168,7 +168,7 @@ impl Walk<'_> {
     }
 }
 
-/// Known cells and values of the first half of u; returns the union of its values.
+/// Known cells and values of the first half of u; returns the union of the values.
 fn minus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), k: &mut [u64], v: &mut [u64]) -> u64 {
     let half = k.len();
     let (ka, va, kb, vb, v) = (&ka[..half], &va[..half], &kb[..half], &vb[..half], &mut v[..half]);
@@ -181,7 +181,7 @@ fn minus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), k: &mut [u64], 
     any
 }
 
-/// Known cells and values of the second half of u; returns the union of its values.
+/// Known cells and values of the second half of u; returns the union of the values.
 fn plus((ka, va): (&[u64], &[u64]), (kb, vb): (&[u64], &[u64]), x1: &[u64], k: &mut [u64], v: &mut [u64]) -> u64 {
     let half = k.len();
     let (ka, va, kb, vb, v) = (&ka[..half], &va[..half], &kb[..half], &vb[..half], &mut v[..half]);
@@ -237,91 +237,4 @@ fn nibbles() -> Box<[u8; 4096]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The definition, bit by bit: result, and whether something conflicted.
-    fn reference(known: &[bool], values: &[bool], message: &[bool]) -> (Vec<bool>, bool) {
-        if message.iter().all(|message| !message) {
-            return (known.iter().zip(values).map(|(known, value)| *known && *value).collect(), false);
-        }
-        if let ([known], [value]) = (known, values) {
-            return (vec![false], *known && *value);
-        }
-        let half = known.len() / 2;
-        let pair = |at: usize| ((known[at], values[at]), (known[at + half], values[at + half]));
-        let (mut k, mut v) = (vec![false; half], vec![false; half]);
-        for at in 0..half {
-            let ((ka, va), (kb, vb)) = pair(at);
-            (k[at], v[at]) = (ka && kb, va != vb);
-        }
-        let (x1, wrong1) = reference(&k, &v, &message[..half]);
-        for at in 0..half {
-            let ((ka, va), (kb, vb)) = pair(at);
-            (k[at], v[at]) = (ka || kb, if kb { vb } else { va != x1[at] });
-        }
-        let (x2, wrong2) = reference(&k, &v, &message[half..]);
-        let x = x1.iter().zip(&x2).map(|(a, b)| a != b).chain(x2.iter().copied()).collect();
-        (x, wrong1 || wrong2)
-    }
-
-    fn bits(words: &[u64]) -> Vec<bool> {
-        words.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1)).collect()
-    }
-
-    #[test]
-    fn words_do_what_bits_do() {
-        let mut rng = Rng::new(2, 2);
-        let mut outcomes = [0; 2];
-        for round in 0..600 {
-            let words = 1 << (round % 4);
-            let few = |rng: &mut Rng| rng.next_u64() & rng.next_u64() & rng.next_u64();
-            // Whole words of one content, mixed ones and runs within words, message bits first more often than last.
-            let message: Vec<u64> = (0..words)
-                .map(|_| match rng.below(4) {
-                    0 => 0,
-                    1 => u64::MAX,
-                    2 => u64::MAX >> rng.below(64),
-                    _ => few(&mut rng),
-                })
-                .collect();
-            let known: Vec<u64> = (0..words)
-                .map(|_| if round % 3 == 0 { few(&mut rng) & few(&mut rng) } else { rng.next_u64() })
-                .collect();
-            let values: Vec<u64> = known.iter().map(|known| known & rng.next_u64()).collect();
-            let mut code = Cancellation::new(message.clone());
-            let (mut x, mut conflicts) = (vec![0; words], vec![0; words]);
-            code.solve(&known, &values, &mut x, &mut conflicts);
-            let (expected, wrong) = reference(&bits(&known), &bits(&values), &bits(&message));
-            assert_eq!(bits(&x), expected);
-            assert_eq!(conflicts.iter().any(|&word| word != 0), wrong);
-            outcomes[usize::from(wrong)] += 1;
-            if !wrong {
-                assert!(x.iter().zip(&known).zip(&values).all(|((x, known), value)| x & known == *value));
-                transform::transform(&mut x);
-                assert!(x.iter().zip(&message).all(|(u, message)| u & message == 0));
-            }
-        }
-        assert!(outcomes.iter().all(|&count| count > 50), "{outcomes:?}");
-    }
-
-    #[test]
-    fn results_and_conflicts_are_linear() {
-        let mut rng = Rng::new(4, 4);
-        let mut draw = |words: usize| -> Vec<u64> { (0..words).map(|_| rng.next_u64()).collect() };
-        let mut code = Cancellation::new(vec![u64::MAX, 0x00ff_1337_8000_ffff, 0xffff, 0]);
-        let known = draw(4);
-        let mut solve = |values: &[u64]| {
-            let (mut x, mut conflicts) = (vec![0; 4], vec![0; 4]);
-            code.solve(&known, values, &mut x, &mut conflicts);
-            x.into_iter().chain(conflicts).collect::<Vec<u64>>()
-        };
-        for _ in 0..100 {
-            let [a, b] = [draw(4), draw(4)]
-                .map(|words| -> Vec<u64> { words.iter().zip(&known).map(|(word, known)| word & known).collect() });
-            let sum: Vec<u64> = a.iter().zip(&b).map(|(a, b)| a ^ b).collect();
-            let sums: Vec<u64> = solve(&a).iter().zip(solve(&b)).map(|(a, b)| a ^ b).collect();
-            assert_eq!(solve(&sum), sums);
-        }
-    }
-}
+mod tests;

@@ -1,14 +1,15 @@
 //! The fountain code: a transposed Raptor code, close to the capacity. Not from a paper.
 //!
-//! The message is a sum of cells, m = Hy, H sparse (see `graph`): decoding is some thousand rotations and sums of words.
-//! Stuck cells hold 0 and add nothing, so the encoder solves m = Hy over the writable cells alone. A solution exists for
-//! every m exactly if the columns of the writable cells have full rank: if a receiver of those columns as encoded symbols
-//! could decode the fountain code of these symbols. Raptor codes need hardly more symbols than bits, and their decoder's
-//! method solves the transposed system too: peeling with inactivation (`peel`), and elimination of a few hundred dense
-//! equations (`dense`). Wet paper codes (Fridrich, Goljan, Lisoněk and Soukal 2005) are the same idea with other matrices.
+//! The message is a sum of cells, m = Hy, H sparse (see `graph`): decoding is some thousand rotations and sums of
+//! words. Stuck cells hold 0 and add nothing, so the encoder solves m = Hy over the writable cells alone. A solution
+//! exists for every m exactly if the columns of the writable cells have full rank: if a receiver of those columns as
+//! encoded symbols could decode the fountain code of these symbols. Raptor codes need hardly more symbols than bits,
+//! and their decoder's method solves the transposed system too: peeling with inactivation (`peel`), and elimination of
+//! a few hundred dense equations (`dense`). Wet paper codes (Fridrich, Goljan, Lisoněk and Soukal 2005) are the same
+//! idea with other matrices.
 //!
-//! It fails if the writable cells are fewer, or hardly more, than the coded bits of the message. An erased spare of s bytes
-//! holds the last s bytes of the message. Cells are a multiple of 8 bytes.
+//! The code fails if the writable cells are fewer, or hardly more, than the coded bits of the message. An erased spare
+//! of s bytes stores the last s bytes of the message. Cells must be a multiple of 8 bytes.
 
 mod dense;
 mod graph;
@@ -16,7 +17,7 @@ mod peel;
 
 use super::curves::Curve;
 use super::polar::{load, store};
-use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
+use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit, least, word_of};
 use dense::Dense;
 use graph::Graph;
 use palimpsest_flash::rng::Rng;
@@ -36,8 +37,8 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
     ],
 };
 
-/// As for a random matrix, plus the excess: with r more writable cells than coded bits the code fails with probability 2^-r,
-/// with r < 0 always.
+/// As for a random matrix, plus the excess: with r more writable cells than coded bits the code fails with probability
+/// 2^-r, with r < 0 always.
 fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result<usize, Unfit> {
     check(Shape { message_bytes, cell_bytes, spare_bytes: message_bytes })?;
     let cells = 8 * cell_bytes;
@@ -55,12 +56,7 @@ fn spare_needed(message_bytes: usize, cell_bytes: usize, failure: f64) -> Result
         let given = |writable: usize| libm::exp2(-(writable.saturating_sub(coded).min(1000) as f64));
         shares.iter().map(|&(writable, share)| share * given(writable)).sum()
     };
-    let (mut few, mut enough) = (0, message_bytes);
-    while few < enough {
-        let spare = few.midpoint(enough);
-        if fails(spare) <= failure { enough = spare } else { few = spare + 1 }
-    }
-    Ok(enough)
+    Ok(least(message_bytes, |spare| fails(spare) <= failure))
 }
 
 fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), Unfit> {
@@ -83,8 +79,8 @@ fn check(Shape { message_bytes, cell_bytes, spare_bytes }: Shape) -> Result<(), 
 
 /// Marks the number of a parity bit among the names of columns.
 const CHECK: u32 = 1 << 31;
-/// Sparse rows need one writable cell in this many more than random rows: above the measured 60 cells at 4 KiB over 8 KiB,
-/// 160 at 16 KiB over 32 KiB, none at 512 bytes over 1 KiB.
+/// Sparse rows need one writable cell in this many more than random rows: above the measured 60 cells at 4 KiB over 8
+/// KiB, 160 at 16 KiB over 32 KiB, none at 512 bytes over 1 KiB.
 const EXCESS_SHARE: usize = 800;
 /// Columns tried beyond the number of equations, before the more expensive ones.
 const SPARE_COLUMNS: usize = 32;
@@ -101,9 +97,9 @@ struct Fountain {
     dense: Dense,
     cells: Vec<u64>,
     writable: Vec<u64>,
-    /// A bit an equation: the required sum of its cells, less the cells already set.
+    /// A bit an equation: the required sum of the cells, less the cells already set.
     left: Vec<u64>,
-    /// For each step, the inactive equations that its equation is added to, which eliminates its cell from them.
+    /// For each step, the inactive equations to which the step's equation is added, which eliminates the step's cell.
     added: Vec<u64>,
     /// Start of each step in `added`: a word for each 64 equations that were inactive before the step.
     begins: Vec<u32>,
@@ -134,7 +130,7 @@ impl Fountain {
         })
     }
 
-    /// Computes for each step the equations that eliminate its cell from the inactive ones.
+    /// Computes for each step the additions that eliminate the cell from the inactive equations.
     fn trace(&mut self) {
         let Fountain { graph, peel, added, begins, .. } = self;
         // Cells of the steps before the first inactive equation are in none.
@@ -157,8 +153,8 @@ impl Fountain {
         }
     }
 
-    /// Adds free columns until every inactive equation is solvable: cells, which are many and cheap, then parity bits, the only
-    /// columns of equations without writable cells, then more cells.
+    /// Adds free columns until every inactive equation is solvable: cells, which are many and cheap, then parity bits,
+    /// the only columns of equations without writable cells, then more cells.
     fn eliminate(&mut self) {
         let Fountain { graph, peel, dense, added, begins, free, column, .. } = self;
         let equations = peel.inactive.len();
@@ -192,11 +188,7 @@ impl Fountain {
         // Columns that elimination leaves free are random, so that the page looks random.
         cells.iter_mut().zip(&*free).for_each(|(cell, &free)| *cell = rng.next_u64() & free);
         graph.sums(cells, left);
-        for (word, chunk) in left.iter_mut().zip(message.chunks(8)) {
-            let mut bytes = [0; 8];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            *word ^= u64::from_le_bytes(bytes);
-        }
+        left.iter_mut().zip(message.chunks(8)).for_each(|(word, chunk)| *word ^= word_of(chunk));
         column.clear();
         column.resize(peel.inactive.len().div_ceil(64), 0);
         for (word, &bits) in left.iter().enumerate() {

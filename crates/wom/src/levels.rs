@@ -1,22 +1,24 @@
-//! Voltage-based write-once-memory codes, WOM-v(k, N): k bits in a cell of N bits, several times (Jaffer, Mahdaviani and Schroeder,
-//! "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
+//! Voltage-based write-once-memory codes, WOM-v(k, N): k bits in a cell of N bits, several times (Jaffer, Mahdaviani
+//! and Schroeder, "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
 //!
-//! A cell has q = 2^N levels, of which generation g, from 0 on, uses the 2^k from g (2^k - 1) on: neighbours share a level, so that a
-//! cell that rises to the highest of one generation is at the lowest of the next. Level v means the k bits v mod 2^k, so
-//! each window of 2^k levels in a row has every value once, and
+//! A cell has q = 2^N levels, of which generation g, from 0 on, uses the 2^k from g (2^k - 1) on: neighbours share a
+//! level, so that a cell that rises to the highest of one generation is at the lowest of the next. Level v means the k
+//! bits v mod 2^k, so each window of 2^k levels in a row has every value once, and
 //!
-//! - a write raises each cell to the level of its own generation that means its value: never below where it is, whatever that
-//!   is, so nothing has to be read first;
+//! - a write raises each cell to the level of the write's generation for the new value, which is never below the
+//!   present level, so no read is necessary;
 //! - a read needs the level, not the generation;
-//! - there are t = floor((q - 1) / (2^k - 1)) generations. No code of single cells has more in the worst case: each write may
-//!   have to pass 2^k - 1 other values (Jiang, Bohossian and Bruck, "Floating codes for joint information storage in write asymmetric
-//!   memories", ISIT 2007, with one variable).
+//! - there are t = floor((q - 1) / (2^k - 1)) generations. No code of single cells has more in the worst case: each
+//!   write may have to pass 2^k - 1 other values (Jiang, Bohossian and Bruck, "Floating codes for joint information
+//!   storage in write asymmetric memories", ISIT 2007, with one variable).
 //!
-//! A block then takes t k / N times the data of one that is written as the part is meant ([`LevelCode::gain`]): at most so much fewer
-//! erases, where as much of the coded space is spare. The paper's own text was not at hand; its abstract, and the gains that its
-//! codes are known by (0.67, 0.40, 0.27 of the erases for k = 3, 2, 1 of N = 4), agree with this scheme and with none that does not
-//! share levels (t = 2, 4, 8: 0.67, 0.50, 0.50). Ignored: errors, and what more levels than a generation needs would gain.
+//! A block stores t k / N times the data of a block without the code ([`LevelCode::gain`]), which bounds the reduction
+//! of erases if as much of the coded space is spare. The paper's full text was not at hand; the abstract, and the
+//! published gains (0.67, 0.40, 0.27 of the erases for k = 3, 2, 1 of N = 4), agree with this scheme and with none that
+//! does not share levels (t = 2, 4, 8: 0.67, 0.50, 0.50). Ignored: errors, and gains from spare levels above the last
+//! generation.
 
+use super::word_of;
 use palimpsest_flash::nand::cells::CellCode;
 
 /// A code WOM-v(k, N).
@@ -40,7 +42,7 @@ impl LevelCode {
         ((1u32 << self.cell_bits) - 1) as u8
     }
 
-    /// Levels that one generation adds to those of the one before: 2^k - 1.
+    /// Levels between the first levels of two generations: 2^k - 1.
     fn step(&self) -> u32 {
         (1 << self.data_bits) - 1
     }
@@ -52,13 +54,13 @@ impl LevelCode {
         (lowest + (value.wrapping_sub(lowest) & self.step())) as u8
     }
 
-    /// What `level` means.
+    /// The value of `level`.
     #[inline]
     pub fn value(&self, level: u8) -> u32 {
         u32::from(level) & self.step()
     }
 
-    /// Data between two erases over those of the uncoded cells: t k / N.
+    /// Data between two erases, relative to uncoded cells: t k / N.
     pub fn gain(&self) -> f64 {
         f64::from(self.generations() * self.data_bits) / f64::from(self.cell_bits)
     }
@@ -103,10 +105,9 @@ impl CellCode for LevelCode {
     }
 }
 
-/// Cells that are handled at once, a byte each in a word, the first lowest: they store K bytes.
+/// Cells in a word, a byte each, the first lowest; they store K bytes.
 const GROUP: usize = 8;
 
-/// `byte` in every cell of a group.
 const fn in_each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; GROUP])
 }
@@ -128,18 +129,10 @@ fn spread<const K: usize>(bits: u64) -> u64 {
     part(cells, 8, in_each((1 << K) - 1))
 }
 
-/// The word whose lowest bytes are these, at most eight.
-fn word_of(bytes: &[u8]) -> u64 {
-    if let Ok(all) = bytes.try_into() {
-        return u64::from_le_bytes(all);
-    }
-    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
-}
-
-/// Raises `levels` to those from `lowest` on that store `message`, K bits a cell, and zeros behind it.
+/// Raises `levels`, from `lowest` on, to store `message` and zeros after, K bits a cell.
 fn raise<const K: usize>(levels: &mut [u8], lowest: u32, message: &[u8]) {
     let lowest = in_each(lowest as u8);
-    // Bit 7 of each byte, which no level has, is what its subtraction may borrow.
+    // The subtraction of a byte may borrow bit 7, because no level has that bit.
     let raised = |values: u64| lowest + (((values | in_each(0x80)) - lowest) & in_each((1 << K) - 1));
     let mut bytes = message.chunks(K);
     for cells in levels.chunks_mut(GROUP) {
@@ -148,7 +141,7 @@ fn raise<const K: usize>(levels: &mut [u8], lowest: u32, message: &[u8]) {
     }
 }
 
-/// Reads `message`, K bits a cell, from `levels`, of which the first `skipped` bits are not wanted.
+/// Reads `message`, K bits a cell, from `levels` after the first `skipped` bits.
 fn sense<const K: usize>(levels: &[u8], skipped: u32, message: &mut [u8]) {
     let mut groups = levels.chunks(GROUP).map(|cells| gather::<K>(word_of(cells)));
     if skipped == 0 {
@@ -158,7 +151,7 @@ fn sense<const K: usize>(levels: &[u8], skipped: u32, message: &mut [u8]) {
         }
         return;
     }
-    // Less than the bits of a byte wait for the next group.
+    // Fewer than 8 bits wait for the next group.
     let (mut waiting, mut count) = (groups.next().unwrap_or(0) >> skipped, 8 * K as u32 - skipped);
     for byte in message {
         if count < 8 {
@@ -171,92 +164,4 @@ fn sense<const K: usize>(levels: &[u8], skipped: u32, message: &mut [u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_codes_of_four_bit_cells_have_fifteen_five_and_two_generations() {
-        let found: Vec<(u32, u32, f64)> =
-            WOM_V.iter().map(|code| (code.data_bits(), code.generations(), code.gain())).collect();
-        assert_eq!(found, [(1, 15, 3.75), (2, 5, 2.5), (3, 2, 1.5)]);
-    }
-
-    /// Written out by hand for WOM-v(2, 4): four levels a generation, the last of each shared with the next.
-    #[test]
-    fn generations_share_a_level() {
-        let levels = |generation| std::array::from_fn(|value| WOM_V[1].level(generation, value as u32));
-        assert_eq!(levels(0), [0u8, 1, 2, 3]);
-        assert_eq!(levels(1), [4u8, 5, 6, 3]);
-        assert_eq!(levels(2), [8u8, 9, 6, 7]);
-        assert_eq!(levels(3), [12u8, 9, 10, 11]);
-        assert_eq!(levels(4), [12u8, 13, 14, 15]);
-        let levels = |generation| std::array::from_fn(|value| WOM_V[2].level(generation, value as u32));
-        assert_eq!(levels(0), [0u8, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(levels(1), [8u8, 9, 10, 11, 12, 13, 14, 7]);
-    }
-
-    /// Every value after every value: levels never fall, and mean what was written.
-    #[test]
-    fn no_level_falls_from_one_generation_to_a_later_one() {
-        for code in &WOM_V {
-            let values = 0..1u32 << code.data_bits();
-            for generation in 0..code.generations() {
-                for value in values.clone() {
-                    let level = code.level(generation, value);
-                    assert_eq!(code.value(level), value);
-                    assert!(level <= code.top());
-                    for (earlier, before) in
-                        (0..generation).flat_map(|earlier| values.clone().map(move |v| (earlier, v)))
-                    {
-                        assert!(code.level(earlier, before) <= level, "{} {generation} {value}", code.name);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Groups of cells in words, against one bit after the other, for every length and every part that is read.
-    #[test]
-    fn messages_are_stored_bit_by_bit() {
-        for code in &WOM_V {
-            let k = code.data_bits() as usize;
-            for (bytes, generation) in (0..20).flat_map(|bytes| (0..code.generations()).map(move |it| (bytes, it))) {
-                let message: Vec<u8> = (0..bytes).map(|at| (at * 151 + generation as usize * 29 + 77) as u8).collect();
-                let bit = |at: usize| message.get(at / 8).map_or(0, |byte| u32::from(byte >> (at % 8) & 1));
-                let mut levels = vec![0; (bytes * 8).div_ceil(k) + bytes % 3];
-                code.write(&mut levels, generation, &message);
-                for (cell, &level) in levels.iter().enumerate() {
-                    let value = (0..k).map(|at| bit(cell * k + at) << at).sum();
-                    assert_eq!(level, code.level(generation, value), "{} cell {cell} of {bytes} bytes", code.name);
-                }
-                for (first, length) in (0..bytes).flat_map(|first| (0..=bytes - first).map(move |it| (first, it))) {
-                    let mut read = vec![0xff; length];
-                    code.read(&levels, first * 8, &mut read);
-                    assert_eq!(read, message[first..first + length], "{} from byte {first}", code.name);
-                }
-            }
-        }
-    }
-
-    /// The fewest writes that any labelling of the levels can promise is (q - 1) / (2^k - 1), rounded down, by search over all message
-    /// sequences: from each level, the adversary asks for the value that takes the lowest place last.
-    #[test]
-    fn no_other_labelling_promises_more_writes() {
-        // Four levels, one bit: all 16 labellings; eight levels, one bit: all 256; eight levels, two bits: all 65,536.
-        for (levels, values) in [(4usize, 2u32), (8, 2), (8, 4)] {
-            let most = (0..u64::from(values).pow(levels as u32)).map(|labelling| {
-                let label = |level: usize| (labelling / u64::from(values).pow(level as u32) % u64::from(values)) as u32;
-                // Writes that are promised from a level on; the erased level has stored nothing yet.
-                let mut promised = vec![0u32; levels];
-                for level in (0..levels).rev() {
-                    let next = |value| (level..levels).find(|&other| label(other) == value);
-                    let others = (0..values).filter(|&value| value != label(level)).map(next);
-                    promised[level] =
-                        others.map(|to| to.map_or(0, |to| 1 + promised[to])).min().expect("there are other values");
-                }
-                promised[0]
-            });
-            assert_eq!(most.max(), Some((levels as u32 - 1) / (values - 1)), "{levels} levels, {values} values");
-        }
-    }
-}
+mod tests;

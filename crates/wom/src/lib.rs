@@ -1,11 +1,12 @@
 //! Write-once-memory codes: a message is written over cells that hold an earlier one, and no cell goes from 0 to 1.
 //!
-//! Flash clears cells (1 to 0) and only an erase sets them. A page that was programmed once has about half its cells left
-//! at 1; a code stores a second message in those, and a decoder reads it from the content alone, without the earlier message. One code is one file and one line of [`CODES`]; `docs/wom-codes.md` compares them.
+//! Flash clears cells (1 to 0) and only an erase sets them. After one program about half the cells of a page are still
+//! 1; a code stores a second message in these cells, and a decoder reads that message from the content alone, without
+//! the first message. One code is one file and one line of [`CODES`]; `docs/wom-codes.md` compares them.
 //!
-//! Cells are packed, bit i of a page in byte i / 8 at weight 2^(i mod 8), 1 for a cell that may still be cleared. A page
-//! is its data cells, then its spare cells; codes that use spare need it erased. Failure rates are for cells that look random,
-//! as scrambled pages do ([`scramble`]). Ignored: bit errors of the cells and their correction.
+//! Cells are packed, bit i of a page in byte i / 8 at weight 2^(i mod 8), 1 for a cell that may still be cleared. A
+//! page consists of data cells, then spare cells; codes that use spare need an erased spare. Failure rates are for
+//! cells that look random, as after [`scramble`]. Ignored: bit errors of the cells and their correction.
 
 mod cancellation;
 pub mod curves;
@@ -29,7 +30,7 @@ pub struct Shape {
     pub message_bytes: usize,
     /// Bytes of data cells.
     pub cell_bytes: usize,
-    /// Bytes of spare cells, erased until the second write, that the code may take.
+    /// Bytes of spare cells that the code may use; they must be erased until the second write.
     pub spare_bytes: usize,
 }
 
@@ -38,14 +39,9 @@ impl Shape {
     pub fn page_bytes(&self) -> usize {
         self.cell_bytes + self.spare_bytes
     }
-
-    /// Capacity in bytes with a share `dirty` of the data cells stuck: one bit a writable cell.
-    pub fn capacity_bytes(&self, dirty: f64) -> f64 {
-        (1.0 - dirty) * self.cell_bytes as f64 + self.spare_bytes as f64
-    }
 }
 
-/// Why a code cannot have a [`Shape`]: what is wrong and what was expected, in one line.
+/// Why a code cannot have a [`Shape`], in one line with the expected values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit(pub String);
 
@@ -75,8 +71,8 @@ pub struct Effort {
     pub equations: u32,
 }
 
-/// A code for one [`Shape`], with its tables and scratch memory. Equal arguments give equal results, whatever was encoded
-/// before. Slices have the lengths of the shape; others are bugs of the caller.
+/// A code for one [`Shape`], with tables and scratch memory. Equal arguments must give equal results, regardless of
+/// earlier calls. Slices must have the lengths of the shape.
 pub trait Code: Send {
     /// The shape of the code.
     fn shape(&self) -> Shape;
@@ -91,19 +87,19 @@ pub trait Code: Send {
         page[..message.len()].copy_from_slice(message);
     }
 
-    /// Reads what [`Self::write_first`] wrote.
+    /// Reads the message of [`Self::write_first`].
     fn read_first(&mut self, page: &[u8], message: &mut [u8]) {
         message.copy_from_slice(&page[..message.len()]);
     }
 
-    /// Writes `message` over `page`, data cells then spare cells, clearing cells only. `seed` drives free choices of the encoder;
-    /// the decoder does not need it.
+    /// Writes `message` over `page`, data cells then spare cells, and only clears cells. `seed` drives free choices of
+    /// the encoder, which the decoder does not need.
     ///
     /// # Errors
     /// The message does not fit these cells; `page` is untouched.
     fn encode(&mut self, page: &mut [u8], message: &[u8], seed: u64) -> Result<Effort, Failed>;
 
-    /// Reads what [`Self::encode`] wrote. Any content decodes to something.
+    /// Reads the message of [`Self::encode`]. Any content decodes to some message.
     fn decode(&mut self, page: &[u8], message: &mut [u8]);
 }
 
@@ -115,10 +111,10 @@ pub struct CodeEntry {
     pub about: &'static str,
     /// Builds the code for a shape.
     pub build: fn(Shape) -> Result<Box<dyn Code>, Unfit>,
-    /// The fewest bytes of spare with which a message (bytes) over data cells (bytes), half of them stuck at random, fails at
-    /// most with the given probability.
+    /// The fewest bytes of spare with which a message (bytes) over data cells (bytes), half of them stuck at random,
+    /// fails with at most the given probability.
     pub spare_needed: fn(usize, usize, f64) -> Result<usize, Unfit>,
-    /// How often it fails, as `benches/wom_curves.rs` prints it; none where it never does.
+    /// Failure rates, as `benches/wom_curves.rs` prints them; none for a code that never fails.
     pub curves: &'static [curves::Curve],
 }
 
@@ -141,8 +137,18 @@ pub struct Measured {
     pub equations: u64,
 }
 
-/// Encodes random messages over random first writes with a share `dirty` of zero bits, and checks that each reads back. Each first
-/// write is the one of `scramblings` that leaves most cells writable. Trial i depends on `seed` and i alone.
+/// The smallest number up to `most` that is `enough`, as is every larger one; `most` if none is.
+fn least(most: usize, enough: impl Fn(usize) -> bool) -> usize {
+    let (mut few, mut most) = (0, most);
+    while few < most {
+        let middle = few.midpoint(most);
+        if enough(middle) { most = middle } else { few = middle + 1 }
+    }
+    most
+}
+
+/// Encodes random messages over random first writes with a share `dirty` of zero bits, and checks that each reads back.
+/// Each first write is the best of `scramblings` by writable cells. Trial i depends on `seed` and i alone.
 pub fn measure(code: &mut dyn Code, trials: Range<u64>, seed: u64, dirty: f64, scramblings: u32) -> Measured {
     let shape = code.shape();
     let (mut first, mut other) = (vec![0; code.first_bytes()], Vec::new());
@@ -181,12 +187,21 @@ pub fn measure(code: &mut dyn Code, trials: Range<u64>, seed: u64, dirty: f64, s
     measured
 }
 
+/// The word with at most eight `bytes` as the lowest bytes.
+fn word_of(bytes: &[u8]) -> u64 {
+    if let Ok(all) = bytes.try_into() {
+        return u64::from_le_bytes(all);
+    }
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
 /// Cells of `bytes` that may still be cleared.
 pub fn writable(bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
 }
 
-/// Adds the pseudo-random sequence of `key` to `bytes`, or removes it: drives scramble pages so that cells look random.
+/// Adds the pseudo-random sequence of `key` to `bytes`; a second call removes the sequence. Drives scramble pages so
+/// that cells look random.
 pub fn scramble(bytes: &mut [u8], key: u64) {
     let mut rng = Rng::new(key, 0x5c2a);
     let (words, rest) = bytes.as_chunks_mut();

@@ -1,18 +1,19 @@
-//! The polar code (Burshtein and Strugatski, "Polar write once memory codes", IEEE Trans. Inf. Theory 59(8), 2013), the code of
-//! second writes in the paper of the layer `llh`.
+//! The polar code (Burshtein and Strugatski, "Polar write once memory codes", IEEE Trans. Inf. Theory 59(8), 2013), the
+//! code of second writes in the paper of the layer `llh`.
 //!
-//! A page y of n = 2^m cells decodes to u = yG (see `transform`); the message is u at k fixed positions (`positions`). The
-//! encoder takes u with the message and random bits elsewhere, and adds the codeword without message that cancels it at the
-//! stuck cells. Successive cancellation (`cancellation`) finds that codeword, or the encoding fails; failure rates are in
-//! `docs/wom-codes.md`. As k ≤ n / 2 less a share of n, the erased spare of s bytes holds the last s bytes of the message.
+//! A page y of n = 2^m cells decodes to u = yG (see `transform`); the message is u at k fixed positions (`positions`).
+//! The encoder takes u with the message and random bits elsewhere, and adds a codeword without message that cancels the
+//! stuck cells. Successive cancellation (`cancellation`) finds that codeword, or the encoding fails;
+//! `docs/wom-codes.md` has failure rates. Because k must be less than n / 2 by a share of n, the erased spare of s
+//! bytes stores the last s bytes of the message.
 //!
-//! The paper adds a dither to the page, known to the decoder, so that its proof holds for every message. Here it is 0: a
-//! failure is then as likely for all but special messages, and the seed changes the random bits.
+//! The paper adds a dither to the page, known to the decoder, because the proof must hold for every message. Here the
+//! dither is 0: a failure is then as likely for all but special messages, and the seed changes the random bits.
 
 use super::cancellation::Cancellation;
 use super::curves::Curve;
 use super::positions::{Positions, bits_short};
-use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit};
+use super::{Code, CodeEntry, Effort, Failed, Shape, Unfit, word_of};
 use palimpsest_flash::rng::Rng;
 
 pub(super) const ENTRY: CodeEntry = CodeEntry {
@@ -20,69 +21,22 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
     about: "successive cancellation, one try; cells a power of two (Burshtein and Strugatski)",
     build: |shape| Ok(Box::new(Polar { shape, base: Base::new(shape, 0)? })),
     spare_needed: |message_bytes, cell_bytes, failure| spare_for(message_bytes, cell_bytes, failure, 0),
-    curves: &[
-        Curve {
-            cell_bytes: 1024,
-            points: &[
-                (41, 153, 150),
-                (61, 239, 150),
-                (82, 980, 150),
-                (102, 8312, 150),
-                (123, 126738, 150),
-                (143, 182529, 12),
-            ],
-        },
-        Curve {
-            cell_bytes: 4096,
-            points: &[
-                (143, 150, 150),
-                (184, 182, 150),
-                (204, 241, 150),
-                (225, 424, 150),
-                (266, 1573, 150),
-                (307, 6600, 150),
-                (348, 50831, 150),
-            ],
-        },
-        Curve {
-            cell_bytes: 8192,
-            points: &[
-                (246, 150, 150),
-                (328, 193, 150),
-                (410, 525, 150),
-                (451, 1159, 150),
-                (512, 5751, 150),
-                (573, 29274, 150),
-                (614, 46108, 63),
-                (655, 56838, 32),
-            ],
-        },
-        Curve {
-            cell_bytes: 16384,
-            points: &[
-                (410, 150, 150),
-                (573, 170, 150),
-                (655, 281, 150),
-                (737, 711, 150),
-                (819, 2100, 150),
-                (901, 8512, 150),
-                (983, 25237, 124),
-                (1065, 27427, 33),
-            ],
-        },
-        Curve {
-            cell_bytes: 32768,
-            points: &[
-                (819, 150, 150),
-                (983, 167, 150),
-                (1147, 278, 150),
-                (1311, 812, 150),
-                (1475, 3309, 150),
-                (1638, 11764, 119),
-            ],
-        },
-    ],
+    curves: CURVES,
 };
+
+#[rustfmt::skip]
+const CURVES: &[Curve] = &[
+    Curve { cell_bytes: 1024, points: &[(41, 153, 150), (61, 239, 150), (82, 980, 150), (102, 8312, 150),
+        (123, 126738, 150), (143, 182529, 12)] },
+    Curve { cell_bytes: 4096, points: &[(143, 150, 150), (184, 182, 150), (204, 241, 150), (225, 424, 150),
+        (266, 1573, 150), (307, 6600, 150), (348, 50831, 150)] },
+    Curve { cell_bytes: 8192, points: &[(246, 150, 150), (328, 193, 150), (410, 525, 150), (451, 1159, 150),
+        (512, 5751, 150), (573, 29274, 150), (614, 46108, 63), (655, 56838, 32)] },
+    Curve { cell_bytes: 16384, points: &[(410, 150, 150), (573, 170, 150), (655, 281, 150), (737, 711, 150),
+        (819, 2100, 150), (901, 8512, 150), (983, 25237, 124), (1065, 27427, 33)] },
+    Curve { cell_bytes: 32768, points: &[(819, 150, 150), (983, 167, 150), (1147, 278, 150), (1311, 812, 150),
+        (1475, 3309, 150), (1638, 11764, 119)] },
+];
 
 /// Bytes of spare for one try by the union bound, with `reserved` bytes of the spare for other data.
 pub(super) fn spare_for(message: usize, cells: usize, failure: f64, reserved: usize) -> Result<usize, Unfit> {
@@ -144,7 +98,7 @@ impl Base {
         })
     }
 
-    /// Whether the spare can take the raw part of the message.
+    /// True if the spare can store the raw part of the message.
     pub(super) fn raw_fits(&self, spare: &[u8], message: &[u8]) -> bool {
         message[self.coded..].iter().zip(spare).all(|(&new, &old)| new & !old == 0)
     }
@@ -162,7 +116,7 @@ impl Base {
         self.known.iter_mut().for_each(|known| *known = !*known);
     }
 
-    /// Sets `x` to a random codeword with the message, and `values` to the correction that it needs at the stuck cells.
+    /// Sets `x` to a random codeword with the message.
     pub(super) fn draw(&mut self, message: &[u8], rng: &mut Rng) {
         load(&message[..self.coded], &mut self.message);
         self.cancellation.fill(&mut self.x, rng);
@@ -185,7 +139,7 @@ impl Base {
         self.cancellation.solve(&self.known, &self.values, &mut self.step, &mut self.conflicts);
     }
 
-    /// Reads the coded part of the message from `x`, a page without its dither, and the raw part from `spare`.
+    /// Reads the coded part of the message from `x`, a page without dither, and the raw part from `spare`.
     pub(super) fn read(&mut self, spare: &[u8], message: &mut [u8]) {
         self.cancellation.decode(&mut self.x);
         self.positions.gather(&self.x, &mut self.message);
@@ -197,18 +151,9 @@ impl Base {
 
 /// Copies bytes into words, 0 after the last.
 pub(super) fn load(bytes: &[u8], words: &mut [u64]) {
-    let chunks = bytes.chunks_exact(8);
-    let rest = chunks.remainder();
-    let whole = chunks.len();
-    for (word, chunk) in words.iter_mut().zip(chunks) {
-        *word = u64::from_le_bytes(chunk.try_into().expect("8 bytes"));
-    }
-    words[whole..].fill(0);
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        words[whole] = u64::from_le_bytes(last);
-    }
+    let chunks = bytes.chunks(8);
+    words[chunks.len()..].fill(0);
+    words.iter_mut().zip(chunks).for_each(|(word, chunk)| *word = word_of(chunk));
 }
 
 /// Copies words into all of `bytes`.

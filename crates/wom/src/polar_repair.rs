@@ -1,12 +1,13 @@
-//! The polar code with lane repair and dithers: a failed encoding is repaired before another is tried. Not from a paper.
+//! The polar code with lane repair and dithers: a failed encoding is repaired before another is tried. Not from a
+//! paper.
 //!
-//! With the stuck cells given, successive cancellation is linear (see `cancellation`): lanes, further runs with message 0 and
-//! other random bits, each give a codeword and its conflicts. Where a sum of lanes has the conflicts of the failed run, adding
-//! it cancels them; Gaussian elimination finds it. The lanes do not depend on the message, so each further try costs one run:
-//! with the page's index d of a pseudo-random dither, 0 ≤ d < 16, all zeros for d = 0, which is added to the page. The decoder
-//! removes the dither and is that of `polar`.
+//! With the stuck cells given, successive cancellation is linear (see `cancellation`): lanes, further runs with message
+//! 0 and other random bits, each give a codeword and conflicts. A sum of lanes with the conflicts of the failed run
+//! cancels them, and Gaussian elimination finds such a sum. The lanes do not depend on the message, so each further try
+//! costs one run: a try adds a pseudo-random dither of index d to the page, 0 ≤ d < 16, all zeros for d = 0. The
+//! decoder removes the dither, then decodes as `polar`.
 //!
-//! The last byte of the spare holds d, those before it the last bytes of the message.
+//! The last byte of the spare stores d, the bytes before store the last bytes of the message.
 
 use super::curves::Curve;
 use super::polar::{Base, load, spare_for};
@@ -38,13 +39,13 @@ pub(super) const ENTRY: CodeEntry = CodeEntry {
     ],
 };
 
-/// Share of the spare that `polar` needs for the same failure rate: measured down to 1e-4, rounded up (`docs/wom-codes.md`).
+/// Share of the spare that `polar` needs for the same failure rate: measured down to 1e-4, rounded up
+/// (`docs/wom-codes.md`).
 const SHARE_OF_POLAR: f64 = 0.6;
 
 const DITHERS: u64 = 16;
-/// Random stream of the dithers.
 const DITHER_STREAM: u64 = 0x0d17_4e25;
-/// Lanes without a new conflict vector, after which no more are run: they miss one with probability 2^-4 or less.
+/// Lanes without a new conflict vector before a stop, which misses one with probability 2^-4 or less.
 const IDLE_LANES: u32 = 4;
 
 struct PolarRepair {
@@ -60,7 +61,7 @@ struct Lanes {
     count: usize,
     /// Codewords, one after the other.
     codewords: Vec<u64>,
-    /// Words of the page in which some run had conflicts: the only ones stored, in this order.
+    /// Words of the page in which some run had conflicts; only these are stored, in this order.
     active: Vec<usize>,
     place: Vec<u32>,
     rows: Vec<Row>,
@@ -125,7 +126,7 @@ impl Lanes {
         row
     }
 
-    /// Adds a lane. False if it is a sum of earlier ones.
+    /// Adds a lane. False if the lane is a sum of earlier ones.
     fn push(&mut self, conflicts: &[u64], codeword: impl Iterator<Item = u64>) -> bool {
         let mut row = self.reduce(conflicts);
         let Some(pivot) = row.first_conflict() else { return false };

@@ -1,7 +1,7 @@
 //! The polar transform x = uG over GF(2), G the m-th Kronecker power of [[1, 0], [1, 1]], on packed bits, 64 a word.
 //!
-//! Bit i of the sequence is bit i mod 64 of word i / 64. G is its own inverse. The halves of any aligned piece transform as
-//! (a, b) to (a + b, b), at every size in any order.
+//! Bit i of the sequence is bit i mod 64 of word i / 64. G is an involution. The halves of any aligned piece transform
+//! from (a, b) to (a + b, b), at every size in any order.
 
 /// The lower halves of the pieces of 2, 4, ... 64 bits.
 const LOW: [u64; 6] = [
@@ -66,7 +66,7 @@ mod tests {
             let mut x = u.clone();
             transform(&mut x);
             let bit = |words: &[u64], at: usize| words[at / 64] >> (at % 64) & 1;
-            // Row i of G has a one in column j exactly where the ones of j are among those of i.
+            // Row i of G has a one in column j exactly if j is a submask of i.
             for j in 0..64 * size {
                 let sum = (0..64 * size).filter(|i| i & j == j).fold(0, |sum, i| sum ^ bit(&u, i));
                 assert_eq!(bit(&x, j), sum);

@@ -1,30 +1,31 @@
 //! Names of the files that the requests of a trace belong to, numbered in order of first appearance.
 //!
 //! A request carries the number ([`Request::file`](super::request::Request::file)); the source has the table
-//! ([`Source::file_names`](super::request::Source::file_names)). The table grows with the distinct names only; a trace is read
-//! without one unless its reader requests names.
+//! ([`Source::file_names`](super::request::Source::file_names)). Only distinct names take memory, and only if the
+//! reader requests names.
 
 use palimpsest_flash::geometry::FileGroup;
 use palimpsest_flash::rng::mix;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The number of a request without a file, or of one whose name was not requested.
+/// The number of a request without a file, or without a requested name.
 pub const NO_FILE: u32 = u32::MAX;
 
-/// Most names that are kept; requests of later files have [`NO_FILE`].
+/// Most names in a table; requests of later files have [`NO_FILE`].
 pub const MOST_NAMES: usize = 1 << 24;
 
-/// Names, each with its number.
+/// Names by number, and numbers by name.
 #[derive(Debug, Clone, Default)]
 pub struct FileNames {
-    // Looked up only: its order never affects a result.
+    // Never iterated, because hash order must not affect a result.
     numbers: HashMap<Arc<str>, u32>,
     names: Vec<Arc<str>>,
 }
 
 impl FileNames {
-    /// The number of `name`, a new one if need be; bytes that are not UTF-8 are replaced. An empty name is no file.
+    /// The number of `name`, new if the table has none; bytes that are not UTF-8 are replaced. An empty name is no
+    /// file.
     pub fn number(&mut self, name: &[u8]) -> u32 {
         if name.is_empty() {
             return NO_FILE;
@@ -48,8 +49,8 @@ impl FileNames {
         self.names.get(number as usize).map(|name| &**name)
     }
 
-    /// The groups of the file `number`: hashes, in lower case, of the part of its name before the last separator (the directory) and
-    /// of the part after the last dot (the suffix).
+    /// The groups of the file `number`: hashes, in lower case, of the name's directory (before the last separator) and
+    /// suffix (after the last dot).
     pub fn group(&self, number: u32) -> FileGroup {
         let Some(name) = self.name(number) else { return FileGroup::default() };
         let (directory, file) = name.rsplit_once(['/', '\\']).unwrap_or(("", name));
@@ -57,12 +58,12 @@ impl FileNames {
         FileGroup { directory: number_of(directory), suffix: number_of(suffix) }
     }
 
-    /// Number of names: all numbers are below it.
+    /// Number of names; all numbers are less.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there are no names.
+    /// True if the table is empty.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

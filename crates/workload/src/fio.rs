@@ -1,28 +1,26 @@
 //! Generated workloads, described in the language of fio (<https://fio.readthedocs.io>):
 //! `rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95`.
 //!
-//! Keys are separated by commas. A value may hold commas itself (`bs=4k,8k,4k`): text after a comma that neither
-//! starts with a letter nor holds `=` continues the value before it. [`keys`](keys()) lists the keys.
+//! Commas separate keys. A value may contain commas (`bs=4k,8k,4k`): text after a comma that neither starts with a
+//! letter nor contains `=` continues the previous value. [`keys`](keys()) lists the keys. `runtime` and `startdelay`
+//! are simulated time (`jobs/playing.rs`); `files.rs` has `nrfiles`, `filesize` and `openfiles`.
 //!
-//! As in fio: reads, writes and trims of a sequential mix each keep their own position; a skewed distribution is shared
-//! by them; `zipf` and `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite`
-//! writes each block just trimmed.
-//!
-//! `runtime` and `startdelay` are simulated time: see `jobs/playing.rs`.
-//!
-//! Files (`nrfiles`, `filesize`, `openfiles`) are described in `files.rs`.
+//! As in fio: reads, writes and trims of a sequential mix each keep their own position and share a skewed distribution;
+//! `zipf`, `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite` writes each
+//! block just trimmed.
 //!
 //! Differences from fio:
-//! - `KiB` is 1024 bytes, like `k`, unless `kb_base` is given (fio, with its default kb_base of 1024, swaps the two; job files do too).
-//! - `n` continues beyond the end of the region, in further passes (fio's `number_ios` and that of job files do not).
-//! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are fio's, one by one.
-//! - `open_loop` lets requests arrive at their rate, whatever the number in flight; a rate without it is a cap, as in
-//!   fio.
+//! - `KiB` is 1024 bytes, like `k`, unless `kb_base` is given (fio's default of 1024 swaps the two; job files do too).
+//! - `n` continues beyond the end of the region, in further passes (`number_ios` in fio and in job files does not).
+//! - Skewed distributions and `norandommap` are drawn with generators of our own; uniform requests with a map are
+//!   fio's, one by one.
+//! - With `open_loop`, requests arrive at their rate regardless of the number in flight; otherwise a rate is a cap, as
+//!   in fio.
 //! - Sequential access wraps around at the end of the region until `n` or `io_size` is reached.
 //! - Percentages have one decimal and rates have three, as published statistics do.
 //! - `sequential_from=64k` makes the large requests of a random pattern sequential, in the end of the region that
-//!   `sequential_size` reserves for them: in fio, a second, sequential job beside the random one.
-//! - The default length is `n=100k` requests rather than the size of the region; with `runtime`, that time.
+//!   `sequential_size` reserves for them (in fio: a second, sequential job).
+//! - The default length is `n=100k` requests, or `runtime`, rather than the size of the region.
 
 mod distribution;
 mod files;
@@ -62,7 +60,7 @@ pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn 
     Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))
 }
 
-/// Every key with its expected values, for listings.
+/// Every key with the expected values, for listings.
 pub fn keys() -> impl Iterator<Item = (&'static str, &'static str)> {
     keys::KEYS.iter().map(|key| (key.name, key.expected))
 }

@@ -1,18 +1,18 @@
 //! Fuzz targets of the host side, with small valid inputs as seeds.
 //!
-//! The fuzzer and the ordinary tests call the same functions. They must not panic, and run in time linear in the input
-//! (its decompressed size, for compressed input).
+//! The fuzzer and the ordinary tests call the same functions, which must not panic, and must run in time linear in the
+//! decompressed input.
 
 use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
 use super::request::{Due, Jobs, SECTOR_BYTES, Source};
-use super::trace::{FORMATS, TraceOptions, open_trace};
+use super::trace::{FORMATS, TraceOptions, open_trace, open_trace_file};
 use palimpsest_flash::units::{GIB, Nanos};
 
-/// A small trace of each format by the format's name. All have the same three requests: 8 sectors written at sector
-/// 64, 16 sectors read at 128 after 1 s, 8 sectors written at 8 after 3 s.
+/// A small trace of each format by the format's name. All have the same three requests: 8 sectors written at sector 64,
+/// 16 sectors read at 128 after 1 s, 8 sectors written at 8 after 3 s.
 pub const SAMPLES: &[(&str, &str)] = &[
     (
         "csv",
@@ -20,15 +20,16 @@ pub const SAMPLES: &[(&str, &str)] = &[
     ),
     (
         "etw",
-        "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum, \
-         IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName\nEndHeader\nOS Version: 6.0, Trace Size: 1KB\n \
+        "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, \
+         DiskNum, IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName\nEndHeader\n\
+         OS Version: 6.0, Trace Size: 1KB\n \
          DiskWriteInit, 1, System ( 4), 64, 0xfffffa80\n \
-         DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, 0xff, \
-         \"C:\\$Mft\"\n \
-         DiskRead, 1000007, x.exe (39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, 0xff, \
-         \"C:\\a, b\"\n \
-         DiskWrite, 3000007, System ( 4), 64, 0xfffffa80, 0x0000001000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, \
-         0xff, \"C:\\$Mft\"\n",
+         DiskWrite, 7, System ( 4), 64, 0xfffffa80, 0x0000008000, 0x00001000, 283, 0, 0x060043, 283, 3, Original, \
+         0xff, \"C:\\$Mft\"\n \
+         DiskRead, 1000007, x.exe (39), 11, 0xfffffa80, 0x0000010000, 0x00002000, 9, 1, 0x060043, 9, 3, Original, \
+         0xff, \"C:\\a, b\"\n \
+         DiskWrite, 3000007, System ( 4), 64, 0xfffffa80, 0x0000001000, 0x00001000, 283, 0, 0x060043, 283, 3, \
+         Original, 0xff, \"C:\\$Mft\"\n",
     ),
     (
         "iolog",
@@ -158,21 +159,20 @@ pub fn fuzz_trace(bytes: &[u8]) {
 /// Reads `bytes` as an archive, of one trace and of several.
 pub fn fuzz_archive(bytes: &[u8]) {
     for member in [None, Some("x.csv".to_string())] {
-        let options = TraceOptions { member, ..TraceOptions::default() };
-        let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
-        let Ok(mut source) = opened else { continue };
-        while let Ok(Some(_)) = source.next_request() {}
+        drain_file(bytes, &TraceOptions { member, ..TraceOptions::default() });
     }
 }
 
 /// Reads `bytes` as a file that needs random access.
 pub fn fuzz_parquet(bytes: &[u8]) {
     for skip_bad in [false, true] {
-        let options = TraceOptions { skip_bad, file_names: skip_bad, ..TraceOptions::default() };
-        let opened = super::trace::open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", &options);
-        let Ok(mut source) = opened else { continue };
-        while let Ok(Some(_)) = source.next_request() {}
+        drain_file(bytes, &TraceOptions { skip_bad, file_names: skip_bad, ..TraceOptions::default() });
     }
+}
+
+fn drain_file(bytes: &[u8], options: &TraceOptions) {
+    let Ok(mut source) = open_trace_file(Box::new(Cursor::new(bytes.to_vec())), "fuzz", options) else { return };
+    while let Ok(Some(_)) = source.next_request() {}
 }
 
 fn drain_trace(bytes: &[u8], options: &TraceOptions) {

@@ -1,7 +1,7 @@
 //! The host side: workloads and the sources of their requests.
 //!
-//! A workload is a [`Source`](request::Source) of requests: a recorded [`trace`] or a generator described in
-//! [fio's language](fio). This crate uses no drive, and opens no files.
+//! A workload is a [`Source`](request::Source) of requests: a recorded [`trace`] or a generator described in [fio's
+//! language](fio). This crate uses no drive, and opens no files.
 
 pub mod batches;
 pub mod file_names;

@@ -1,14 +1,15 @@
-//! How a workload that is read is played on one drive: where its volumes lie, which of them, how often, and at which times.
+//! Plays a workload on one drive: volumes and their addresses, repetition, arrival times.
 //!
-//! - **Volumes** ([`Volumes`]): those of a trace begin at address 0 each. Apart, each has an address range of its own, in order of
-//!   appearance; overlaid, they share addresses; or only some are played, apart. What tells volumes apart is
-//!   [`Request::stream`]; by default that is so for formats whose streams are devices.
-//! - **Compaction**: only pieces of the address space that the trace reads or writes get addresses, in the order of their own.
-//! - **Spreading**: requests with one time, of a coarse clock, are spread evenly over its tick.
-//! - **Repetition** ([`Repeat`]): the workload is played again from its start, later by its duration and one mean gap.
+//! - **Volumes** ([`Volumes`]): each volume of a trace begins at address 0. Volumes apart have address ranges in order
+//!   of appearance; overlaid volumes share addresses; or only some are played, apart. [`Request::stream`] is the
+//!   volume; by default for formats whose streams are devices.
+//! - **Compaction**: only pieces of the address space that the trace reads or writes get addresses, in the trace's
+//!   order.
+//! - **Spreading**: requests with one time of a coarse clock are spread evenly over the tick.
+//! - **Repetition** ([`Repeat`]): the workload is played again from the start, later by the duration and one mean gap.
 //!
-//! A trace is read a second time, from its start, where the sizes of volumes or the pieces must be known before: at its second
-//! volume, or at its beginning with compaction. A trace of one volume is thus read once, and its addresses are its own.
+//! A second volume, or compaction, causes a second reading of the trace from the start, because addresses depend on the
+//! sizes of all volumes and on the pieces. A trace of one volume is read once and keeps the recorded addresses.
 
 mod jobs;
 mod layout;
@@ -22,12 +23,12 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 use spread::Spread;
 
-/// Opens the workload again, at its start.
+/// Opens the workload again at the start.
 pub type Reopen = Box<dyn Fn() -> Result<Box<dyn Source>> + Send>;
 
-/// Fewer requests tell nothing about a clock.
+/// Fewer requests say nothing about a clock.
 const LEAST_OF_CLOCK: u64 = 1000;
-/// So many requests of one time, in the mean, come from a coarse clock.
+/// Mean requests of one time that show a coarse clock.
 const COARSE: u64 = 20;
 
 /// How often a workload is played.
@@ -38,14 +39,14 @@ pub enum Repeat {
     Once,
     /// This many times.
     Times(u64),
-    /// Until this many bytes have been written, in units of the drive's capacity.
+    /// Until the workload has written this many times the drive's capacity.
     DriveWrites(f64),
-    /// Until the drive takes no more.
+    /// Until the drive is worn out.
     Forever,
 }
 
 impl Repeat {
-    /// The option that asks for it.
+    /// The option that sets this repetition.
     pub fn option(self) -> &'static str {
         if self == Repeat::Forever { "--until worn-out" } else { "--repeat" }
     }
@@ -53,7 +54,7 @@ impl Repeat {
     /// Reads `3` or `2dw`.
     ///
     /// # Errors
-    /// [`Error::Input`] with what was expected.
+    /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Repeat> {
         let wrong = || {
             let what = "expected a number of times such as 3, or drive writes such as 2dw";
@@ -70,22 +71,22 @@ impl Repeat {
     }
 }
 
-/// How a workload is played; the default changes nothing of a trace with one volume.
+/// Options of a replay; the default keeps a trace with one volume as recorded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Playing {
-    /// Which volumes, and where.
+    /// The volumes that are played, and their places.
     pub volumes: Volumes,
-    /// Bytes of a piece of compacted addresses, a multiple of a sector; 0: addresses as they are.
+    /// Bytes of a piece of compacted addresses, a multiple of a sector; 0: addresses as recorded.
     pub piece_bytes: u64,
-    /// Whether requests of one time are spread over the tick of the trace's clock.
+    /// Requests of one time are spread over the tick of the trace's clock.
     pub spread: bool,
-    /// How often.
+    /// Number of plays.
     pub repeat: Repeat,
     /// Bytes of the drive, in which [`Repeat::DriveWrites`] counts.
     pub drive_bytes: u64,
 }
 
-/// A workload, played.
+/// A played workload.
 pub struct Replay {
     inner: Box<dyn Source>,
     reopen: Option<Reopen>,
@@ -93,29 +94,40 @@ pub struct Replay {
     spread: Option<Spread>,
     repeat: Repeat,
     drive_bytes: u64,
-    /// Plays so far that are over.
-    played: u64,
-    /// Whether the last one is, too: a run may ask again.
-    is_over: bool,
-    /// Added to all arrivals.
-    shift: Nanos,
-    /// Requests of this play, and the arrival of the last.
-    in_play: u64,
-    latest: Nanos,
-    /// Of what has left: its requests and how many times they have, the latest of them, and bytes of writes.
-    requests: u64,
-    times: u64,
-    left_at: Nanos,
-    written: u64,
-    /// Whether the host keeps one depth for all jobs, in place of their own.
+    play: Play,
+    returned: Returned,
+    /// The host keeps one depth for all jobs instead of their own.
     has_no_depths: bool,
 }
 
+#[derive(Default)]
+struct Play {
+    /// Plays that have ended.
+    ended: u64,
+    /// The last play has ended; a run may ask again.
+    is_last_over: bool,
+    shift: Nanos,
+    requests: u64,
+    latest: Nanos,
+}
+
+/// Totals of the returned requests.
+#[derive(Default)]
+struct Returned {
+    requests: u64,
+    /// Different arrival times, and the last of them.
+    times: u64,
+    latest: Nanos,
+    written_bytes: u64,
+}
+
 impl Replay {
-    /// Plays `inner`, whose streams are volumes by default if `has_volumes`; `reopen` opens it again, where that can be done.
+    /// Plays `inner`, whose streams are volumes by default if `has_volumes`; `reopen`, if possible, opens the workload
+    /// again.
     ///
     /// # Errors
-    /// [`Error::Input`] where `playing` needs a second reading and the workload cannot be read twice; errors of that reading.
+    /// [`Error::Input`] if `playing` needs a second reading and the workload cannot be read twice; errors of that
+    /// reading.
     pub fn new(inner: Box<dyn Source>, has_volumes: bool, reopen: Option<Reopen>, playing: &Playing) -> Result<Replay> {
         if playing.repeat != Repeat::Once && reopen.is_none() {
             let why = "a pipe is read once; expected a file, to play it again";
@@ -134,20 +146,13 @@ impl Replay {
             spread,
             repeat: playing.repeat,
             drive_bytes: playing.drive_bytes,
-            played: 0,
-            is_over: false,
-            shift: 0,
-            in_play: 0,
-            latest: 0,
-            requests: 0,
-            times: 0,
-            left_at: 0,
-            written: 0,
+            play: Play::default(),
+            returned: Returned::default(),
             has_no_depths: false,
         })
     }
 
-    /// The next request in the order of the workload, where and when it is.
+    /// The next request in the order of the workload, at its place and time on the drive.
     fn next_placed(&mut self) -> Result<Option<Request>> {
         loop {
             let Some(mut request) = self.inner.next_request()? else {
@@ -158,58 +163,60 @@ impl Replay {
             };
             let layout = &mut self.layout;
             if layout.turn_to(request.stream, self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request) {
-                request.arrival += self.shift;
-                self.in_play += 1;
-                self.latest = request.arrival;
+                request.arrival += self.play.shift;
+                self.play.requests += 1;
+                self.play.latest = request.arrival;
                 return Ok(Some(request));
             }
         }
     }
 
-    /// Begins another play, if one is to follow.
+    /// Begins the next play; false after the last.
     #[cold]
     fn play_again(&mut self) -> Result<bool> {
-        if self.is_over {
+        if self.play.is_last_over {
             return Ok(false);
         }
-        self.played += 1;
+        self.play.ended += 1;
         let more = match self.repeat {
             Repeat::Once => false,
-            Repeat::Times(times) => self.played < times,
+            Repeat::Times(times) => self.play.ended < times,
             Repeat::DriveWrites(_) | Repeat::Forever => {
-                if self.written == 0 {
-                    let what = "the workload writes nothing, so it never writes a drive, nor wears one out; expected one that writes";
+                if self.returned.written_bytes == 0 {
+                    let what = "the workload writes nothing and would never end; expected a workload that writes";
                     return Err(Error::input(self.repeat.option(), what));
                 }
                 true
             }
         };
-        let (Some(reopen), true, true) = (&self.reopen, more, self.in_play > 0) else {
-            self.is_over = true;
+        let play = &mut self.play;
+        let (Some(reopen), true, true) = (&self.reopen, more, play.requests > 0) else {
+            play.is_last_over = true;
             return Ok(false);
         };
         self.inner = reopen()?;
-        self.shift = self.latest + (self.latest - self.shift) / (self.in_play.max(2) - 1);
-        self.in_play = 0;
+        play.shift = play.latest + (play.latest - play.shift) / (play.requests.max(2) - 1);
+        play.requests = 0;
         Ok(true)
     }
 
-    /// Whether the drive writes that were asked for are done.
+    /// True if the workload has written the drive as often as [`Repeat::DriveWrites`] says.
     #[inline]
     fn is_written(&self) -> bool {
         match self.repeat {
-            Repeat::DriveWrites(drives) => self.written as f64 >= drives * self.drive_bytes as f64,
+            Repeat::DriveWrites(drives) => self.returned.written_bytes as f64 >= drives * self.drive_bytes as f64,
             _ => false,
         }
     }
 
     #[inline]
-    fn leaves(&mut self, request: &Request) {
-        self.times += u64::from(self.requests == 0 || request.arrival != self.left_at);
-        self.left_at = request.arrival;
-        self.requests += 1;
+    fn count(&mut self, request: &Request) {
+        let returned = &mut self.returned;
+        returned.times += u64::from(returned.requests == 0 || request.arrival != returned.latest);
+        returned.latest = request.arrival;
+        returned.requests += 1;
         if request.kind == RequestKind::Write {
-            self.written += u64::from(request.sectors) * SECTOR_BYTES;
+            returned.written_bytes += u64::from(request.sectors) * SECTOR_BYTES;
         }
     }
 }
@@ -228,7 +235,7 @@ impl Source for Replay {
             }
         };
         let Some(request) = next else { return Ok(None) };
-        self.leaves(&request);
+        self.count(&request);
         Ok(Some(request))
     }
 
@@ -288,37 +295,29 @@ impl Source for Replay {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.inner.notes();
         notes.extend(self.layout.notes());
-        if self.played > 0 && self.repeat != Repeat::Once {
+        let ended = self.play.ended;
+        if ended > 0 && self.repeat != Repeat::Once {
             notes.push(match self.repeat {
                 Repeat::DriveWrites(_) => {
-                    let drives = self.written as f64 / self.drive_bytes.max(1) as f64;
+                    let drives = self.returned.written_bytes as f64 / self.drive_bytes.max(1) as f64;
                     format!(
-                        "the workload was played {} times, and wrote the drive {drives:.2} times (--repeat)",
-                        self.played + 1
+                        "the workload was played {} times and wrote the drive {drives:.2} times (--repeat)",
+                        ended + 1
                     )
                 }
-                Repeat::Forever => format!("the workload was played {} times (--until)", self.played + 1),
-                _ => format!("the workload was played {} times (--repeat)", self.played),
+                Repeat::Forever => format!("the workload was played {} times (--until)", ended + 1),
+                _ => format!("the workload was played {ended} times (--repeat)"),
             });
         }
-        if self.inner.arrivals() == Arrivals::Open && self.requests >= LEAST_OF_CLOCK {
-            notes.extend(self.note_of_clock());
+        let Returned { requests, times, .. } = self.returned;
+        if self.inner.arrivals() == Arrivals::Open && requests >= LEAST_OF_CLOCK && times * COARSE <= requests {
+            let times = if times == 1 { "one time".into() } else { format!("{times} different times") };
+            notes.push(format!(
+                "the clock of the trace is coarse: {requests} requests arrive at {times} (--arrivals spread spreads \
+                 them over the tick)"
+            ));
         }
         notes
-    }
-}
-
-impl Replay {
-    fn note_of_clock(&self) -> Option<String> {
-        let is_coarse = self.times * COARSE <= self.requests;
-        is_coarse.then(|| {
-            let times = if self.times == 1 { "one time".into() } else { format!("{} different times", self.times) };
-            format!(
-                "the {} requests arrive at {times}, those of one time at once: the clock of the trace is coarse (--arrivals \
-                 spread spreads them over its tick)",
-                self.requests
-            )
-        })
     }
 }
 

@@ -2,14 +2,14 @@
 
 use palimpsest_flash::units::{Nanos, Rate};
 
-/// When a buffered write is acknowledged.
+/// The acknowledgement of a buffered write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Acknowledge {
-    /// When its data is in the (power-protected) buffer.
+    /// When the data is in the (power-protected) buffer.
     Buffer,
-    /// When its data is programmed.
+    /// When the data is programmed.
     Program,
-    /// When its data is in a buffer that loses it with the power, on any layer.
+    /// When the data is in a buffer that a power cut erases, on any layer.
     Volatile,
 }
 
@@ -18,22 +18,22 @@ pub enum Acknowledge {
 pub struct HostSettings {
     /// Arrival times of an open loop are divided by this.
     pub speedup: f64,
-    /// Whether addresses beyond the drive are folded into it (modulo its size) instead of being refused.
+    /// Addresses beyond the drive are folded (modulo the drive's size) instead of refused.
     pub fold: bool,
-    /// Bytes of the pieces of its address space to which a trace is compacted; 0: addresses as they are.
+    /// Bytes of a piece of a compacted trace; 0: addresses as recorded.
     pub piece_bytes: u64,
     /// Transfer rate between host and drive; unlimited when 0.
     pub link_rate: Rate,
-    /// Time in the host of each request, beside that of others.
+    /// Host time of each request; requests overlap.
     pub t_request: Nanos,
-    /// Queue depth that overrides that of the workload; 0: that of the workload.
+    /// Queue depth instead of the workload's; 0: the workload's.
     pub iodepth: u32,
     /// Bytes of the write buffer of buffered translation layers.
     pub buffer_bytes: u64,
-    /// When a buffered write is acknowledged.
+    /// The acknowledgement of a buffered write.
     pub acknowledge: Acknowledge,
-    /// Whether a flush ends at once, since the buffer is protected.
+    /// A flush ends at once, because the buffer is protected.
     pub flush_is_free: bool,
-    /// A partly filled page of the buffer is padded and programmed when its oldest subpage has waited this long.
+    /// A partly filled page of the buffer is padded and programmed when the oldest subpage has waited this long.
     pub buffer_timeout: Nanos,
 }

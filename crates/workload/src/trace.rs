@@ -1,23 +1,24 @@
-//! Trace files as workloads: the registry of formats, their recognition, and the entry point [`open_trace`]; and as [`output`].
+//! Trace files as workloads: the registry of formats, their recognition, and the entry point [`open_trace`]; and as
+//! [`output`].
 //!
-//! A format is recognised by content, never by name: every format of [`FORMATS`] parses the first 64 KiB after decompression,
-//! and the one that parses most lines as its records wins (ties: the earlier in the list, but for formats that read the same
-//! lines as other requests: there the requests decide, or the file is refused). Each format is one file below
-//! `trace/` and one line of [`FORMATS`].
+//! A format is recognised by content, never by name: every format of [`FORMATS`] parses the first 64 KiB after
+//! decompression, and the format that parses most lines as records wins. The earlier of the list wins ties, but if two
+//! formats read the same lines as other requests, a [`Contest`] decides, or the file is refused. Each format is one
+//! file below `trace/` and one line of [`FORMATS`].
 //!
 //! For every format:
-//! - Plain, gzip and zstd data, distinguished by their first bytes, are streamed in constant memory, and so is a trace in a zip or tar
-//!   [`archive`]; a line has at most
-//!   64 KiB. A byte-order mark, carriage returns and blank lines are tolerated.
+//! - Plain and compressed data, distinguished by the first bytes, and traces in a zip or tar [`archive`] are streamed
+//!   in constant memory. A line has at most 64 KiB. A byte-order mark, carriage returns and blank lines are legal.
 //! - Arrival times count from the first request of the file. Real traces are slightly out of order (per-CPU buffers,
-//!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest one before it;
-//!   a larger difference is an error.
-//! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file begin at address 0 each, and are
-//!   distinguished by [`Request::stream`](crate::request::Request::stream); [`Replay`](crate::replay::Replay) lays them out.
+//!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest previous
+//!   request; a larger difference is an error.
+//! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file begin at address 0
+//!   each, and are distinguished by [`Request::stream`](crate::request::Request::stream);
+//!   [`Replay`](crate::replay::Replay) lays them out.
 //! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
 //! - Names of files are read on request only ([`TraceOptions::file_names`]); only then memory grows, with their number.
 //! - Records of binary formats ([`records`]) count as lines in messages.
-//! - A last line without line end is read as it is: a cut number at its end is not detected.
+//! - A last line without line end is read like any other: a cut number at the end is not detected.
 //!
 //! Ignored everywhere: response times, process names, content hashes.
 
@@ -58,8 +59,8 @@ use lines::LineReader;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{GIB, Nanos};
 
-/// The most by which a request may be earlier than the latest one before it; it then arrives together with that one. The one
-/// real trace of the test set that needs it (Tencent, 1 s clock) needs exactly this value.
+/// The most by which a request may be earlier than the latest previous request. The only real trace of the test set
+/// that needs this (Tencent, 1 s clock) needs exactly this value.
 pub const TOLERATED_DISORDER: Nanos = 1_000_000_000;
 
 /// Largest valid read or write; a trim may have up to 2^32 - 1 sectors.
@@ -89,28 +90,26 @@ pub const FORMATS: &[Format] = &[
 /// One trace format.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
     /// One line for listings.
     pub about: &'static str,
-    /// Whether its records are lines of text.
+    /// Records are lines of text.
     pub is_text: bool,
     recognise: fn(&Head<'_>) -> Vote,
     contest: fn(&Head<'_>) -> Option<Contest>,
     reads: fn(&Head<'_>, &[u8]) -> Option<Reading>,
     open: fn(Opened) -> Result<Box<dyn Source>>,
     holds: line_format::Holds,
-    /// None where its traces are only read.
+    /// `None` if traces are only read.
     create: Option<Create>,
 }
 
-/// Creates a trace as output.
 type Create = fn(output::Compressed) -> std::io::Result<Box<dyn output::Sink>>;
 
 impl Format {
-    /// A format whose records are lines of text.
     const fn of_lines<F: LineFormat>() -> Format {
         Format {
             name: F::NAME,
@@ -132,7 +131,7 @@ impl Format {
         FORMATS.iter().find(is_named)
     }
 
-    /// What the times of its records are multiples of.
+    /// Nanoseconds; the times of records are multiples.
     pub fn time_grain(&self) -> Nanos {
         self.holds.time_grain
     }
@@ -145,7 +144,7 @@ impl Format {
         }
     }
 
-    /// What its records hold, and the constructor of its sink, of a format that is written.
+    /// Contents of records, and the constructor of a sink; `None` if traces are only read.
     fn output(&self) -> Option<(line_format::Holds, Create)> {
         Some((self.holds, self.create?))
     }
@@ -154,7 +153,7 @@ impl Format {
 /// How to read a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// Read the file as this format instead of recognising it.
+    /// Read the file as this format, without recognition.
     pub format: Option<String>,
     /// Read the file as text with these columns: see [`mapped`].
     pub columns: Option<String>,
@@ -166,12 +165,11 @@ pub struct TraceOptions {
     pub file_names: bool,
 }
 
-/// An open file for the reader of its format.
 struct Opened {
     lines: LineReader,
     skip_bad: bool,
     file_names: bool,
-    /// The first line of the recognised format; `None` when the user named the format.
+    /// The first line of the recognised format; `None` if the user named the format.
     recognised_from: Option<u64>,
 }
 
@@ -218,7 +216,7 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// As [`open_trace`], for a file rather than a pipe: Parquet and archives need random access.
+/// As [`open_trace`], for a file rather than a pipe, because Parquet and archives need random access.
 ///
 /// # Errors
 /// As [`open_trace`].
@@ -254,7 +252,7 @@ fn recognise(head: &Head<'_>) -> Option<(&'static Format, Vote)> {
     best
 }
 
-/// The format of a file that `format` reads, where others may read the same lines as other requests.
+/// The winner of a [`Contest`] between `format` and formats that read the same lines as other requests.
 fn decided(format: &'static Format, vote: Vote, head: &Head<'_>, name: &str) -> Result<&'static Format> {
     let Some(own) = (format.contest)(head) else {
         return Ok(format);
@@ -281,7 +279,7 @@ fn decided(format: &'static Format, vote: Vote, head: &Head<'_>, name: &str) -> 
         .collect();
     let names: Vec<&str> = readings.iter().map(|(format, _)| format.name).collect();
     let what = format!(
-        "the file can be read as {}, and nothing in it tells which; expected --from {}",
+        "the file can be read as {}, and the requests do not decide; expected --from {}",
         shown.join(" or as "),
         names.join(" or --from ")
     );
@@ -301,17 +299,17 @@ fn unknown_format(head: &Head<'_>, name: &str) -> Error {
     Error::input(name, format!("{found}; expected a trace, {packed}, of one of {}", format_names()))
 }
 
-/// The number of the first line, and the columns that it lacks, where it is nearly the heading of our own format.
+/// The number of the first line, and a message with missing columns, if the line is nearly a heading of `csv`.
 fn meant_for_csv(head: &Head<'_>) -> Option<(u64, String)> {
     let (number, line) = head.lines().find(|(_, line)| !line.trim_ascii().is_empty())?;
     Some((number, columns::nearly_a_heading(line)?))
 }
 
-/// The first line with a digit, its number, and what is wrong with it in the format that reads most of its columns.
+/// The number of the first line with a digit, and the fault by the format that reads most columns of the line.
 fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     let (number, line) = head.lines().find(|(_, line)| line.iter().any(u8::is_ascii_digit))?;
     let shown = fields::quoted(line);
-    // The first of those that read as far.
+    // The first format among equals.
     let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
     let what = match best.max_by_key(|(_, reading)| reading.columns) {
         Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
@@ -324,7 +322,6 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     Some((number, format!("{what}; expected one of {}", format_names())))
 }
 
-/// A format that reads fewer columns of a line is not near it.
 const LEAST_COLUMNS: usize = 2;
 
 fn format_names() -> String {

@@ -8,7 +8,7 @@ pub(super) struct Dense {
     columns: Vec<u64>,
     /// For each column, the earlier reduced columns that were added to it.
     added: Vec<u64>,
-    /// For each column, its first equation, which is in no later column.
+    /// For each column, the first equation, which is in no later column.
     pivots: Vec<u32>,
     /// The column of each pivot equation, or `u32::MAX`.
     of_pivot: Vec<u32>,
@@ -33,7 +33,7 @@ impl Dense {
         self.pivots.len()
     }
 
-    /// Reduces `column`; records the added columns in `scratch`. Returns the first equation left in it.
+    /// Reduces `column`; records the added columns in `scratch`. Returns the first equation left.
     fn reduce(&mut self, column: &mut [u64]) -> Option<usize> {
         self.scratch.fill(0);
         let mut first = None;
@@ -61,7 +61,7 @@ impl Dense {
         first
     }
 
-    /// Adds a column called `name`. False if it is a sum of earlier ones.
+    /// Adds a column called `name`. False if the column is a sum of earlier ones.
     pub(super) fn push(&mut self, name: u32, column: &mut [u64]) -> bool {
         let Some(pivot) = self.reduce(column) else { return false };
         self.of_pivot[pivot] = self.pivots.len() as u32;
@@ -72,7 +72,7 @@ impl Dense {
         true
     }
 
-    /// The columns whose sum is `wanted`, by name; None if no sum is.
+    /// Passes the names of the columns whose sum is `wanted` to `take`; false if no sum is.
     pub(super) fn solve(&mut self, wanted: &mut [u64], mut take: impl FnMut(u32)) -> bool {
         if self.reduce(wanted).is_some() {
             return false;

@@ -1,19 +1,20 @@
 //! The sparse matrix of the fountain code: the equations of each cell.
 //!
-//! It consists of blocks of 64 x 64 that are 0 or a rotation, so that 64 equations are one word: bit b of column word c is in
-//! equation (b + shift) mod 64 of the row words that c has edges to. Rows have nearly equal weights a, of which half the
-//! cells are writable. The degrees of the columns follow from density evolution (Luby and others 2001; Shokrollahi 1999,
-//! right-regular sequences): with edge shares λ(y) = ((1 + y) / 2)^(a − 1) of rows, peeling completes at capacity for
-//! ρ(z) = 2 − 2 (1 − z)^α, α = 1 / (a − 1). Equal row weights leave five times fewer equations to dense elimination than the
-//! soliton distribution, which is for rows of random weight. Parity rows follow the rows of the message: each parity bit is
-//! the sum of its cells, and is added to the message bits of [`CHECKS`] rotations, so that a message bit depends on many cells.
+//! The matrix consists of blocks of 64 x 64 that are 0 or a rotation, so that 64 equations are one word: bit b of
+//! column word c is in equation (b + shift) mod 64 of the row words that c has edges to. Rows have nearly equal weights
+//! a, of which half the cells are writable. The degrees of the columns follow from density evolution (Luby and others
+//! 2001; Shokrollahi 1999, right-regular sequences): with edge shares λ(y) = ((1 + y) / 2)^(a − 1) of rows, peeling
+//! completes at capacity for ρ(z) = 2 − 2 (1 − z)^α, α = 1 / (a − 1). Equal row weights leave five times fewer
+//! equations to dense elimination than the soliton distribution, which is for rows of random weight. Parity rows follow
+//! the rows of the message: each parity bit is a sum of cells, and is added to the message bits of [`CHECKS`]
+//! rotations, so that a message bit depends on many cells.
 
 use palimpsest_flash::rng::Rng;
 
 /// Parity words that each word of the message is connected to.
 const CHECKS: usize = 3;
-/// Row weight of the degree distribution, and the largest degree of a column. By trial: of weights 8 to 11 and degrees to 25,
-/// 30 and 40 these left the fewest inactive equations at 4 KiB over 8 KiB.
+/// Row weight of the degree distribution, and the largest degree of a column. By trial: of weights 8 to 11 and degrees
+/// to 25, 30 and 40 these left the fewest inactive equations at 4 KiB over 8 KiB.
 const ROW_WEIGHT: f64 = 9.0;
 const MAX_DEGREE: usize = 40;
 /// Share of columns in one row, which start the peeling.
@@ -57,13 +58,14 @@ pub(super) struct Graph {
     pub(super) rows: usize,
     pub(super) of_column: Lists,
     pub(super) of_row: Lists,
-    /// Parity words added to each message word, and message words of each parity word, shifts left from parity to message.
+    /// Parity words added to each message word, and the reverse; shifts left from parity to message.
     checks_of_message: Lists,
     pub(super) messages_of_check: Lists,
 }
 
-/// Degrees of `columns` words in a random order: a share of [`SINGLE`] has 1, the others those of a right-regular sequence:
-/// of their edges, 2 c(i) go to degree i + 1, c(1) = α, c(i + 1) = c(i) (i − α) / (i + 1), and the rest to [`MAX_DEGREE`].
+/// Degrees of `columns` words in a random order: a share of [`SINGLE`] has 1, the others follow a right-regular
+/// sequence: of their edges, 2 c(i) go to degree i + 1, c(1) = α, c(i + 1) = c(i) (i − α) / (i + 1), and the rest to
+/// [`MAX_DEGREE`].
 fn degrees(columns: usize, rows: usize, rng: &mut Rng) -> Vec<usize> {
     let alpha = 1.0 / (ROW_WEIGHT - 1.0);
     let mut nodes = [0.0; MAX_DEGREE + 1];

@@ -1,40 +1,40 @@
-//! Peeling with inactivation (Shokrollahi, Lassen and Karp, US 6,856,263; RFC 6330 section 5.4): an order in which cells
-//! solve the equations one after the other, except a few hundred for dense elimination.
+//! Peeling with inactivation (Shokrollahi, Lassen and Karp, US 6,856,263; RFC 6330 section 5.4): an order in which
+//! cells solve the equations one after the other, except a few hundred for dense elimination.
 //!
-//! A writable cell in a single remaining equation solves it, whatever the values of the others: the equation is removed, which
-//! lowers the degree of other cells. Where no such cell is left, one equation becomes inactive.
+//! A writable cell in a single remaining equation solves that equation for any values of other cells: the equation is
+//! removed, which lowers the degree of other cells. If no such cell is left, one equation becomes inactive.
 
 use super::graph::Graph;
 
 /// State of a row that is no equation.
 pub(super) const NOTHING: u32 = INACTIVE - 1;
-/// Set in the state of an inactive equation; the rest is its number among the inactive.
+/// Set in the state of an inactive equation; the rest is the number among the inactive.
 pub(super) const INACTIVE: u32 = 1 << 31;
 
-/// Added to the degree of a stuck cell, so that it is never 1 or 2.
+/// Added to the degree of a stuck cell, so that the degree is never 1 or 2.
 const STUCK: u8 = 128;
 
 #[derive(Default)]
 pub(super) struct Peel {
     /// Remaining equations of each cell.
     degree: Vec<u8>,
-    /// A bit each equation: it remains.
+    /// A bit for each equation that remains.
     waiting: Vec<u64>,
-    /// Each equation's number in `steps`, or [`INACTIVE`] and its number in `inactive`.
+    /// Each equation's number in `steps`, or [`INACTIVE`] and the number in `inactive`.
     pub(super) state: Vec<u32>,
-    /// Equation and the cell that solves it, in order; the cell is in no later one.
+    /// Equation and the solving cell, in order; the cell is in no later equation.
     pub(super) steps: Vec<(u32, u32)>,
     /// Inactive equations, and the number of steps before each.
     pub(super) inactive: Vec<(u32, u32)>,
     ready: Vec<u32>,
-    /// Equations without writable cells.
     bare: Vec<u32>,
-    /// Where the search for cells with two remaining equations continues.
+    /// Begin of the next search for cells with two remaining equations.
     pair: usize,
 }
 
 impl Peel {
-    /// Orders the equations of `graph` below `message_bits`, and those of the parity, over the cells set in `writable`.
+    /// Orders the equations of `graph` below `message_bits`, and the equations of the parity, over the cells set in
+    /// `writable`.
     pub(super) fn run(&mut self, graph: &Graph, message_bits: usize, writable: &[u64]) {
         self.start(graph, message_bits, writable);
         self.leave_bare(graph, writable);
@@ -99,7 +99,6 @@ impl Peel {
         self.ready.extend(singles.map(|(cell, _)| cell as u32));
     }
 
-    /// Removes equation `row`.
     #[inline]
     fn take_off(&mut self, graph: &Graph, row: u32) {
         self.waiting[row as usize / 64] &= !(1 << (row % 64));
@@ -113,13 +112,12 @@ impl Peel {
         }
     }
 
-    /// The remaining equations of `cell`.
     #[inline]
     fn waiting_rows(&self, graph: &Graph, cell: u32) -> impl Iterator<Item = u32> {
         rows_of(graph, cell).filter(|&row| self.waiting[row as usize / 64] >> (row % 64) & 1 == 1)
     }
 
-    /// The equation to make inactive: of a cell with two left, the one with more such cells; without such a cell, any that remains.
+    /// The equation to make inactive: of a cell with two equations left, the equation with more such cells; else any.
     fn row_to_leave(&mut self, graph: &Graph) -> u32 {
         let (before, after) = self.degree.split_at(self.pair);
         let two = |&degree: &u8| degree == 2;
@@ -144,7 +142,7 @@ pub(super) fn rows_of(graph: &Graph, cell: u32) -> impl Iterator<Item = u32> {
     edges.map(move |edge| u32::from(edge.word) << 6 | cell.wrapping_add(u32::from(edge.shift)) & 63)
 }
 
-/// Equations of bit `check` of the parity: its own, and those of the message.
+/// Equations of bit `check` of the parity: of the parity and of the message.
 pub(super) fn rows_of_check(graph: &Graph, check: u32) -> impl Iterator<Item = u32> {
     let edges = graph.messages_of_check.of(check as usize / 64).iter();
     let own = graph.message_rows as u32 * 64 + check;

@@ -1,14 +1,14 @@
 //! Addresses of random requests: fio's `random_distribution`.
 //!
-//! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection
-//! ([`Scatter`]), so that hot blocks are not neighbours; the zones of `zoned` and `hotspot` follow each other from the start
-//! of the region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank is at the center and the next ones
-//! follow it, wrapping at the end of the region; fio has a center for pareto and normal too, this does not. Pareto is fio's:
-//! rank `(n-1) * u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal
-//! has its mean in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
+//! `zipf`, `pareto` and `normal` draw a rank and scatter the ranks over the region by a keyed bijection ([`Scatter`]),
+//! so that hot blocks are not neighbours; the zones of `zoned` and `hotspot` follow each other from the start of the
+//! region. `zipf:THETA:CENTER` scatters nothing (fio's center): the first rank is at the center and the next ranks
+//! follow, wrapping at the end of the region; pareto and normal have no center here. Pareto is fio's: rank `(n-1) *
+//! u^(log h / log(1-h))`, which gives a share `1-h` of the requests to a share `h` of the blocks. Normal has the mean
+//! in the middle rank and a deviation in percent of all ranks; draws beyond the ends are repeated.
 //!
-//! `hotblocks:COUNT/ACCESS%` is ours: that share of the requests begins at one of so many blocks, scattered over the region and
-//! equally hot; the others begin anywhere. A few pages of a database are like that, and they load few channels.
+//! `hotblocks:COUNT/ACCESS%` is ours: ACCESS % of the requests begin at COUNT equally hot blocks, scattered over the
+//! region; the others begin anywhere. A database with a few hot pages does this, and loads few channels.
 
 use std::fmt;
 
@@ -34,18 +34,18 @@ pub enum Distribution {
     Zipf {
         /// Exponent.
         theta: f64,
-        /// Place of the first rank, as a share of the region, with the others after it in order; scattered where `None`.
+        /// Place of the first rank, as a share of the region, followed by the other ranks; `None` scatters the ranks.
         center: Option<f64>,
     },
     /// Pareto with this `h`, between 0 and 1: `1-h` of the requests go to `h` of the blocks.
     Pareto(f64),
     /// Normal with this deviation in percent of the region.
     Normal(f64),
-    /// So many scattered blocks, and the percent of the requests that begin at one of them.
+    /// Equally hot blocks, scattered over the region.
     HotBlocks {
-        /// Blocks.
+        /// Number of hot blocks.
         count: u32,
-        /// Percent of the requests.
+        /// Percent of the requests that begin at a hot block.
         access_percent: f64,
     },
     /// Uniform within each zone; sizes and accesses both add up to 100.
@@ -53,8 +53,9 @@ pub enum Distribution {
 }
 
 /// The notations of a distribution.
-pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 < H < 1), \
-     normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
+pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 \
+                            < H < 1), normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, \
+                            zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
 
 impl Distribution {
     /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for
@@ -165,9 +166,9 @@ pub enum Sampler {
     Pareto(f64, f64, Scatter),
     /// Normal ranks, scattered: number of ranks, and the deviation in ranks.
     Normal(f64, f64, Scatter),
-    /// Share of the draws of hot slots, their number, that of all slots, and the places of the hot ones.
+    /// Share of draws that are hot, number of hot slots, number of all slots, places of the hot slots.
     HotBlocks(f64, u64, u64, Scatter),
-    /// For each zone, the cumulated access percentage, its first slot and its number of slots.
+    /// Cumulated access percentage, first slot and number of slots of each zone.
     Zoned(Vec<(u64, u64, u64)>),
 }
 
@@ -228,7 +229,7 @@ fn zone_slots(zones: &[Zone], n: u64) -> Vec<(u64, u64, u64)> {
     slots.collect()
 }
 
-/// One normal draw by the polar method (Marsaglia and Bray, 1964), repeated until it is a rank.
+/// A normal draw by the polar method (Marsaglia and Bray, 1964), repeated until the value is a rank.
 fn normal_rank(ranks: f64, deviation: f64, rng: &mut Rng) -> u64 {
     loop {
         let (x, y) = (2.0 * rng.unit() - 1.0, 2.0 * rng.unit() - 1.0);
@@ -245,105 +246,4 @@ fn normal_rank(ranks: f64, deviation: f64, rng: &mut Rng) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn draws(text: &str, n: u64, count: usize) -> Vec<u64> {
-        let sampler = Sampler::new(&Distribution::parse(text).unwrap(), n, 5);
-        let mut rng = Rng::new(3, 9);
-        (0..count).map(|_| sampler.draw(n, &mut rng)).collect()
-    }
-
-    #[test]
-    fn notation() {
-        for text in [
-            "random",
-            "zipf:0.95",
-            "zipf:0.9:0",
-            "zipf:1:0.25",
-            "pareto:0.2",
-            "normal:10",
-            "hotblocks:8/12.5",
-            "zoned:50/5:30/15:20/80",
-        ] {
-            assert_eq!(Distribution::parse(text).unwrap().to_string(), text);
-        }
-        assert_eq!(Distribution::parse("hotspot:20%/80%"), Distribution::parse("zoned:80/20:20/80"));
-        assert_eq!(Distribution::parse("zoned:50/5:30/15:20/"), Distribution::parse("zoned:50/5:30/15:20/80"));
-        for wrong in [
-            "",
-            "zipf",
-            "zipf:0",
-            "zipf:-1",
-            "zipf:nan",
-            "zipf:1e3",
-            "pareto:1",
-            "hotspot:0/50",
-            "zoned:50/50",
-            "x:1",
-            "hotblocks:0/5",
-            "hotblocks:2/101",
-            "hotblocks:2",
-        ] {
-            assert_eq!(Distribution::parse(wrong), None, "{wrong}");
-        }
-    }
-
-    /// Rank k of n is at the center plus k, and gets (k + 1)^-theta / zeta(n, theta) of the requests.
-    #[test]
-    fn a_center_puts_the_ranks_in_order() {
-        for (text, first) in [("zipf:1:0", 0), ("zipf:1:0.5", 500)] {
-            let mut counts = vec![0u32; 1000];
-            draws(text, 1000, 200_000).iter().for_each(|&slot| counts[slot as usize] += 1);
-            let zeta: f64 = (1..=1000).map(|rank| 1.0 / f64::from(rank)).sum();
-            for rank in [0usize, 1, 2, 10, 499] {
-                let expected = 200e3 / (zeta * (rank + 1) as f64);
-                let got = f64::from(counts[(first + rank) % 1000]);
-                assert!((got - expected).abs() < 5.0 * expected.sqrt(), "{text} {rank}: {got} {expected}");
-            }
-        }
-    }
-
-    #[test]
-    fn hotspot_shares() {
-        let hits = draws("hotspot:20/80", 1000, 100_000).iter().filter(|&&slot| slot < 200).count();
-        assert!((79_400..80_600).contains(&hits), "{hits}");
-    }
-
-    #[test]
-    fn hot_blocks_get_their_share() {
-        let mut counts = vec![0u32; 1000];
-        draws("hotblocks:4/20", 1000, 100_000).iter().for_each(|&slot| counts[slot as usize] += 1);
-        counts.sort_unstable_by(|a, b| b.cmp(a));
-        assert!(counts[..4].iter().all(|&count| (4800..5400).contains(&count)), "{:?}", &counts[..5]);
-        assert!(counts[4] < 150, "{}", counts[4]);
-    }
-
-    #[test]
-    fn pareto_gives_one_less_h_of_the_requests_to_h_of_the_blocks() {
-        let n = 10_000;
-        let mut counts = vec![0u64; n as usize];
-        draws("pareto:0.2", n, 200_000).iter().for_each(|&slot| counts[slot as usize] += 1);
-        counts.sort_unstable_by(|a, b| b.cmp(a));
-        let share = counts[..2000].iter().sum::<u64>() as f64 / 200_000.0;
-        assert!((0.79..0.82).contains(&share), "{share}");
-    }
-
-    #[test]
-    fn normal_has_its_deviation() {
-        let mut rng = Rng::new(1, 2);
-        let ranks: Vec<f64> = (0..200_000).map(|_| normal_rank(1e6, 1e5, &mut rng) as f64).collect();
-        let mean = ranks.iter().sum::<f64>() / ranks.len() as f64;
-        let variance = ranks.iter().map(|rank| (rank - mean).powi(2)).sum::<f64>() / ranks.len() as f64;
-        assert!((mean - 5e5).abs() < 1500.0, "{mean}");
-        assert!((variance.sqrt() - 1e5).abs() < 1500.0, "{variance}");
-    }
-
-    #[test]
-    fn one_slot_is_enough_for_every_distribution() {
-        for text in ["random", "zipf:1.2", "pareto:0.5", "normal:1", "hotblocks:9/50", "zoned:50/5:30/15:20/80"] {
-            assert!(draws(text, 1, 100).iter().all(|&slot| slot == 0), "{text}");
-            assert!(draws(text, 3, 100).iter().all(|&slot| slot < 3), "{text}");
-        }
-    }
-}
+mod tests;

@@ -1,13 +1,14 @@
 //! Files of a generated workload: fio's `nrfiles`, `filesize` and `openfiles`.
 //!
-//! Files follow each other in the region, large ones first. `filesize=16k/60:1m/40` gives the share of the files of each size;
-//! without `nrfiles` there are as many as fill the region, without `filesize` all have one size. A request is within one file
-//! and names it. As `random_distribution` is one of addresses, a file gets requests in proportion to its size; a request
-//! across the end of its file moves back, and goes only to files that are large enough.
+//! Files follow each other in the region, large ones first. `filesize=16k/60:1m/40` gives the share of the files of
+//! each size; without `nrfiles` as many files as fit fill the region, without `filesize` all have one size. A request
+//! lies within one file, whose number is the stream. `random_distribution` distributes addresses, so requests of a file
+//! are proportional to the file's size; a request across the end of a file moves back, and only files that are large
+//! enough get the request.
 //!
-//! Before a run fio writes its files. Here `--precondition layout` does ([`Layout`]): each file completely and in order, in
-//! writes of the sizes of the workload's, `openfiles` files at a time, in random turns. (fio writes one after the other, as
-//! `openfiles=1`, the default; in fio `openfiles` applies to the run.)
+//! fio writes the files before a run. Here `--precondition layout` does ([`Layout`]): each file completely and in
+//! order, with the write sizes of the workload, `openfiles` files at a time in random turns. (fio writes one file after
+//! the other, as the default `openfiles=1` does here; in fio `openfiles` applies to the run.)
 
 use super::region::Region;
 use super::scatter::Scatter;
@@ -21,18 +22,18 @@ pub const MOST_FILES: u64 = 1 << 24;
 /// Files of equal shares of a region are multiples of this.
 const GRAIN_SECTORS: u64 = 8;
 
-/// The places of files.
+/// The extents of the files.
 #[derive(Debug, Clone)]
 pub struct Files {
-    /// First sector of each in the region, and the end of the last.
+    /// First sector of each file in the region, and the end of the last file.
     starts: Vec<u64>,
 }
 
 impl Files {
-    /// The files of `spec` in `region`; none where it has no files.
+    /// The files of `spec` in `region`; `None` if the workload has no files.
     ///
     /// # Errors
-    /// [`Error::Input`] where they do not fit the region, or none has room for the largest request.
+    /// [`Error::Input`] if the files do not fit the region, or no file has room for the largest request.
     pub fn new(spec: &FioSpec, region: Region) -> Result<Option<Files>> {
         if spec.files.is_none() && spec.file_sizes.is_none() {
             return Ok(None);
@@ -73,19 +74,19 @@ impl Files {
         self.starts[large]
     }
 
-    /// The file at `sector` of the region.
     fn at(&self, sector: u64) -> usize {
         self.starts.partition_point(|&start| start <= sector) - 1
     }
 
-    /// `start`, or the last place before it where a request of `sectors` is within its file.
+    /// `start`, moved back if a request of `sectors` there would cross the end of the file.
     pub fn within(&self, start: u64, sectors: u64, align: u64) -> u64 {
         let file = self.at(start);
         let (first, end) = (self.starts[file], self.starts[file + 1]);
         if start + sectors <= end { start } else { ((end - sectors) / align * align).max(first) }
     }
 
-    /// The place of a request of `sectors` that follows one that ended at `next`: there, in the next file, or in the first.
+    /// The start of a sequential request of `sectors` after a request that ended at `next`: `next`, the next file, or
+    /// the first.
     pub fn following(&self, next: u64, sectors: u64) -> u64 {
         if next >= *self.starts.last().expect("an end") {
             return 0;
@@ -99,7 +100,7 @@ impl Files {
         }
     }
 
-    /// The name of the file at `sector` of the region.
+    /// The stream of the file at `sector` of the region.
     pub fn stream(&self, sector: u64) -> u32 {
         1 + self.at(sector) as u32
     }
@@ -142,11 +143,8 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
     }
     let end = *starts.last().expect("a start");
     if end > region.sectors {
-        let what = format!(
-            "the files take {} bytes; expected them within {}",
-            end * SECTOR_BYTES,
-            region.sectors * SECTOR_BYTES
-        );
+        let what =
+            format!("the files take {} bytes; expected at most {}", end * SECTOR_BYTES, region.sectors * SECTOR_BYTES);
         return wrong("nrfiles", what);
     }
     Ok(starts)
@@ -156,8 +154,8 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
 #[derive(Debug, Clone)]
 pub struct Layout {
     order: Scatter,
-    /// Files begun, and the open files with their written sectors.
     begun: u64,
+    /// Open files and their written sectors.
     open: Vec<(usize, u64)>,
     most: usize,
     rng: Rng,
@@ -188,14 +186,7 @@ impl Layout {
         if start + sectors == end {
             self.open.swap_remove(turn);
         }
-        let stream = 1 + file as u32;
-        Some(Request {
-            arrival: 0,
-            kind: RequestKind::Write,
-            sector: first + start,
-            sectors: sectors as u32,
-            stream,
-            file: NO_FILE,
-        })
+        let (kind, sector, sectors, stream) = (RequestKind::Write, first + start, sectors as u32, 1 + file as u32);
+        Some(Request { arrival: 0, kind, sector, sectors, stream, file: NO_FILE })
     }
 }

@@ -1,15 +1,15 @@
 //! Job files of fio as workloads (<https://fio.readthedocs.io>, "Job file format"): `[global]` and one section a job.
 //!
-//! A job has the keys of a [specification](super::keys()), and these:
-//! `stonewall` or `wait_for_previous` (the job begins after those before it), `direct=1` and `buffered=0` (there is no
-//! page cache), `ioengine` (one that queues; with one that does not, `iodepth` must be 1), `filename` and `directory`
-//! (the drive: the same in every job), `group_reporting` (jobs are always reported together), `thread`, `invalidate`
-//! and `description`. Any other key is an error at its line.
+//! A job has the keys of a [specification](super::keys()), and these: `stonewall` or `wait_for_previous` (the job
+//! begins after the previous jobs), `direct=1` and `buffered=0` (there is no page cache), `ioengine` (`iodepth` must be
+//! 1 unless the engine queues), `filename` and `directory` (the drive: must be the same in every job),
+//! `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other key is an
+//! error.
 //!
-//! As in fio a job without `number_ios`, `io_size` and `loops` requests its `size` once (with `time_based`, repeatedly until the
-//! end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one phase (up to a
-//! stonewall) run at the same time, each with `iodepth` requests of its own outstanding or at its own rate; the next phase
-//! begins when all their requests have completed. `playing.rs` runs them.
+//! As in fio a job without `number_ios`, `io_size` and `loops` requests `size` once (with `time_based`, repeatedly
+//! until the end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one
+//! phase (up to a stonewall) run at the same time, each with its own `iodepth` or rate; the next phase begins when all
+//! requests of the phase have completed. `playing.rs` runs the jobs.
 
 mod playing;
 
@@ -28,7 +28,7 @@ const QUEUEING_ENGINES: &[&str] =
 /// Engines that wait for each request.
 const WAITING_ENGINES: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "sg"];
 
-/// Keys of a job that a specification does not have, with what each expects.
+/// Keys of a job that a specification does not have, with the expected values.
 const JOB_KEYS: &[(&str, &str)] = &[
     ("stonewall", "nothing, or 1"),
     ("wait_for_previous", "nothing, or 1"),
@@ -55,12 +55,11 @@ struct Job {
     name: String,
     spec: FioSpec,
     starts_phase: bool,
-    /// Line of the section, and lines of its keys.
+    /// Line of the section, and lines of the keys.
     line: usize,
     lines: Vec<(&'static str, usize)>,
 }
 
-/// A key of a section, with its value and line.
 #[derive(Clone)]
 struct KeyLine {
     key: Meaning,
@@ -83,7 +82,7 @@ impl Meaning {
     }
 }
 
-/// Whether the start of a file is that of a job file: a section first, except for comments.
+/// True if a file that begins with `head` is a job file: a section is first, except for comments.
 pub fn is_job_file(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
@@ -94,7 +93,7 @@ impl JobFile {
     /// Reads the job file `text`, called `name` in messages.
     ///
     /// # Errors
-    /// [`Error::Input`] with the line, the key and what was expected.
+    /// [`Error::Input`] with the line, the key and the expected values.
     pub fn parse(text: &str, name: &str) -> Result<JobFile> {
         let mut reader = Reader { name, global: Vec::new(), jobs: Vec::new(), filename: None };
         let mut section: Option<Section> = None;
@@ -119,7 +118,7 @@ impl JobFile {
             let entry = reader.entry(line, number)?;
             if let Some(other) = section.entries.iter().find(|other| other.key.name() == entry.key.name()) {
                 let what = format!(
-                    "{}: the key is given twice, first in line {}; expected it once",
+                    "{}: the key is given twice, first in line {}; expected one value",
                     entry.key.name(),
                     other.line
                 );
@@ -137,9 +136,11 @@ impl JobFile {
                 "the file has no job; expected a section other than [global], such as [job1]",
             ));
         }
-        let file = JobFile { name: name.to_string(), jobs };
-        file.check_number()?;
-        Ok(file)
+        let copies: u64 = jobs.iter().map(|job| job.spec.copies).sum();
+        if copies > MOST_JOBS {
+            return Err(Error::input(name, format!("{copies} jobs; expected at most {MOST_JOBS}, copies counted")));
+        }
+        Ok(JobFile { name: name.to_string(), jobs })
     }
 
     /// The requests of all jobs on a drive of `drive_bytes`; equal seeds give equal requests.
@@ -152,28 +153,16 @@ impl JobFile {
         for job in &self.jobs {
             for copy in 0..job.spec.copies {
                 let requests = FioSource::of_job(&job.spec, drive_bytes, seed, number);
-                let requests = requests.map_err(|error| self.at_key(job, error))?;
+                let requests = requests.map_err(|error| placed(&self.name, &job.lines, job.line, error))?;
                 source.push(&job.spec, requests, job.starts_phase && copy == 0);
                 number += 1;
             }
         }
         Ok(source)
     }
-
-    fn check_number(&self) -> Result<()> {
-        let jobs: u64 = self.jobs.iter().map(|job| job.spec.copies).sum();
-        if jobs > MOST_JOBS {
-            return Err(Error::input(&self.name, format!("{jobs} jobs; expected at most {MOST_JOBS}, copies counted")));
-        }
-        Ok(())
-    }
-
-    fn at_key(&self, job: &Job, error: Error) -> Error {
-        placed(&self.name, &job.lines, job.line, error)
-    }
 }
 
-/// An error about a key of a specification, at the line of the key.
+/// Moves an error about a key of a specification to the line of the key.
 fn placed(name: &str, lines: &[(&'static str, usize)], section: usize, error: Error) -> Error {
     match error {
         Error::Input { place: at, what } => {
@@ -191,7 +180,6 @@ struct Section {
     entries: Vec<KeyLine>,
 }
 
-/// The state of the parser of a file.
 struct Reader<'a> {
     name: &'a str,
     global: Vec<KeyLine>,
@@ -229,7 +217,7 @@ impl Reader<'_> {
         Ok(KeyLine { key, value: value.to_string(), line })
     }
 
-    /// Ends a section: defaults, or a job.
+    /// Ends a section: stores the defaults, or adds a job.
     fn finish(&mut self, section: Section) -> Result<()> {
         let Section { title, line, entries } = section;
         let entries = overlaid(&self.global, entries);
@@ -269,12 +257,13 @@ impl Reader<'_> {
             }
         }
         if let Some(line) = waits.filter(|_| job.spec.iodepth > 1) {
-            let what = "ioengine: the engine waits for each request; expected iodepth=1, or an engine that queues such as libaio";
+            let what = "ioengine: the engine waits for each request; expected iodepth=1, or an engine that queues \
+                        such as libaio";
             return Err(self.wrong(line, what));
         }
         if job.spec.io_size.is_none() {
             let loops = *job.spec.loops.get_or_insert(1);
-            // As in fio, `number_ios` is that of a pass, and counts the pairs of a trimwrite.
+            // As in fio, `number_ios` applies to each pass, and counts the pairs of a trimwrite.
             let pairs = 1 + u64::from(matches!(job.spec.pattern.kinds, [RequestKind::Trim, _]));
             job.spec.requests = job.spec.requests.map(|requests| requests.saturating_mul(loops).saturating_mul(pairs));
         }

@@ -12,13 +12,13 @@ use palimpsest_flash::units::KIB;
 
 /// One key.
 pub struct Key {
-    /// Its name in errors and listings.
+    /// Name in errors and listings.
     pub name: &'static str,
-    /// Other names for it.
+    /// Other names.
     pub aliases: &'static [&'static str],
-    /// Its expected values.
+    /// Expected values, for messages and listings.
     pub expected: &'static str,
-    /// Sets it; fails for an unexpected value.
+    /// Stores a value; fails for an unexpected value.
     pub set: fn(&mut FioSpec, &str) -> std::result::Result<(), ()>,
 }
 
@@ -43,7 +43,8 @@ pub const KEYS: &[Key] = &[
     key(
         "bssplit",
         &[],
-        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, writes, trims)",
+        "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, writes, \
+         trims)",
         set_splits,
     ),
     key(
@@ -153,39 +154,31 @@ pub const KEYS: &[Key] = &[
     }),
 ];
 
-/// Most jobs of a workload, copies counted.
+/// Most jobs of a workload, copies included.
 pub const MOST_JOBS: u64 = 1024;
 
 const GENERATORS: &[(&str, Generator)] =
     &[("tausworthe", Generator::Short), ("tausworthe64", Generator::Long), ("lfsr", Generator::Lfsr)];
 
-/// Keys whose value holds sizes.
-const SIZES: &[&str] = &[
-    "bs",
-    "bssplit",
-    "size",
-    "offset",
-    "io_size",
-    "rate",
-    "blockalign",
-    "sequential_from",
-    "sequential_size",
-    "filesize",
-];
-/// Those of them that are rounded down to sectors.
+/// Keys whose value is rounded down to sectors.
 const WHOLE_SECTORS: &[&str] = &["size"];
-/// Keys whose value is a whole number that fio reads with the units of sizes.
-const NUMBERS: &[&str] = &["n", "iodepth", "loops", "rate_iops", "fsync", "nrfiles", "openfiles", "randseed"];
 
-/// `value` of `key` with sizes and numbers that have a unit of fio in bytes or ones, without it; a `size` in whole sectors, since
-/// `1MiB` is 1,000,000 bytes.
+/// `value` of `key` with sizes and numbers in plain bytes or ones instead of fio's units; a `size` in whole sectors,
+/// because `1MiB` is 1,000,000 bytes.
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
-    let known = SIZES.contains(&key.name) || NUMBERS.contains(&key.name);
-    let grain = if WHOLE_SECTORS.contains(&key.name) { SECTOR_BYTES } else { 1 };
-    if known { units.without(value, grain) } else { value.to_string() }
+    match key.name {
+        name if WHOLE_SECTORS.contains(&name) => units.without(value, SECTOR_BYTES),
+        "bs" | "bssplit" | "offset" | "io_size" | "rate" | "blockalign" | "filesize" => units.without(value, 1),
+        "sequential_from" | "sequential_size" => units.without(value, 1),
+        // fio reads these numbers with the units of sizes.
+        "n" | "iodepth" | "loops" | "rate_iops" | "fsync" | "nrfiles" | "openfiles" | "randseed" => {
+            units.without(value, 1)
+        }
+        _ => value.to_string(),
+    }
 }
 
-/// The name of a generator that is not the default.
+/// The name of a generator; `None` for the default.
 pub fn generator_name(generator: Generator) -> Option<String> {
     let named = GENERATORS[1..].iter().find(|&&(_, other)| other == generator);
     named.map(|(name, _)| (*name).to_string())
@@ -215,15 +208,15 @@ pub fn find(name: &str) -> Result<&'static Key> {
     Err(Error::input(place(name), what))
 }
 
-/// Whether a key replaces another: the same key, or another notation of it.
+/// True if the key `name` replaces `other`: the same key, or another notation of that key.
 pub fn replaces(name: &str, other: &str) -> bool {
     let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"], ["rate", "rate_iops"]];
-    // An open loop has no depth; a depth beside an open loop is a contradiction.
+    // The reverse is a contradiction, because an open loop has no depth.
     let loops = (name, other) == ("open_loop", "iodepth");
     loops || name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
 }
 
-/// Rules of several keys: defaults, and contradictions.
+/// Applies rules between keys: defaults, and contradictions.
 pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
     let value = |name: &str| given.iter().find(|(key, _)| key.name == name).map(|(_, value)| value.as_str());
     if let Some(writes) = value("rwmixwrite").and_then(permille) {
@@ -239,7 +232,7 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
     }
     if spec.sequential_size.is_some() && spec.sequential_from.is_none() {
-        let what = "it is the region of requests of sequential_from and more; expected sequential_from too";
+        let what = "requests of sequential_from and more use this region; expected sequential_from too";
         return Err(Error::input(place("sequential_size"), what));
     }
     if let (Some(_), Some(splits)) = (value("bs"), value("bssplit")) {
@@ -263,7 +256,7 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     Ok(())
 }
 
-/// Rules of rates: one notation, and an open loop with one rate and without a depth.
+/// Checks rates: one notation, and an open loop with one rate and without a depth.
 fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()> {
     let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
     match spec.rates {
@@ -277,7 +270,8 @@ fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()
         }
         _ if has_depth => wrong(
             "iodepth",
-            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0: the rate is a cap)",
+            "open_loop is given too, with any number in flight; expected one of the two (open_loop=0: the rate is a \
+             cap)",
         ),
         _ => Ok(()),
     }
@@ -296,7 +290,7 @@ fn positive(text: &str) -> Option<u64> {
     count(text).filter(|&value| value > 0)
 }
 
-/// Tenths of a percent: `18.8` is 188. fio has whole percentages only; published statistics have a decimal.
+/// Tenths of a percent: `18.8` is 188. fio allows whole percentages only; published statistics have a decimal.
 fn permille(text: &str) -> Option<u32> {
     let value = text.strip_suffix('%').unwrap_or(text);
     let (whole, tenths) = match value.split_once('.') {
@@ -308,7 +302,7 @@ fn permille(text: &str) -> Option<u32> {
     (value <= 1000).then_some(value as u32)
 }
 
-/// Thousandths: `3.15` is 3150, `20k` is 20,000,000. fio has whole rates only; those of traces are small.
+/// Thousandths: `3.15` is 3150, `20k` is 20,000,000. fio allows whole rates only; rates of traces are small.
 fn thousandths(text: &str) -> Option<u64> {
     match text.split_once('.') {
         Some((whole, decimals)) if matches!(decimals.len(), 1..=3) && decimals.bytes().all(|b| b.is_ascii_digit()) => {
@@ -345,7 +339,7 @@ fn is_zero(amount: Amount) -> bool {
     matches!(amount, Amount::Bytes(0) | Amount::Millionths(0))
 }
 
-/// Up to three values with commas: an empty one is `default`, missing ones repeat the last.
+/// Up to three values with commas: an empty value is `default`, missing values repeat the last.
 fn three<T: Clone>(text: &str, default: T, read: impl Fn(&str) -> Option<T>) -> Option<[T; 3]> {
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > 3 || text.is_empty() {

@@ -1,7 +1,7 @@
-//! fio's random map: which blocks of a region a pass has used, one bit a block.
+//! fio's random map: the blocks of a region that a pass has used, one bit a block.
 //!
-//! Above the bits are levels in which a bit says that a word below is full, so that the next free block is found in a few steps
-//! however full the map is; they add 1/63 to its memory.
+//! Above the bits are levels in which a bit marks a full word below, so that a search for the next free block takes a
+//! few steps however full the map is. The levels add 1/63 to the memory.
 
 use palimpsest_flash::prefetch::prefetch;
 
@@ -43,19 +43,19 @@ impl BlockMap {
         }
     }
 
-    /// Whether a block is used; those beyond the end are not, as in fio.
+    /// True if `block` is used; blocks beyond the end are not, as in fio.
     #[inline]
     pub fn used(&self, block: u64) -> bool {
         block < self.n && self.levels[0][(block / 64) as usize] >> (block % 64) & 1 == 1
     }
 
-    /// Whether `block` is used will be asked soon.
+    /// Prefetches the bit of `block`.
     #[inline]
     pub fn expect(&self, block: u64) {
         prefetch(&self.levels[0], (block / 64) as usize);
     }
 
-    /// Uses the free blocks that follow each other from `block` on, at most `most`; returns their number.
+    /// Marks the run of free blocks from `block` on, at most `most`; returns the length.
     #[inline]
     pub fn take(&mut self, block: u64, most: u64) -> u64 {
         let end = block.saturating_add(most).min(self.n);
@@ -80,13 +80,13 @@ impl BlockMap {
         }
     }
 
-    /// The first free block after `block`, or from the start where there is none; `None` when all are used.
+    /// The first free block after `block`, else from the start; `None` if all are used.
     pub fn next_free(&self, block: u64) -> Option<u64> {
         self.free_from(block.saturating_add(1)).or_else(|| self.free_from(0))
     }
 
     fn free_from(&self, start: u64) -> Option<u64> {
-        // Up, to the first word with a free bit at or after the start; then down to its first free block.
+        // Up to the first word with a free bit at or after the start, then down to the first free block below.
         let (mut level, mut at) = (0, start);
         loop {
             let words = self.levels.get(level)?;

@@ -1,16 +1,16 @@
 //! Requests in fio's own order: for equal seeds the requests, one by one, that fio 3.33 issues.
 //!
-//! In a pass over its region a random pattern uses each block once: an address is drawn; where its block is used already, the next
-//! free one is taken, from the start of the region after its end; a request ends before the next used block. A pass ends when all
-//! blocks are used, when `size` bytes were requested, or when a request does not fit. `loops` and `io_size` repeat it, with the same
-//! random numbers (`randrepeat`, fio's default) or further ones; a workload that only `n` or `runtime` ends goes on drawing.
-//! Sequential patterns are passes too. The region is a file of its size: no request leaves it. Kinds of a mix, sizes of a split and the random share of a pattern are drawn as fio draws
-//! them, with its generators (`tausworthe.rs`, `lfsr.rs`).
+//! In a pass over the region a random pattern uses each block once. If the drawn block is used, the request takes the
+//! next free block, wrapping at the end of the region; a request ends before the next used block. A pass ends when all
+//! blocks are used, when `size` bytes were requested, or when a request does not fit. `loops` and `io_size` repeat the
+//! pass, with the same random numbers (`randrepeat`, fio's default) or further ones; a workload that only `n` or
+//! `runtime` bounds continues to draw. Sequential patterns are passes too. No request leaves the region. Kinds of a
+//! mix, sizes of a split and the random share of a pattern come from fio's generators (`tausworthe.rs`, `lfsr.rs`).
 //!
-//! What `norandommap` and skewed distributions draw is in `source.rs`: independent draws of our own, as are workloads with files, with
-//! `sequential_from`, or with `blockalign` other than the smallest size (fio has no map for the last either).
+//! `source.rs` draws independently for `norandommap`, skewed distributions, files, `sequential_from`, and `blockalign`
+//! other than the smallest size (for which fio has no map either).
 //!
-//! Of fio it ignores: `bs_unaligned`, `rw_sequencer`, zones, verification, and decisions that depend on measured time.
+//! Ignored: fio's `bs_unaligned`, `rw_sequencer`, zones, verification, and decisions that depend on measured time.
 
 use super::distribution::Distribution;
 use super::lfsr::Lfsr;
@@ -21,14 +21,14 @@ use super::tausworthe::{Ahead, Seeds, Tausworthe};
 use crate::request::{RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
-/// The run's seed with which the requests are those of fio without `randseed`.
+/// The run's seed that selects fio's default seed.
 const DEFAULT_SEED: u64 = 1;
-/// fio's `randseed`, where none is given.
+/// fio's default `randseed`.
 const FIO_SEED: u64 = 0x89;
-/// Blocks up to which fio draws addresses with its generator of 32 bits.
+/// Most blocks for which fio draws addresses with the generator of 32 bits.
 const SHORT_BLOCKS: u64 = u32::MAX as u64;
 
-/// A request: kind, first sector on the drive, sectors.
+/// Kind, first sector on the drive, sectors.
 type Extent = (RequestKind, u64, u32);
 
 /// The requests of a workload, pass by pass.
@@ -37,24 +37,23 @@ pub struct Passes {
     kinds: &'static [RequestKind],
     random: bool,
     lanes: [Lane; 3],
-    /// Start and length of the region, in bytes.
+    /// Start of the region, and length, in bytes.
     first: u64,
     bytes: u64,
     order: Order,
     draws: Draws,
     seeds: Seeds,
     long: bool,
-    /// Whether each pass has the random numbers of the first.
+    /// Each pass has the random numbers of the first.
     repeats: bool,
     read_permille: u32,
     limits: Limits,
     mix: Mix,
-    /// The extent just trimmed, to be written next.
+    /// The extent just trimmed, which is written next.
     trimmed: Option<(u64, u32)>,
     done: Done,
 }
 
-/// Where the next block of a random pattern comes from.
 #[derive(Debug, Clone)]
 enum Order {
     Sequential,
@@ -80,7 +79,6 @@ struct Lane {
     next: u64,
 }
 
-/// The generators of a job.
 #[derive(Debug, Clone)]
 struct Draws {
     sizes: [Tausworthe; 3],
@@ -89,17 +87,16 @@ struct Draws {
     sequential: [Tausworthe; 3],
 }
 
-/// What ends passes and the workload.
 #[derive(Debug, Clone)]
 struct Limits {
-    /// Whether neither bytes nor passes end the workload.
+    /// Neither bytes nor passes end the workload.
     endless: bool,
     /// Bytes of a pass.
     pass: u64,
     /// Bytes of the workload.
     all: u64,
     passes_left: u64,
-    /// Whether `io_size` is given.
+    /// `io_size` is given.
     sized: bool,
     /// The largest size of any direction.
     most: u64,
@@ -109,7 +106,7 @@ struct Limits {
 #[derive(Debug, Clone)]
 struct Mix {
     kind: RequestKind,
-    /// Requests of the kind up to which it goes on.
+    /// Requests of the kind before the next draw.
     until: u64,
 }
 
@@ -121,7 +118,7 @@ struct Done {
 }
 
 impl Passes {
-    /// Whether `spec` is a workload of this kind.
+    /// True if fio's own order applies to `spec`.
     pub fn fit(spec: &FioSpec) -> bool {
         let plain = spec.files.is_none() && spec.file_sizes.is_none() && spec.sequential_from.is_none();
         let least = |sizes: &[super::SizeShare]| sizes.iter().map(|share| share.bytes).min();
@@ -137,7 +134,7 @@ impl Passes {
     pub fn new(spec: &FioSpec, region: Region, seed: u64, number: u64) -> Result<Passes> {
         let bytes = region.sectors * SECTOR_BYTES;
         let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, bytes));
-        let blocks = bytes / lanes.iter().map(|lane| lane.least).min().expect("there are three");
+        let blocks = smallest_blocks(&lanes, bytes);
         let (randseed, repeats) = match (spec.seed, spec.repeat) {
             (Some(own), repeat) => (own, repeat),
             (None, true) if seed == DEFAULT_SEED => (FIO_SEED, true),
@@ -145,7 +142,7 @@ impl Passes {
         };
         let mut seeds = Seeds::new(randseed, number, repeats);
         if spec.pattern.kinds[0] == RequestKind::Trim {
-            // fio writes what it trimmed with the same sizes.
+            // fio writes the trimmed extents with the same sizes.
             seeds.sizes[2] = seeds.sizes[1];
         }
         let long = spec.generator == Generator::Long;
@@ -159,7 +156,8 @@ impl Passes {
             },
             _ if blocks > MOST_BLOCKS => {
                 let what = format!(
-                    "the map of {blocks} blocks would take {} bytes; expected norandommap or random_generator=lfsr, which need none",
+                    "the map of {blocks} blocks would take {} bytes; expected norandommap or random_generator=lfsr, \
+                     which need none",
                     blocks / 8
                 );
                 return Err(Error::input(place("norandommap"), what));
@@ -179,7 +177,7 @@ impl Passes {
             draws,
             seeds,
             long,
-            // As in fio, a seed of its own ends the repetition.
+            // As in fio, a seed of the user ends the repetition.
             repeats: spec.repeat && spec.seed.is_none(),
             read_permille: spec.read_permille,
             limits,
@@ -189,7 +187,7 @@ impl Passes {
         })
     }
 
-    /// The number of requests, where it follows from the specification: one size, all of the region.
+    /// The number of requests; `None` unless all have one size and cover the region.
     pub fn expected(&self) -> Option<u64> {
         if self.limits.endless {
             return Some(u64::MAX);
@@ -201,8 +199,7 @@ impl Passes {
         whole.then(|| self.limits.all.div_ceil(lane.least))
     }
 
-    /// The next request; `None` at the end of the workload. `turn` has the last word on the kind of each request of a
-    /// mix.
+    /// The next request; `None` at the end of the workload. `turn` may replace the kind of each request of a mix.
     #[inline]
     pub fn next(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<Extent> {
         loop {
@@ -226,7 +223,7 @@ impl Passes {
         }
     }
 
-    /// The bytes that count against the limits: trims only where nothing else is requested.
+    /// The bytes that count against the limits: trims only if the pattern has nothing else.
     fn counted(&self) -> u64 {
         let [reads, writes, trims] = self.done.bytes;
         match self.kinds {
@@ -236,7 +233,7 @@ impl Passes {
         }
     }
 
-    /// Whether another pass follows the one that ended.
+    /// True if another pass follows.
     fn begins_again(&mut self) -> bool {
         if self.done.in_pass == 0 {
             return false;
@@ -252,7 +249,6 @@ impl Passes {
         self.limits.sized && self.limits.all.saturating_sub(done) >= self.limits.most
     }
 
-    /// Begins a pass.
     fn restart(&mut self) {
         match &mut self.order {
             Order::Sequential => {}
@@ -260,7 +256,7 @@ impl Passes {
             Order::Shifted(lfsr) => lfsr.reset(self.seeds.addresses),
         }
         if self.repeats {
-            let blocks = self.bytes / self.lanes.iter().map(|lane| lane.least).min().expect("there are three");
+            let blocks = smallest_blocks(&self.lanes, self.bytes);
             self.draws = Draws::new(&self.seeds, self.long, blocks);
         }
         for lane in &mut self.lanes {
@@ -271,7 +267,7 @@ impl Passes {
         self.done.in_pass = 0;
     }
 
-    /// A request, by kind, start in the region and bytes; `None` when the pass is over.
+    /// Kind, start in the region and bytes of a request; `None` at the end of the pass.
     #[inline]
     fn fill(&mut self, turn: impl Fn(RequestKind) -> RequestKind) -> Option<(RequestKind, u64, u64)> {
         if let Some((start, sectors)) = self.trimmed.take() {
@@ -368,7 +364,7 @@ impl Passes {
         }
     }
 
-    /// Where a sequential request starts; `None` at the end of the region.
+    /// The start of a sequential request; `None` at the end of the region.
     #[inline]
     fn following(&self, lane: usize) -> Option<u64> {
         let next = self.lanes[lane].next;
@@ -376,7 +372,7 @@ impl Passes {
         (start < self.bytes).then_some(start)
     }
 
-    /// Bytes of a request at `start`; `None` where not even the smallest fits.
+    /// Bytes of a request at `start`; `None` if not even the smallest fits.
     #[inline]
     fn size(&mut self, lane: usize, start: u64) -> Option<u64> {
         let (left, generator, lane) = (self.bytes - start, &mut self.draws.sizes[lane], &self.lanes[lane]);
@@ -402,6 +398,11 @@ impl Passes {
             }
         }
     }
+}
+
+/// Blocks of the smallest size of all directions in a region of `bytes`.
+fn smallest_blocks(lanes: &[Lane; 3], bytes: u64) -> u64 {
+    bytes / lanes.iter().map(|lane| lane.least).min().expect("there are three")
 }
 
 impl Lane {
@@ -443,7 +444,7 @@ impl Limits {
         let loops = spec.loops.unwrap_or(1);
         let all = sized.unwrap_or(bytes).saturating_mul(loops);
         let pass = match (sized, spec.pattern.kinds) {
-            // fio doubles what a trimwrite transfers, and lets a sequential mix go on to its io_size.
+            // fio doubles the transfer of a trimwrite, and continues a sequential mix up to io_size.
             (_, [RequestKind::Trim, _]) => bytes.saturating_add(sized.unwrap_or(bytes)),
             (Some(sized), [_, _]) if !spec.pattern.random => bytes.max(sized),
             (None, _) => all,

@@ -5,9 +5,9 @@ use crate::request::RequestKind;
 /// fio's `rw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
-    /// fio's name.
+    /// fio's canonical name.
     pub name: &'static str,
-    /// Whether addresses are random rather than sequential.
+    /// Addresses are random rather than sequential.
     pub random: bool,
     /// Kinds of the requests, in turn for a `trimwrite`, by `rwmixread` for a mix of reads and writes.
     pub kinds: &'static [RequestKind],
@@ -35,7 +35,7 @@ pub const PATTERNS: &[Pattern] = {
 };
 
 impl Pattern {
-    /// The pattern called `name`, under its canonical name.
+    /// The pattern called `name`, with the canonical name.
     pub fn named(name: &str) -> Option<Pattern> {
         let named = PATTERNS.iter().find(|pattern| pattern.name == name)?;
         PATTERNS.iter().find(|other| other.random == named.random && other.kinds == named.kinds).copied()

@@ -1,14 +1,14 @@
-//! Rates: from when on each request may be issued.
+//! Rates: the earliest time of each request.
 //!
-//! A rate is a cap, as in fio, and each direction has its own: a request is due when those before it, at the rate, have
-//! had their time, counted from the start. A drive that falls behind catches up as fast as the queue depth lets it. In
-//! a mix the direction is drawn first; where it is ahead of its rate and the other is not, the other is requested. A
-//! direction without a rate is always due. The rate of a `trimwrite` is that of its writes; each trim is due with the
-//! write that follows.
+//! A rate is a cap, as in fio, for each direction: request n is due when the previous requests, at the rate, have taken
+//! their time since the start. A drive that falls behind catches up as fast as the queue depth allows. In a mix the
+//! direction is drawn first; if the drawn direction is ahead of the rate and the other is not, the other is requested.
+//! A direction without a rate is always due. The rate of a `trimwrite` counts writes; each trim is due with the write
+//! that follows.
 //!
-//! With `open_loop` (ours, not fio's) one rate gives all requests their arrivals, whatever the number in flight.
+//! With `open_loop` (ours, not fio's) one rate gives all requests arrival times, regardless of the number in flight.
 //!
-//! Of fio this ignores that it waits for all requests in flight before it sleeps, and that it counts in microseconds.
+//! Ignored: fio waits for all requests in flight before a sleep, and counts in microseconds.
 
 use super::spec::{FioSpec, Pacing, Rate, direction};
 use crate::request::RequestKind;
@@ -18,18 +18,17 @@ use palimpsest_flash::units::Nanos;
 /// Nanoseconds in a second, and in 1000 seconds.
 const SECOND: u64 = 1_000_000_000;
 const THOUSAND_SECONDS: u64 = 1000 * SECOND;
-/// The first of the streams of random numbers of arrival times: that of an open loop, and of the first direction of a
-/// pattern.
+/// Streams of random numbers for arrival times: open loop or first direction, second direction.
 const STREAMS: [u64; 2] = [4, 6];
 
-/// When the requests of a workload may be issued.
+/// The times at which a workload may issue requests.
 #[derive(Debug, Clone)]
 pub enum Schedule {
     /// As soon as fewer than the queue depth are in flight.
     None,
-    /// At these times.
+    /// At the times of the clock.
     Open(Clock),
-    /// From these times on.
+    /// From the times of the clocks on.
     Capped(Caps),
 }
 
@@ -53,7 +52,7 @@ impl Schedule {
 }
 
 impl FioSpec {
-    /// The directions whose rates count.
+    /// The directions that have rates.
     pub fn paced(&self) -> &'static [usize] {
         match self.pattern.kinds {
             [RequestKind::Trim, _] => &[1],
@@ -64,12 +63,12 @@ impl FioSpec {
         }
     }
 
-    /// Whether a rate bounds the requests of the closed loop.
+    /// True if a rate bounds the requests of the closed loop.
     pub fn is_capped(&self) -> bool {
         !self.open_loop && self.paced().iter().any(|&lane| self.rates[lane].is_some())
     }
 
-    /// Whether each request has a time of its own: that of an open loop, or of the caps of all directions.
+    /// True if each request has an arrival time: in an open loop, or with rates for all directions.
     pub fn has_times(&self) -> bool {
         self.open_loop || self.paced().iter().all(|&lane| self.rates[lane].is_some())
     }
@@ -83,17 +82,16 @@ pub struct Caps {
 }
 
 impl Caps {
-    /// When `lane` is due.
     fn next(&self, lane: usize) -> Nanos {
         self.clocks[lane].as_ref().map_or(0, |clock| clock.next)
     }
 
-    /// Whether every direction has a rate.
+    /// True if every direction has a rate.
     pub fn are_whole(&self) -> bool {
         self.clocks.iter().zip(self.in_use).all(|(clock, in_use)| clock.is_some() || !in_use)
     }
 
-    /// When the first direction is due.
+    /// The time at which the first direction is due.
     pub fn due(&self) -> Nanos {
         let lanes = (0..3).filter(|&lane| self.in_use[lane]);
         lanes.map(|lane| self.next(lane)).min().expect("a pattern has a direction")
@@ -112,7 +110,7 @@ impl Caps {
     }
 }
 
-/// Which direction is requested, of those that are due.
+/// Chooses a direction that is due.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     in_use: [bool; 3],
@@ -120,7 +118,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The kind that is requested where `drawn` would be: the other direction, if only that is due.
+    /// The kind to request in place of `drawn`: the other direction, if only that is due.
     pub fn of(self, drawn: RequestKind) -> RequestKind {
         let other = if drawn == RequestKind::Read { RequestKind::Write } else { RequestKind::Read };
         let (own, next) = (direction(drawn), direction(other));

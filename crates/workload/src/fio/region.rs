@@ -1,14 +1,14 @@
 //! The part of the drive that a generated workload uses.
 //!
 //! As in fio, an offset in percent is rounded up and a size in percent down to a multiple of the smallest block size of
-//! all directions, whether the pattern has them or not; percentages of `io_size` are those of the size.
+//! all directions, used or not; percentages of `io_size` are percentages of the size.
 
 use super::quantity::{Amount, size_text};
 use super::spec::{FioSpec, place};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
 
-/// Largest drive: beyond it, floating point does not count slots exactly.
+/// Largest drive, because floating point counts more slots inexactly.
 const DRIVE_LIMIT: u64 = 1 << 60;
 
 /// A run of sectors.
@@ -26,7 +26,7 @@ impl Region {
     /// The region of `spec` on a drive of `drive_bytes`.
     ///
     /// # Errors
-    /// When it reaches beyond the drive or is too small for the largest request.
+    /// [`Error::Input`] if the region reaches beyond the drive or is too small for the largest request.
     pub fn new(spec: &FioSpec, drive_bytes: u64) -> Result<Region> {
         if drive_bytes > DRIVE_LIMIT {
             return Err(Error::input(place("size"), format!("expected a drive up to {}", shown(DRIVE_LIMIT))));
@@ -45,7 +45,7 @@ impl Region {
         };
         if offset.checked_add(bytes).is_none_or(|end| end > drive_bytes) {
             let what = format!(
-                "the region of {} from offset {} reaches beyond the drive; expected it within {}",
+                "the region of {} from offset {} reaches beyond the drive; expected a region within {}",
                 shown(bytes),
                 shown(offset),
                 shown(drive_bytes)
@@ -76,7 +76,7 @@ impl Region {
     }
 }
 
-/// Bytes of a region of `bytes` beside `sequential_size`: all, where it is not given.
+/// Bytes of a region of `bytes` without `sequential_size`.
 fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
     let grain = spec.least_block();
     let Some(own) = spec.sequential_size.map(|size| size.bytes_of(drive_bytes, grain)) else { return Ok(bytes) };
@@ -85,7 +85,8 @@ fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
     let (most, least) = (bytes.saturating_sub(largest(false)), largest(true).max(1));
     if own < least || own > most {
         let what = format!(
-            "it takes {} of the region of {}; expected room for a request of {} there and one of {} beside it",
+            "sequential requests get {} of the region of {}; expected room for a request of {} there and of {} \
+             beside it",
             shown(own),
             shown(bytes),
             shown(largest(true)),

@@ -1,8 +1,8 @@
 //! A keyed bijection of `0..n` without a table: the place in the region of each rank of a skewed distribution.
 //!
 //! Rounds of add, xor-shift and odd multiply permute the next power of two; a result outside `0..n` is permuted again
-//! until it is inside (cycle walking; Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), which takes
-//! fewer than two rounds on average. Not an encryption.
+//! until inside (cycle walking; Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), which takes fewer
+//! than two rounds on average. Not an encryption.
 
 use palimpsest_flash::rng::split_mix;
 

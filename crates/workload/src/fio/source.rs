@@ -1,8 +1,8 @@
 //! The generator behind a specification.
 //!
-//! Uniform random and sequential requests are in fio's own order (`passes.rs`); this draws those of `norandommap`, of skewed
-//! distributions and of files: kinds, addresses, sizes and arrival gaps have separate streams of random numbers, so that a change of one aspect of a
-//! workload does not change the others.
+//! `passes.rs` draws uniform random and sequential requests in fio's own order; this file draws the requests of
+//! `norandommap`, of skewed distributions and of files. Kinds, addresses, sizes and arrival gaps have separate streams
+//! of random numbers, so that a change of one aspect of a workload does not change the others.
 
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
@@ -20,7 +20,6 @@ use palimpsest_flash::units::Nanos;
 pub struct FioSource {
     region: Region,
     files: Option<(Files, Layout)>,
-    /// The kinds of requests.
     mix: RequestMix,
     lanes: [Lane; 3],
     random: bool,
@@ -29,7 +28,7 @@ pub struct FioSource {
     slot_sectors: u64,
     depth: u32,
     schedule: Schedule,
-    /// When the last request was issued, as far as the schedule says.
+    /// Arrival of the last request.
     latest: Nanos,
     flushes: Flushes,
     requests_left: u64,
@@ -39,18 +38,18 @@ pub struct FioSource {
     kind_rng: Rng,
     address_rng: Rng,
     size_rng: Rng,
-    /// The requests in fio's own order, in place of the draws above.
+    /// Requests in fio's own order, instead of the draws above.
     passes: Option<Passes>,
-    /// The next request, fetched to see whether there is one.
+    /// The next request, if already drawn.
     fetched: Option<Drawn>,
 }
 
-/// A request, and from when on it may be issued.
 #[derive(Debug, Clone, Copy)]
 struct Drawn {
     kind: RequestKind,
     sector: u64,
     sectors: u32,
+    /// Earliest time of the request.
     at: Nanos,
 }
 
@@ -60,7 +59,7 @@ enum RequestMix {
     Mix {
         read_permille: u64,
     },
-    /// The extent just trimmed, to be written next.
+    /// The extent just trimmed, which is written next.
     TrimThenWrite(Option<(u64, u32)>),
 }
 
@@ -72,7 +71,7 @@ struct Lane {
     /// Start of the next sequential request, from the region's start.
     next: u64,
     random_permille: u32,
-    /// Start of the next request that is sequential by its size, from the region's start.
+    /// Start of the next request that is sequential by size, from the region's start.
     follow: u64,
 }
 
@@ -83,7 +82,7 @@ struct SizeChoice {
     sectors: u32,
     /// Aligned places for a request of this size.
     slots: u64,
-    /// Whether it starts where the last such request ended.
+    /// Such requests follow each other.
     follows: bool,
 }
 
@@ -99,8 +98,8 @@ impl FioSource {
     /// specification overrides `seed`.
     ///
     /// # Errors
-    /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or is too small
-    /// for a request.
+    /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or
+    /// is too small for a request.
     pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
         FioSource::of_job(spec, drive_bytes, seed, 1)
     }
@@ -159,8 +158,8 @@ impl FioSource {
         })
     }
 
-    /// The next request. Its arrival is when it may be issued: its own time in an open loop; with caps `now`, or later
-    /// where they are ahead of it. Without a clock (`None`) caps of all directions give the times of a drive that is
+    /// The next request. Its arrival is the earliest time of the request: by the rate in an open loop; with caps `now`,
+    /// or later if they are ahead. Without a clock (`None`), caps of all directions give the times of a drive that is
     /// always fast enough.
     #[inline]
     pub fn next_from(&mut self, now: Option<Nanos>) -> Option<Request> {
@@ -181,8 +180,9 @@ impl FioSource {
         self.requests_left -= 1;
         self.issued += 1;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        if kind == RequestKind::Write {
-            self.flushes.count_write();
+        if let (RequestKind::Write, Some(every)) = (kind, self.flushes.every) {
+            self.flushes.writes += 1;
+            self.flushes.due = self.flushes.writes.is_multiple_of(every);
         }
         match &mut self.schedule {
             Schedule::None => {}
@@ -194,7 +194,7 @@ impl FioSource {
         Some(Request { arrival, kind, sector, sectors, stream, file: NO_FILE })
     }
 
-    /// Fetches the next request, if none is; false at the end.
+    /// Draws the next request unless already drawn; false at the end.
     #[inline]
     fn fetch(&mut self, now: Option<Nanos>) -> bool {
         if self.fetched.is_none() && self.requests_left > 0 {
@@ -212,7 +212,7 @@ impl FioSource {
         self.fetched.is_some()
     }
 
-    /// The next request, due `at` a time; `turn` has the last word on its kind.
+    /// The next request, due `at` a time; `turn` may replace the kind.
     #[inline]
     fn draw(&mut self, at: Nanos, turn: impl Fn(RequestKind) -> RequestKind) -> Option<Drawn> {
         let (kind, sector, sectors) = match &mut self.passes {
@@ -256,15 +256,12 @@ impl FioSource {
             (true, 1000) => true,
             (true, permille) => self.kind_rng.below(1000) < u64::from(permille),
         };
-        let start = match &self.sampler {
-            _ if !is_random && self.files.is_some() => {
-                let (files, _) = self.files.as_ref().expect("it is there");
-                files.following(lane.next, u64::from(size.sectors))
-            }
+        let start = match (&self.sampler, &self.files) {
+            (_, Some((files, _))) if !is_random => files.following(lane.next, u64::from(size.sectors)),
             _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.drawn => lane.next,
             _ if !is_random => 0,
-            Sampler::Uniform => self.address_rng.below(size.slots) * lane.align,
-            sampler => {
+            (Sampler::Uniform, _) => self.address_rng.below(size.slots) * lane.align,
+            (sampler, _) => {
                 let slot = sampler.draw(size.slots, &mut self.address_rng);
                 (slot * self.slot_sectors / lane.align).min(size.slots - 1) * lane.align
             }
@@ -326,7 +323,7 @@ impl Lane {
         let choice = |share: &super::SizeShare| {
             upto_permille += u64::from(share.permille);
             let sectors = (share.bytes / SECTOR_BYTES) as u32;
-            // Directions outside the pattern need not fit.
+            // Directions that the pattern does not use need not fit.
             let room = files.map_or(region.drawn, |files| files.room_for(u64::from(sectors)));
             let slots = room.saturating_sub(u64::from(sectors)) / align + 1;
             SizeChoice { upto_permille, sectors, slots, follows: spec.follows(share.bytes) }
@@ -348,17 +345,7 @@ impl Lane {
     }
 }
 
-impl Flushes {
-    #[inline]
-    fn count_write(&mut self) {
-        if let Some(every) = self.every {
-            self.writes += 1;
-            self.due = self.writes.is_multiple_of(every);
-        }
-    }
-}
-
-/// The number of requests that `io_bytes` take, where all have one size.
+/// The number of requests of `io_bytes`; `None` unless all have one size.
 fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
     let first = sizes.next().expect("every direction has a size");
@@ -369,7 +356,8 @@ fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     }
 }
 
-/// The number of requests, flushes included, where it follows from the specification; no flush ends requests in fio's order.
+/// The number of requests, flushes included; `None` if that depends on draws. In fio's order no flush follows the last
+/// write.
 fn expected_requests(spec: &FioSpec, by_bytes: u64, in_order: bool) -> Option<u64> {
     let requests = spec.requests.unwrap_or(u64::MAX).min(by_bytes);
     match (spec.writes_per_flush, spec.pattern.kinds) {

@@ -11,7 +11,7 @@ use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{KIB, Nanos};
 
-/// One size of a split, with its share.
+/// A size of a split, with the share of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeShare {
     /// Bytes of a request, a multiple of 512.
@@ -20,7 +20,7 @@ pub struct SizeShare {
     pub permille: u32,
 }
 
-/// How many requests come, at most.
+/// The most requests in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// Requests in 1000 seconds.
@@ -38,7 +38,7 @@ pub enum Pacing {
     Poisson,
 }
 
-/// How addresses of random requests are drawn where each block comes once a pass.
+/// The generator of random addresses, if each block comes once a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generator {
     /// `tausworthe`, of 32 bits.
@@ -60,9 +60,9 @@ pub struct FioSpec {
     pub offset: Amount,
     /// `size` of the region; default: the drive from the offset on.
     pub size: Option<Amount>,
-    /// `n`, not counting flushes; 100,000 where neither `io_size`, `loops` nor `runtime` bounds the run.
+    /// `n`, not counting flushes; 100,000 if neither `io_size`, `loops` nor `runtime` bounds the run.
     pub requests: Option<u64>,
-    /// `io_size`: stop after this amount; percentages are those of the region.
+    /// `io_size`: stop after this amount; percentages of the region.
     pub io_size: Option<Amount>,
     /// `loops`: stop after this many times the region's size.
     pub loops: Option<u64>,
@@ -74,7 +74,7 @@ pub struct FioSpec {
     pub read_permille: u32,
     /// `rate_iops` or `rate`: the most of each direction; none.
     pub rates: [Option<Rate>; 3],
-    /// `open_loop`: requests arrive at their one rate, whatever the number in flight.
+    /// `open_loop`: requests arrive at one rate, regardless of the number in flight.
     pub open_loop: bool,
     /// `rate_process`; linear.
     pub pacing: Pacing,
@@ -102,9 +102,9 @@ pub struct FioSpec {
     pub repeat: bool,
     /// `randseed`, in place of the run's seed.
     pub seed: Option<u64>,
-    /// `nrfiles`; default: as many as fill the region, where sizes are given.
+    /// `nrfiles`; default: as many as fill the region, if sizes are given.
     pub files: Option<u64>,
-    /// `filesize`: share of the files of each size; default: equal sizes, where their number is given.
+    /// `filesize`: share of the files of each size; default: equal sizes, if their number is given.
     pub file_sizes: Option<Vec<SizeShare>>,
     /// `openfiles`: files open at a time during the layout; 1.
     pub open_files: u32,
@@ -155,7 +155,7 @@ impl FioSpec {
     /// Reads `text` such as `rw=randwrite,bs=4k,size=1GiB`.
     ///
     /// # Errors
-    /// [`Error::Input`] with the key, what was expected, and for an unknown key the nearest known one.
+    /// [`Error::Input`] with the key, the expected values, and for an unknown key the nearest known key.
     pub fn parse(text: &str) -> Result<FioSpec> {
         let mut spec = FioSpec { requests: None, ..FioSpec::default() };
         let mut given: Vec<(&'static Key, String)> = Vec::new();
@@ -164,7 +164,7 @@ impl FioSpec {
         for (name, value) in pairs {
             let key = keys::find(name)?;
             if given.iter().any(|(other, _)| other.name == key.name) {
-                return Err(Error::input(place(key.name), "the key is given twice; expected it once"));
+                return Err(Error::input(place(key.name), "the key is given twice; expected one value"));
             }
             let plain = units.map_or(value.clone(), |units| keys::in_bytes(key, &value, units));
             (key.set)(&mut spec, &plain)
@@ -196,7 +196,7 @@ impl FioSpec {
         Ok(texts.join(","))
     }
 
-    /// Whether requests of `bytes` are sequential by their size.
+    /// True if requests of `bytes` are sequential by their size.
     pub fn follows(&self, bytes: u64) -> bool {
         self.pattern.random && self.sequential_from.is_some_and(|from| bytes >= from)
     }
@@ -328,176 +328,4 @@ fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::fuzzing::{SPECS, fuzz_spec};
-
-    fn wrong(text: &str) -> String {
-        FioSpec::parse(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn the_example_of_the_documentation() {
-        let spec = FioSpec::parse(SPECS[0]).unwrap();
-        assert_eq!((spec.pattern.name, spec.requests, spec.iodepth), ("randwrite", Some(1_000_000), 32));
-        assert_eq!(
-            spec.sizes(RequestKind::Write).iter().map(|s| (s.bytes, s.permille)).collect::<Vec<_>>(),
-            [(4096, 500), (16_384, 500)]
-        );
-        assert_eq!((spec.size, spec.read_permille), (Some(Amount::Bytes(1 << 30)), 300));
-        assert_eq!(spec.rates, [Some(Rate::Requests(20_000_000)); 3]);
-        assert_eq!(spec.distribution, Distribution::Zipf { theta: 0.95, center: None });
-    }
-
-    #[test]
-    fn canonical_form_reads_back() {
-        for text in SPECS {
-            let spec = FioSpec::parse(text).unwrap();
-            assert_eq!(FioSpec::parse(&spec.to_string()).unwrap(), spec, "{text}");
-        }
-        assert_eq!(FioSpec::parse(&FioSpec::default().to_string()), Ok(FioSpec::default()));
-        assert_eq!(FioSpec::parse("rw=readwrite").unwrap().pattern.name, "rw");
-    }
-
-    #[test]
-    fn sizes_of_each_direction() {
-        let sizes = |text: &str| {
-            let spec = FioSpec::parse(text).unwrap();
-            spec.block_sizes.iter().map(|shares| shares[0].bytes >> 10).collect::<Vec<_>>()
-        };
-        assert_eq!(sizes("bs=8k"), [8, 8, 8]);
-        assert_eq!(sizes("bs=4k,8k,16k,rw=randrw"), [4, 8, 16]);
-        assert_eq!(sizes("bs=4k,8k"), [4, 8, 8]);
-        assert_eq!(sizes("bs=,8k"), [4, 8, 8]);
-        let split = FioSpec::parse("bssplit=4k/:16k/40:64k/,8k/100").unwrap();
-        assert_eq!(split.block_sizes[0].iter().map(|s| s.permille).collect::<Vec<_>>(), [300, 400, 300]);
-        assert_eq!(split.block_sizes[2], vec![SizeShare { bytes: 8192, permille: 1000 }]);
-        let split = FioSpec::parse("bssplit=4k/:8k/:16k/:64k/0.5").unwrap();
-        assert_eq!(split.block_sizes[0].iter().map(|s| s.permille).collect::<Vec<_>>(), [330, 330, 335, 5]);
-    }
-
-    #[test]
-    fn mixes_have_a_decimal() {
-        for (text, permille, shown) in [
-            ("rwmixread=18.8", 188, "18.8"),
-            ("rwmixwrite=9.4", 906, "90.6"),
-            ("rwmixread=30", 300, "30"),
-            ("rwmixread=0.5%", 5, "0.5"),
-            ("rwmixread=8.1,rwmixwrite=91.9", 81, "8.1"),
-        ] {
-            let spec = FioSpec::parse(text).unwrap();
-            assert_eq!(spec.read_permille, permille, "{text}");
-            assert!(spec.to_string().contains(&format!(",rwmixread={shown},")), "{spec}");
-        }
-        for text in ["rwmixread=18.85", "rwmixread=100.1", "rwmixread=.5", "rwmixread=5.", "rwmixread=1.+1"] {
-            assert!(wrong(text).contains("--workload rwmixread: expected a percentage"), "{text}");
-        }
-    }
-
-    #[test]
-    fn rates_have_decimals() {
-        for (text, thousandths, shown) in [("3.15", 3150, "3.15"), ("20k", 20_000_000, "20000"), ("0.001", 1, "0.001")]
-        {
-            let spec = FioSpec::parse(&format!("rate_iops={text}")).unwrap();
-            assert_eq!(spec.rates, [Some(Rate::Requests(thousandths)); 3], "{text}");
-            assert!(spec.to_string().contains(&format!(",rate_iops={shown},")), "{spec}");
-        }
-    }
-
-    #[test]
-    fn rates_of_each_direction() {
-        let of = |text: &str| {
-            let spec = FioSpec::parse(&format!("rw=randrw,{text}")).unwrap();
-            assert_eq!(FioSpec::parse(&spec.to_string()).as_ref(), Ok(&spec), "{spec}");
-            (spec.rates, spec.is_capped())
-        };
-        let [iops, bytes] = [Rate::Requests, Rate::Bytes].map(|unit| move |rate: u64| Some(unit(rate)));
-        assert_eq!(of("rate_iops=1000,500"), ([iops(1_000_000), iops(500_000), iops(500_000)], true));
-        assert_eq!(of("rate_iops=,500"), ([None, iops(500_000), iops(500_000)], true));
-        assert_eq!(of("rate=1m,"), ([bytes(1 << 20), None, None], true));
-        assert_eq!(of("rate=,,1m"), ([None, None, bytes(1 << 20)], false));
-        assert_eq!(of("rate_iops=5,open_loop"), ([iops(5000); 3], false));
-        assert!(!FioSpec::parse("rw=write,rate_iops=5,").unwrap().is_capped());
-    }
-
-    #[test]
-    fn changes_replace_what_says_the_same() {
-        let changed = |changes: &str| FioSpec::changed("rw=randrw,bssplit=4k/50:8k/50,8k/100,n=5", changes);
-        assert_eq!(changed("n=7,size=50%").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,n=7,size=50%");
-        assert_eq!(changed("bs=4k,8k").unwrap(), "rw=randrw,n=5,bs=4k,8k");
-        assert_eq!(changed("number_ios=9").unwrap(), "rw=randrw,bssplit=4k/50:8k/50,8k/100,number_ios=9");
-        let open = FioSpec::changed("iodepth=8,rate=1m", "rate_iops=7,open_loop").unwrap();
-        assert_eq!(open, "rate_iops=7,open_loop=");
-        assert!(changed("sise=4k").unwrap_err().to_string().contains("did you mean size?"));
-    }
-
-    #[test]
-    fn errors_name_the_key_and_what_was_expected() {
-        assert!(wrong("rw=randwrite,iodpeth=4").contains("--workload iodpeth: unknown key; did you mean iodepth?"));
-        assert!(wrong("rw=sideways").contains("--workload rw: expected one of read, write"));
-        for (text, key) in [
-            ("bs=0", "bs"),
-            ("bs=1000", "bs"),
-            ("bs=2g", "bs"),
-            ("bs=4k,4k,4k,4k", "bs"),
-            ("bssplit=4k/60:8k/60", "bssplit"),
-            ("bssplit=4k/50", "bssplit"),
-            ("size=0", "size"),
-            ("size=5x", "size"),
-            ("size=101%", "size"),
-            ("offset=100", "offset"),
-            ("n=0", "n"),
-            ("n=1.5", "n"),
-            ("iodepth=0", "iodepth"),
-            ("rwmixread=101", "rwmixread"),
-            ("fsync=x", "fsync"),
-            ("random_distribution=zipf", "random_distribution"),
-            ("rate_iops=0", "rate_iops"),
-            ("rate_iops=0.0001", "rate_iops"),
-            ("rate_iops=1,2,3,4", "rate_iops"),
-            ("rate=0", "rate"),
-            ("rate=1m,rate_iops=5", "rate"),
-            ("open_loop", "open_loop"),
-            ("rate_iops=5,6,open_loop", "open_loop"),
-            ("rate_iops=5,open_loop,iodepth=4", "iodepth"),
-            ("percentage_random=0.55", "percentage_random"),
-            ("bssplit=4k/50:8k/50.1", "bssplit"),
-            ("sequential_size=50%", "sequential_size"),
-            ("random_distribution=zipf:1:1", "random_distribution"),
-            ("random_distribution=pareto:0.5:0", "random_distribution"),
-            ("rate_process=even", "rate_process"),
-            ("randrepeat=2", "randrepeat"),
-            ("norandommap=2", "norandommap"),
-            ("rwmixread=30,rwmixwrite=30", "rwmixwrite"),
-            ("io_size=1g,loops=2", "loops"),
-            ("blockalign=100", "blockalign"),
-            ("rw=read,rw=write", "rw"),
-            ("rw", "rw"),
-        ] {
-            let message = wrong(text);
-            assert!(
-                message.starts_with(&format!("--workload {key}: ")) && message.contains("expected"),
-                "{text}: {message}"
-            );
-        }
-        assert!(wrong("").contains("expected key=value"));
-        assert!(wrong("=4").contains("unknown key"));
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_makes_the_parser_panic(text in ".{0,80}") {
-            fuzz_spec(text.as_bytes());
-        }
-
-        #[test]
-        fn no_value_makes_the_parser_panic(
-            key in prop::sample::select(keys::KEYS.iter().map(|key| key.name).collect::<Vec<_>>()),
-            value in "[0-9a-z/:%.,]{0,20}"
-        ) {
-            fuzz_spec(format!("rw=randrw,{key}={value}").as_bytes());
-        }
-    }
-}
+mod tests;

@@ -2,13 +2,13 @@
 //! combined Tausworthe generators", Mathematics of Computation 65, 1996) and of 64 bits (LFSR258: "Tables of maximally
 //! equidistributed combined LFSR generators", ibid. 68, 1999), seeded as fio seeds them.
 //!
-//! Only requests in fio's own order use them (`passes.rs`); all else in this program has generators of its own.
+//! Only requests in fio's own order use them (`passes.rs`).
 
-/// Seeds a job's generators have in fio, by their place in its list.
+/// Seeds of a job in fio; [`Seeds`] uses some.
 const SEEDS: usize = 22;
 /// fio's multiplier between seeds.
 const STEP: u64 = 0x9e37_0001;
-/// fio's seed of addresses where `randrepeat` holds, times the number of the job.
+/// fio's seed of addresses with `randrepeat`, times the number of the job.
 const ADDRESS_SEED: u64 = 0xb189_9bed;
 
 /// Shifts and mask of one component: `s' = ((s & mask) << d) ^ (((s << a) ^ s) >> b)`.
@@ -17,7 +17,6 @@ struct Component<T> {
     b: u32,
     mask: T,
     d: u32,
-    /// Least state.
     least: T,
 }
 
@@ -35,7 +34,6 @@ const LONG: [Component<u64>; 5] = [
 ];
 /// The first state before the seed enters.
 const START: u32 = 53;
-/// Values dropped after seeding.
 const DROPPED: usize = 6;
 
 /// A generator.
@@ -48,7 +46,7 @@ pub enum Tausworthe {
 }
 
 impl Tausworthe {
-    /// The generator of 32 bits, or the `long` one of 64, for `seed`.
+    /// The generator for `seed`, of 32 bits, or of 64 if `long`.
     pub fn new(seed: u64, long: bool) -> Tausworthe {
         let mut generator = if long {
             let mut last = u64::from(START);
@@ -110,7 +108,7 @@ impl Tausworthe {
         self.scaled(value, n)
     }
 
-    /// What [`Self::below`] makes of `value`. fio divides by the number of values, a power of two: this is the same number.
+    /// `value` scaled to 0..`n`. The product equals fio's quotient, because fio divides by a power of two.
     #[inline]
     fn scaled(&self, value: u64, n: u64) -> u64 {
         let per_value = match self {
@@ -121,10 +119,9 @@ impl Tausworthe {
     }
 }
 
-/// Values that [`Ahead`] draws before they are asked for.
 const DEPTH: usize = 8;
 
-/// A generator whose next values are drawn before they are asked for, so that what they lead to can be brought from memory.
+/// A generator that draws values ahead, so that the caller can prefetch the memory that they address.
 #[derive(Debug, Clone)]
 pub struct Ahead {
     generator: Tausworthe,
@@ -138,7 +135,8 @@ impl Ahead {
         Ahead { values: std::array::from_fn(|_| generator.next()), generator, next: 0 }
     }
 
-    /// The next value from 0 to `n` - 1, as [`Tausworthe::below`] gives it, and one that comes soon if `n` stays what it is.
+    /// The next value from 0 to `n` - 1, as [`Tausworthe::below`] returns, and a value that comes soon if `n` stays the
+    /// same.
     #[inline]
     pub fn below(&mut self, n: u64) -> (u64, u64) {
         let later = self.generator.next();
@@ -157,13 +155,13 @@ pub struct Seeds {
     pub kinds: u64,
     /// Addresses.
     pub addresses: u64,
-    /// Which requests of a random pattern are sequential.
+    /// Sequential requests of a random pattern.
     pub sequential: u64,
 }
 
 impl Seeds {
-    /// The seeds of job `number` (from 1) for `randseed`; where `repeats`, as with fio's `randrepeat`, addresses do not depend
-    /// on it.
+    /// The seeds of job `number` (from 1) for `randseed`; if `repeats` (fio's `randrepeat`), addresses do not depend on
+    /// `randseed`.
     pub fn new(randseed: u64, number: u64, repeats: bool) -> Seeds {
         let mut seed = (0..4).fold(randseed, |seed, _| seed.wrapping_mul(STEP));
         let mut all = [0; SEEDS];

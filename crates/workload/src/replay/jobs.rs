@@ -1,4 +1,4 @@
-//! A workload of jobs, played: each play begins when all requests of the one before have completed.
+//! Replay of jobs: each play begins when all requests of the previous play have completed.
 
 use super::Replay;
 use crate::request::{Due, Jobs};
@@ -22,8 +22,8 @@ impl Jobs for Replay {
                     let layout = &mut self.layout;
                     if layout.turn_to(request.stream, self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request)
                     {
-                        self.in_play += 1;
-                        self.leaves(&request);
+                        self.play.requests += 1;
+                        self.count(&request);
                         return Ok(Due::Request(request, job));
                     }
                     self.inner_jobs().completed(job);

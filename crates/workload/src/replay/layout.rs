@@ -1,34 +1,33 @@
-//! Where the volumes of a trace, or the pieces of it that are used, lie on one drive.
+//! Places volumes of a trace, or the used pieces, on one drive.
 //!
-//! Volumes apart follow each other in order of appearance, each from a multiple of [`ALIGNED`] on, up to the end of its last
-//! request. With compaction a volume is as large as its pieces that some read or write touches; they keep their order, so what is
-//! adjacent inside what the trace uses stays adjacent. A trim of pieces that nothing else touches is left out.
+//! Volumes apart follow each other in order of appearance. Each begins at a multiple of [`ALIGNED`] and ends with the
+//! last request of the volume. Compaction reduces a volume to the pieces that reads or writes touch, in their order, so
+//! that adjacent used pieces stay adjacent. A trim of pieces that nothing else touches is skipped.
 
 use super::Reopen;
 use crate::request::{Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 
-/// Sectors whose multiples volumes begin at.
+/// Volumes begin at multiples of so many sectors.
 const ALIGNED: u64 = (1 << 20) / SECTOR_BYTES;
 /// Sectors of a piece of the footprint that a survey reports.
 const SURVEYED: u64 = (1 << 20) / SECTOR_BYTES;
 /// First sector beyond every valid address.
 const SECTOR_LIMIT: u64 = (1 << 63) / SECTOR_BYTES;
-/// Numbers of volumes that a message lists.
 const LISTED: usize = 8;
 
-/// Which volumes of a trace are played, and where.
+/// The volumes of a trace that are played, and their addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Volumes {
-    /// Apart, where the streams of the format are volumes.
+    /// Apart, if the streams of the format are volumes.
     #[default]
     OfFormat,
-    /// Each stream is a volume with an address range of its own.
+    /// Each stream is a volume with a separate address range.
     Apart,
     /// All share addresses.
     Overlaid,
-    /// These only, apart.
+    /// Only these, apart.
     Only(Vec<u32>),
 }
 
@@ -36,7 +35,7 @@ impl Volumes {
     /// Reads `apart`, `overlaid` or `3,7`.
     ///
     /// # Errors
-    /// [`Error::Input`] with what was expected.
+    /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Volumes> {
         match text.trim() {
             "apart" => return Ok(Volumes::Apart),
@@ -54,32 +53,32 @@ impl Volumes {
 /// A volume on the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Volume {
-    /// Its number in the trace.
+    /// Number in the trace.
     pub id: u32,
-    /// Where it begins on the drive, in sectors.
+    /// First sector on the drive.
     pub sector: u64,
-    /// Sectors up to its end; 0 where they are not known.
+    /// Sectors up to the end; 0 if unknown.
     pub sectors: u64,
 }
 
-/// What a whole trace needs of a drive.
+/// The demand of a whole trace on a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Survey {
-    /// Volumes, where they lie apart.
+    /// Number of volumes that lie apart.
     pub volumes: usize,
-    /// Bytes of the drive that it takes as it is laid out.
+    /// Bytes of the drive up to the end of the last volume.
     pub end_bytes: u64,
-    /// Bytes of the pieces of 1 MiB that it reads or writes.
+    /// Bytes of the pieces of 1 MiB that the trace reads or writes.
     pub footprint_bytes: u64,
 }
 
-/// A volume as the whole trace shows it.
+#[derive(Default)]
 struct Found {
     id: u32,
     end: u64,
     /// Pieces that reads and writes touch, in order.
     pieces: Vec<u64>,
-    /// How many of them are in order, each once.
+    /// The first so many are in order, each once.
     ordered: usize,
 }
 
@@ -102,21 +101,22 @@ impl Found {
     }
 }
 
-/// The volumes of a trace, and where they lie.
+/// The volumes of a trace and their places.
+#[derive(Default)]
 pub struct Layout {
-    /// Whether streams are volumes, and whether these are apart.
+    /// Streams are volumes.
     by_stream: bool,
     apart: bool,
     only: Option<Vec<u32>>,
     /// Sectors of a piece; 0: no compaction.
     piece: u64,
     volumes: Vec<Volume>,
-    /// Of each volume, or of all where they are overlaid.
+    /// Pieces of each volume, or of all volumes if overlaid.
     pieces: Vec<Vec<u64>>,
     planned: bool,
-    // Looked up only: its order never affects a result.
+    // Never iterated, because hash order must not affect a result.
     numbers: HashMap<u32, Option<u32>>,
-    /// The stream of the last request, and the number of its volume where that is played.
+    /// The stream of the last request, and the number of that volume if played.
     present: Option<(u32, Option<u32>)>,
     left_out: u64,
     others: BTreeSet<u32>,
@@ -124,7 +124,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of a trace whose streams are volumes by default if `has_volumes`, compacted in pieces of so many sectors.
+    /// A layout for a trace whose streams are volumes by default if `has_volumes`; `piece`: sectors of a compacted
+    /// piece, or 0.
     pub fn new(volumes: &Volumes, has_volumes: bool, piece: u64) -> Layout {
         let by_stream = match volumes {
             Volumes::OfFormat | Volumes::Overlaid => has_volumes,
@@ -135,39 +136,26 @@ impl Layout {
             apart: by_stream && *volumes != Volumes::Overlaid,
             only: if let Volumes::Only(only) = volumes { Some(only.clone()) } else { None },
             piece,
-            volumes: Vec::new(),
-            pieces: Vec::new(),
-            planned: false,
-            numbers: HashMap::new(),
-            present: None,
-            left_out: 0,
-            others: BTreeSet::new(),
-            empty_trims: 0,
+            ..Layout::default()
         }
     }
 
-    /// Whether requests have volumes.
+    /// True if requests have volumes.
     pub fn has_volumes(&self) -> bool {
         self.by_stream
     }
 
-    /// Whether some volumes are left out.
+    /// True if some volumes are not played.
     pub fn drops_volumes(&self) -> bool {
         self.only.is_some()
     }
 
-    /// The volumes so far, or all where their places are planned.
+    /// The volumes so far, or all if their places are planned.
     pub fn volumes(&self) -> &[Volume] {
         &self.volumes
     }
 
-    /// The number of the present volume.
-    #[inline]
-    fn turn(&self) -> u32 {
-        self.present.and_then(|(_, number)| number).unwrap_or(0)
-    }
-
-    /// Goes to the volume of `stream`; false where that is left out.
+    /// Selects the volume of `stream`; false if that volume is not played.
     #[inline]
     pub fn turn_to(&mut self, stream: u32, reopen: Option<&Reopen>, source: &dyn Source) -> Result<bool> {
         if !self.by_stream {
@@ -189,7 +177,7 @@ impl Layout {
         Ok(number.is_some())
     }
 
-    /// The number of a volume that is new.
+    /// The number of a new volume; `None` if not played.
     fn add(&mut self, id: u32, reopen: Option<&Reopen>, source: &dyn Source) -> Result<Option<u32>> {
         if self.only.as_ref().is_some_and(|only| !only.contains(&id)) {
             self.numbers.insert(id, None);
@@ -212,14 +200,14 @@ impl Layout {
         Ok(Some(number))
     }
 
-    /// Reads the whole trace, and gives every volume its place.
+    /// Reads the whole trace and assigns a place to every volume.
     pub fn plan(&mut self, reopen: Option<&Reopen>, place: &str) -> Result<()> {
         let Some(reopen) = reopen else {
             let what = if self.piece > 0 {
-                "host.compact reads the trace twice, and a pipe is read once; expected a file, or host.compact = 0B"
+                "host.compact reads the trace twice, and a pipe can be read once; expected a file, or host.compact = 0B"
             } else {
-                "the trace has several volumes, whose sizes a first reading tells, and a pipe is read once; expected a file, \
-                 --volumes overlaid, or the number of one volume"
+                "the trace has several volumes, whose sizes need a first reading, and a pipe can be read once; \
+                 expected a file, --volumes overlaid, or the number of one volume"
             };
             return Err(Error::input(place, what));
         };
@@ -240,15 +228,15 @@ impl Layout {
             if next > SECTOR_LIMIT {
                 let compact = if self.piece > 0 { "" } else { " or host.compact = 1MiB" };
                 let what =
-                    format!("its volumes take more than 2^63 bytes together; expected --volumes overlaid{compact}");
+                    format!("the volumes take more than 2^63 bytes together; expected --volumes overlaid{compact}");
                 return Err(Error::input(place, what));
             }
         }
         Ok(())
     }
 
-    /// All volumes that are played, in order of appearance, or one where they share addresses. A line that cannot be read ends it:
-    /// the run comes to it, too.
+    /// All played volumes in order of appearance, or one if they share addresses. Ends at a malformed line without an
+    /// error, because the run reports that line.
     fn scan(&self, mut source: Box<dyn Source>, piece: u64) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         let mut numbers: HashMap<u32, usize> = HashMap::new();
@@ -263,7 +251,7 @@ impl Layout {
             }
             let id = if self.apart { request.stream } else { 0 };
             let number = *numbers.entry(id).or_insert_with(|| {
-                found.push(Found { id, end: 0, pieces: Vec::new(), ordered: 0 });
+                found.push(Found { id, ..Found::default() });
                 found.len() - 1
             });
             let (each, end) = (&mut found[number], request.sector + u64::from(request.sectors));
@@ -276,7 +264,7 @@ impl Layout {
         Ok(found)
     }
 
-    /// What the whole trace needs; none where it cannot be read again.
+    /// The demand of the whole trace; `None` if the trace cannot be read again.
     pub fn survey(&self, reopen: Option<&Reopen>) -> Result<Option<Survey>> {
         let Some(reopen) = reopen else { return Ok(None) };
         let found = self.scan(reopen()?, SURVEYED)?;
@@ -294,14 +282,14 @@ impl Layout {
         Ok(Some(Survey { volumes, end_bytes, footprint_bytes }))
     }
 
-    /// Moves a request of the present volume to where that lies; false where nothing is left of it.
+    /// Moves a request of the present volume to the place of the volume; false if no sector is left.
     #[inline]
     pub fn place(&mut self, request: &mut Request) -> bool {
         if !self.planned || request.kind == RequestKind::Flush { true } else { self.moved(request) }
     }
 
     fn moved(&mut self, request: &mut Request) -> bool {
-        let number = if self.apart { self.turn() as usize } else { 0 };
+        let number = self.present.filter(|_| self.apart).and_then(|(_, number)| number).unwrap_or(0) as usize;
         let base = if self.apart { self.volumes[number].sector } else { 0 };
         if self.piece > 0 {
             let (piece, pieces) = (self.piece, &self.pieces[number]);
@@ -324,8 +312,10 @@ impl Layout {
         true
     }
 
+    /// Checks, at the end of the trace, that every volume of [`Volumes::Only`] was in the trace.
+    ///
     /// # Errors
-    /// [`Error::Input`] where only some volumes are played, and one of them is not in the trace, which has been read.
+    /// [`Error::Input`] if one was not.
     pub fn expect_requests(&self, place: &str) -> Result<()> {
         let Some(only) = &self.only else { return Ok(()) };
         let Some(missing) = only.iter().find(|id| !matches!(self.numbers.get(id), Some(Some(_)))) else {
@@ -339,14 +329,14 @@ impl Layout {
         Err(Error::input(format!("--volumes, {place}"), what))
     }
 
-    /// What the user should know of the layout.
+    /// Notes for the user.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let (count, end) = (self.volumes.len(), self.volumes.last().map_or(0, |last| last.sector + last.sectors));
         if self.apart && count > 1 {
             notes.push(format!(
-                "the {count} volumes of the trace lie apart, in order of appearance, on {} (--volumes overlaid has them share \
-                 addresses)",
+                "the {count} volumes of the trace lie apart, in order of appearance, on {} (--volumes overlaid: they \
+                 share addresses)",
                 about(end * SECTOR_BYTES)
             ));
         } else if count > 1 {
@@ -354,17 +344,18 @@ impl Layout {
         }
         if self.only.is_some() {
             let (left, others) = (self.left_out, self.others.len());
-            notes.push(format!("{left} requests of {others} other volumes were left out (--volumes)"));
+            notes.push(format!("{left} requests of {others} other volumes were skipped (--volumes)"));
         }
         if self.piece > 0 {
             let pieces: usize = self.pieces.iter().map(Vec::len).sum();
             notes.push(format!(
-                "addresses are compacted: the {pieces} pieces of {} that the trace reads or writes are adjacent (host.compact)",
+                "addresses are compacted: the {pieces} pieces of {} that the trace reads or writes are adjacent \
+                 (host.compact)",
                 about(self.piece * SECTOR_BYTES)
             ));
         }
         if self.empty_trims > 0 {
-            notes.push(format!("{} trims of pieces that are never read or written were left out", self.empty_trims));
+            notes.push(format!("{} trims of pieces that are never read or written were skipped", self.empty_trims));
         }
         notes
     }
@@ -372,7 +363,7 @@ impl Layout {
 
 #[cold]
 fn changed(source: &dyn Source) -> Error {
-    Error::input(source.place(), "the file changed between two readings; expected one that stays as it is")
+    Error::input(source.place(), "the file changed between two readings; expected a file that does not change")
 }
 
 /// A size with three digits.

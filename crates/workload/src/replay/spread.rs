@@ -1,36 +1,36 @@
-//! Requests with one time, spread evenly over the tick of the clock that gave it.
+//! Spreads requests with one time evenly over the tick of the trace's clock.
 //!
-//! The tick is what all gaps between different times of the first [`HEAD`] requests are multiples of, and at least the grain of the
-//! format; where a later gap is shorter, requests are spread over that. Requests stay in their order.
+//! The tick is the common divisor of all gaps between the first [`HEAD`] requests, and at least the grain of the
+//! format. Before a shorter gap, requests are spread over that gap. Requests stay in their order.
 
 use crate::request::Request;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::units::Nanos;
 use std::collections::VecDeque;
 
-/// Requests that tell the tick.
+/// Requests that determine the tick.
 const HEAD: usize = 1 << 16;
 
-/// Requests that are read ahead: those of a tick, and at the start [`HEAD`].
+/// Reads requests ahead: a tick, and at the start [`HEAD`] requests.
+#[derive(Default)]
 pub struct Spread {
     ahead: VecDeque<Request>,
     ended: bool,
     grain: Nanos,
-    /// None before the first request.
     tick: Option<Nanos>,
-    /// Requests of the present time: how many, and how many of them have left.
+    /// Requests of the present time: all, and the returned ones.
     group: (u64, u64),
-    /// What they are spread over.
+    /// Time over which they are spread.
     over: Nanos,
 }
 
 impl Spread {
     /// For times that are multiples of `grain`.
     pub fn new(grain: Nanos) -> Spread {
-        Spread { ahead: VecDeque::new(), ended: false, grain, tick: None, group: (0, 0), over: 0 }
+        Spread { grain, ..Spread::default() }
     }
 
-    /// The next of the requests that `read` gives, at its new time.
+    /// The next request of `read`, at the new time.
     pub fn next(&mut self, mut read: impl FnMut() -> Result<Option<Request>>) -> Result<Option<Request>> {
         let tick = match self.tick {
             Some(tick) => tick,

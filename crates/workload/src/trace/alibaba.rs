@@ -1,11 +1,11 @@
 //! Alibaba cloud block traces (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads", IISWC 2020):
 //! `device_id,opcode,offset,length,timestamp`, bytes and microseconds.
 //!
-//! The device becomes the stream; devices are volumes, whose addresses start at 0.
+//! The device is the stream; devices are volumes, whose addresses start at 0.
 
 use std::fmt::{self, Write};
 
-use super::fields::{Fault, Fields, Parse};
+use super::fields::{Fields, Parse, nanos};
 use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
 use crate::request::{Request, SECTOR_BYTES};
 
@@ -31,10 +31,7 @@ impl LineFormat for Alibaba {
         let bytes = fields.number("length")?;
         let micros = fields.number("timestamp")?;
         fields.end("5 columns")?;
-        let Some(time) = micros.checked_mul(1000) else {
-            return Err(Fault::column("timestamp", "a time below 2^64 ns", micros.to_string().as_bytes()));
-        };
-        Record::of_bytes(time, kind, offset, bytes, device)
+        Record::of_bytes(nanos(micros, 1000, "timestamp")?, kind, offset, bytes, device)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
@@ -47,14 +44,13 @@ impl LineFormat for Alibaba {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{NO_FILE, RequestKind};
+    use crate::request::RequestKind;
 
     #[test]
     fn a_line_and_the_header() {
         let parsed = Alibaba.parse(b"2,W,9811763200,12288,1577808000000494").unwrap();
         let (time, sector) = (1_577_808_000_000_494_000, 9_811_763_200 / 512);
-        let record = Record { time, kind: RequestKind::Write, sector, sectors: 24, stream: 2, file: NO_FILE };
-        assert_eq!(parsed, Parsed::Record(record));
+        assert_eq!(Ok(parsed), Record::of_sectors(time, RequestKind::Write, sector, 24, 2));
         assert_eq!(Alibaba.parse(b"device_id,opcode,offset,length,timestamp"), Ok(Parsed::Header));
         assert!(Alibaba.parse(b"2,X,0,512,1").is_err());
     }

@@ -1,99 +1,100 @@
 //! Archives with a trace inside: zip, and tar, plain or compressed.
 //!
-//! A trace in an archive is called `ARCHIVE/NAME`. Where the name is left out, the archive has one trace: directories, links, hidden files
-//! and what macOS adds (`__MACOSX`) do not count. The trace may be compressed itself. An archive is read from a file, not from a pipe: which
-//! traces there are is known only at the end. Ignored: archives in archives, several traces played as one.
+//! A trace in an archive is named `ARCHIVE/NAME`. `/NAME` may be left out if the archive has one trace; directories,
+//! links, hidden files and files that macOS adds (`__MACOSX`) do not count. The trace may itself be compressed. An
+//! archive must be a file, not a pipe, because the list of files is complete only at the end. Ignored: archives in
+//! archives, several traces played as one.
 
 mod tar;
 mod zip;
 
-use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, Read};
 
-use super::{ReadSeek, input};
+use super::ReadSeek;
+use super::input::{self, Part};
 use palimpsest_flash::error::{Error, Result};
 
-/// Names that a message shows.
 const SHOWN: usize = 8;
 
-/// Most files of an archive, and bytes of one of their names.
 const MOST_FILES: usize = 1 << 20;
-const MOST_NAME_BYTES: usize = 1 << 16;
 
-/// What a file turned out to be.
+type Bytes = Box<dyn Read + Send>;
+
+/// The content of a file that may be an archive.
 pub enum Found {
-    /// No archive: the file as it came.
+    /// The file itself, which is no archive.
     Plain(Box<dyn ReadSeek>),
     /// A trace in an archive.
     Member {
-        /// Its bytes.
+        /// Bytes of the trace.
         reader: Box<dyn Read + Send>,
-        /// Its name in messages, the archive's before it.
+        /// Name in messages: archive, `/`, file.
         name: String,
     },
 }
 
-/// Opens the trace called `member` of the archive `input`, or its only one; what is no archive comes back.
+/// Opens the trace called `member` of the archive `input`, or the only trace; returns an `input` that is no archive.
 ///
 /// # Errors
-/// [`Error::Input`] where the archive is damaged, has no such trace, or several and none is named; [`Error::Io`] when reading fails.
+/// [`Error::Input`] if the archive is damaged, has no such trace, or has several traces and none is named;
+/// [`Error::Io`] if reading fails.
 pub fn open(input: Box<dyn ReadSeek>, name: &str, member: Option<&str>) -> Result<Found> {
-    let whole = Part { input: Arc::new(Mutex::new(input)), at: 0 };
+    let whole = Part::new(input);
     let failed = |failure: io::Error| input::describe(&failure, name, "archive");
-    let mut start = [0; 4];
-    let length = fill(&mut whole.clone(), &mut start).map_err(failed)?;
-    let is_zip = [b"PK\x03\x04", b"PK\x05\x06"].iter().any(|magic| start[..length] == magic[..]);
-    if is_zip {
+    let found = |reader, member: &str| Ok(Found::Member { reader, name: format!("{name}/{member}") });
+    let mut start = Vec::new();
+    whole.clone().take(4).read_to_end(&mut start).map_err(failed)?;
+    if matches!(start[..], [b'P', b'K', 3, 4] | [b'P', b'K', 5, 6]) {
         let files = zip::files(&whole).map_err(failed)?;
-        let names: Vec<&str> = files.iter().map(|file| &file.name[..]).collect();
-        let chosen = chosen(&names, name, member)?;
-        let reader = zip::reader(whole, &files[chosen]).map_err(failed)?;
-        return Ok(Found::Member { reader, name: format!("{name}/{}", files[chosen].name) });
+        let position = chosen(&files.names, name, member)?;
+        let member = files.names[position].clone();
+        return found(zip::reader(&whole, files, position).map_err(failed)?, &member);
     }
     // A damaged file is for the reader of plain traces to describe.
-    if !tar::is_one(decompressed(&whole, name).ok()).unwrap_or(false) {
+    if !decompressed(&whole, name).is_ok_and(tar::is_one) {
         if let Some(member) = member {
-            let what = format!("this is neither a zip nor a tar archive; expected one, for the {member} in it");
+            let what = format!("this is neither a zip nor a tar archive; expected an archive with the file {member}");
             return Err(Error::input(name, what));
         }
-        let input = Arc::into_inner(whole.input).expect("no other reader is left");
-        return Ok(Found::Plain(input.into_inner().unwrap_or_else(PoisonError::into_inner)));
+        return Ok(Found::Plain(whole.into_inner()));
     }
-    let wanted = match member {
-        Some(member) => member.to_string(),
+    // Names in the archive up to the wanted name, and a reader of that file.
+    let find = |wanted: Option<&str>| -> Result<(Vec<String>, Option<Bytes>)> {
+        let mut names = Vec::new();
+        let is_wanted = |name: &str| {
+            names.push(name.to_string());
+            Some(name) == wanted
+        };
+        let reader = tar::find(decompressed(&whole, name)?, is_wanted).map_err(failed)?;
+        Ok((names, reader))
+    };
+    let only = match member {
+        Some(_) => None,
         None => {
-            let mut names = Vec::new();
-            let mut entries = tar::Entries::new(decompressed(&whole, name)?);
-            while let Some(entry) = entries.advance().map_err(failed)? {
-                names.push(entry);
-            }
-            let names: Vec<&str> = names.iter().map(|name| &name[..]).collect();
-            names[chosen(&names, name, None)?].to_string()
+            let (names, _) = find(None)?;
+            Some(names[chosen(&names, name, None)?].clone())
         }
     };
-    let mut names = Vec::new();
-    let mut entries = tar::Entries::new(decompressed(&whole, name)?);
-    while let Some(entry) = entries.advance().map_err(failed)? {
-        if entry == wanted {
-            return Ok(Found::Member { reader: Box::new(entries), name: format!("{name}/{wanted}") });
+    let wanted = member.or(only.as_deref()).expect("a name is given or chosen");
+    match find(Some(wanted))? {
+        (_, Some(reader)) => found(reader, wanted),
+        (names, None) => {
+            chosen(&names, name, member)?;
+            Err(Error::input(name, "the archive changed while it was read"))
         }
-        names.push(entry);
     }
-    let names: Vec<&str> = names.iter().map(|name| &name[..]).collect();
-    Err(chosen(&names, name, member)
-        .err()
-        .unwrap_or_else(|| Error::input(name, "the archive changed while it was read")))
 }
 
-/// The archive in front of a name of a file in it, and that name, of a path like `ARCHIVE/NAME`; `is_file` looks whether a path is one.
+/// Archive and name of a path like `ARCHIVE/NAME`, where the first part that `is_file` is the archive.
 pub fn split(path: &str, is_file: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     let ends = path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| at);
     let parts = ends.map(|at| (&path[..at], &path[at + 1..]));
     parts.filter(|(_, member)| !member.is_empty()).find(|(archive, _)| is_file(archive))
 }
 
-/// The position of the file that is meant.
-fn chosen(names: &[&str], archive: &str, member: Option<&str>) -> Result<usize> {
+/// The position of `member`, or of the only trace.
+fn chosen(names: &[impl AsRef<str>], archive: &str, member: Option<&str>) -> Result<usize> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let is_trace = |name: &str| {
         name.split('/').all(|part| !part.starts_with('.') || part == ".") && !name.starts_with("__MACOSX/")
     };
@@ -121,62 +122,33 @@ fn chosen(names: &[&str], archive: &str, member: Option<&str>) -> Result<usize> 
     Err(Error::input(archive, what))
 }
 
-fn decompressed(whole: &Part, name: &str) -> Result<Box<dyn Read + Send>> {
+fn decompressed(whole: &Part, name: &str) -> Result<Bytes> {
     Ok(input::decompress(Box::new(io::BufReader::with_capacity(1 << 18, whole.clone())), name)?.reader)
-}
-
-/// Reads until `buffer` is full or the input ends; returns the bytes read.
-fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(bytes) => filled += bytes,
-            Err(failure) if failure.kind() == io::ErrorKind::Interrupted => {}
-            Err(failure) => return Err(failure),
-        }
-    }
-    Ok(filled)
 }
 
 fn damaged(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }
 
-/// A reader with a position of its own over the one file.
-#[derive(Clone)]
-struct Part {
-    input: Arc<Mutex<Box<dyn ReadSeek>>>,
-    at: u64,
+/// The next `left` bytes of a reader, which must not end before.
+struct Exactly {
+    reader: Bytes,
+    left: u64,
 }
 
-impl Part {
-    fn from(&self, at: u64) -> Part {
-        Part { input: Arc::clone(&self.input), at }
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        self.input.lock().unwrap_or_else(PoisonError::into_inner).seek(SeekFrom::End(0))
-    }
-
-    /// The bytes of a range that the file has.
-    fn range(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
-        if at.checked_add(length as u64).is_none_or(|end| self.length().is_ok_and(|length| end > length)) {
-            return Err(damaged(format!("it names {length} bytes at {at}, beyond its end")));
-        }
-        let mut bytes = vec![0; length];
-        self.from(at).read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-}
-
-impl Read for Part {
+impl Read for Exactly {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-        input.seek(SeekFrom::Start(self.at))?;
-        let bytes = input.read(buffer)?;
-        self.at += bytes as u64;
-        Ok(bytes)
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        if most == 0 {
+            // A reader of xz data takes a read of no bytes for the end of a block.
+            return Ok(0);
+        }
+        let read = self.reader.read(&mut buffer[..most])?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= read as u64;
+        Ok(read)
     }
 }
 

@@ -8,7 +8,8 @@ use super::*;
 use crate::fuzzing::fuzz_trace;
 use crate::request::{Request, RequestKind};
 
-/// The traces of [`SAMPLES`](crate::fuzzing::SAMPLES), where the format has writes: a name, bytes, and bytes of a record.
+/// The traces of [`SAMPLES`](crate::fuzzing::SAMPLES), where the format has writes: a name, bytes, and bytes of a
+/// record.
 fn samples() -> Vec<(&'static str, Vec<u8>, usize)> {
     let vscsi = |version: u8| {
         [(0x2a, 64, 4096, 7), (0x12, 0, 36, 8), (0x28, 128, 8192, 1_000_007), (0x8a, 8, 4096, 3_000_007)]
@@ -100,7 +101,7 @@ fn what_is_wrong_in_a_record_has_a_place() {
     let (place, what) = wrong(&blktrace);
     assert_eq!(place, "t:3");
     assert!(what.contains("magic number: expected 0x656174") && what.contains("recognised as blktrace"), "{what}");
-    // A length of what follows that takes in the rest of the file, or ends beyond it.
+    // A record whose length reaches beyond the end of the file.
     let (_, mut lying, _) = samples().swap_remove(2);
     lying[3 * size + 46] = 200;
     assert!(wrong(&lying).1.contains("the file ends in the 200 bytes after a record"));
@@ -129,7 +130,9 @@ fn a_number_that_looks_like_a_byte_order_mark_is_none() {
 proptest! {
     #[test]
     fn no_damage_makes_a_reader_panic(
-        sample in 0usize..5, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in 0usize..60
+        sample in 0usize..5,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in 0usize..60,
     ) {
         let (_, mut bytes, _) = samples().swap_remove(sample);
         for (at, byte) in damage {

@@ -1,16 +1,16 @@
-//! Default text output of blkparse(1):
-//! `major,minor cpu sequence seconds pid action letters sector + sectors [process]`.
+//! Default text output of blkparse(1): `major,minor cpu sequence seconds pid action letters sector + sectors
+//! [process]`.
 //!
-//! A request has several actions. One action is chosen for the whole file, so that no request counts twice: issue to the
-//! device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are skipped. A
-//! request that is requeued and issued again counts twice. The summary at the end of blkparse's output ends the trace.
+//! A request has several actions. One action is chosen for the whole file, because no request may count twice: issue to
+//! the device (`D`) if the head of the file has any, else queueing (`Q`), else completion (`C`). Other actions are
+//! skipped. A requeued request counts twice. The summary at the end of blkparse's output ends the trace.
 //!
-//! The letters are those of the kernel's `blk_fill_rwbs` and of blkparse: `F` (flush first), then the operation, then
-//! marks. `D` is a discard, `DE` a secure one, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F`
-//! without data is a flush, also as `FN`, the flush that the device gets, and with data belongs to the write it
-//! precedes. `N` (no data) and other commands of zones (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata,
-//! read-ahead, FUA and atomic marks are ignored. The device number (major << 20 | minor, as in Linux) becomes the
-//! stream. With stacked devices in one file a request appears once on each; trace or print one device (`blkparse -i`).
+//! Letters (the kernel's `blk_fill_rwbs`, and blkparse): `F` (flush first), then the operation, then marks. `D` is a
+//! discard, `DE` a secure discard, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F` or `FN`
+//! without data is a flush; `F` with data belongs to the following write. `N` (no data) and other commands of zones
+//! (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata, read-ahead, FUA and atomic marks are ignored. The
+//! device number (major << 20 | minor, as in Linux) is the stream. With stacked devices in one file a request appears
+//! on each device; trace or print one device (`blkparse -i`).
 
 use std::fmt::{self, Write};
 
@@ -21,20 +21,20 @@ use crate::request::{Request, RequestKind};
 
 const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
 
-/// Which of the actions of a request are played, by blkparse's letter.
+/// A note about the played action, by blkparse's letter.
 pub(super) fn note_of_action(letter: u8) -> String {
     let what = match letter {
         b'Q' => "queueing (Q; the head of the file has no issue)",
         b'C' => "completion (C; the head of the file has no issue and no queueing)",
         _ => "issue to the device (D)",
     };
-    format!("of the actions of requests, {what} is played; others are left out")
+    format!("of the actions of requests, {what} is played; others are skipped")
 }
 
 /// Reads the events of one action.
 pub struct Blkparse {
     action: u8,
-    /// Lines printed, for their sequence numbers.
+    /// Lines printed so far, for sequence numbers.
     printed: u64,
 }
 
@@ -66,7 +66,7 @@ impl LineFormat for Blkparse {
         let device = fields.text("device")?;
         let stream = match device_number(device) {
             Ok(stream) => stream,
-            Err(_) if starts_summary(line) => return Ok(Parsed::End),
+            Err(_) if line.starts_with(b"CPU") || line.starts_with(b"Total (") => return Ok(Parsed::End),
             Err(fault) => return Err(fault),
         };
         fields.number("cpu")?;
@@ -109,7 +109,7 @@ impl LineFormat for Blkparse {
     }
 }
 
-/// `sector + sectors`, or none where `[process]` or the end follows directly.
+/// `sector + sectors`; `None` if `[process]` or the end follows directly.
 #[inline]
 fn extent(sector: Parse<&[u8]>, fields: &mut Fields<'_>) -> Parse<Option<(u64, u64)>> {
     let sector = match sector {
@@ -145,12 +145,8 @@ fn device_number(text: &[u8]) -> Parse<u32> {
     Ok((major << 20 | minor) as u32)
 }
 
-fn starts_summary(line: &[u8]) -> bool {
-    line.starts_with(b"CPU") || line.starts_with(b"Total (")
-}
-
-/// The kind of blktrace's letters (its RWBS column); `None` for neither data nor flush. Letters with `N` are a flush or
-/// none.
+/// The kind of blktrace's letters (column RWBS); `None` if neither data nor flush. Letters with `N` are a flush or
+/// `None`.
 #[inline]
 pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind>> {
     let known = |byte: &u8| b"RWDFNSMABEVUZOC".contains(byte);
@@ -173,69 +169,4 @@ pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(line: &str) -> Option<(RequestKind, u64, u32)> {
-        match Blkparse::default().parse(line.as_bytes()) {
-            Ok(Parsed::Record(record)) => Some((record.kind, record.sector, record.sectors)),
-            Ok(_) => None,
-            Err(fault) => panic!("{line}: {}", fault.what),
-        }
-    }
-
-    #[test]
-    fn kinds_by_letters() {
-        let event = |letters, rest| record(&format!("  8,16   1        2     1.135905917   723  D   {letters} {rest}"));
-        assert_eq!(event("W", "766637768 + 56 [723]"), Some((RequestKind::Write, 766_637_768, 56)));
-        assert_eq!(event("RA", "8 + 8 [723]"), Some((RequestKind::Read, 8, 8)));
-        assert_eq!(event("DS", "8 + 8 [723]"), Some((RequestKind::Trim, 8, 8)));
-        assert_eq!(event("FWFS", "8 + 8 [723]"), Some((RequestKind::Write, 8, 8)));
-        assert_eq!(event("FWS", "0 + 0 [723]"), Some((RequestKind::Flush, 0, 0)));
-        assert_eq!(event("FF", "[723]"), Some((RequestKind::Flush, 0, 0)));
-        assert_eq!(event("N", "0 (12 00) [sd]"), None);
-        for flush in ["[kworker/0:1H]", "0 + 0 [kworker/0:1H]", "0 (35 00 00) [sd]", ""] {
-            assert_eq!(event("FN", flush), Some((RequestKind::Flush, 0, 0)), "{flush}");
-        }
-        assert_eq!(event("N", "0 + 0 [x]"), None);
-        assert_eq!(event("WFS", "8 + 8 [x]"), Some((RequestKind::Write, 8, 8)));
-        assert_eq!(event("WSU", "8 + 8 [x]"), Some((RequestKind::Write, 8, 8)));
-        assert_eq!(event("DE", "8 + 8 [x]"), Some((RequestKind::Trim, 8, 8)));
-        assert_eq!(event("ZA", "8 + 8 [x]"), Some((RequestKind::Write, 8, 8)));
-        for zone in ["ZR", "ZRA", "ZF", "ZO", "ZC"] {
-            assert_eq!((event(zone, "8 + 8 [x]"), event(zone, "[x]"), event(zone, "8 + 0 [x]")), (None, None, None));
-        }
-        assert_eq!(record("8,0 0 1 0.1 7 Q W 8 + 8 [x]"), None);
-        assert_eq!(record("8,0 0 0 0.1 0 m N cfq7 Not idling"), None);
-    }
-
-    #[test]
-    fn one_action_is_chosen_from_the_head() {
-        let choose = |bytes: &'static [u8]| {
-            let mut format = Blkparse::default();
-            format.prepare(&Head { bytes, whole: true });
-            let [note] = format.notes().try_into().expect("a note");
-            (format.action, note)
-        };
-        let chosen = |action: u8, what: &str| {
-            (action, format!("of the actions of requests, {what} is played; others are left out"))
-        };
-        assert_eq!(
-            choose(b"8,0 0 1 0.1 7 Q W 8 + 8 [x]\n8,0 0 1 0.1 7 D W 8 + 8 [x]\n"),
-            chosen(b'D', "issue to the device (D)")
-        );
-        assert_eq!(
-            choose(b"8,0 0 1 0.1 7 C W 8 + 8 [x]\n8,0 0 1 0.1 7 Q W 8 + 8 [x]\n"),
-            chosen(b'Q', "queueing (Q; the head of the file has no issue)")
-        );
-        let completion = "completion (C; the head of the file has no issue and no queueing)";
-        assert_eq!(choose(b"8,0 0 1 0.1 7 C W 8 + 8 [0]\n"), chosen(b'C', completion));
-    }
-
-    #[test]
-    fn summary_ends_the_trace() {
-        assert_eq!(Blkparse::default().parse(b"CPU0 (8,16):"), Ok(Parsed::End));
-        assert!(Blkparse::default().parse(b"garbage").is_err());
-        assert!(Blkparse::default().parse(b"8,0 0 1 0.1 7 D W 8 * 8 [x]").is_err());
-    }
-}
+mod tests;

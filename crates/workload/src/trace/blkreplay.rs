@@ -1,9 +1,9 @@
 //! Load files of blkreplay (Schoebel-Theuer, 1&1): text of any kind, then `seconds ; sector ; sectors ; op ; delay ;
 //! duration`.
 //!
-//! Lines before the first request are header unless they start with a number and hold a semicolon. The operation is
-//! blktrace's letters, as in [`blkparse`](super::blkparse): reads (read-ahead, `RA`, among them), writes, discards and
-//! flushes. The two replay times are required and ignored. Stacked devices log a request twice; both are kept.
+//! Lines before the first request are header unless they start with a number and contain a semicolon. The operation has
+//! blktrace's letters, as in [`blkparse`](super::blkparse): reads (also read-ahead, `RA`), writes, discards and
+//! flushes. The two replay times are required and ignored. Stacked devices log a request twice; both count.
 
 use std::fmt::{self, Write};
 
@@ -39,8 +39,7 @@ impl LineFormat for Blkreplay {
     }
 
     fn is_header(&self, line: &[u8]) -> bool {
-        // Text, and the names of the columns: a line with columns of which one begins as a number does is a wrong
-        // request.
+        // A line of columns, any of which begins like a number, is a malformed request.
         let starts_number =
             |field: &[u8]| field.trim_ascii_start().first().is_some_and(|byte| b"-.0123456789".contains(byte));
         !(line.contains(&b';') && line.split(|&byte| byte == b';').any(starts_number))
@@ -55,20 +54,12 @@ impl LineFormat for Blkreplay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::NO_FILE;
 
     #[test]
     fn blanks_around_semicolons() {
-        let record = Record {
-            time: 449_518_165,
-            kind: RequestKind::Write,
-            sector: 37_766_917,
-            sectors: 14,
-            stream: 0,
-            file: NO_FILE,
-        };
         let line = b"      0.449518165 ;     37766917 ;   14 ; W ; 0.0 ; 0.0";
-        assert_eq!(Blkreplay.parse(line), Ok(Parsed::Record(record)));
+        let expected = Record::of_sectors(449_518_165, RequestKind::Write, 37_766_917, 14, 0);
+        assert_eq!(Blkreplay.parse(line), expected);
         assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; RA ; 0.0 ; 0.0").is_ok());
         assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; Q ; 0.0 ; 0.0").is_err());
         assert!(Blkreplay.parse(b"0.4 ; 3 ; 8 ; R ; 0.0").unwrap_err().what.contains("replay_duration"));

@@ -1,9 +1,10 @@
-//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file` and `stream`.
+//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file` and
+//! `stream`.
 //!
-//! The first line names the columns; others are ignored. Operations are read, write, trim (or discard) and flush, or
-//! their first letters, of either case; a flush needs no offset and size. Fields may be in double quotes (no line ends
-//! within). A 32-bit hash of the file name is the stream, so that no table grows with the trace unless names are requested; a
-//! `stream` column, a number, overrides it.
+//! The first line names the columns; other columns are ignored. Operations are read, write, trim (or discard) and
+//! flush, or their first letters, of either case; a flush needs no offset and size. Fields may be in double quotes (no
+//! line ends within). The stream is the number in the column `stream`, else a 32-bit hash of the file name, because a
+//! table of names would grow with the trace.
 
 use std::fmt::{self, Write};
 
@@ -11,17 +12,19 @@ use super::fields::{Fault, Parse, number, quoted};
 use super::line_format::{Holds, LineFormat, Parsed, Record};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::rng;
+use palimpsest_flash::units::Nanos;
 
 /// The known columns.
 pub const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
-/// The first so many are required.
+/// Number of required columns, the first of [`NAMES`].
 pub const REQUIRED: usize = 4;
-/// Columns beyond this are ignored.
+/// Most columns; further ones are ignored.
 const MOST_COLUMNS: usize = 64;
 
-/// The role of each column among [`NAMES`], once the header is read.
+/// Reads and prints lines.
 #[derive(Default)]
 pub struct Columns {
+    /// The place in [`NAMES`] of each column; empty before the header.
     roles: Vec<Option<usize>>,
     names: Option<FileNames>,
 }
@@ -61,29 +64,15 @@ impl LineFormat for Columns {
         };
         let time = number(value(0)?, NAMES[0])?;
         let kind = kind_of_word(value(1)?)?;
-        let stream = match (values[5], values[4]) {
-            (Some(stream), _) if !stream.is_empty() => number(stream, NAMES[5])?,
-            (_, Some(file)) if !file.is_empty() => u64::from(hash(file)),
-            _ => 0,
-        };
-        let stream = u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32"))?;
-        let parsed = match kind {
-            RequestKind::Flush => Record::flush(time, stream),
-            _ => {
-                let (offset, bytes) = (number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?);
-                Record::of_bytes(time, kind, offset, bytes, u64::from(stream))?
-            }
-        };
+        let given = values[5].filter(|stream| !stream.is_empty()).map(|stream| number(stream, NAMES[5])).transpose()?;
+        let stream = stream_of(given, values[4].filter(|file| !file.is_empty()))?;
+        let extent = || Ok((number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?));
+        let parsed = record_of(time, kind, extent, stream)?;
         Ok(parsed.of_file(self.file(values[4])))
     }
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
-        let op = match request.kind {
-            RequestKind::Read => "read",
-            RequestKind::Write => "write",
-            RequestKind::Trim => "trim",
-            RequestKind::Flush => "flush",
-        };
+        let op = word(request.kind);
         let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
         write!(out, "{},{op},{offset},{bytes},", request.arrival)?;
         match file {
@@ -126,7 +115,7 @@ fn roles(header: &[u8]) -> Parse<Vec<Option<usize>>> {
     }
 }
 
-/// The required columns that `line` lacks, in words, if it names most of them, or by other names such as `time` or
+/// A message with the missing columns, if `line` names most required columns, perhaps by names such as `time` or
 /// `offset`.
 pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
@@ -153,7 +142,7 @@ pub fn nearly_a_heading(line: &[u8]) -> Option<String> {
     ))
 }
 
-/// The first field of `text`, without its quotes, and the text after its comma.
+/// The first field of `text`, without quotes, and the text after the comma.
 #[inline]
 fn split_field(text: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     if let [b'"', inner @ ..] = text {
@@ -165,7 +154,7 @@ fn split_field(text: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     }
 }
 
-/// As [`split_field`] after an opening quote. A doubled quote within stays doubled: only names may hold one.
+/// As [`split_field`] after an opening quote. A doubled quote within stays doubled; only names may contain one.
 fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     let mut at = 0;
     while let Some(offset) = inner[at..].iter().position(|&byte| byte == b'"') {
@@ -180,81 +169,57 @@ fn split_quoted(inner: &[u8]) -> Parse<(&[u8], Option<&[u8]>)> {
     Err(Fault::new(format!("expected a closing quote before a comma or the end of the line in {}", quoted(inner))))
 }
 
-/// The kind of a word or of its first letter.
+const WORDS: [(&str, RequestKind); 5] = [
+    ("read", RequestKind::Read),
+    ("write", RequestKind::Write),
+    ("trim", RequestKind::Trim),
+    ("discard", RequestKind::Trim),
+    ("flush", RequestKind::Flush),
+];
+
+/// The word of `kind`.
+pub fn word(kind: RequestKind) -> &'static str {
+    WORDS.iter().find(|(_, other)| *other == kind).expect("every kind has a word").0
+}
+
+/// The kind of a word or of the word's first letter.
 #[inline]
 pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
-    let words: [(&[u8], RequestKind); 5] = [
-        (b"read", RequestKind::Read),
-        (b"write", RequestKind::Write),
-        (b"trim", RequestKind::Trim),
-        (b"discard", RequestKind::Trim),
-        (b"flush", RequestKind::Flush),
-    ];
     let is_meant = |word: &[u8]| text.eq_ignore_ascii_case(word) || text.eq_ignore_ascii_case(&word[..1]);
-    match words.iter().find(|(word, _)| is_meant(word)) {
+    match WORDS.iter().find(|(word, _)| is_meant(word.as_bytes())) {
         Some(&(_, kind)) => Ok(kind),
         None => Err(Fault::column("op", "read, write, trim or flush", text)),
     }
 }
 
-/// The stream of a file without a number.
+/// The given stream, else the stream of the file, else 0.
+pub fn stream_of(given: Option<u64>, file: Option<&[u8]>) -> Parse<u32> {
+    match given {
+        Some(stream) => u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32")),
+        None => Ok(file.map_or(0, hash)),
+    }
+}
+
+/// A record whose extent is read only if `kind` has one: offset and size in bytes.
+#[inline]
+pub fn record_of(
+    time: Nanos,
+    kind: RequestKind,
+    extent: impl FnOnce() -> Parse<(u64, u64)>,
+    stream: u32,
+) -> Parse<Parsed> {
+    if kind == RequestKind::Flush {
+        return Ok(Record::flush(time, stream));
+    }
+    let (offset, bytes) = extent()?;
+    Record::of_bytes(time, kind, offset, bytes, u64::from(stream))
+}
+
+/// The stream of the file `name`.
 pub fn hash(name: &[u8]) -> u32 {
     let folded = name.iter().fold(0, |state, &byte| rng::mix(state ^ u64::from(byte).wrapping_add(1)));
     (folded >> 32) as u32
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(header: &str, line: &str) -> Parse<Parsed> {
-        let mut format = Columns::default();
-        assert_eq!(format.parse(header.as_bytes()), Ok(Parsed::Header));
-        format.parse(line.as_bytes())
-    }
-
-    #[test]
-    fn columns_in_any_order_and_quotes() {
-        let record = Record { time: 5, kind: RequestKind::Trim, sector: 2, sectors: 8, stream: 9, file: NO_FILE };
-        let header = "file,size_bytes,offset_bytes,extra,op,time_ns,stream";
-        assert_eq!(read(header, "\"a,\"\"b\"\"\",4096,1024,,Discard,5,9"), Ok(Parsed::Record(record)));
-        assert!(read(header, "\"a,4096,1024,,trim,5,9").unwrap_err().what.contains("quote"));
-        assert!(read(header, "a,4096,1024").unwrap_err().what.contains("time_ns"));
-    }
-
-    #[test]
-    fn files_become_streams() {
-        let header = "time_ns,op,offset_bytes,size_bytes,file";
-        let stream = |file| match read(header, &format!("0,w,0,512,{file}")) {
-            Ok(Parsed::Record(record)) => record.stream,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(stream("a.log"), stream("a.log"));
-        assert_ne!(stream("a.log"), stream("b.log"));
-        assert_eq!(stream(""), 0);
-        assert!(matches!(read(header, "7,flush,,"), Ok(Parsed::Record(_))));
-    }
-
-    #[test]
-    fn header_must_name_the_columns() {
-        let what = Columns::default().parse(b"time,op,offset,size").unwrap_err().what;
-        assert!(what.contains("time_ns"));
-    }
-
-    #[test]
-    fn a_heading_by_other_names_gets_the_columns() {
-        let said = |heading: &str| nearly_a_heading(heading.as_bytes());
-        assert_eq!(
-            said("time_ns,op,offset,size").unwrap(),
-            "the heading of a csv trace names no offset_bytes and no size_bytes; expected the columns time_ns, op, \
-             offset_bytes, size_bytes, or --columns time=1,op=2,offset=3,size=4"
-        );
-        assert!(
-            said("op, Size_bytes ,\"time\",offset_bytes").unwrap().ends_with("--columns time=3,op=1,offset=4,size=2")
-        );
-        for other in ["time_ns,op,offset_bytes,size_bytes", "128166372003061629,hm,1,Read,383496192,32768,413", "a,b,c"]
-        {
-            assert_eq!(said(other), None, "{other}");
-        }
-    }
-}
+mod tests;

@@ -1,9 +1,10 @@
 //! Traces of the d-choices flash simulator (Van Houdt, "Performance of garbage collection algorithms for flash-based
-//! solid state drives with hot/cold data", 2013, and its successors): `ms device sector pages flag`, separated by tabs,
+//! solid state drives with hot/cold data", 2013, and successors): `ms device sector pages flag`, separated by tabs,
 //! flag 1 for reads.
 //!
-//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. DiskSim's columns with tabs
-//! look the same, with sizes in sectors: where requests follow each other tells which.
+//! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. DiskSim's columns with
+//! tabs look the same, with sizes in sectors; addresses of subsequent requests decide (see
+//! [`Contest`](super::head::Contest)).
 
 use std::fmt::{self, Write};
 
@@ -54,13 +55,11 @@ impl LineFormat for Dchoices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::NO_FILE;
 
     #[test]
     fn sizes_are_pages() {
-        let record =
-            Record { time: 78_643_000, kind: RequestKind::Read, sector: 55_596, sectors: 16, stream: 0, file: NO_FILE };
-        assert_eq!(Dchoices.parse(b"78.643000\t0\t55596\t2\t1"), Ok(Parsed::Record(record)));
+        let expected = Record::of_sectors(78_643_000, RequestKind::Read, 55_596, 16, 0);
+        assert_eq!(Dchoices.parse(b"78.643000\t0\t55596\t2\t1"), expected);
         assert!(Dchoices.parse(b"78.643000 0 55596 2 1").is_err());
         assert!(Dchoices.parse(b"1.0\t0\t0\t18446744073709551615\t1").is_err());
     }

@@ -1,9 +1,9 @@
-//! ASCII traces of DiskSim (Bucy et al., "The DiskSim Simulation Environment", CMU-PDL-08-101, section 3.4):
-//! `ms device sector sectors flags`, flag 1 for reads, 0 for writes.
+//! ASCII traces of DiskSim (Bucy et al., "The DiskSim Simulation Environment", CMU-PDL-08-101, section 3.4): `ms device
+//! sector sectors flags`, flag 1 for reads, 0 for writes.
 //!
-//! A file with whole numbers as times is taken for MQSim's nanoseconds, and one with tabs between the columns may be of the
-//! d-choices simulator: where requests follow each other tells which. A named format overrides both. Other flag bits (asynchronous, and so on) are refused. The device becomes the
-//! stream.
+//! Whole numbers as times mean MQSim's nanoseconds. Tabs between the columns may mean the d-choices simulator;
+//! addresses of subsequent requests decide (see [`Contest`](super::head::Contest)). A named format overrides both.
+//! Other flag bits (asynchronous, and so on) are refused. The device is the stream.
 
 use std::fmt::{self, Write};
 
@@ -43,19 +43,11 @@ impl LineFormat for DiskSim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::NO_FILE;
 
     #[test]
     fn milliseconds_become_nanoseconds() {
-        let record = Record {
-            time: 5_265_313_000,
-            kind: RequestKind::Write,
-            sector: 6_357_144,
-            sectors: 8,
-            stream: 0,
-            file: NO_FILE,
-        };
-        assert_eq!(DiskSim.parse(b"5265.313 0 6357144 8 0"), Ok(Parsed::Record(record)));
+        let expected = Record::of_sectors(5_265_313_000, RequestKind::Write, 6_357_144, 8, 0);
+        assert_eq!(DiskSim.parse(b"5265.313 0 6357144 8 0"), expected);
         assert!(DiskSim.parse(b"5265.313 0 6357144 8").unwrap_err().what.contains("flags"));
     }
 }

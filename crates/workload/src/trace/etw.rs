@@ -1,40 +1,39 @@
 //! Microsoft Production Server traces (Kavalanekar et al., "Characterization of Storage Workload Traces from Production
 //! Windows Servers", IISWC 2008), as SNIA IOTTA distributes them: the text output of Windows' tracer for disk events.
 //!
-//! A header between `BeginHeader` and `EndHeader` names the columns of each event; lines follow such as
-//! `DiskRead, 8612, name.exe (3984), 11844, 0xffffe288b23f1b20, 0x018f0b8000, 0x00001000, 283, 0, ..., "C:\$Mft"`: the
-//! time in microseconds, offset and size as hexadecimal bytes, the disk, and last the name of the file. Where the header
-//! is missing the columns are those of the published traces. A file name may hold commas; a process name may not.
+//! A header between `BeginHeader` and `EndHeader` names the columns of each event; lines follow such as `DiskRead,
+//! 8612, name.exe (3984), 11844, 0xffffe288b23f1b20, 0x018f0b8000, 0x00001000, 283, 0, ..., "C:\$Mft"`: the time in
+//! microseconds, offset and size as hexadecimal bytes, the disk, and last the name of the file. Without a header, the
+//! columns of the published traces apply. A file name may contain commas; a process name must not.
 //!
 //! `DiskRead`, `DiskWrite` and `DiskFlush` are requests; all other events (`DiskReadInit`, `FileIoRead` and so on) are
-//! skipped. As in CSV a hash of the file name is the stream; without a name it is 0. Disks share one address space, and
-//! their numbers are dropped.
+//! skipped. As in CSV a hash of the file name is the stream, 0 without a name. Disks share one address space; their
+//! numbers are dropped.
 //!
-//! The time is that of the event. Windows logs these events when a request completes; the issue is `ElapsedTime` earlier,
-//! which would change the order of requests and is ignored, as in the published conversions of these traces.
+//! Windows logs an event when a request completes, and that time is used. The issue is `ElapsedTime` earlier, which is
+//! ignored, as in the published conversions of these traces, because the order of requests would change.
 
 use std::fmt::{self, Write};
 
 use super::columns::hash;
-use super::fields::{Fault, Parse, number, quoted};
+use super::fields::{Fault, Parse, nanos, number, quoted};
 use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
 
-/// The columns of one type of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     time: usize,
     offset: usize,
     size: usize,
     disk: usize,
-    /// Beyond the last column where events have no name.
+    /// Beyond the last column if events have no name.
     name: usize,
 }
 
 const READ_OR_WRITE: Layout = Layout { time: 1, offset: 5, size: 6, disk: 8, name: 14 };
 const FLUSH: Layout = Layout { time: 1, offset: usize::MAX, size: usize::MAX, disk: 6, name: usize::MAX };
 
-/// Reads the events of a trace by its header.
+/// Reads events by the columns of the header.
 pub struct Etw {
     in_header: bool,
     read: Layout,
@@ -127,14 +126,13 @@ EndHeader
         let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
         write!(
             out,
-            "{event:>22}, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, {offset:#012x}, {bytes:#010x}, \
-             {0:>11}, {0:>8}, 0x000000, {0:>11}, Normal, Original, 0x0000000000000000, \"{file}\"",
+            "{event:>22}, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, {offset:#012x}, \
+             {bytes:#010x}, {0:>11}, {0:>8}, 0x000000, {0:>11}, Normal, Original, 0x0000000000000000, \"{file}\"",
             0
         )
     }
 }
 
-/// An event that is no request, or a line that is no event.
 fn other_event(line: &[u8], in_header: bool) -> Parse<Parsed> {
     if in_header {
         return Ok(Parsed::Header);
@@ -185,10 +183,7 @@ fn record(line: &[u8], kind: RequestKind, layout: Layout, names: Option<&mut Fil
     }
     let there =
         |value: Option<u64>, name: &str| value.ok_or_else(|| Fault::new(format!("the line ends before column {name}")));
-    let micros = there(time, "TimeStamp")?;
-    let time = micros
-        .checked_mul(1000)
-        .ok_or_else(|| Fault::column("TimeStamp", "a time below 2^64 ns", micros.to_string().as_bytes()))?;
+    let time = nanos(there(time, "TimeStamp")?, 1000, "TimeStamp")?;
     there(disk, "DiskNum")?;
     if kind == RequestKind::Flush {
         return Ok(Record::flush(time, 0));
@@ -220,67 +215,4 @@ fn hexadecimal(field: &[u8], column: &str) -> Parse<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const READ: &str = "              DiskRead,       8612,        xperf.exe (3984),      11844, 0xffffe288b23f1b20, \
-        0x018f0b8000, 0x00001000,         283,        2, 0x060043,         283,       3, Original, 0xffffe288272d0d20, \
-        \"C:\\a, b\\$Mft\"";
-
-    fn only(parsed: Parse<Parsed>) -> Record {
-        match parsed {
-            Ok(Parsed::Record(record)) => record,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_line_of_the_published_traces() {
-        let mut etw = Etw::default();
-        let record = only(etw.parse(READ.as_bytes()));
-        let expected = Record {
-            time: 8_612_000,
-            kind: RequestKind::Read,
-            sector: 0x0001_8f0b_8000 / 512,
-            sectors: 8,
-            stream: hash(b"C:\\a, b\\$Mft"),
-            file: NO_FILE,
-        };
-        assert_eq!(record, expected);
-        etw.keep_names();
-        assert_eq!(only(etw.parse(READ.as_bytes())).file, 0);
-        assert_eq!(etw.names().unwrap().name(0), Some("C:\\a, b\\$Mft"));
-    }
-
-    #[test]
-    fn the_header_says_where_columns_stand() {
-        let mut etw = Etw::default();
-        let with_processor = "DiskRead,  TimeStamp,     Process Name ( PID),   ThreadID, CPU,  IrpPtr,   ByteOffset,     \
-            IOSize, ElapsedTime,  DiskNum, IrpFlags, DiskSvcTime, I/O Pri,  VolSnap,         FileObject, FileName";
-        for line in ["BeginHeader", "FileIoRead, TimeStamp, whatever", with_processor, "EndHeader"] {
-            assert_eq!(etw.parse(line.as_bytes()), Ok(Parsed::Header), "{line}");
-        }
-        let line = READ.replace("11844,", "11844,   1,");
-        assert_eq!(only(etw.parse(line.as_bytes())).sectors, 8);
-        etw.in_header = true;
-        assert!(etw.parse(b"DiskWrite, TimeStamp, DiskNum, IOSize").unwrap_err().what.contains("ByteOffset"));
-    }
-
-    #[test]
-    fn other_events_are_passed_over() {
-        let parse = |line: &str| Etw::default().parse(line.as_bytes());
-        assert_eq!(parse("DiskReadInit,  8612,  xperf.exe (3984), 11844, 0xffffe288b23f1b20"), Ok(Parsed::Skip));
-        let flush = "DiskFlush, 7, System ( 4), 64, 0xfffffa8005c6b010, 14153, 3, 0x060000, 14149, Normal";
-        assert_eq!(only(parse(flush)), only(Ok(Record::flush(7000, 0))));
-        for (line, says) in [
-            ("DiskRead, 8612, x.exe (1), 1, 0x0, 0x1000", "ends before column DiskNum"),
-            ("DiskRead, x, x.exe (1), 1, 0x0, 0x1000, 0x200, 1, 0", "TimeStamp"),
-            ("DiskRead, 1, x.exe (1), 1, 0x0, 0x, 0x200, 1, 0", "ByteOffset"),
-            ("DiskRead, 1, x.exe (1), 1, 0x0, 0x10000000000000000, 0x200, 1, 0", "ByteOffset"),
-            ("stray words", "expected an event"),
-        ] {
-            let what = parse(line).unwrap_err().what;
-            assert!(what.contains(says), "{line}: {what}");
-        }
-    }
-}
+mod tests;

@@ -1,9 +1,11 @@
 //! Columns of a line and the numbers in them, as bytes, without allocation; and their faults.
 
-/// Why a line is not a record: what is wrong and what is expected.
+use palimpsest_flash::units::Nanos;
+
+/// Why a line is not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// One line, without the place.
+    /// The mistake and the expected text, in one line without the place.
     pub what: String,
 }
 
@@ -21,7 +23,7 @@ impl Fault {
     }
 }
 
-/// Result of reading a line or a part of it.
+/// Result of reading a line or a part of a line.
 pub type Parse<T> = Result<T, Fault>;
 
 /// `bytes` for a message: escaped and shortened.
@@ -32,10 +34,8 @@ pub fn quoted(bytes: &[u8]) -> String {
     format!("\"{}{cut}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())
 }
 
-/// The separator of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separator {
-    /// One such byte.
     Byte(u8),
     /// Any run of spaces and tabs.
     Blanks,
@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
         number(field, column)
     }
 
-    /// The next column as a decimal number, in units of its `digits`-th decimal; further decimals are dropped.
+    /// The next column as a decimal number, in units of the `digits`-th decimal; further decimals are dropped.
     #[inline]
     pub fn decimal(&mut self, column: &str, digits: u32) -> Parse<u64> {
         let field = self.text(column)?;
@@ -121,13 +121,13 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[blanks..]
 }
 
-/// `field` as a whole number; blanks around it are tolerated.
+/// `field` as a whole number; blanks around the number are legal.
 #[inline]
 pub fn number(field: &[u8], column: &str) -> Parse<u64> {
     if let Some(value) = digits(field) { Ok(value) } else { number_with_care(field, column) }
 }
 
-/// All of `field` as digits, when there are at least one and at most 19.
+/// The number of 1 to 19 digits, because more may overflow.
 #[inline]
 fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() || field.len() > 19 {
@@ -160,7 +160,7 @@ fn number_with_care(field: &[u8], column: &str) -> Parse<u64> {
     grown.ok_or_else(|| Fault::column(column, "a number below 2^64", trimmed))
 }
 
-/// `field` as a decimal number in units of its `scale`-th decimal.
+/// `field` as a decimal number in units of the `scale`-th decimal.
 #[inline]
 pub fn decimal(field: &[u8], column: &str, scale: u32) -> Parse<u64> {
     let field = field.trim_ascii();
@@ -178,6 +178,13 @@ pub fn decimal(field: &[u8], column: &str, scale: u32) -> Parse<u64> {
     let fraction = kept.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
     let fraction = fraction * 10u64.pow(scale - kept.len() as u32);
     scaled(number(whole, column)?, fraction, field, column, scale)
+}
+
+/// A time of `value` units of so many nanoseconds.
+#[inline]
+pub fn nanos(value: u64, unit: Nanos, column: &str) -> Parse<Nanos> {
+    let time = value.checked_mul(unit);
+    time.ok_or_else(|| Fault::column(column, "a time below 2^64 ns", value.to_string().as_bytes()))
 }
 
 #[inline]

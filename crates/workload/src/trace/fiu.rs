@@ -1,12 +1,12 @@
-//! Traces of Florida International University (Koller and Rangaswami, "I/O Deduplication", FAST 2010):
-//! `ns pid process sector sectors R|W major minor hash`.
+//! Traces of Florida International University (Koller and Rangaswami, "I/O Deduplication", FAST 2010): `ns pid process
+//! sector sectors R|W major minor hash`.
 //!
 //! Process names may hold blanks, so the columns after them are read from the right. The content hash is required and
 //! ignored, as is the process; the stream is 0.
 //!
-//! Some copies contain headers and padding of tar between the lines. In a file that starts with a tar header, the bytes of a
-//! line up to its last NUL are skipped as such noise; before the first request, so are lines with an equals sign (the
-//! attributes of a PAX header).
+//! Some copies contain headers and padding of tar between the lines. If a file starts with a tar header, the bytes of a
+//! line up to the last NUL are skipped, and so are lines with an equals sign before the first request (attributes of a
+//! PAX header).
 
 use std::fmt::{self, Write};
 
@@ -31,7 +31,8 @@ impl LineFormat for Fiu {
 
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
-        let line = if self.in_tar { after_noise(line) } else { line };
+        let noise = line.iter().rposition(|&byte| byte == 0).filter(|_| self.in_tar);
+        let line = &line[noise.map_or(0, |last| last + 1)..];
         if line.is_empty() {
             return Ok(Parsed::Skip);
         }
@@ -61,48 +62,30 @@ impl LineFormat for Fiu {
     }
 }
 
-fn after_noise(line: &[u8]) -> &[u8] {
-    let noise = line.iter().rposition(|&byte| byte == 0).map_or(0, |last| last + 1);
-    &line[noise..]
-}
-
 fn left_column<'a>(line: &'a [u8], column: &str) -> Parse<(&'a [u8], &'a [u8])> {
-    match line.iter().position(|&byte| byte == b' ') {
-        Some(blank) => Ok((&line[..blank], &line[blank + 1..])),
-        None => Err(too_few(line, column)),
-    }
+    split(line, line.iter().position(|&byte| byte == b' '), column)
 }
 
 fn right_column<'a>(line: &'a [u8], column: &str) -> Parse<(&'a [u8], &'a [u8])> {
-    match line.iter().rposition(|&byte| byte == b' ') {
-        Some(blank) => Ok((&line[..blank], &line[blank + 1..])),
-        None => Err(too_few(line, column)),
-    }
+    split(line, line.iter().rposition(|&byte| byte == b' '), column)
 }
 
-#[cold]
-fn too_few(line: &[u8], column: &str) -> Fault {
-    Fault::new(format!("expected 9 columns, found no column {column} apart from {}", quoted(line)))
+fn split<'a>(line: &'a [u8], blank: Option<usize>, column: &str) -> Parse<(&'a [u8], &'a [u8])> {
+    let too_few = || Fault::new(format!("expected 9 columns, found no column {column} apart from {}", quoted(line)));
+    blank.map(|blank| (&line[..blank], &line[blank + 1..])).ok_or_else(too_few)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{NO_FILE, RequestKind};
+    use crate::request::RequestKind;
 
     #[test]
     fn process_names_may_hold_blanks() {
-        let record = Record {
-            time: 467_651,
-            kind: RequestKind::Write,
-            sector: 644_661_632,
-            sectors: 8,
-            stream: 0,
-            file: NO_FILE,
-        };
+        let expected = Record::of_sectors(467_651, RequestKind::Write, 644_661_632, 8, 0);
         for process in ["kjournald", "my own process", "W 6 0"] {
             let line = format!("467651 2522 {process} 644661632 8 W 6 0 98b9cb");
-            assert_eq!(Fiu::default().parse(line.as_bytes()), Ok(Parsed::Record(record)), "{line}");
+            assert_eq!(Fiu::default().parse(line.as_bytes()), expected, "{line}");
         }
         assert!(Fiu::default().parse(b"467651 2522 kjournald 644661632 8 W 6 0").is_err());
     }

@@ -1,4 +1,4 @@
-//! The start of a trace and the vote of a line format on it.
+//! Recognition: the start of a trace, and the votes of line formats.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,12 @@ pub const HEAD_BYTES: usize = 64 << 10;
 pub struct Head<'a> {
     /// At most [`HEAD_BYTES`] bytes.
     pub bytes: &'a [u8],
-    /// Whether this is all of the file.
+    /// This is the whole file.
     pub whole: bool,
 }
 
 impl<'a> Head<'a> {
-    /// The complete lines with their numbers; the last one counts when the file ends there.
+    /// The complete lines with their numbers; the last line counts if the file ends there.
     pub fn lines(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let complete = match self.bytes.iter().rposition(|&byte| byte == b'\n') {
             _ if self.whole => self.bytes,
@@ -29,12 +29,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// How much of the head of a file a format parses.
+/// The lines of the head of a file that a format parses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Vote {
-    /// Lines that it parses as its own.
+    /// Lines that the format accepts.
     pub lines: u64,
-    /// The first of them.
+    /// The first such line.
     pub first_line: u64,
 }
 
@@ -52,16 +52,16 @@ pub fn vote<F: LineFormat>(head: &Head<'_>) -> Vote {
     vote
 }
 
-/// How far a format reads a line that is none of its own.
+/// The part of a line up to a fault.
 pub struct Reading {
-    /// Columns before the one that is wrong, or one less.
+    /// Columns before the fault, or one less.
     pub columns: usize,
-    /// What is wrong.
+    /// The fault.
     pub fault: String,
 }
 
-/// How far the line format `F` reads `line`: what is wrong depends on the columns up to that which is wrong, so it is near the
-/// end of the shortest start of the line in which the same is wrong, whatever the message quotes. `None` where nothing is.
+/// The part of `line` that the line format `F` reads; `None` if `F` accepts the line. The fault lies near the end of
+/// the shortest prefix with the same message, quotes apart, because only columns up to the fault cause the message.
 pub fn reads<F: LineFormat>(head: &Head<'_>, line: &[u8]) -> Option<Reading> {
     const LONGEST: usize = 512;
     let fault_of = |part: &[u8]| {
@@ -85,8 +85,8 @@ pub fn reads<F: LineFormat>(head: &Head<'_>, line: &[u8]) -> Option<Reading> {
     None
 }
 
-/// What tells formats apart that read the same lines as other requests: requests follow each other, so that with the right unit
-/// of sizes more of them begin where another has ended.
+/// Distinguishes formats that read the same lines as other requests: with the right unit of sizes more requests begin
+/// where another has ended, because requests are often sequential.
 #[derive(Debug, Clone, Copy)]
 pub struct Contest {
     /// Requests that begin where another of the same device has ended.
@@ -99,13 +99,13 @@ impl Contest {
     /// Fewer followers decide nothing.
     const LEAST: u64 = 8;
 
-    /// Whether this reading is the right one beside another.
+    /// True if this reading is right and the other is wrong.
     pub fn wins(&self, other: &Contest) -> bool {
         self.followers >= Self::LEAST && 2 * self.followers >= 3 * other.followers.max(1)
     }
 }
 
-/// The reading of the head by the line format `F`, where others may read it otherwise; `None` without a request.
+/// The contest of the line format `F`; `None` if `F` is not contested or reads no request.
 pub fn contest<F: LineFormat>(head: &Head<'_>) -> Option<Contest> {
     if !F::IS_CONTESTED {
         return None;

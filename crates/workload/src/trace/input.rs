@@ -1,19 +1,21 @@
 //! From the bytes of a file to the bytes of a trace: gzip, zstd, xz and bzip2, recognised by magic numbers.
 //!
-//! Failures of the operating system and of the compressed data reach the reader through the same `io::Error`; those of
-//! the system are wrapped in [`SystemFailure`] below the decompressor, which distinguishes them above it.
+//! Failures of the operating system and of compressed data both reach the reader as `io::Error`. Below the decompressor
+//! [`SystemFailure`] wraps system failures, so that [`describe`] can distinguish them.
 
 use std::fmt;
-use std::io::{self, Cursor, ErrorKind, Read};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ReadSeek;
 use palimpsest_flash::error::{Error, Result};
 
-/// What the dictionary of xz data may take: `xz -9` needs 65 MiB, and a header could ask for 4 GiB.
+/// Memory for the dictionary of xz data: `xz -9` needs 65 MiB, and a damaged header may ask for 4 GiB.
 const XZ_MEMORY_KIB: u32 = 256 << 10;
 
-/// The reader of a trace, and its compression for messages about corrupt data.
+/// The reader of a trace, and the compression for messages about corrupt data.
 pub struct Decompressed {
-    /// The trace's own bytes.
+    /// Decompressed bytes.
     pub reader: Box<dyn Read + Send>,
     /// `"gzip"`, `"zstd"`, `"xz"`, `"bzip2"` or `"plain"`.
     pub compression: &'static str,
@@ -60,7 +62,8 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
         ErrorKind::OutOfMemory => {
             let most = XZ_MEMORY_KIB >> 10;
             format!(
-                "the {compression} data need a dictionary of more than {most} MiB; expected a smaller one (xz -9 has 64 MiB)"
+                "the {compression} data need a dictionary of more than {most} MiB; expected a smaller one (xz -9 has \
+                 64 MiB)"
             )
         }
         _ => format!("the {compression} data are corrupt ({failure}); expected an intact file"),
@@ -68,7 +71,7 @@ pub fn describe(failure: &io::Error, place: &str, compression: &str) -> Error {
     Error::input(place, what)
 }
 
-/// A well-known type of file that is no trace, by its first bytes.
+/// A well-known type of file that is no trace, by the first bytes.
 pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
     let magics: [(&[u8], &str); 5] = [
         (b"PK\x03\x04", "a zip archive, which needs random access (give it as a file, not as a pipe)"),
@@ -83,6 +86,60 @@ pub fn known_binary(bytes: &[u8]) -> Option<&'static str> {
     let known = magics.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, kind)| kind);
     let is_tar = bytes.get(257..262) == Some(b"ustar");
     known.or(is_tar.then_some("a tar archive, which is read twice (give it as a file, not as a pipe)"))
+}
+
+/// A reader with a position of its own over a shared file.
+#[derive(Clone)]
+pub struct Part {
+    input: Arc<Mutex<Box<dyn ReadSeek>>>,
+    at: u64,
+    /// Bytes that may be read.
+    left: u64,
+}
+
+impl Part {
+    /// A reader at the start of `input`.
+    pub fn new(input: Box<dyn ReadSeek>) -> Part {
+        Part { input: Arc::new(Mutex::new(input)), at: 0, left: u64::MAX }
+    }
+
+    /// A reader of the same file at the byte `at`.
+    pub fn from(&self, at: u64) -> Part {
+        Part { input: Arc::clone(&self.input), at, left: u64::MAX }
+    }
+
+    /// A reader of the same file that fails after `left` bytes.
+    pub fn limited(&self, left: u64) -> Part {
+        Part { left, ..self.clone() }
+    }
+
+    /// The file. No clone of this reader may be left.
+    pub fn into_inner(self) -> Box<dyn ReadSeek> {
+        let input = Arc::into_inner(self.input).expect("no other reader is left");
+        input.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Read for Part {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        input.seek(SeekFrom::Start(self.at))?;
+        let bytes = input.read(buffer)? as u64;
+        let too_large = || io::Error::new(ErrorKind::InvalidData, "its directory is too large");
+        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
+        self.at += bytes;
+        Ok(bytes as usize)
+    }
+}
+
+impl Seek for Part {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another reader may have moved the file's own position.
+        input.seek(SeekFrom::Start(self.at))?;
+        self.at = input.seek(to)?;
+        Ok(self.at)
+    }
 }
 
 struct SystemReader {

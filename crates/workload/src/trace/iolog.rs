@@ -1,19 +1,20 @@
 //! I/O logs of fio (<https://fio.readthedocs.io>, "Trace file format"), versions 2 and 3: the output of `write_iolog`.
 //!
 //! The first line has the version. Version 2: `file action [offset bytes]`; version 3: `microseconds file action
-//! [offset bytes]`. Actions on files (add, open, close, unlink) are skipped; sync and datasync are flushes. In version 2
-//! `wait` sets the time, in microseconds; a log without a `wait` near its start has no times and is replayed in a closed
-//! loop of depth 1, fio's default.
+//! [offset bytes]`. Actions on files (add, open, close, unlink) are skipped; sync and datasync are flushes. In version
+//! 2 `wait` sets the time, in microseconds; a log without a `wait` near the start has no times and is replayed in a
+//! closed loop of depth 1, fio's default.
 //!
-//! File names hold no blanks. As in CSV a hash of the file name is the stream; files share one address space.
+//! File names contain no blanks. As in CSV a hash of the file name is the stream; files share one address space.
 //!
-//! Differences from fio: the offset of `wait` is that of fio's manual (relative to the `wait` before), where fio's code
-//! compares milliseconds; files need not be added before their use.
+//! Differences from fio: a `wait` counts from the previous `wait`, as in fio's manual, whereas fio's code compares
+//! milliseconds; files need not be added before use.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::columns::hash;
-use super::fields::{Fault, Fields, Parse};
+use super::fields::{Fault, Fields, Parse, nanos};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
 use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES};
@@ -25,7 +26,6 @@ const NANOS_PER_MICRO: u64 = 1000;
 #[derive(Default)]
 pub struct Iolog {
     version: Version,
-    /// Time by the waits of version 2.
     now: Nanos,
     has_no_times: bool,
     files: FileNames,
@@ -71,21 +71,14 @@ impl LineFormat for Iolog {
             Version::Three => {
                 let mut fields = Fields::blank(line);
                 let micros = fields.number("time")?;
-                self.action(nanos(micros)?, fields)
+                self.action(nanos(micros, NANOS_PER_MICRO, "time")?, fields)
             }
         }
     }
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
         let micros = request.arrival / NANOS_PER_MICRO;
-        let stream;
-        let file = match file {
-            Some(file) => file,
-            None => {
-                stream = format!("stream-{}", request.stream);
-                &stream
-            }
-        };
+        let file = file.map_or_else(|| format!("stream-{}", request.stream).into(), Cow::Borrowed);
         let known = self.files.len();
         self.files.number(file.as_bytes());
         if self.files.len() > known {
@@ -124,7 +117,7 @@ impl Iolog {
             b"add" | b"open" | b"close" | b"unlink" => return Ok(Parsed::Skip),
             b"wait" if self.version == Version::Two => {
                 let micros = fields.number("wait")?;
-                let now = nanos(micros)?.checked_add(self.now);
+                let now = nanos(micros, NANOS_PER_MICRO, "time")?.checked_add(self.now);
                 self.now = now.ok_or_else(|| Fault::new("the waits add up to 2^64 ns or more; expected less"))?;
                 return Ok(Parsed::Skip);
             }
@@ -139,59 +132,5 @@ impl Iolog {
     }
 }
 
-fn nanos(micros: u64) -> Parse<Nanos> {
-    let nanos = micros.checked_mul(NANOS_PER_MICRO);
-    nanos.ok_or_else(|| Fault::column("time", "a time below 2^64 ns", micros.to_string().as_bytes()))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(lines: &[&str]) -> Vec<(Nanos, RequestKind, u64, u32, u32)> {
-        let mut log = Iolog::default();
-        let mut records = Vec::new();
-        for line in lines {
-            if let Parsed::Record(r) = log.parse(line.as_bytes()).unwrap() {
-                assert_eq!(Some(r.stream), log.files.name(r.file).map(|name| hash(name.as_bytes())));
-                records.push((r.time, r.kind, r.sector, r.sectors, r.file));
-            }
-        }
-        records
-    }
-
-    #[test]
-    fn version_three_has_microseconds() {
-        let lines =
-            ["fio version 3 iolog", "2 nvme add", "872 nvme open", "878 nvme write 512 16384", "891 b sync 0 0"];
-        assert_eq!(read(&lines), [(878_000, RequestKind::Write, 1, 32, 0), (891_000, RequestKind::Flush, 0, 0, 1)]);
-    }
-
-    #[test]
-    fn version_two_waits() {
-        let lines =
-            ["fio version 2 iolog", "a add", "a read 0 512", "a wait 250 0", "b trim 512 512", "a wait 250", "a close"];
-        assert_eq!(read(&lines), [(0, RequestKind::Read, 0, 1, 0), (250_000, RequestKind::Trim, 1, 1, 1)]);
-        let arrivals = |text: &'static str| {
-            let mut log = Iolog::default();
-            log.prepare(&Head { bytes: text.as_bytes(), whole: true });
-            log.arrivals()
-        };
-        assert_eq!(arrivals("fio version 2 iolog\na read 0 512\n"), Arrivals::Closed { depth: 1 });
-        assert_eq!(arrivals("fio version 2 iolog\na read 0 512\na wait 9 0\n"), Arrivals::Open);
-        assert_eq!(arrivals("fio version 3 iolog\n0 a read 0 512\n"), Arrivals::Open);
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let what = |lines: [&str; 2]| {
-            let mut log = Iolog::default();
-            lines.map(|line| log.parse(line.as_bytes())).into_iter().find_map(|read| read.err()).unwrap().what
-        };
-        assert!(what(["fio version 4 iolog", ""]).contains("fio version 3 iolog"));
-        assert!(what(["fio version 3 iolog", "5 a wait 7 0"]).contains("action"));
-        assert!(what(["fio version 3 iolog", "x a read 0 512"]).contains("time"));
-        assert!(what(["fio version 2 iolog", "a read 0"]).contains("bytes"));
-        assert!(what(["fio version 3 iolog", "18446744073709551615 a read 0 512"]).contains("2^64 ns"));
-    }
-}
+mod tests;

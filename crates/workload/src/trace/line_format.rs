@@ -11,23 +11,23 @@ use palimpsest_flash::units::Nanos;
 /// First sector beyond every valid address: 2^63 bytes.
 const SECTOR_LIMIT: u64 = (1 << 63) / SECTOR_BYTES;
 
-/// A format whose records are lines. Parsing a line must not panic on any bytes, and takes time linear in its length.
+/// A format whose records are lines. Parsing must not panic on any bytes, and must take time linear in the length.
 pub trait LineFormat: Default + Send + 'static {
-    /// Its name.
+    /// Name in listings and options.
     const NAME: &'static str;
     /// Other names.
     const ALIASES: &'static [&'static str] = &[];
     /// One line for listings.
     const ABOUT: &'static str;
 
-    /// What its records hold.
+    /// Contents of records.
     const HOLDS: Holds;
-    /// Whether its streams are volumes: disks or devices with addresses of their own.
+    /// Streams are volumes: disks or devices with addresses of their own.
     const HAS_VOLUMES: bool = false;
     /// Lines before the first record.
     const HEADER: &'static str = "";
 
-    /// Whether the streams of this trace are volumes.
+    /// True if the streams of this trace are volumes.
     fn has_volumes(&self) -> bool {
         Self::HAS_VOLUMES
     }
@@ -35,7 +35,7 @@ pub trait LineFormat: Default + Send + 'static {
     /// Reads the start of the file for properties of the whole trace.
     fn prepare(&mut self, _head: &Head<'_>) {}
 
-    /// From now on files have numbers and names, where the format has any and names cost memory.
+    /// Keeps names of files from now on, if names cost memory.
     fn keep_names(&mut self) {}
 
     /// The names of the files of the records so far.
@@ -48,48 +48,47 @@ pub trait LineFormat: Default + Send + 'static {
         Arrivals::Open
     }
 
-    /// What the user should know of what is read; valid after [`prepare`](Self::prepare).
+    /// Notes for the user; valid after [`prepare`](Self::prepare).
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Reads one line (never empty, without its end).
+    /// Reads a line, which is never empty and has no line end.
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed>;
 
-    /// Whether a line that parses is this format's own, where two formats share their lines.
+    /// False for lines that parse but belong to another format.
     fn could_be(_line: &[u8]) -> bool {
         true
     }
 
-    /// Whether other formats read the same lines as other requests, so that only the requests tell them apart: see
-    /// [`Contest`](super::head::Contest).
+    /// Other formats read the same lines as other requests; a [`Contest`](super::head::Contest) decides.
     const IS_CONTESTED: bool = false;
 
-    /// Whether a line that does not parse, before the first that does, belongs to a header.
+    /// True if a malformed line before the first request belongs to a header.
     fn is_header(&self, _line: &[u8]) -> bool {
         false
     }
 
-    /// Prints a request within [`HOLDS`](Self::HOLDS) and the name of its file, without the last line end.
+    /// Prints a request within [`HOLDS`](Self::HOLDS) and the name of the file, without the last line end.
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result;
 }
 
-/// What the records of a format hold; the rest is lost in writing.
+/// Contents of the records of a format; other properties of requests are lost in writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
-    /// Times are whole numbers of this.
+    /// Nanoseconds; times are multiples.
     pub time_grain: Nanos,
-    /// Sizes are multiples of this number of sectors.
+    /// Sectors; sizes are multiples.
     pub size_grain: u32,
     /// Kinds of requests.
     pub kinds: &'static [RequestKind],
-    /// Whether records have the number of a device or stream.
+    /// Records have the number of a device or stream.
     pub streams: bool,
     /// File names of records.
     pub names: Names,
 }
 
-/// The file names that a format holds.
+/// File names in a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
     /// None.
@@ -163,7 +162,7 @@ pub enum Parsed {
 pub struct Record {
     /// Time by the trace's clock, in nanoseconds.
     pub time: Nanos,
-    /// Its operation.
+    /// Operation.
     pub kind: RequestKind,
     /// First sector.
     pub sector: u64,
@@ -176,7 +175,7 @@ pub struct Record {
 }
 
 impl Parsed {
-    /// The same for a record of the file `file`.
+    /// Sets the file of a record.
     #[inline]
     pub fn of_file(self, file: u32) -> Parsed {
         match self {
@@ -185,7 +184,7 @@ impl Parsed {
         }
     }
 
-    /// The same for a record of the stream `stream`.
+    /// Sets the stream of a record.
     #[inline]
     pub fn of_stream(self, stream: u32) -> Parsed {
         match self {
@@ -208,7 +207,7 @@ impl Record {
             return Err(wrong_size(sectors, "sectors", most_sectors(kind)));
         }
         if sector > SECTOR_LIMIT - sectors {
-            return Err(Fault::new(format!("address: expected it below 2^63 bytes, found sector {sector}")));
+            return Err(Fault::new(format!("address: expected less than 2^63 bytes, found sector {sector}")));
         }
         let Ok(stream) = u32::try_from(stream) else {
             return Err(Fault::new(format!("device or stream: expected a number below 2^32, found {stream}")));
@@ -216,7 +215,7 @@ impl Record {
         Ok(Parsed::Record(Record { time, kind, sector, sectors: sectors as u32, stream, file: NO_FILE }))
     }
 
-    /// A request for bytes: the sectors it touches.
+    /// A request for bytes, widened to whole sectors.
     #[inline]
     pub fn of_bytes(time: Nanos, kind: RequestKind, offset: u64, bytes: u64, stream: u64) -> Parse<Parsed> {
         let most = most_sectors(kind);
@@ -224,7 +223,7 @@ impl Record {
             return Err(wrong_size(bytes, "bytes", most * SECTOR_BYTES));
         }
         if offset > (1 << 63) - bytes {
-            return Err(Fault::new(format!("address: expected it below 2^63 bytes, found byte {offset}")));
+            return Err(Fault::new(format!("address: expected less than 2^63 bytes, found byte {offset}")));
         }
         let sector = offset / SECTOR_BYTES;
         let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;

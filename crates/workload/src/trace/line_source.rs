@@ -1,7 +1,7 @@
-//! The source of requests of any line format: order of time, tolerance of bad lines, places of errors.
+//! The source of requests of line formats: order of time, tolerance of malformed lines, places of errors.
 
 use super::fields::{Fault, quoted};
-use super::line_format::{LineFormat, Parsed, Record};
+use super::line_format::{LineFormat, Parsed, Record, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
 use super::{Opened, TOLERATED_DISORDER};
 use crate::request::{Arrivals, FileNames, Request, Source};
@@ -91,7 +91,7 @@ impl<F: LineFormat> Source for LineSource<F> {
 }
 
 impl<F: LineFormat> LineSource<F> {
-    /// The request of the line last reached, if it holds one.
+    /// The request of the present line; `None` for other lines.
     #[inline]
     fn read_line(&mut self) -> std::result::Result<Option<Request>, Fault> {
         let line = self.opened.lines.line();
@@ -157,8 +157,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[inline]
     /// The request of a record.
+    ///
+    /// # Errors
+    /// The record is earlier than the previous one by more than [`TOLERATED_DISORDER`].
+    #[inline]
     pub fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
         let first = match self.first {
             Some(first) => first,
@@ -182,11 +185,9 @@ impl Clock {
 
 #[cold]
 fn goes_back(back: Nanos) -> Fault {
-    let seconds = |time: Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
-    let what = format!(
-        "time goes back by {} s from the latest request before; expected lines in order of time (to within {} s)",
-        seconds(back),
-        TOLERATED_DISORDER / 1_000_000_000
-    );
-    Fault::new(what)
+    let (back, tolerated) = (Seconds(back), TOLERATED_DISORDER / 1_000_000_000);
+    Fault::new(format!(
+        "time goes back by {back} s from the latest request before; expected lines in order of time (to within \
+         {tolerated} s)"
+    ))
 }

@@ -18,10 +18,10 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub enum Step {
     /// A line.
     Line {
-        /// Whether the file ended before a newline.
+        /// The file ended before a newline.
         unterminated: bool,
     },
-    /// A line of more than [`MAX_LINE_BYTES`], which is skipped.
+    /// A skipped line of more than [`MAX_LINE_BYTES`].
     TooLong,
     /// The end of the file.
     End,
@@ -32,7 +32,7 @@ pub struct LineReader {
     input: Decompressed,
     name: String,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that are read but not yet returned as lines.
+    /// Bytes of the buffer that are not yet returned as lines.
     unread: Range<usize>,
     /// End of the unread bytes without a newline so far.
     searched: usize,
@@ -40,9 +40,9 @@ pub struct LineReader {
     number: u64,
     discarding: bool,
     ended: bool,
-    /// Whether a byte-order mark was passed over.
+    /// A byte-order mark was skipped.
     had_mark: bool,
-    /// Why reading stopped; returned after the lines before it.
+    /// The error that stopped reading, returned after the lines before.
     failure: Option<Error>,
 }
 
@@ -79,14 +79,15 @@ impl LineReader {
         Head { bytes: &bytes[..bytes.len().min(HEAD_BYTES)], whole: whole || bytes.is_empty() }
     }
 
-    /// Takes back that a byte-order mark was passed over, as of binary data, which have none; before anything is read.
+    /// Restores a skipped byte-order mark, because binary data have none; must precede all reading.
     pub fn restore_mark(&mut self) {
         if std::mem::take(&mut self.had_mark) {
             self.unread.start -= BYTE_ORDER_MARK.len();
         }
     }
 
-    /// The next `bytes` bytes, or fewer where the file ends in them; `None` at its end. They are a record, which is numbered as a line is.
+    /// The next `bytes` bytes, fewer if the file ends there, `None` at the end. They are a record, which is numbered
+    /// like a line.
     ///
     /// # Errors
     /// When the stream is corrupt or unreadable.
@@ -97,7 +98,7 @@ impl LineReader {
         Ok((!self.line.is_empty()).then(|| &self.buffer[self.line.clone()]))
     }
 
-    /// Passes over `bytes` bytes of the same record; returns how many there were.
+    /// Skips `bytes` bytes of the same record; returns the number of bytes that the file had.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -105,7 +106,7 @@ impl LineReader {
         self.have(bytes).map(|found| found.len())
     }
 
-    /// Where the next `bytes` bytes are in the buffer; they are read then.
+    /// Reads the next `bytes` bytes; returns their place in the buffer.
     #[inline]
     fn have(&mut self, bytes: usize) -> Result<Range<usize>> {
         debug_assert!(bytes <= MAX_LINE_BYTES, "the buffer has room for them");
@@ -125,7 +126,7 @@ impl LineReader {
         Ok(found)
     }
 
-    /// Why reading stopped early, if it did, else `other`.
+    /// The error that stopped reading early, else `other`.
     pub fn failure_or(&mut self, other: Error) -> Error {
         self.failure.take().unwrap_or(other)
     }
@@ -157,7 +158,7 @@ impl LineReader {
         }
     }
 
-    /// The line last reached, without its line end.
+    /// The line last reached, without the line end.
     #[inline]
     pub fn line(&self) -> &[u8] {
         let line = &self.buffer[self.line.clone()];

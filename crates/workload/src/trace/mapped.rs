@@ -1,11 +1,12 @@
-//! Any text with a request a line, by the user's word on its columns: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
+//! Any text with a request a line, by columns that the user names: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
 //!
-//! Columns count from 1. Between them are commas, tabs, semicolons or blanks: what the first line that has digits has.
-//! Units: of a time `s`, `ms`, `us` or `ns` (the default), with decimals; of an offset or size `bytes` (the default),
-//! `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or their first
-//! letters), or `op=3:read=1` says what a read is and all else writes, or `op=3:write=W` the reverse. Without `time`
-//! the trace is a closed loop of depth 1; without `op` all are writes. The first line may be a heading: no field begins
-//! with a digit, and the operation is none. A note names it. Quotes and files are not read.
+//! Columns count from 1. The first line with digits determines the separator: commas, tabs, semicolons or blanks. Units
+//! of a time are `s`, `ms`, `us` or `ns` (the default), with decimals; units of an offset or size `bytes` (the
+//! default), `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or
+//! their first letters); with `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the
+//! reverse. Without `time` the trace is a closed loop of depth 1; without `op` all requests are writes. The first line
+//! is a heading if no field begins with a digit and the operation is no word; a note names the heading. Ignored:
+//! quotes, files.
 
 use std::fmt;
 
@@ -16,23 +17,20 @@ use super::line_format::{Holds, LineFormat, Parsed, Record};
 use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
-/// Columns of the widest line.
 const MOST_COLUMNS: usize = 64;
-/// What a column may be.
 const ROLES: [&str; 5] = ["time", "op", "offset", "size", "volume"];
 const EXPECTED: &str = "expected columns such as time=1:us,op=3,offset=5:sectors,size=4,volume=2";
 
-/// What tells reads from writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Operation {
-    /// Words.
+    /// By words.
     #[default]
     Word,
-    /// This is the kind, all else the other.
+    /// This value is the kind, any other value the opposite kind.
     Is(RequestKind, Vec<u8>),
 }
 
-/// Where a line has what; columns count from 0.
+/// Roles and units of columns, which count from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
     time: Option<(usize, u32)>,
@@ -45,7 +43,6 @@ pub struct Mapped {
     heading: Option<Heading>,
 }
 
-/// The first line of a file, where it is one of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heading {
     line: Vec<u8>,
@@ -57,7 +54,7 @@ impl Mapped {
     /// Reads the notation above.
     ///
     /// # Errors
-    /// [`Error::Input`] with what was expected.
+    /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Mapped> {
         let wrong = |what: String| Error::input(format!("--columns {text}"), format!("{what}; {EXPECTED}"));
         let mut mapped = Mapped::default();
@@ -112,7 +109,7 @@ impl Mapped {
         }
     }
 
-    /// Whether no field of `line` begins as a number does, and its operation is none.
+    /// True if no field of `line` begins like a number, and the operation is no word of an operation.
     fn is_of_words(&self, line: &[u8]) -> bool {
         let mut fields = self.fields(line);
         let are_words = std::iter::from_fn(|| fields.text("").ok()).all(|field| !begins_as_number(field));
@@ -120,7 +117,7 @@ impl Mapped {
         are_words && !matches!(self.operation, Some((at, Operation::Word)) if !is_word(at))
     }
 
-    /// The column `at` of `line`, of those that are read.
+    /// The column `at` of `line`.
     fn column<'a>(&self, line: &'a [u8], at: usize, name: &str) -> Parse<&'a [u8]> {
         let mut fields = self.fields(line);
         for _ in 0..at {
@@ -205,91 +202,10 @@ impl LineFormat for Mapped {
     }
 
     fn print(&mut self, _request: &Request, _file: Option<&str>, _out: &mut String) -> fmt::Result {
-        // No trace is written by columns: they name no format of a file.
+        // Columns name no format of a file, so no trace is written.
         Err(fmt::Error)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::{NO_FILE, Source};
-    use crate::trace::{TraceOptions, open_trace};
-    use std::io::Cursor;
-
-    fn read(columns: &str, text: &str) -> Result<Vec<Request>> {
-        let options = TraceOptions { columns: Some(columns.into()), ..TraceOptions::default() };
-        let mut source: Box<dyn Source> = open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &options)?;
-        let mut found = Vec::new();
-        while let Some(request) = source.next_request()? {
-            found.push(request);
-        }
-        Ok(found)
-    }
-
-    #[test]
-    fn any_order_separator_and_unit() {
-        let expected = [
-            Request { arrival: 0, kind: RequestKind::Read, sector: 8, sectors: 8, stream: 7, file: NO_FILE },
-            Request { arrival: 1_500, kind: RequestKind::Write, sector: 16, sectors: 1, stream: 7, file: NO_FILE },
-        ];
-        let found = read(
-            "time=1:us,op=3,offset=5:sectors,size=4,volume=2",
-            "t,vol,rw,bytes,lba\n10.0,7,R,4096,8\n11.5,7,write,512,16\n",
-        );
-        assert_eq!(found.unwrap(), expected);
-        let found = read("size=1:pages,offset=2:KiB,op=3:read=0", "1 4 0\n2\t8  1 extra\n").unwrap();
-        assert_eq!((found[0].sector, found[0].sectors, found[0].kind), (8, 8, RequestKind::Read));
-        assert_eq!((found[1].sector, found[1].sectors, found[1].kind), (16, 16, RequestKind::Write));
-    }
-
-    /// At most the first line is a heading, and only one of words; what else is no request is an error, or counted as
-    /// bad.
-    #[test]
-    fn a_heading_is_one_line_of_words() {
-        let columns = "time=1:s,op=2,offset=3,size=4";
-        let opened = |text: &str, skip_bad| {
-            let options = TraceOptions { columns: Some(columns.into()), skip_bad, ..TraceOptions::default() };
-            open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &options).unwrap()
-        };
-        let good = "0.1,W,4096,4096\n";
-        let mut source = opened(&format!("\n  \ntime,op,offset,size\n{good}"), false);
-        assert_eq!(source.notes(), ["line 3 is a heading, and no request: \"time,op,offset,size\""]);
-        assert!(source.next_request().unwrap().is_some() && source.next_request().unwrap().is_none());
-        assert!(opened(good, false).notes().is_empty());
-        for (text, line) in [
-            ("0.1s,W,4096,4096\n", 1),
-            ("time,op,offset,size\nt,w,o,s\n", 2),
-            ("time,op,offset,size\ntime,op,offset,size\n", 2),
-            ("0x1,w,0x1000,0x1000\n", 1),
-            ("x,W,o,s\n", 1),
-            ("-0.1,w,5,5\n", 1),
-        ] {
-            let wrong = opened(&format!("{text}{good}"), false).next_request().unwrap_err().to_string();
-            assert!(wrong.starts_with(&format!("t:{line}: ")), "{text:?}: {wrong}");
-            let mut skipping = opened(&format!("{text}{good}"), true);
-            assert!(skipping.next_request().unwrap().is_some() && skipping.skipped_lines() == 1, "{text:?}");
-            let none = opened(text, true).next_request().unwrap_err().to_string();
-            assert!(none.contains("the file holds no request"), "{none}");
-        }
-    }
-
-    #[test]
-    fn mistakes_name_the_column() {
-        for (wrong, said) in [
-            ("time=1:min,offset=2,size=3", "time has no unit \"min\""),
-            ("time=0,offset=2,size=3", "\"0\" is no number of a column"),
-            ("offset=2", "size is missing"),
-            ("offset=2,size=3,size=4", "size is given twice"),
-            ("lba=2,size=3", "there is no \"lba\""),
-            ("offset", "\"offset\" has no column"),
-        ] {
-            assert!(Mapped::parse(wrong).unwrap_err().to_string().contains(said), "{wrong}");
-        }
-        let short = read("time=1,offset=2,size=5", "1,2,3\n").unwrap_err().to_string();
-        assert!(short.contains("t:1: the line ends before column size"), "{short}");
-        assert!(read("offset=1,size=2", "a,b\n").unwrap_err().to_string().contains("no request"));
-        let word = read("offset=1,size=2", "0,512\nx,512\n").unwrap_err().to_string();
-        assert!(word.contains("t:2: column offset"), "{word}");
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
 //! ASCII traces of MQSim (Tavakkol et al., FAST 2018) and SSDSim (Hu et al., ICS 2011): `ns device sector sectors op`,
 //! op 1 for reads, 0 for writes.
 //!
-//! DiskSim's traces have the same columns with times in milliseconds. The times distinguish them: only whole numbers in the
-//! head of the file mean nanoseconds, a decimal point in any of them means DiskSim. The device becomes the stream.
+//! DiskSim's traces have the same columns with times in milliseconds. Times distinguish them: only whole numbers in the
+//! head of the file mean nanoseconds, a decimal point means DiskSim. The device is the stream.
 
 use std::fmt::{self, Write};
 
@@ -41,19 +41,11 @@ impl LineFormat for MqSim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::NO_FILE;
 
     #[test]
     fn whole_nanoseconds_only() {
-        let record = Record {
-            time: 938_513_000,
-            kind: RequestKind::Write,
-            sector: 264_719_034,
-            sectors: 16,
-            stream: 4,
-            file: NO_FILE,
-        };
-        assert_eq!(MqSim.parse(b"938513000 4 264719034 16 0"), Ok(Parsed::Record(record)));
+        let expected = Record::of_sectors(938_513_000, RequestKind::Write, 264_719_034, 16, 4);
+        assert_eq!(MqSim.parse(b"938513000 4 264719034 16 0"), expected);
         assert!(MqSim.parse(b"5265.313 0 6357144 8 0").is_err());
         assert!(MqSim.parse(b"1 0 0 8 2").unwrap_err().what.contains("op"));
     }

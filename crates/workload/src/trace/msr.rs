@@ -1,7 +1,7 @@
 //! MSR Cambridge traces (Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008), in SNIA IOTTA's format:
 //! `timestamp,host,disk,Read|Write,offset,bytes,response`, times in Windows FILETIME (100 ns since 1601).
 //!
-//! The disk number becomes the stream. Host name and response time are required and ignored.
+//! The disk number is the stream. Host name and response time are required and ignored.
 
 use std::fmt::{self, Write};
 
@@ -32,7 +32,9 @@ impl LineFormat for Msr {
         let kind = match fields.text("type")? {
             b"Read" => RequestKind::Read,
             b"Write" => RequestKind::Write,
-            other => kind_of_any_case(other)?,
+            other if other.trim_ascii().eq_ignore_ascii_case(b"read") => RequestKind::Read,
+            other if other.trim_ascii().eq_ignore_ascii_case(b"write") => RequestKind::Write,
+            other => return Err(Fault::column("type", "Read or Write", other)),
         };
         let offset = fields.number("offset")?;
         let bytes = fields.number("size")?;
@@ -48,15 +50,6 @@ impl LineFormat for Msr {
         let kind = if request.kind == RequestKind::Read { "Read" } else { "Write" };
         let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
         write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.stream)
-    }
-}
-
-#[cold]
-fn kind_of_any_case(text: &[u8]) -> Parse<RequestKind> {
-    match text.trim_ascii().to_ascii_lowercase().as_slice() {
-        b"read" => Ok(RequestKind::Read),
-        b"write" => Ok(RequestKind::Write),
-        _ => Err(Fault::column("type", "Read or Write", text)),
     }
 }
 

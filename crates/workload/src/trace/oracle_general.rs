@@ -1,13 +1,15 @@
-//! `oracleGeneral`, the binary format of libCacheSim for traces of caches: records of 24 bytes, the least significant byte of a number
-//! first: time in s (4), object (8), its size in bytes (4), number of the access that accesses it next (8; -1 or 2^63 - 1: none).
+//! `oracleGeneral`, the binary format of libCacheSim for traces of caches: records of 24 bytes, the least significant
+//! byte of a number first: time in s (4), object (8), object size in bytes (4), number of the object's next access (8;
+//! -1 or 2^63 - 1: none).
 //!
-//! Objects are not blocks and have no addresses. Assumed: objects lie one after the other in the order in which they first come, each from a
-//! multiple of 4 KiB on; one that comes again with a larger size moves to a new place at the end. So objects of similar age are neighbours, as
-//! in a cache that fills a drive in order, and nothing overlaps. There is no operation: all requests are reads, of whole objects, so that
-//! a drive must be preconditioned to have something to read.
+//! Objects have no addresses. Assumed: objects follow each other in order of first access, each at a multiple of 4 KiB;
+//! an object that grows moves to the end. So objects of similar age are neighbours, as in a cache that fills a drive in
+//! order, and objects never overlap. The format has no operation: all requests are reads of whole objects, so the drive
+//! must be preconditioned.
 //!
-//! Ignored: the next access. Memory grows with the number of distinct objects, unlike that of other formats. The format has no mark of
-//! its own: a file is recognised if, in all of its first records, times do not go back, sizes are valid and the next access lies ahead.
+//! Ignored: the next access. Memory grows with the number of distinct objects, unlike for other formats. The format has
+//! no magic number: a file is recognised if, in all records of the head, times do not go back, sizes are valid and the
+//! next access lies ahead.
 
 use std::collections::HashMap;
 
@@ -18,7 +20,7 @@ use super::records::{RecordFormat, little};
 use crate::request::{RequestKind, SECTOR_BYTES};
 
 const BYTES: usize = 24;
-/// No object begins elsewhere than at a multiple of this.
+/// Objects begin at multiples of this.
 const PAGE_SECTORS: u64 = 8;
 /// Accesses of the longest trace that is recognised.
 const MOST_ACCESSES: u64 = 1 << 48;
@@ -26,7 +28,7 @@ const MOST_ACCESSES: u64 = 1 << 48;
 /// Gives objects addresses.
 #[derive(Default)]
 pub struct OracleGeneral {
-    // Looked up only: its order never affects a result. First sector, and sectors that there is room for.
+    /// First sector and allocated sectors of each object. Never iterated, because hash order must not affect a result.
     places: HashMap<u64, (u64, u64)>,
     end: u64,
 }
@@ -99,7 +101,7 @@ pub(super) mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!((place(77, 5000), place(3, 100), place(77, 5000)), ((0, 10), (16, 1), (0, 10)));
-        // It fits its room, and then no more.
+        // The larger object fits the allocated sectors, the next larger one does not.
         assert_eq!((place(77, 8192), place(77, 8193), place(3, 1)), ((0, 16), (24, 17), (16, 1)));
         let fault = format.parse(&record((1, 9, 0, -1))).unwrap_err();
         assert!(fault.what.contains("size: expected 1 to 1073741824 bytes, found \"0\""), "{}", fault.what);

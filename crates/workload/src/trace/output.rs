@@ -1,8 +1,8 @@
-//! Traces as output: printing requests in any format, and counting what the format loses.
+//! Traces as output: prints requests in any format, and counts the losses of the format.
 //!
-//! Requests of a kind that the format does not have are left out; times are rounded down and sizes up to its grain; streams and
-//! names that it does not have are dropped. [`Losses`] counts all that. Else a trace that is written and read again gives the
-//! same requests.
+//! Requests of a kind that the format lacks are skipped; times are rounded down and sizes up to the format's grain;
+//! streams and names that the format lacks are dropped. [`Losses`] counts all of these. Otherwise a trace that is
+//! written and read again has the same requests.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use palimpsest_flash::error::{Error, Result};
 /// Compression of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// None.
     Plain,
     /// gzip.
     Gzip,
@@ -27,18 +27,18 @@ pub enum Compression {
 /// Format and compression of a trace to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its format.
+    /// Format.
     pub format: &'static Format,
-    /// Its compression.
+    /// Compression.
     pub compression: Compression,
 }
 
-/// What the format of a target loses, in requests.
+/// Numbers of requests that the format of a target changes or drops.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// Trims left out.
+    /// Skipped trims.
     pub trims: u64,
-    /// Flushes left out.
+    /// Skipped flushes.
     pub flushes: u64,
     /// Arrival times rounded down.
     pub times: u64,
@@ -54,7 +54,7 @@ pub struct Losses {
 
 /// The writer of a format.
 pub(super) trait Sink: Send {
-    /// Writes a request within what the format holds.
+    /// Writes a request within the format's [`Holds`].
     fn put(&mut self, request: &Request, file: Option<&str>) -> io::Result<()>;
     /// Writes buffered requests.
     fn close(self: Box<Self>) -> io::Result<()>;
@@ -70,7 +70,8 @@ pub struct Recorder {
 }
 
 impl Target {
-    /// The target of a file name: compression by `.gz` and `.zst`, format by the ending before it. `format` overrides the latter.
+    /// The target of a file name: compression by `.gz` and `.zst`, format by the ending before. `format` overrides the
+    /// ending.
     ///
     /// # Errors
     /// [`Error::Input`] when no format, or an unknown one, is named.
@@ -87,7 +88,7 @@ impl Target {
                 let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
                 Format::of_ending(ending).ok_or_else(|| {
                     let what = format!(
-                        "no format has the ending {ending:?}; expected --format, or the name of one as the ending: {}",
+                        "no format has the ending {ending:?}; expected --format, or a format as the ending: {}",
                         names_of(|format| format.create.is_some())
                     );
                     Error::input(name, what)
@@ -120,7 +121,7 @@ impl Recorder {
         Ok(Recorder { holds, sink, losses: Losses::default(), written: 0, name: name.to_string() })
     }
 
-    /// Writes a request of the file called `file`, with what the format holds.
+    /// Writes a request of the file called `file`, reduced to the format's [`Holds`].
     ///
     /// # Errors
     /// [`Error::Io`] when writing fails.
@@ -158,7 +159,7 @@ impl Recorder {
         self.sink.put(&request, file).map_err(|failure| self.failed(&failure))
     }
 
-    /// Ends the trace; returns the number of its requests, and the losses.
+    /// Ends the trace; returns the number of written requests, and the losses.
     ///
     /// # Errors
     /// [`Error::Io`] when writing fails.
@@ -174,7 +175,7 @@ impl Recorder {
     }
 }
 
-/// Whether a format with `names` has names of requests of `kind`.
+/// True if a format with `names` has names for requests of `kind`.
 pub(super) fn has_name(names: Names, kind: RequestKind) -> bool {
     match names {
         Names::None => false,
@@ -183,7 +184,7 @@ pub(super) fn has_name(names: Names, kind: RequestKind) -> bool {
     }
 }
 
-/// The name as changed for a format with `names`; `None` where it is unchanged.
+/// The changed name for a format with `names`; `None` if unchanged.
 fn changed_name(file: &str, names: Names) -> Option<String> {
     let cannot = |c: char| c.is_control() || (names == Names::WithoutBlanks && c.is_whitespace());
     file.contains(cannot).then(|| file.replace(cannot, "_"))
@@ -219,7 +220,7 @@ impl<F: LineFormat> Sink for LineSink<F> {
 
 /// A compressor over the bytes of a trace.
 pub(super) enum Compressed {
-    /// None.
+    /// No compression.
     Plain(io::BufWriter<Box<dyn Write + Send>>),
     /// gzip.
     Gzip(flate2::write::GzEncoder<Box<dyn Write + Send>>),
@@ -252,20 +253,22 @@ impl Compressed {
     }
 }
 
+impl Compressed {
+    fn inner(&mut self) -> &mut dyn Write {
+        match self {
+            Compressed::Plain(plain) => plain,
+            Compressed::Gzip(gzip) => gzip,
+            Compressed::Zstd(zstd) => zstd,
+        }
+    }
+}
+
 impl Write for Compressed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Compressed::Plain(plain) => plain.write(bytes),
-            Compressed::Gzip(gzip) => gzip.write(bytes),
-            Compressed::Zstd(zstd) => zstd.write(bytes),
-        }
+        self.inner().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Compressed::Plain(plain) => plain.flush(),
-            Compressed::Gzip(gzip) => gzip.flush(),
-            Compressed::Zstd(zstd) => zstd.flush(),
-        }
+        self.inner().flush()
     }
 }

@@ -2,15 +2,14 @@
 //! optionally `file` and `stream`.
 //!
 //! Columns are in any order, numbers of 32 or 64 bits; other columns are ignored. Rows are read in batches of
-//! [`BATCH_ROWS`], page by page of the file, so that memory does not grow with it. A file needs random access, so it is not a
-//! pipe, and is compressed within. Rows count from 1 in messages.
+//! [`BATCH_ROWS`], page by page, so that memory does not grow with the file. A file must have random access, so no pipe
+//! and no compression of the whole. Rows count from 1 in messages.
 //!
 //! As in CSV, `stream` overrides `file`, whose hash is the stream otherwise.
 
 mod write;
 
 use std::io::{Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -18,12 +17,13 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 
-use super::columns::{NAMES, REQUIRED, hash, kind_of_word};
+use super::columns::{NAMES, REQUIRED, kind_of_word, record_of, stream_of};
 use super::fields::{Fault, Parse};
+use super::input::Part;
 use super::line_format::{Holds, Parsed, Record};
 use super::line_source::Clock;
 use super::{Format, ReadSeek, TraceOptions};
-use crate::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, Source};
+use crate::request::{Arrivals, FileNames, NO_FILE, Request, Source};
 use palimpsest_flash::error::{Error, Result};
 
 pub(super) use write::create;
@@ -51,10 +51,10 @@ pub const FORMAT: Format = Format {
     create: Some(create),
 };
 
-/// Whether a file is Parquet by its first bytes, and the user named no other format.
+/// True if a file is Parquet by the first bytes, and the user named no other format.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read, [`Error::Input`] when the user named Parquet and it is not.
+/// [`Error::Io`] if the file cannot be read, [`Error::Input`] if the user named Parquet and the file is not.
 pub fn is_meant(input: &mut dyn ReadSeek, name: &str, options: &TraceOptions) -> Result<bool> {
     let mut magic = Vec::new();
     let failed = |failure: std::io::Error| Error::Io { place: name.to_string(), what: failure.to_string() };
@@ -71,9 +71,10 @@ pub fn is_meant(input: &mut dyn ReadSeek, name: &str, options: &TraceOptions) ->
 ///
 /// # Errors
 /// [`Error::Input`] when the file is damaged or lacks a column.
-pub fn open(input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
+pub fn open(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Result<Box<dyn Source>> {
     let damaged = |error: ParquetError| damaged(name, &error);
-    let chunks = Chunks::new(input).map_err(damaged)?;
+    let bytes = input.seek(SeekFrom::End(0)).map_err(|failure| damaged(failure.into()))?;
+    let chunks = Chunks { whole: Part::new(input), bytes };
     let reader = guarded(|| SerializedFileReader::new(chunks)).map_err(damaged)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let position = |name: &str| (0..schema.num_columns()).find(|&at| schema.column(at).path().string() == name);
@@ -110,9 +111,9 @@ pub fn open(input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) -> Res
 struct ParquetSource {
     name: String,
     reader: SerializedFileReader<Chunks>,
-    /// The column of each of [`NAMES`].
+    /// Columns by the order of [`NAMES`].
     columns: [Option<usize>; NAMES.len()],
-    /// The row group that is read next.
+    /// The next row group.
     group: usize,
     readers: Option<[Option<ColumnReader>; NAMES.len()]>,
     batch: Batch,
@@ -126,7 +127,7 @@ struct ParquetSource {
     names: Option<FileNames>,
 }
 
-/// Values of some rows; none where the file has nulls or no such column.
+/// Values of some rows; none for nulls and missing columns.
 #[derive(Default)]
 struct Batch {
     rows: usize,
@@ -153,7 +154,7 @@ impl Source for ParquetSource {
             }
         }
         if self.requests == 0 {
-            return Err(Error::input(&self.name, "the file holds no request; expected a row at least"));
+            return Err(Error::input(&self.name, "the file holds no request; expected at least one row"));
         }
         Ok(None)
     }
@@ -239,17 +240,8 @@ impl ParquetSource {
         let op = text(1).ok_or_else(|| Fault::new("column op: expected read, write, trim or flush, found nothing"))?;
         let (time, kind) = (number(0)?, kind_of_word(op)?);
         let file = text(4).filter(|file| !file.is_empty());
-        let stream = match (batch.numbers[5].get(at).copied().flatten(), file) {
-            (Some(stream), _) => {
-                u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32"))?
-            }
-            (None, Some(file)) => hash(file),
-            (None, None) => 0,
-        };
-        let parsed = match kind {
-            RequestKind::Flush => Record::flush(time, stream),
-            _ => Record::of_bytes(time, kind, number(2)?, number(3)?, u64::from(stream))?,
-        };
+        let stream = stream_of(batch.numbers[5].get(at).copied().flatten(), file)?;
+        let parsed = record_of(time, kind, || Ok((number(2)?, number(3)?)), stream)?;
         let Parsed::Record(record) = parsed else { unreachable!("a record was made") };
         let file = match (&mut self.names, file) {
             (Some(names), Some(file)) => names.number(file),
@@ -281,12 +273,9 @@ impl Batch {
                     return Err(format!("column {}: expected {kind}, found another type", NAMES[role]));
                 }
             };
-            let read =
-                read.map_err(|error| format!("the file is damaged ({error}); expected an intact Parquet file"))?;
+            let read = read.map_err(|error| damage(&error))?;
             if *rows.get_or_insert(read) != read {
-                return Err(
-                    "the file is damaged (its columns differ in length); expected an intact Parquet file".into()
-                );
+                return Err(damage(&"columns differ in length"));
             }
         }
         self.rows = rows.unwrap_or(0);
@@ -319,28 +308,24 @@ fn decode<T: DataType, V>(
     Ok(into.len())
 }
 
-/// Turns panics of the library, which asserts properties of the metadata, into errors: the file is damaged.
+/// Turns panics into errors, because the library asserts properties of metadata that a damaged file may lack.
 fn guarded<T>(work: impl FnOnce() -> std::result::Result<T, ParquetError>) -> std::result::Result<T, ParquetError> {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     done.unwrap_or_else(|_| Err(ParquetError::General("its metadata is contradictory".into())))
 }
 
 fn damaged(name: &str, error: &ParquetError) -> Error {
-    let what = error.to_string().replace('\n', " ");
-    Error::input(name, format!("the file is damaged ({what}); expected an intact Parquet file"))
+    Error::input(name, damage(error))
+}
+
+fn damage(error: &dyn std::fmt::Display) -> String {
+    format!("the file is damaged ({}); expected an intact Parquet file", error.to_string().replace('\n', " "))
 }
 
 /// Random access to a file, for the Parquet library.
 struct Chunks {
-    input: Arc<Mutex<Box<dyn ReadSeek>>>,
+    whole: Part,
     bytes: u64,
-}
-
-impl Chunks {
-    fn new(mut input: Box<dyn ReadSeek>) -> std::result::Result<Chunks, ParquetError> {
-        let bytes = input.seek(SeekFrom::End(0))?;
-        Ok(Chunks { input: Arc::new(Mutex::new(input)), bytes })
-    }
 }
 
 impl Length for Chunks {
@@ -350,11 +335,11 @@ impl Length for Chunks {
 }
 
 impl ChunkReader for Chunks {
-    type T = std::io::BufReader<At>;
+    type T = std::io::BufReader<Part>;
 
     fn get_read(&self, start: u64) -> std::result::Result<Self::T, ParquetError> {
         const BUFFER_BYTES: usize = 1 << 13;
-        Ok(std::io::BufReader::with_capacity(BUFFER_BYTES, At { input: Arc::clone(&self.input), at: start }))
+        Ok(std::io::BufReader::with_capacity(BUFFER_BYTES, self.whole.from(start)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> std::result::Result<Bytes, ParquetError> {
@@ -363,24 +348,8 @@ impl ChunkReader for Chunks {
             return Err(ParquetError::EOF(format!("{length} bytes at {start} of {}", self.bytes)));
         }
         let mut bytes = vec![0; length];
-        At { input: Arc::clone(&self.input), at: start }.read_exact(&mut bytes)?;
+        self.whole.from(start).read_exact(&mut bytes)?;
         Ok(bytes.into())
-    }
-}
-
-/// A reader with a position of its own over the one file.
-struct At {
-    input: Arc<Mutex<Box<dyn ReadSeek>>>,
-    at: u64,
-}
-
-impl Read for At {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-        input.seek(SeekFrom::Start(self.at))?;
-        let bytes = input.read(buffer)?;
-        self.at += bytes as u64;
-        Ok(bytes)
     }
 }
 

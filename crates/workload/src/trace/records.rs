@@ -1,7 +1,7 @@
 //! Binary formats: records of bytes instead of lines. Numbers in messages count records.
 //!
-//! A record has a fixed part and may have more after it, which is passed over. The end of the file inside a record is an error, unless
-//! bad records are skipped. A format is recognised only if every whole record at the start of the file is one of its own.
+//! A record has a fixed part and perhaps more bytes, which are skipped. A file that ends inside a record is an error,
+//! unless bad records are skipped. A format is recognised only if every whole record in the head of the file is valid.
 
 use super::fields::{Fault, Parse};
 use super::head::{Head, Vote};
@@ -11,26 +11,26 @@ use super::{Format, Opened};
 use crate::request::{Arrivals, Request, Source};
 use palimpsest_flash::error::{Error, Result};
 
-/// A format whose records are bytes. Parsing must not panic on any.
+/// A format whose records are bytes. Parsing must not panic on any bytes.
 pub trait RecordFormat: Default + Send + 'static {
-    /// Its name.
+    /// Name in listings and options.
     const NAME: &'static str;
     /// Other names.
     const ALIASES: &'static [&'static str] = &[];
     /// One line for listings.
     const ABOUT: &'static str;
-    /// What the times of its records are multiples of, in nanoseconds.
+    /// Nanoseconds; times are multiples.
     const TIME_GRAIN: u64;
-    /// Whether its streams are volumes.
+    /// Streams are volumes.
     const HAS_VOLUMES: bool = false;
 
-    /// The records at the start of a file of this format; 0 where it is another's.
+    /// The number of records in the head of a file; 0 for another format.
     fn recognise(head: &[u8]) -> u64;
 
     /// Reads the start of the file for properties of the whole trace, such as the order of bytes.
     fn prepare(&mut self, _head: &[u8]) {}
 
-    /// What the user should know of what is read; valid after [`prepare`](Self::prepare).
+    /// Notes for the user; valid after [`prepare`](Self::prepare).
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -38,13 +38,13 @@ pub trait RecordFormat: Default + Send + 'static {
     /// Bytes of the fixed part of a record: the same for the whole trace, at most 4096.
     fn size(&self) -> usize;
 
-    /// Reads the fixed part of a record, [`size`](Self::size) bytes. What is wrong with its values is no reason to stop.
+    /// Reads the fixed part of a record, [`size`](Self::size) bytes. A fault is a bad record, which may be skipped.
     fn parse(&mut self, record: &[u8]) -> Parse<Parsed>;
 
     /// Bytes after the fixed part, at most 65,535.
     ///
     /// # Errors
-    /// Where this is no record at all, so that the place of the next is unknown.
+    /// The bytes are no record, so the place of the next record is unknown.
     fn more(&self, _record: &[u8]) -> Parse<usize> {
         Ok(0)
     }
@@ -97,7 +97,6 @@ impl<F: RecordFormat> Source for RecordSource<F> {
             let read = self.format.parse(record);
             let more = match self.format.more(record) {
                 Ok(more) => more,
-                // Nothing tells where the next record begins.
                 Err(fault) => return Err(self.fault(&fault)),
             };
             if more > 0 && self.opened.lines.take_more(more)? < more {
@@ -182,7 +181,7 @@ impl<F: RecordFormat> RecordSource<F> {
 pub struct Bytes<'a> {
     /// The record.
     pub record: &'a [u8],
-    /// Whether the most significant byte is first.
+    /// The most significant byte is first.
     pub is_big_endian: bool,
 }
 

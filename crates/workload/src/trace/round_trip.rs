@@ -1,4 +1,4 @@
-//! Tests of traces as output: requests that are written in a format and read again are those that the format holds.
+//! Tests of traces as output: requests that are written and read again are the requests within the format's [`Holds`].
 
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use super::output::{Compression, Losses, Recorder, Target, has_name};
 use super::*;
 use crate::request::{NO_FILE, Request, RequestKind};
 
-/// A file in memory that outlives its writer.
+/// A file in memory that outlives the writer.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -109,7 +109,8 @@ proptest! {
             prop_assert_eq!(losses.trims + losses.flushes, (requests.len() - expected.len()) as u64);
             if !expected.is_empty() {
                 prop_assert_eq!(&comparable(read(&bytes, Some(format.name)), holds), &expected, "{}", format.name);
-                // A trace of flushes only may parse as another format; few lines do not tell d-choices' pages from sectors.
+                // A trace of flushes only may parse as another format; few lines do not tell d-choices' pages from
+                // sectors.
                 if expected.iter().any(|(request, _)| request.sectors > 0) && format.name != "dchoices" {
                     prop_assert_eq!(comparable(read(&bytes, None), holds), expected, "{} recognised", format.name);
                 }

@@ -1,8 +1,8 @@
-//! Traces of the Storage Performance Council ("SPC Trace File Format Specification", revision 1.0.1, 2002), the
-//! format of the UMass OLTP and web-search traces: `ASU,LBA,bytes,R|W,seconds`, further columns allowed.
+//! Traces of the Storage Performance Council ("SPC Trace File Format Specification", revision 1.0.1, 2002), the format
+//! of the UMass OLTP and web-search traces: `ASU,LBA,bytes,R|W,seconds`, further columns allowed.
 //!
-//! The block size, which the specification leaves to the trace's description, is 512 bytes as in the UMass traces;
-//! sizes are widened to whole blocks. The application-specific unit becomes the stream. Units are volumes, whose addresses
+//! The specification leaves the block size to the trace's description; here it is 512 bytes, as in the UMass traces.
+//! Sizes are widened to whole blocks. The application-specific unit is the stream; units are volumes, whose addresses
 //! start at 0 (most published uses of these traces overlay them). Blanks around fields are legal.
 
 use std::fmt::{self, Write};
@@ -41,20 +41,12 @@ impl LineFormat for Spc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{NO_FILE, RequestKind};
+    use crate::request::RequestKind;
 
     #[test]
     fn sizes_round_up_and_blanks_are_legal() {
         let parsed = Spc.parse(b"1, 240840 ,3073,w, 0.026214").unwrap();
-        let record = Record {
-            time: 26_214_000,
-            kind: RequestKind::Write,
-            sector: 240_840,
-            sectors: 7,
-            stream: 1,
-            file: NO_FILE,
-        };
-        assert_eq!(parsed, Parsed::Record(record));
+        assert_eq!(Ok(parsed), Record::of_sectors(26_214_000, RequestKind::Write, 240_840, 7, 1));
         assert!(Spc.parse(b"0,1,0,r,0.0").unwrap_err().what.contains("size"));
         assert!(Spc.parse(b"0,1,512,r").unwrap_err().what.contains("timestamp"));
     }

@@ -1,7 +1,7 @@
 //! Tencent cloud block storage traces (Zhang et al., "OSCA", USENIX ATC 2020): `seconds,sector,sectors,op,volume`, op 1
 //! for writes, 0 for reads.
 //!
-//! The clock has whole seconds, so requests of one second arrive together, with any speed-up. The volume becomes the stream.
+//! The clock has whole seconds, so requests of one second arrive together, with any speed-up. The volume is the stream.
 
 use std::fmt::{self, Write};
 
@@ -43,15 +43,12 @@ impl LineFormat for Tencent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::NO_FILE;
 
     #[test]
     fn one_is_a_write() {
         let parsed = Tencent.parse(b"1538323200,4247200,128,1,1058").unwrap();
         let time = 1_538_323_200_000_000_000;
-        let record =
-            Record { time, kind: RequestKind::Write, sector: 4_247_200, sectors: 128, stream: 1058, file: NO_FILE };
-        assert_eq!(parsed, Parsed::Record(record));
+        assert_eq!(Ok(parsed), Record::of_sectors(time, RequestKind::Write, 4_247_200, 128, 1058));
         assert!(Tencent.parse(b"1,2,8,2,0").unwrap_err().what.contains("op"));
         assert!(Tencent.parse(b"1,2,8,1").unwrap_err().what.contains("volume"));
     }

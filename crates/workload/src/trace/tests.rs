@@ -22,7 +22,7 @@ fn good(bytes: &[u8]) -> Vec<Request> {
     read(bytes, &TraceOptions::default()).unwrap().0
 }
 
-/// The requests of a file of the format `name`; of those whose lines others share it is named.
+/// The requests of a file of the format `name`, which is forced if other formats share the lines.
 fn good_of(name: &str, bytes: &[u8]) -> Vec<Request> {
     let format = name.starts_with('d').then(|| name.to_string());
     read(bytes, &TraceOptions { format, ..TraceOptions::default() }).unwrap().0
@@ -88,7 +88,7 @@ fn every_format_has_a_sample_that_is_recognised_and_read() {
 }
 
 #[test]
-fn windows_line_ends_blank_lines_and_byte_order_marks_are_tolerated() {
+fn windows_line_ends_blank_lines_and_byte_order_marks_are_legal() {
     for (name, sample) in SAMPLES {
         let windows = format!("\u{feff}{}\r\n  \r\n", sample.trim_end().replace('\n', "\r\n\r\n"));
         assert_eq!(good_of(name, windows.as_bytes()), good_of(name, sample.as_bytes()), "{name}");
@@ -110,7 +110,7 @@ fn cut_and_corrupt_compression_is_named() {
     for mut bytes in [gzip, zstd, xz, bzip2].map(|compress| compress(lines.as_bytes())) {
         let (place, what) = wrong(&bytes[..bytes.len() / 2]);
         assert!(what.contains("end early"), "{what}");
-        // Xz has all of it in one piece, which is lost as a whole.
+        // All lines are in one block of xz, which is lost as a whole.
         let line = place.strip_prefix("t:").map(|line| line.parse::<u64>().unwrap());
         assert!(if what.contains("xz") { line.is_none() } else { line.unwrap() > 1 }, "{place}");
         let middle = bytes.len() / 2;
@@ -131,11 +131,11 @@ fn parts_that_were_compressed_apart_are_read_as_one() {
     }
 }
 
-/// Its header asks for a dictionary of 1.5 GiB.
+/// The header asks for a dictionary of 1.5 GiB.
 #[test]
 fn a_dictionary_of_xz_that_is_too_large_is_refused() {
     let mut bytes = xz(b"1,h,0,Write,0,512,1\n");
-    // The block header: its size, flags, and of the filter LZMA2 its number, the length of its property, and that: the dictionary.
+    // The block header: size, flags; number, length of properties and dictionary of the filter LZMA2.
     assert_eq!(bytes[12..17], [2, 0, 0x21, 1, bytes[16]]);
     bytes[16] = 37;
     let checksum = crc32(&bytes[12..20]);
@@ -199,7 +199,7 @@ fn what_is_no_trace_is_named() {
     assert!(wrong(b"\0\x01\x02binary").1.contains("binary file of unknown format"));
     assert!(wrong(b"7z\xbc\xaf\x27\x1c").1.contains("7-Zip"));
     assert!(wrong(b"some prose\nand more\n").1.contains("msr, alibaba"));
-    // The line found, and the nearest format with what is wrong in it.
+    // The message quotes the line and the fault by the nearest format.
     for (line, format, said) in [
         ("128166372003061629,hm,1,Read,383496192", "msr", "the line ends before column size"),
         ("128166372003061629,hm,1,Erase,383496192,4096,5", "msr", "Erase"),
@@ -248,10 +248,10 @@ fn a_format_can_be_forced() {
     assert!(matches!(forced("nothing"), Err(Error::Input { what, .. }) if what.contains("expected one of csv")));
 }
 
-/// Twenty requests of 4 KiB, each after the other, with tabs: in sectors as DiskSim has them, and in pages of the d-choices
-/// simulator.
+/// Twenty requests of 4 KiB, each after the other, with tabs: in sectors as DiskSim has them, and in pages of the
+/// d-choices simulator.
 #[test]
-fn the_unit_of_sizes_is_the_one_with_which_requests_follow_each_other() {
+fn requests_that_follow_each_other_decide_the_unit_of_sizes() {
     let lines = |size: u64| (0..20).map(|at| format!("{at}.5\t0\t{}\t{size}\t1\n", at * 8)).collect::<String>();
     let read = |text: &str| {
         let mut source =
@@ -323,7 +323,8 @@ proptest! {
             now += step;
             let kind = if read { RequestKind::Read } else { RequestKind::Write };
             let sectors = 8 * pages as u32;
-            expected.push(Request { arrival: (now - first) * 1_000_000, kind, sector, sectors, stream: 0, file: NO_FILE });
+            let arrival = (now - first) * 1_000_000;
+            expected.push(Request { arrival, kind, sector, sectors, stream: 0, file: NO_FILE });
         }
         for (name, write) in WRITERS {
             let mut now = 0;

@@ -1,21 +1,21 @@
-//! Binary traces of VMware's vscsiStats, version 1 and 2, as libCacheSim and the CloudPhysics traces (Waldspurger et al., "Efficient MRC
-//! Construction with SHARDS", FAST 2015) have them: SCSI commands of a virtual disk.
+//! Binary traces of VMware's vscsiStats, version 1 and 2, as libCacheSim and the CloudPhysics traces (Waldspurger et
+//! al., "Efficient MRC Construction with SHARDS", FAST 2015) have them: SCSI commands of a virtual disk.
 //!
-//! Numbers have their least significant byte first. Version 1 has 32 bytes: serial number (4), length in bytes (4), segments (4), SCSI
-//! command (2), version (2), block of 512 bytes (8), time in us (8). Version 2 has 40: command (2), version (2), serial number (4),
-//! length (4), segments (4), block (8), time in us (8), response time in us (8). The version is the high byte of its field; the low one
-//! is ignored.
+//! Numbers have their least significant byte first. Version 1 has 32 bytes: serial number (4), length in bytes (4),
+//! segments (4), SCSI command (2), version (2), block of 512 bytes (8), time in us (8). Version 2 has 40: command (2),
+//! version (2), serial number (4), length (4), segments (4), block (8), time in us (8), response time in us (8). The
+//! high byte of the version field is the version; the low byte is ignored.
 //!
-//! READ and WRITE of 6, 10, 12 and 16 bytes are requests, SYNCHRONIZE CACHE is a flush; all other commands are passed over (WRITE SAME and
-//! UNMAP among them, whose extents are not in the record), and so are transfers of no bytes. A file has one disk. Ignored: response times,
-//! segments, serial numbers.
+//! READ and WRITE of 6, 10, 12 and 16 bytes are requests, SYNCHRONIZE CACHE is a flush; all other commands are skipped
+//! (also WRITE SAME and UNMAP, whose extents are not in the record), and so are transfers of no bytes. A file has one
+//! disk. Ignored: response times, segments, serial numbers.
 
-use super::fields::{Fault, Parse};
+use super::fields::{Fault, Parse, nanos};
 use super::line_format::{Parsed, Record};
 use super::records::{Bytes, RecordFormat, little};
 use crate::request::{RequestKind, SECTOR_BYTES};
 
-/// Where a version has what.
+/// Offsets of fields in a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     version: u8,
@@ -27,7 +27,7 @@ struct Layout {
 
 const V1: Layout = Layout { version: 1, size: 32, command_at: 12, version_at: 14, length_at: 4 };
 const V2: Layout = Layout { version: 2, size: 40, command_at: 0, version_at: 2, length_at: 8 };
-/// In both versions.
+/// Offsets in both versions.
 const BLOCK_AT: usize = 16;
 const TIME_AT: usize = 24;
 
@@ -36,17 +36,17 @@ impl Layout {
         little(record).u16(self.version_at) >> 8 == u16::from(self.version)
     }
 
-    /// The whole records at the start of a file, if all are of this version.
+    /// The number of whole records at the start of a file; 0 unless all have this version.
     fn records(self, head: &[u8]) -> u64 {
         let records = head.chunks_exact(self.size);
         let count = records.len() as u64;
-        // A block below 2^63 bytes, too: few other files have all this.
+        // An address below 2^63 bytes excludes most other files.
         let mut own = records.map(|record| self.is_version(record) && little(record).u64(BLOCK_AT) >> 54 == 0);
         if own.all(|own| own) { count } else { 0 }
     }
 }
 
-/// Reads one of the versions.
+/// Reads version 1 or 2.
 pub struct Vscsi(Layout);
 
 impl Default for Vscsi {
@@ -78,10 +78,7 @@ impl RecordFormat for Vscsi {
             let found = bytes.u16(layout.version_at) >> 8;
             return Err(Fault::new(format!("version: expected {}, found {found}", layout.version)));
         }
-        let micros = bytes.u64(TIME_AT);
-        let time = micros
-            .checked_mul(1000)
-            .ok_or_else(|| Fault::column("time", "a time below 2^64 ns", micros.to_string().as_bytes()))?;
+        let time = nanos(bytes.u64(TIME_AT), 1000, "time")?;
         let kind = match bytes.u16(layout.command_at) {
             0x08 | 0x28 | 0xa8 | 0x88 => RequestKind::Read,
             0x0a | 0x2a | 0xaa | 0x8a => RequestKind::Write,
@@ -99,50 +96,4 @@ impl RecordFormat for Vscsi {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-
-    /// A record: command, block, bytes, time in us.
-    pub fn record(version: u8, (command, block, length, time): (u16, u64, u32, u64)) -> Vec<u8> {
-        let version_field = u16::from(version) << 8 | 7;
-        let mut bytes = Vec::new();
-        if version == 1 {
-            for word in [5, length, 1] {
-                bytes.extend(u32::to_le_bytes(word));
-            }
-            bytes.extend(command.to_le_bytes());
-            bytes.extend(version_field.to_le_bytes());
-        } else {
-            bytes.extend(command.to_le_bytes());
-            bytes.extend(version_field.to_le_bytes());
-            for word in [5, length, 1] {
-                bytes.extend(u32::to_le_bytes(word));
-            }
-        }
-        bytes.extend(block.to_le_bytes());
-        bytes.extend(time.to_le_bytes());
-        if version == 2 {
-            bytes.extend(900u64.to_le_bytes());
-        }
-        bytes
-    }
-
-    #[test]
-    fn commands_are_recognized() {
-        for layout in [V1, V2] {
-            let mut format = Vscsi(layout);
-            let mut parse = |command, length| format.parse(&record(layout.version, (command, 8, length, 3)));
-            let Ok(Parsed::Record(read)) = parse(0x88, 4000) else { panic!() };
-            assert_eq!((read.time, read.kind, read.sector, read.sectors), (3000, RequestKind::Read, 8, 8));
-            assert!(matches!(parse(0x0a, 512), Ok(Parsed::Record(Record { kind: RequestKind::Write, .. }))));
-            assert!(matches!(parse(0x35, 0), Ok(Parsed::Record(Record { kind: RequestKind::Flush, .. }))));
-            for (command, length) in [(0x28, 0), (0x41, 512), (0x12, 36)] {
-                assert_eq!(parse(command, length), Ok(Parsed::Skip));
-            }
-            assert!(parse(0x28, 1 << 31).unwrap_err().what.contains("size"));
-            let wrong = record(3 - layout.version, (0x28, 8, 512, 3));
-            let padded = [wrong, vec![0; 40]].concat();
-            assert!(format.parse(&padded[..layout.size]).unwrap_err().what.contains("version: expected"));
-        }
-    }
-}
+pub(super) mod tests;

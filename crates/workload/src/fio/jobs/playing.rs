@@ -1,15 +1,15 @@
 //! Jobs while they run: which job has the next request, and when.
 //!
-//! With a clock ([`Jobs`]) it is as in fio: a closed job has a request as soon as fewer than its depth are outstanding,
-//! and not before its rate lets it, if it has one; an open one at its arrival times. A job begins `startdelay` after
-//! its phase and ends `runtime` later, or with its last request; a phase ends when all its requests have completed. Of
-//! requests that are due at the same time those of open jobs come first, by arrival, then closed jobs in turn. A
-//! request of a closed job arrives when it is issued.
+//! With a clock ([`Jobs`]), as in fio: a closed job issues a request while fewer than `iodepth` are outstanding, but
+//! not before the job's rate allows one; an open job issues requests at arrival times. A job begins `startdelay` after
+//! the phase and ends `runtime` later, or with the last request; a phase ends when all requests have completed. If
+//! several requests are due, open jobs go first, by arrival, then closed jobs in turn. A request of a closed job
+//! arrives when the job issues the request.
 //!
-//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload) each request of an open
-//! job, and of one with a rate for all its directions, has a time: such jobs are merged by it. Other jobs take turns,
-//! as many requests at a time as they keep outstanding. `startdelay` delays jobs with times only, and the number of
-//! requests of any other job in its `runtime` is unknown: such a job is refused there.
+//! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload), open jobs and jobs
+//! with rates for all directions are merged by the times of their requests. Other jobs take turns of `iodepth`
+//! requests; `startdelay` does not delay them, and `runtime` is refused, because the number of requests in that time is
+//! unknown.
 
 use std::collections::VecDeque;
 
@@ -23,16 +23,16 @@ use palimpsest_flash::units::Nanos;
 #[derive(Debug, Clone)]
 pub struct JobsSource {
     name: String,
-    /// Whether the stream of requests is the number of their job; else they keep their own.
+    /// The stream of a request is the number of the job.
     streams: bool,
     arrivals: Arrivals,
-    /// Whether the order of requests depends on the drive.
+    /// The order of requests depends on the drive.
     clocked: bool,
-    /// Whether a rate bounds any job.
+    /// A rate bounds some job.
     has_caps: bool,
     phases: VecDeque<Phase>,
     jobs: u32,
-    /// Without a clock: the time from which arrivals of the phase count.
+    /// Without a clock: start of the phase.
     base: Nanos,
     latest: Nanos,
     /// Job of the last request, and the number of requests so far.
@@ -45,10 +45,9 @@ struct Phase {
     jobs: Vec<Playing>,
     /// Number of the first job.
     first: u32,
-    /// The job whose turn it is, and the requests left in its turn.
+    /// The job that is next, and the requests left in that turn.
     turn: usize,
     left: u32,
-    /// When the phase began.
     began: Option<Nanos>,
 }
 
@@ -56,11 +55,10 @@ struct Phase {
 #[derive(Debug, Clone)]
 struct Playing {
     source: FioSource,
-    /// Requests that it keeps outstanding; `None` for an open loop.
+    /// Most requests outstanding; `None` for an open loop.
     depth: Option<u32>,
-    /// Whether a rate bounds it.
     is_capped: bool,
-    /// Whether each request has a time of its own.
+    /// Each request has an arrival time.
     has_times: bool,
     delay: Nanos,
     runtime: Option<Nanos>,
@@ -75,12 +73,12 @@ impl Playing {
         self.depth.filter(|_| !self.has_times).unwrap_or(1)
     }
 
-    /// Begin and end of the job, after the begin of its phase.
+    /// Begin and end of the job, counted from the begin of the phase.
     fn span(&self) -> (Nanos, Nanos) {
         (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
     }
 
-    /// The next request, which stays pending until it is taken, `now` after the begin of the job; `None` without a
+    /// The next request, which stays pending until taken. `now` counts from the begin of the job; `None` without a
     /// clock.
     fn fill(&mut self, now: Option<Nanos>) -> Option<&Request> {
         if self.pending.is_none() && !self.ended {
@@ -94,7 +92,7 @@ impl Playing {
         (self.pending, self.ended) = (None, true);
     }
 
-    /// The time of the next request, if it is before the end of the job.
+    /// The time of the next request, if before the end of the job.
     fn within(&mut self, now: Option<Nanos>) -> Option<Nanos> {
         let (begin, end) = self.span();
         let arrival = begin.saturating_add(self.fill(now)?.arrival);
@@ -105,8 +103,8 @@ impl Playing {
         Some(arrival)
     }
 
-    /// When the job has a request, `since` nanoseconds after the begin of the phase: a time in the past, one in the future, or none
-    /// before a request completes.
+    /// The time of the next request, past or future, `since` nanoseconds after the begin of the phase; `None` before a
+    /// request completes.
     fn due(&mut self, since: Nanos) -> Option<Nanos> {
         let (begin, end) = self.span();
         let now = Some(since.saturating_sub(begin));
@@ -122,12 +120,11 @@ impl Playing {
 }
 
 impl Phase {
-    /// Whether each request has a time of its own.
     fn has_times(&self) -> bool {
         self.jobs.iter().all(|job| job.has_times)
     }
 
-    /// What is due `since` nanoseconds after the begin; [`Due::Nothing`] after the end.
+    /// The request or event due `since` nanoseconds after the begin; [`Due::Nothing`] after the end.
     fn due(&mut self, since: Nanos) -> Due {
         let count = self.jobs.len();
         // The open job with the earliest arrival; the first closed job in turn.
@@ -162,7 +159,7 @@ impl Phase {
         }
     }
 
-    /// The next request without a clock, and its job; `None` after the end.
+    /// The next request without a clock, and the job's number; `None` after the end.
     fn next(&mut self, latest: Nanos, base: Nanos) -> Option<(Request, u32)> {
         let count = self.jobs.len();
         if self.has_times() {
@@ -208,8 +205,8 @@ impl JobsSource {
         }
     }
 
-    /// One specification, for its times (`runtime`, `startdelay`) or copies (`numjobs`), which have random numbers and
-    /// positions of their own; equal seeds give equal requests.
+    /// A specification with times (`runtime`, `startdelay`) or copies (`numjobs`). Each copy has random numbers and
+    /// positions of its own; equal seeds give equal requests.
     ///
     /// # Errors
     /// As [`FioSource::new`].
@@ -297,8 +294,8 @@ impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
             if phase.jobs.iter().any(|job| job.runtime.is_some() && !job.has_times) {
-                let what = "how much a job does in its runtime is known in timed runs only, and without host.iodepth; \
-                            expected rate_iops, or number_ios or io_size in place of runtime";
+                let what = "the number of requests in a runtime is known in timed runs without host.iodepth only; \
+                            expected rate_iops, or number_ios or io_size instead of runtime";
                 return Err(Error::input(&self.name, what));
             }
             if let Some((request, job)) = phase.next(self.latest, self.base) {

@@ -189,7 +189,7 @@ fn what_needs_no_clock_has_none() {
     }
     let mut source = JobFile::parse("[a]\nruntime=3\n", "j.fio").unwrap().source(GIB, 1).unwrap();
     let message = source.next_request().unwrap_err().to_string();
-    assert!(message.contains("j.fio: how much a job does in its runtime is known in timed runs only"), "{message}");
+    assert!(message.contains("j.fio: the number of requests in a runtime is known in timed runs"), "{message}");
     let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
     assert_eq!(
         open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),

@@ -91,7 +91,7 @@ fn large_requests_follow_each_other_beside_the_random_ones() {
     let spec = FioSpec::parse("rw=randwrite,bssplit=4k/50:64k/50,size=1MiB,sequential_from=64k,sequential_size=1MiB");
     let message = FioSource::new(&spec.unwrap(), GIB, 1).unwrap_err().to_string();
     assert!(
-        message.starts_with("--workload sequential_size: it takes 1MiB of the region of 1MiB; expected"),
+        message.starts_with("--workload sequential_size: sequential requests get 1MiB of the region of 1MiB; expected"),
         "{message}"
     );
 }

@@ -1,4 +1,5 @@
-//! Tests of archives: those of Python's `zipfile` and `tarfile` are in the tests of the command; here small ones by hand, and damage.
+//! Tests of small archives made by hand, and of damaged archives; `tests/python/test_trace.py` has archives by
+//! `zipfile` and `tarfile`.
 
 use std::io::Cursor;
 
@@ -35,7 +36,8 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     }
     let at = bytes.len() as u32;
     bytes.extend(&directory);
-    bytes.extend(b"PK\x05\x06\0\0\0\0\0\0\0\0");
+    bytes.extend(b"PK\x05\x06\0\0\0\0");
+    bytes.extend([files.len() as u8, 0, files.len() as u8, 0]);
     bytes.extend((directory.len() as u32).to_le_bytes());
     bytes.extend(at.to_le_bytes());
     bytes.extend([0, 0]);
@@ -124,14 +126,14 @@ fn damage_is_one_line() {
     let mut changed = archive.clone();
     changed[30 + 5 + 4] ^= 1;
     assert!(wrong(&changed, None).contains("checksum of a file in it is wrong"));
-    assert!(wrong(&archive[..archive.len() - 30], None).contains("no directory at its end"));
+    assert!(wrong(&archive[..archive.len() - 30], None).contains("was it cut while downloading?"));
     let mut encrypted = archive.clone();
     let entry = archive.len() - 22 - 51;
     encrypted[entry + 8] |= 1;
     assert!(wrong(&encrypted, None).contains("x.csv is encrypted"));
     let mut method = archive;
     method[entry + 10] = 12;
-    assert!(wrong(&method, None).contains("compressed by method 12"));
+    assert!(wrong(&method, None).contains("x.csv is neither stored nor deflated"));
     let archive = tar(&[("x.csv", TRACE.as_bytes())]);
     assert!(wrong(&archive[..520], None).contains("end early"));
     let mut changed = tar(&[("x.csv", TRACE.as_bytes()), ("y.csv", TRACE.as_bytes())]);
@@ -139,20 +141,26 @@ fn damage_is_one_line() {
     assert!(wrong(&changed, None).contains("head of a file in it is wrong"));
 }
 
+/// A file behind an entry of `kind` with the content `about`.
+fn described_tar(kind: u8, about: &[u8]) -> Vec<u8> {
+    let mut bytes = tar(&[("about", about), ("short", TRACE.as_bytes())]);
+    bytes[156] = kind;
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|byte| u32::from(*byte)).sum();
+    bytes[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    bytes
+}
+
 #[test]
 fn long_names_and_sizes() {
     let long = "d/".repeat(60) + "x.csv";
-    let mut block = tar(&[("././@LongLink", long.as_bytes()), ("short", TRACE.as_bytes())]);
-    block[156] = b'L';
-    let sum: u32 = block[..512]
-        .iter()
-        .enumerate()
-        .map(|(at, byte)| u32::from(if (148..156).contains(&at) { b' ' } else { *byte }))
-        .sum();
-    block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-    assert_eq!(read(&block, None), Ok((2, format!("a/{long}:2"))));
-    let pax = tar::pax(b"30 mtime=1321711775.123456789\n18 path=d/new.csv\n");
-    assert_eq!(pax[1], ("path".into(), "d/new.csv".into()));
+    assert_eq!(read(&described_tar(b'L', long.as_bytes()), None), Ok((2, format!("a/{long}:2"))));
+    let pax = b"30 mtime=1321711775.123456789\n18 path=d/new.csv\n11 size=20\n";
+    assert_eq!(read(&described_tar(b'x', pax), None), Ok((1, "a/d/new.csv:1".into())));
+    for kind in [b'L', b'x'] {
+        let said = wrong(&described_tar(kind, &vec![b'x'; 1 << 20]), None);
+        assert!(said.contains("the names of a file in it have more than 262144 bytes"), "{said}");
+    }
 }
 
 #[test]
@@ -165,7 +173,9 @@ fn a_path_has_an_archive_and_a_name() {
 proptest! {
     #[test]
     fn no_damage_makes_a_reader_panic(
-        which in 0usize..4, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8), cut in 0usize..600
+        which in 0usize..4,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        cut in 0usize..600,
     ) {
         let mut bytes = both(&[("d/", b""), ("x.csv", TRACE.as_bytes())]).swap_remove(which);
         for (at, byte) in damage {

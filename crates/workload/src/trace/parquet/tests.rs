@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::fuzzing::fuzz_parquet;
+use crate::request::RequestKind;
 use crate::trace::open_trace_file;
 use crate::trace::output::{Losses, Recorder, Target};
 use palimpsest_flash::rng::Rng;

@@ -10,7 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use crate::request::{Request, RequestKind, SECTOR_BYTES};
+use crate::request::{Request, SECTOR_BYTES};
+use crate::trace::columns::word;
 use crate::trace::output::{Compressed, Sink};
 
 /// Rows of a row group, buffered and written together.
@@ -31,7 +32,7 @@ struct ParquetSink {
     ops: Vec<ByteArray>,
     offsets: Vec<i64>,
     sizes: Vec<i64>,
-    /// The names, and for each row whether it has one.
+    /// The names, and for each row 1 if the row has a name.
     files: Vec<ByteArray>,
     has_file: Vec<i16>,
     streams: Vec<i32>,
@@ -57,17 +58,12 @@ pub fn create(output: Compressed) -> io::Result<Box<dyn Sink>> {
 
 impl Sink for ParquetSink {
     fn put(&mut self, request: &Request, file: Option<&str>) -> io::Result<()> {
-        // The schema declares unsigned numbers: their bits are kept.
+        // The schema declares unsigned numbers, so bits are copied.
         self.times.push(request.arrival as i64);
         self.offsets.push((request.sector * SECTOR_BYTES) as i64);
         self.sizes.push((u64::from(request.sectors) * SECTOR_BYTES) as i64);
         self.streams.push(request.stream as i32);
-        self.ops.push(ByteArray::from(match request.kind {
-            RequestKind::Read => "read",
-            RequestKind::Write => "write",
-            RequestKind::Trim => "trim",
-            RequestKind::Flush => "flush",
-        }));
+        self.ops.push(ByteArray::from(word(request.kind)));
         self.has_file.push(i16::from(file.is_some()));
         self.files.extend(file.map(ByteArray::from));
         if self.times.len() == GROUP_ROWS { self.write_group().map_err(failed) } else { Ok(()) }
@@ -95,7 +91,7 @@ impl ParquetSink {
     }
 }
 
-/// Writes the next column of a group and clears its values.
+/// Writes the next column of a group and clears the values.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Compressed>,
     values: &mut Vec<T::T>,
