@@ -5,6 +5,7 @@ use palimpsest_lab::config::{DriveConfig, resolve};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Geometry;
 use palimpsest_lab::host::find_layer;
+use palimpsest_lab::log::victim::POLICIES;
 use palimpsest_lab::nand::part::ReadMode;
 use palimpsest_lab::plan::checkpoint::Contents;
 use palimpsest_lab::rng::Rng;
@@ -154,6 +155,13 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
     }
     if rng.below(4) == 0 {
         changes.push("buffer.ack=volatile");
+    }
+    // Policies of the registry that the draws above do not name.
+    let victims = || POLICIES.iter().map(|policy| policy.name).filter(|name| *name != "greedy");
+    let victim =
+        format!("ftl.victim={}", victims().nth(rng.below(victims().count() as u64) as usize).unwrap_or("fifo"));
+    if Rng::new(seed, 0x71c).below(5) == 0 && entry.lists("ftl.victim") {
+        changes.push(&victim);
     }
     if rng.below(4) == 0 {
         changes.extend(["ftl.allocation=round-robin", "ftl.superblock_dies=1"]);

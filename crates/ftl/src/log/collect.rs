@@ -10,7 +10,7 @@ use super::blocks::BlockState;
 use super::open_pages::{HOLE, Slot};
 use super::pace::Pace;
 use super::settings::{GcPace, LogSettings, WearLeveling};
-use super::victim::{self, Victim};
+use super::victim::{self, Candidates, Victim};
 use crate::log::map::Map;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
@@ -245,7 +245,9 @@ impl<M: Map> Log<M> {
     /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
     pub(super) fn choose(&mut self, io: &Io, plane: u32) -> Option<u32> {
         let Collector { policy, rng, .. } = &mut self.collector;
-        let victim = policy.choose(&mut self.frontiers.blocks, plane, rng)?;
+        let erases = |block: u32| io.nand().erases(block);
+        let candidates = Candidates { blocks: &mut self.frontiers.blocks, plane, erases: &erases };
+        let victim = policy.choose(candidates, rng)?;
         if self.fits(io, plane, victim, self.collector.slack) { Some(victim) } else { self.fewest_valid(io, plane) }
     }
 

@@ -3,6 +3,7 @@
 //! One policy is one file and one line of [`POLICIES`]. `ftl.victim` is the name of a policy or, where that takes a number,
 //! `NAME:NUMBER`.
 
+mod cost_age_times;
 mod cost_benefit;
 mod d_choices;
 mod fifo;
@@ -15,10 +16,20 @@ use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
 
+/// The closed blocks of a plane, of which a policy chooses one.
+pub struct Candidates<'a> {
+    /// Valid units, ages and orders of all blocks.
+    pub blocks: &'a mut Blocks,
+    /// The plane to clean.
+    pub plane: u32,
+    /// Erases of a block.
+    pub erases: &'a dyn Fn(u32) -> u32,
+}
+
 /// A policy.
 pub trait Victim: Send + State {
-    /// The block of `plane` to clean next; `None` where there is no closed block, or cleaning any would gain nothing.
-    fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32>;
+    /// The block to clean next; `None` if the plane has no closed block, or cleaning any gains nothing.
+    fn choose(&mut self, candidates: Candidates<'_>, rng: &mut Rng) -> Option<u32>;
 
     /// Whether the block may have no invalid unit. Cleaning it takes more free space than that of any other.
     fn may_choose_full(&self) -> bool {
@@ -50,7 +61,7 @@ pub struct Number {
 
 /// Every policy.
 pub const POLICIES: &[Policy] =
-    &[greedy::POLICY, fifo::POLICY, d_choices::POLICY, cost_benefit::POLICY, windowed::POLICY];
+    &[greedy::POLICY, fifo::POLICY, d_choices::POLICY, cost_benefit::POLICY, cost_age_times::POLICY, windowed::POLICY];
 
 /// The key that names the policy.
 pub const VICTIM: Key = Key::new(
@@ -110,6 +121,11 @@ pub fn new(text: &str) -> Box<dyn Victim> {
 pub(crate) mod tests {
     use super::*;
     use palimpsest_flash::geometry::Geometry;
+
+    /// The choice of `policy` among new `blocks` of plane 0.
+    pub(crate) fn choose(policy: &mut dyn Victim, blocks: &mut Blocks, rng: &mut Rng) -> Option<u32> {
+        policy.choose(Candidates { blocks, plane: 0, erases: &|_| 0 }, rng)
+    }
 
     /// Blocks of one plane, closed in order, block i with `valid[i]` of 8 units valid.
     pub(crate) fn closed_blocks(valid: &[u32]) -> Blocks {

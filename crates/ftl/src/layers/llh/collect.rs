@@ -9,6 +9,7 @@ use super::threshold::ThresholdRule;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
 use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
+use crate::log::victim::Candidates;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
@@ -78,7 +79,9 @@ impl Llh {
 
     /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
     fn choose(&mut self, io: &Io, bank: u32) -> Option<u32> {
-        let victim = self.victim.choose(&mut self.blocks, bank, &mut self.rng)?;
+        let erases = |block: u32| io.nand().erases(block);
+        let candidates = Candidates { blocks: &mut self.blocks, plane: bank, erases: &erases };
+        let victim = self.victim.choose(candidates, &mut self.rng)?;
         if self.fits(io, bank, victim, SLACK) { Some(victim) } else { self.fewest_valid(io, bank) }
     }
 

@@ -18,6 +18,7 @@ use super::settings::MgaSettings;
 use super::write::Job;
 use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
+use crate::log::victim::Candidates;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
@@ -200,7 +201,7 @@ impl Mga {
             self.erase(io, block, safe)?;
             return Ok(true);
         }
-        let Some(victim) = self.choose_victim(plane, must) else { return Ok(false) };
+        let Some(victim) = self.choose_victim(io, plane, must) else { return Ok(false) };
         self.counters.collections += 1;
         self.clean(io, victim)?;
         if self.settings.log.wear_leveling == WearLeveling::Static && !self.rotation.passes_by(plane) {
@@ -210,8 +211,10 @@ impl Mga {
     }
 
     /// The victim that the policy chooses, if there is room to move its subpages; else the block that needs the least room.
-    fn choose_victim(&mut self, plane: u32, must: bool) -> Option<u32> {
-        match self.victim.choose(&mut self.pages.blocks, plane, &mut self.rng) {
+    fn choose_victim(&mut self, io: &Io, plane: u32, must: bool) -> Option<u32> {
+        let erases = |block: u32| io.nand().erases(block);
+        let candidates = Candidates { blocks: &mut self.pages.blocks, plane, erases: &erases };
+        match self.victim.choose(candidates, &mut self.rng) {
             Some(victim) if self.fits(plane, victim, SLACK) => return Some(victim),
             None if !must => return None,
             _ => {}

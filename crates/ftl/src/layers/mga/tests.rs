@@ -397,7 +397,9 @@ fn victims_may_be_chosen_by_free_subpages_too() {
         (0..8).for_each(|lpn| bench.write(lpn, 0, 1));
         (8..16).for_each(|lpn| bench.write(lpn, 0, 4));
         bench.write(8, 0, 4);
-        let victim = bench.ftl.victim.choose(&mut bench.ftl.pages.blocks, 0, &mut bench.ftl.rng).unwrap();
+        let victim =
+            crate::log::victim::tests::choose(&mut *bench.ftl.victim, &mut bench.ftl.pages.blocks, &mut bench.ftl.rng)
+                .unwrap();
         assert_eq!(victim * 8, chosen, "{option}");
     }
 }

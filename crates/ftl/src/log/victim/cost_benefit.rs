@@ -2,8 +2,7 @@
 //!
 //! Age is counted in blocks closed since. Looks at every closed block of the plane. Ties go to the lower block number.
 
-use super::{Policy, Victim};
-use crate::log::blocks::Blocks;
+use super::{Candidates, Policy, Victim};
 use palimpsest_flash::rng::Rng;
 
 pub(super) const POLICY: Policy = Policy {
@@ -18,7 +17,7 @@ pub(super) struct CostBenefit;
 palimpsest_flash::state!(CostBenefit {});
 
 impl Victim for CostBenefit {
-    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+    fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
         let (units, now) = (u128::from(blocks.units_per_block()), blocks.closings());
         // age (units - valid) / valid, compared as fractions: exact, and the same on every machine.
         let benefit = |block: u32| {
@@ -47,14 +46,14 @@ impl Victim for CostBenefit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::victim::tests::closed_blocks;
+    use crate::log::victim::tests::{choose, closed_blocks};
 
     #[test]
     fn age_outweighs_a_few_valid_units() {
         let mut rng = Rng::new(0, 0);
         // Ages 4, 3, 2, 1: benefits 4*4/4, 3*5/3, 2*4/4, 1*5/3.
-        assert_eq!(CostBenefit.choose(&mut closed_blocks(&[4, 3, 4, 3]), 0, &mut rng), Some(1));
-        assert_eq!(CostBenefit.choose(&mut closed_blocks(&[4, 4, 4, 3]), 0, &mut rng), Some(0));
-        assert_eq!(CostBenefit.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+        assert_eq!(choose(&mut CostBenefit, &mut closed_blocks(&[4, 3, 4, 3]), &mut rng), Some(1));
+        assert_eq!(choose(&mut CostBenefit, &mut closed_blocks(&[4, 4, 4, 3]), &mut rng), Some(0));
+        assert_eq!(choose(&mut CostBenefit, &mut closed_blocks(&[8, 8]), &mut rng), None);
     }
 }

@@ -4,8 +4,7 @@
 //! The draw decides, also where all d blocks are full: such a victim is copied, and gains nothing. With d = 1 the victim is as full as
 //! the mean block, so that write amplification is 1/(1 - rho).
 
-use super::{Number, Policy, Victim};
-use crate::log::blocks::Blocks;
+use super::{Candidates, Number, Policy, Victim};
 use palimpsest_flash::rng::Rng;
 
 pub(super) const POLICY: Policy = Policy {
@@ -22,7 +21,7 @@ pub(super) struct DChoices {
 palimpsest_flash::state!(DChoices {} built { choices });
 
 impl Victim for DChoices {
-    fn choose(&mut self, blocks: &mut Blocks, plane: u32, rng: &mut Rng) -> Option<u32> {
+    fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, rng: &mut Rng) -> Option<u32> {
         // Where no block has an invalid unit, drawing would never end.
         let fewest = blocks.fewest_valid(plane)?;
         if blocks.valid_count(fewest) == blocks.units_per_block() {
@@ -41,14 +40,15 @@ impl Victim for DChoices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::victim::tests::closed_blocks;
+    use crate::log::victim::tests::{choose, closed_blocks};
 
     #[test]
     fn many_choices_are_greedy_and_one_is_random() {
         let mut blocks = closed_blocks(&[5, 3, 7, 6]);
         let mut rng = Rng::new(0, 0);
-        assert_eq!(DChoices { choices: 100 }.choose(&mut blocks, 0, &mut rng), Some(1));
-        let mut chosen: Vec<_> = (0..100).map(|_| DChoices { choices: 1 }.choose(&mut blocks, 0, &mut rng)).collect();
+        assert_eq!(choose(&mut DChoices { choices: 100 }, &mut blocks, &mut rng), Some(1));
+        let mut chosen: Vec<_> =
+            (0..100).map(|_| choose(&mut DChoices { choices: 1 }, &mut blocks, &mut rng)).collect();
         chosen.sort_unstable();
         chosen.dedup();
         assert_eq!(chosen, [Some(0), Some(1), Some(2), Some(3)]);
@@ -58,8 +58,8 @@ mod tests {
     fn full_blocks_are_drawn_like_others_unless_all_are_full() {
         let mut rng = Rng::new(0, 0);
         let mut blocks = closed_blocks(&[8, 8, 8, 1]);
-        let full = (0..1000).filter(|_| DChoices { choices: 1 }.choose(&mut blocks, 0, &mut rng) != Some(3)).count();
+        let full = (0..1000).filter(|_| choose(&mut DChoices { choices: 1 }, &mut blocks, &mut rng) != Some(3)).count();
         assert!((700..800).contains(&full), "{full} of 1000 draws, where 750 are expected");
-        assert_eq!(DChoices { choices: 4 }.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+        assert_eq!(choose(&mut DChoices { choices: 4 }, &mut closed_blocks(&[8, 8]), &mut rng), None);
     }
 }

@@ -1,7 +1,6 @@
 //! FIFO: the block that was closed first, however many valid units it has. O(1) a choice.
 
-use super::{Policy, Victim};
-use crate::log::blocks::Blocks;
+use super::{Candidates, Policy, Victim};
 use palimpsest_flash::rng::Rng;
 
 pub(super) const POLICY: Policy =
@@ -12,7 +11,7 @@ pub(super) struct Fifo;
 palimpsest_flash::state!(Fifo {});
 
 impl Victim for Fifo {
-    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+    fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
         // Where no block has an invalid unit, going round would never end.
         let fewest = blocks.fewest_valid(plane)?;
         (blocks.valid_count(fewest) < blocks.units_per_block()).then(|| blocks.oldest(plane)).flatten()
@@ -26,12 +25,12 @@ impl Victim for Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::victim::tests::closed_blocks;
+    use crate::log::victim::tests::{choose, closed_blocks};
 
     #[test]
     fn first_closed_wins_even_when_full() {
         let mut rng = Rng::new(0, 0);
-        assert_eq!(Fifo.choose(&mut closed_blocks(&[8, 3, 2]), 0, &mut rng), Some(0));
-        assert_eq!(Fifo.choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+        assert_eq!(choose(&mut Fifo, &mut closed_blocks(&[8, 3, 2]), &mut rng), Some(0));
+        assert_eq!(choose(&mut Fifo, &mut closed_blocks(&[8, 8]), &mut rng), None);
     }
 }

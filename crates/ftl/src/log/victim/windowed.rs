@@ -1,8 +1,7 @@
 //! Windowed greedy: the fewest valid units among the W blocks of the plane that were closed first (Hu, Eleftheriou, Haas,
 //! Iliadis and Pletka, SYSTOR 2009). W = 1 is FIFO; a W of all closed blocks is greedy, ties going to the older block.
 
-use super::{Number, Policy, Victim};
-use crate::log::blocks::Blocks;
+use super::{Candidates, Number, Policy, Victim};
 use palimpsest_flash::rng::Rng;
 
 pub(super) const POLICY: Policy = Policy {
@@ -19,7 +18,7 @@ struct Windowed {
 palimpsest_flash::state!(Windowed {} built { window });
 
 impl Victim for Windowed {
-    fn choose(&mut self, blocks: &mut Blocks, plane: u32, _rng: &mut Rng) -> Option<u32> {
+    fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
         // Where no block has an invalid unit, going round would never end.
         let fewest = blocks.fewest_valid(plane)?;
         if blocks.valid_count(fewest) == blocks.units_per_block() {
@@ -36,7 +35,7 @@ impl Victim for Windowed {
 #[cfg(test)]
 mod tests {
     use super::super::new;
-    use crate::log::victim::tests::closed_blocks;
+    use crate::log::victim::tests::{choose, closed_blocks};
     use palimpsest_flash::rng::Rng;
 
     #[test]
