@@ -46,37 +46,17 @@ const IS_DIRECTORY: u32 = 1 << 31;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Record {
     /// Page `page` of the inode is at `to`, or became a hole.
-    Page {
-        ino: u32,
-        page: u32,
-        to: u32,
-    },
+    Page { ino: u32, page: u32, to: u32 },
     /// Leaf `leaf` of the inode is at `to`, or was dropped.
-    Leaf {
-        ino: u32,
-        leaf: u32,
-        to: u32,
-    },
+    Leaf { ino: u32, leaf: u32, to: u32 },
     /// The page of pointers to leaves of the inode is at `to`, or was dropped.
-    Root {
-        ino: u32,
-        to: u32,
-    },
+    Root { ino: u32, to: u32 },
     /// The inode exists, with this type and size.
-    Inode {
-        ino: u32,
-        file_type: FileType,
-        size: u64,
-    },
-    Removed {
-        ino: u32,
-    },
+    Inode { ino: u32, file_type: FileType, size: u64 },
+    /// The inode was removed.
+    Removed { ino: u32 },
     /// A word of the inode has this value.
-    Word {
-        ino: u32,
-        place: u32,
-        value: u32,
-    },
+    Word { ino: u32, place: u32, value: u32 },
 }
 
 impl Record {

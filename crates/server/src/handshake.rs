@@ -24,11 +24,8 @@ pub fn preferred_block(unit_bytes: u64) -> u32 {
 /// The outcome of a valid handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chosen {
-    /// The client uses the export.
-    Export {
-        /// Whether reads get structured replies.
-        structured: bool,
-    },
+    /// The client uses the export, and wants structured replies to reads or not.
+    Export { structured: bool },
     /// The client closed the connection.
     Nothing,
 }

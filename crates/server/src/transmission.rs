@@ -23,22 +23,10 @@ const TOGETHER: usize = 160 << 10;
 pub enum Request {
     /// Reads a range.
     Read { offset: u64, length: u32 },
-    /// Writes a range.
-    Write {
-        offset: u64,
-        length: u32,
-        /// Begin of the bytes in the received memory.
-        at: usize,
-        durable: bool,
-    },
-    /// Zeroes a range.
-    Zero {
-        offset: u64,
-        length: u32,
-        /// Whether the range may be unmapped.
-        unmap: bool,
-        durable: bool,
-    },
+    /// Writes the bytes that begin at `at` in the received memory.
+    Write { offset: u64, length: u32, at: usize, durable: bool },
+    /// Zeroes a range, which `unmap` allows to unmap.
+    Zero { offset: u64, length: u32, unmap: bool, durable: bool },
     /// Unmaps a range.
     Trim { offset: u64, length: u32, durable: bool },
     /// Makes all writes durable.

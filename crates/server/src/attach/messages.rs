@@ -44,47 +44,29 @@ pub enum Operation {
     Find(Vec<u8>),
     /// Forgets nodes; has no answer.
     Forget,
+    /// Returns the attributes of a node.
     Attributes,
     /// Changes the size of a node, or attributes that never change (`other`).
-    Change {
-        size: Option<u64>,
-        other: bool,
-    },
+    Change { size: Option<u64>, other: bool },
+    /// Opens a file.
     Open,
+    /// Opens a folder.
     OpenFolder,
-    Read {
-        file: u64,
-        offset: i64,
-        size: u32,
-    },
+    /// Reads from a file that is open as `file`.
+    Read { file: u64, offset: i64, size: u32 },
     /// Writes the `length` bytes at `at` in memory to a file that was opened with `flags`.
-    Write {
-        file: u64,
-        offset: i64,
-        flags: i32,
-        at: usize,
-        length: usize,
-    },
+    Write { file: u64, offset: i64, flags: i32, at: usize, length: usize },
     /// Makes a file durable.
-    Sync {
-        file: u64,
-    },
+    Sync { file: u64 },
     /// `fallocate`.
-    Allocate {
-        file: u64,
-        offset: i64,
-        length: i64,
-        mode: i32,
-    },
+    Allocate { file: u64, offset: i64, length: i64, mode: i32 },
     /// Lists the entries of a folder from `offset` on, in up to `size` bytes.
-    List {
-        offset: u64,
-        size: u32,
-    },
+    List { offset: u64, size: u32 },
     /// `statfs`.
     Size,
     /// Closes a file or folder, or ends the mount: nothing to do.
     Close,
+    /// An operation that is not served.
     Unknown,
 }
 
