@@ -22,7 +22,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::mpsc::Sender;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long the kernel may keep names and attributes: only the kernel changes them, but for power cuts.
 const KEPT: Duration = Duration::from_secs(1);
@@ -79,9 +79,16 @@ fn xattr(reply: ReplyXattr, size: u32, found: Answer<Vec<u8>>) {
 
 fn instant(time: TimeOrNow) -> SystemTime {
     match time {
-        TimeOrNow::SpecificTime(time) => time,
+        TimeOrNow::SpecificTime(time) => exact(time),
         TimeOrNow::Now => SystemTime::now(),
     }
+}
+
+/// The kernel's time behind `time`: before 1970 fuser 0.18 subtracts nanoseconds (`time.rs`) that the kernel adds.
+fn exact(time: SystemTime) -> SystemTime {
+    let Err(before) = time.duration_since(UNIX_EPOCH) else { return time };
+    let (seconds, nanos) = (before.duration().as_secs(), before.duration().subsec_nanos());
+    UNIX_EPOCH - Duration::from_secs(seconds) + Duration::from_nanos(nanos.into())
 }
 
 impl Filesystem for Requests {
@@ -151,7 +158,7 @@ impl Filesystem for Requests {
                 changes.extend(changed());
                 changes.extend(atime.into_iter().flat_map(|time| set_time(ACCESSED, instant(time))));
                 changes.extend(mtime.into_iter().flat_map(|time| set_time(MODIFIED, instant(time))));
-                changes.extend(ctime.into_iter().flat_map(|time| set_time(CHANGED, time)));
+                changes.extend(ctime.into_iter().flat_map(|time| set_time(CHANGED, exact(time))));
                 filesystem.set_words(device, ino, &changes)?;
                 attributes(filesystem, ino)
             })
