@@ -1,7 +1,8 @@
-//! The model suite of the file system: random operations on files against a model in memory, with remounts and power cuts.
+//! The model suite of the file system: random operations on files against a model in memory, with remounts and power
+//! cuts.
 //!
-//! Cases are seeded. A failure prints the line that repeats it; `MODEL_SEED` runs one seed, `MODEL_CASES` sets how many. Tests
-//! called `long_*` run the same with many more seeds.
+//! Cases are seeded. A failure prints a command that repeats the case; `MODEL_SEED` runs one seed, `MODEL_CASES` sets
+//! the number of cases. Tests called `long_*` run many more seeds.
 
 #[path = "filesystem/device.rs"]
 mod device;

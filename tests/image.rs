@@ -1,8 +1,8 @@
-//! Drives in images: a server that is killed at any write of its image loses nothing that a flush had acknowledged, for every layer.
+//! Drives in images: a server killed at any write of the image loses nothing acknowledged by a flush, for every layer.
 //!
-//! The image is in memory, and its writes end after a number that is drawn, the last one halfway; then the drive is opened again, which may be
-//! cut off, too. Each sector holds its number and that of its write, so that what comes back says how old it is. `IMAGE_CASES` is the number
-//! of kills of each layer, `IMAGE_SEED` draws others.
+//! The image is in memory, and writes end after a drawn number, the last one halfway; then the drive is opened again,
+//! which may be cut off, too. Each sector holds a sector number and the number of the last write, so that the age is
+//! known. `IMAGE_CASES` is the number of kills of each layer, `IMAGE_SEED` draws others.
 
 mod kept_inputs;
 
@@ -62,14 +62,14 @@ fn options(fidelity: Fidelity) -> Options {
     }
 }
 
-/// What the host knows of a sector.
+/// The host's knowledge of a sector.
 #[derive(Clone, Copy, Default)]
 struct Sector {
-    /// Number of its last write or trim.
+    /// Number of the last write or trim.
     last: u64,
-    /// Number of the last one that a flush had acknowledged: the oldest that may be found.
+    /// Number of the last write or trim that a flush acknowledged: the oldest that may be found.
     durable: u64,
-    /// Number of its last trim: zeros.
+    /// Number of the last trim, which leaves zeros.
     trimmed: u64,
 }
 
@@ -80,7 +80,7 @@ struct Host {
     dirty: Vec<u64>,
     writes: u64,
     rng: Rng,
-    /// A die fails: what it held is lost, and reads say so.
+    /// A die fails: the data is lost, and reads must say so.
     loses_a_die: bool,
     /// Sectors that could not be read when the drive was opened last.
     unreadable: u64,
@@ -101,7 +101,7 @@ impl Host {
         Extent { sector, sectors: (1 + self.rng.below(40)).min(self.sectors.len() as u64 - sector) as u32 }
     }
 
-    /// Requests until one fails, or so many are done.
+    /// Sends `requests` requests, until one fails.
     fn use_drive(&mut self, served: &mut Served<'_>, requests: u64) -> Reply<()> {
         for _ in 0..requests {
             let extent = self.extent();
@@ -114,7 +114,7 @@ impl Host {
                     }
                 }
                 2 => {
-                    // Units that the extent covers in part stay as they are.
+                    // Partly covered units keep their data.
                     let unit = served.unit_bytes() / SECTOR_BYTES;
                     let (first, end) = (range.start.next_multiple_of(unit), range.end / unit * unit);
                     self.writes += 1;
@@ -169,7 +169,7 @@ impl Host {
         assert!(right, "{}: sector {sector} holds write {write}; the last is {last}, {flushed}", self.name);
     }
 
-    /// The drive was opened after its server was killed: what it holds now stays.
+    /// Checks a drive opened after the server was killed; the present contents stay.
     fn look_at_all(&mut self, served: &mut Served<'_>) -> Reply<()> {
         let all = self.sectors.len() as u64;
         let step = if self.loses_a_die { 1 } else { 64 };
@@ -201,16 +201,16 @@ impl Host {
     }
 }
 
-/// Kills the server of a drive `kills` times; every so often it ends well.
+/// Kills the server of a drive `kills` times; sometimes the server ends well.
 fn killed(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) {
     let _: Vec<u64> = killed_with(ftl, fidelity, extra, kills, seed);
 }
 
-/// As [`killed`]; returns how many sectors could not be read whenever the drive was opened.
+/// As [`killed`]; returns the number of unreadable sectors over all openings.
 fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: u64) -> Vec<u64> {
     let resolved = drive(ftl, extra);
     let loses_a_die = extra.iter().any(|text| text.starts_with("faults.die_failure"));
-    // The drive may be worn out by blocks that fail, in use or as it is opened.
+    // The drive may be worn out by blocks that fail, in use or during an open.
     let wears_out = extra.iter().any(|text| text.starts_with("faults"));
     let mut unreadable = Vec::new();
     let options = options(fidelity);
@@ -262,7 +262,7 @@ fn killed_with(ftl: &str, fidelity: Fidelity, extra: &[&str], kills: u64, seed: 
     unreadable
 }
 
-/// The machine of a drive whose image survives that crashes `crashes` times.
+/// Crashes the machine of a drive `crashes` times; the image survives.
 fn crashed(ftl: &str, extra: &[&str], crashes: u64, seed: u64) {
     let resolved = drive(ftl, extra);
     let options = options(Fidelity::Count);
@@ -335,7 +335,7 @@ fn a_drive_that_an_image_cannot_keep_is_refused() {
     assert!(refused("subpage", &["buffer.flush=free"]).contains("expected buffer.flush=programs"));
 }
 
-/// Its hash is of the keys that there were.
+/// The hash must be the hash of the keys of that version.
 #[test]
 fn an_image_of_a_version_with_fewer_keys_opens() {
     let (resolved, options) = (drive("page", &[]), options(Fidelity::Count));
@@ -356,8 +356,8 @@ fn an_image_of_a_version_with_fewer_keys_opens() {
     assert!(refused.to_string().contains("ssd.over_provisioning"), "{refused}");
 }
 
-/// Once wrong: a kill brought back what a flush had made zeros. Writes after the trim make the layer collect the older
-/// copies.
+/// Once wrong: a kill brought data back that a flush had made zeros. Writes after the trim make the layer collect the
+/// older copies.
 #[test]
 fn a_flushed_trim_stays_after_a_kill() {
     for entry in layers::layers() {
@@ -441,7 +441,8 @@ fn nothing_that_was_flushed_is_lost_by_a_kill_of_a_timed_drive() {
     every_layer(Fidelity::Timed, &[], 2);
 }
 
-/// Blocks fail, too, and are bad from the factory; a failed program corrupts other pages of its word line, which are read from their copies.
+/// Blocks fail, and some are bad from the factory; a failed program corrupts other pages of the word line, which are
+/// read from their copies.
 const FAULTS: [&str; 3] = ["faults.program_fail=0.1%", "faults.erase_fail=0.1%", "faults.initial_bad=5%"];
 
 #[test]
@@ -451,8 +452,8 @@ fn nothing_that_was_flushed_is_lost_by_a_kill_where_blocks_fail() {
     killed("page", Fidelity::Count, &[&pairs[..], &FAULTS[..1]].concat(), number("IMAGE_CASES", 12), 3);
 }
 
-/// A die that failed is dead when the drive is served again, also where the server was killed as it failed: what it held stays lost until the host writes
-/// it, and nothing else is.
+/// A failed die stays dead when the drive is served again, also if the server was killed in the failure: only the data
+/// of that die is lost, until the host writes again.
 #[test]
 fn a_die_that_failed_is_dead_in_an_image() {
     let only = std::env::var("IMAGE_FTL").ok();
@@ -472,7 +473,7 @@ fn a_die_that_failed_is_dead_in_an_image() {
     }
 }
 
-/// A fast cache, of which some blocks always hold one bit a cell, is found as it was left.
+/// A fast cache with static SLC blocks survives.
 #[test]
 fn a_fast_cache_is_found_in_an_image() {
     let cache = [
@@ -513,7 +514,7 @@ fn changed(cases: u64, seed: u64) {
     for case in 0..cases {
         let changes = 1 + if rng.below(3) == 0 { rng.below(20) } else { 0 };
         let mut bytes: Vec<u8> = (0..1 + CHANGE as u64 * changes).map(|_| rng.below(256) as u8).collect();
-        // Half of them lie with checksums that fit.
+        // Half of the damaged images have correct checksums.
         if case % 2 == 0 {
             bytes[1..].chunks_exact_mut(CHANGE).for_each(|change| change[0] %= 4);
         }
@@ -533,7 +534,7 @@ fn images_that_lie_are_refused_or_lose_data_and_never_panic() {
 
 #[test]
 #[ignore = "minutes"]
-fn long_images_that_lie_are_refused_or_lose_data_and_never_panic() {
+fn long_damaged_images_are_refused_or_lose_data_without_a_panic() {
     changed(number("IMAGE_CASES", 30_000), number("IMAGE_SEED", 2));
 }
 

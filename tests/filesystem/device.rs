@@ -1,4 +1,5 @@
-//! A device in memory that refuses what flash refuses, loses what a power cut may lose, and cuts the power at a given operation.
+//! A device in memory that refuses the operations that flash refuses, loses data as a power cut may, and cuts the power
+//! at a given operation.
 
 use palimpsest_lab::host::fs::device::{Device, Purpose, Shape};
 use palimpsest_lab::nand::data::Data;

@@ -1,5 +1,5 @@
-//! Several names of a file, files that outlive their last name, names of any bytes, and words of inodes: random operations against a model,
-//! with remounts, and a power cut at every operation.
+//! Several names of a file, files that outlive their last name, names of any bytes, and words of inodes: random
+//! operations against a model, with remounts, and a power cut at every operation.
 
 use crate::device::Memory;
 use palimpsest_lab::host::fs::device::{Device, Shape};
@@ -23,7 +23,7 @@ struct File {
 struct Model {
     files: BTreeMap<u32, File>,
     names: BTreeMap<Vec<u8>, u32>,
-    /// Files that are open: not in what a mount finds.
+    /// Open files, which a mount does not find.
     open: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ impl Model {
         }
     }
 
-    /// What a mount finds of it.
+    /// The model after a mount.
     fn mounted(&self) -> Model {
         let mut found = self.clone();
         found.open.clear();
@@ -46,7 +46,7 @@ impl Model {
         found
     }
 
-    /// What is in `filesystem`.
+    /// The model of `filesystem`.
     fn of(filesystem: &FileSystem, device: &mut dyn Device) -> Done<Model> {
         let mut model = Model::default();
         let entries: Vec<(Vec<u8>, u32)> = filesystem.list(ROOT)?.map(|(name, ino)| (name.to_vec(), ino)).collect();
@@ -229,7 +229,7 @@ fn names_and_words_with_remounts() {
 }
 
 #[test]
-fn names_and_words_after_a_cut_are_those_of_a_moment_since_the_last_sync() {
+fn names_and_words_after_a_cut_are_no_older_than_the_last_sync() {
     let mut cuts = 0;
     for seed in 0..6 {
         let mut rng = Rng::new(seed, 0x11e);
@@ -245,7 +245,7 @@ fn names_and_words_after_a_cut_are_those_of_a_moment_since_the_last_sync() {
                 match both(&mut filesystem, &mut device, &mut model, step) {
                     Ok(()) => {}
                     Err(Fault::Halt(Halt::PowerCut)) => {
-                        // It may be done: a commit at its end was.
+                        // The commit at the end of the step may have been done.
                         device.cut_at = u64::MAX;
                         is_cut = true;
                         break;

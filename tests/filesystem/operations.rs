@@ -23,7 +23,8 @@ fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
             let what = panic.downcast_ref::<String>().map(String::as_str);
             let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
             panic!(
-                "{what}\nrepeat with: MODEL_SEED={seed} cargo test -p palimpsest-lab --test filesystem -- --exact {test}"
+                "{what}\nrepeat with: MODEL_SEED={seed} cargo test -p palimpsest-lab --test filesystem -- \
+                 --exact {test}"
             )
         });
     }
@@ -77,7 +78,7 @@ impl Case {
         Draw { rng: Rng::new(self.seed, 0xd4a), page: 512, large: self.large, far }
     }
 
-    fn scheme(&self) -> Box<dyn schemes::Scheme> {
+    fn scheme(&self) -> &'static schemes::Scheme {
         schemes::new(self.scheme).expect("a scheme of the registry")
     }
 
@@ -106,7 +107,7 @@ fn check(filesystem: &FileSystem, device: &Memory) {
     filesystem.check(|block| device.written(block)).unwrap_or_else(|what| panic!("check: {what}"));
 }
 
-/// Runs `operation` on both sides, which must agree. False where the file system was full and had to stay as it was.
+/// Runs `operation` on both sides, which must agree. False if the file system was full and had to stay as it was.
 fn both(
     filesystem: &mut FileSystem,
     device: &mut Memory,
@@ -147,7 +148,8 @@ fn remounted(seed: u64, steps: u32) -> u64 {
         }
         let done = both(&mut filesystem, &mut device, &mut tree, &operation).expect("no power cut");
         if !done {
-            // Full: a write may have been done in part. The reference becomes the tree of the file system, if that is consistent.
+            // Full: a write may have been done in part. The reference becomes the tree of the file system, if that is
+            // consistent.
             tree = Tree::of(&filesystem, &mut device).expect("a tree");
             if let Some(path) = tree.0.iter().rfind(|entry| entry.1.is_some()).map(|entry| entry.0.clone()) {
                 both(&mut filesystem, &mut device, &mut tree, &Operation::Unlink(path)).expect("no power cut");
@@ -169,8 +171,8 @@ fn remounted(seed: u64, steps: u32) -> u64 {
     cleaned + filesystem.counters().collected
 }
 
-/// Cuts the power at operation `cut`; after it the tree is that of a commit, and no older than the last sync. False where the
-/// run ended before.
+/// Cuts the power at operation `cut`; afterwards the tree must be the tree of a commit, no older than the last sync.
+/// False if the run ended before.
 fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool {
     let mut device = Memory::new(case.shape, case.seed);
     device.cut_at = cut;
@@ -210,7 +212,7 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
     let found = Tree::of(&filesystem, &mut device).expect("a tree");
     let known = since.iter().any(|(tree, operation)| between(&found, tree, operation));
     assert!(known, "cut at {cut} in {interrupted:?}: the tree is none that there was since the last sync");
-    // The file system works after it.
+    // The file system works afterwards.
     let mut tree = found;
     for operation in operations.iter().take(15) {
         if !both(&mut filesystem, &mut device, &mut tree, operation).expect("no power cut") {
@@ -224,13 +226,13 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
     true
 }
 
-/// Whether the environment asks for a part of the seeds.
+/// Whether the environment selects a part of the seeds.
 fn is_partial() -> bool {
     ["MODEL_SEED", "MODEL_CASES"].iter().any(|name| std::env::var_os(name).is_some())
 }
 
-/// Whether `found` is `tree`, or `tree` after `operation`, or, for a write or truncation with a commit in the middle, a mixture:
-/// each page of the one file old or new.
+/// Whether `found` is `tree`, or `tree` after `operation`, or, for a write or truncation with a commit in the middle, a
+/// mixture: each page of the file old or new.
 fn between(found: &Tree, tree: &Tree, operation: &Operation) -> bool {
     let mut after = tree.clone();
     if found == tree || (after.apply(operation).is_ok() && *found == after) {
@@ -274,8 +276,8 @@ fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
     cuts
 }
 
-/// Fills most of the device, and lets the power fail `rounds` times, often before a commit has ended: each cut may take the pages that it
-/// wrote. After that what is removed gives space again.
+/// Fills most of the device, and lets the power fail `rounds` times, often before a commit has ended: each cut may
+/// waste the pages of the commit. Afterwards removed files must free space again.
 fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
     let case = Case::new(seed);
     let (mut device, mut draw) = (Memory::new(case.shape, seed), case.draw());
@@ -291,7 +293,7 @@ fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
         pages += 1;
     }
     if pages < u64::from(case.shape.pages()) / 8 {
-        // What was drawn has filled it, and is not removed here.
+        // The drawn operations have filled the device.
         return 0;
     }
     let left = pages * (70 + draw.rng.below(25)) / 100;
@@ -324,8 +326,9 @@ fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
     u64::from(rounds)
 }
 
-/// Once red (seeds 22, 24 and 71): a commit took all the pages that a cleaned block gave, and a block of metadata was cleaned again and again,
-/// as what it holds moves with the commit only. The file system was full for good, with more than a block of pages that held nothing.
+/// Once red (seeds 22, 24 and 71): a commit took all the pages that a cleaned block gave, and a block of metadata was
+/// cleaned again and again, because only the commit moves metadata. The file system was full for good, with more than a
+/// block of empty pages.
 #[test]
 fn cuts_one_after_the_other_leave_space() {
     let cuts =

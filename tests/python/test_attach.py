@@ -96,7 +96,7 @@ def test_it_is_detached_and_prints_its_result(palimpsest: Command, name: str, tm
         assert Path("/sys/block", device[5:], "loop/dio").read_text(encoding="ascii") == "1\n"
         again = palimpsest("attach", *SMALL, "--name", name)
         assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
-        assert "it is attached" in again.stderr
+        assert "a drive of this name is attached" in again.stderr
         assert palimpsest("detach", device).stderr == f"detached {name}\n"
         assert nothing_left(name)
         stdout, _ = process.communicate(timeout=30)
@@ -115,7 +115,7 @@ def test_a_program_that_uses_it_does_not_keep_it(name: str, tmp_path: Path) -> N
             process.send_signal(signal.SIGINT)
             _, stderr = process.communicate(timeout=30)
             assert process.returncode == 0
-            assert f"{tmp_path}: a program uses it" in stderr
+            assert f"{tmp_path}: in use by a program" in stderr
             assert not list(BASE.glob(f"{name}*"))
 
 
@@ -128,7 +128,7 @@ def test_what_a_killed_one_leaves_is_removed(palimpsest: Command, name: str, tmp
         assert not nothing_left(name)
         done = palimpsest("detach", name)
         assert done.returncode == 0
-        assert f"{name}: its server was killed; removed {device} and the mount at {BASE / name}" in done.stderr
+        assert f"{name}: the server was killed; removed {device} and the mount at {BASE / name}" in done.stderr
         assert f"unmounted {tmp_path}" in done.stderr
         deadline = time.monotonic() + 10
         while not nothing_left(name) and time.monotonic() < deadline:

@@ -181,7 +181,7 @@ def test_modules_use_only_what_lies_below() -> None:
 
 def registered() -> dict[str, Path]:
     """Names in the registries (layers, policies, classifiers, schemes, codes, trace formats), each with its file."""
-    kinds = "Entry|SchemeEntry|CodeEntry|Policy|Classifier|Format"
+    kinds = "Entry|Scheme|CodeEntry|Policy|Classifier|Format"
     line = re.compile(
         rf'(?:{kinds}) =\s*(?:{kinds}) \{{\s*name: "([^"]+)"|file_system!\(\s*"([^"]+)"|const NAME.* = "([^"]+)"'
     )

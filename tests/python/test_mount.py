@@ -483,7 +483,7 @@ def test_what_a_killed_one_leaves_is_removed(tmp_path: Path) -> None:
         process.wait(timeout=30)
     command = [str(COMMAND), "mount", str(tmp_path), *SMALL, "--run", "touch $mount/x; ls $mount"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"{tmp_path}: its server was killed; unmounted it" in done.stderr
+    assert f"{tmp_path}: unmounted, because the server was killed" in done.stderr
     assert done.stdout.startswith("x\n")
 
 

@@ -198,7 +198,7 @@ def test_a_second_command_at_the_same_place_is_refused(palimpsest: Command, tmp_
         (["--listen", "127.0.0.1:99999"], "--listen 127.0.0.1:99999: "),
         (["--clock", "fast"], "--clock: 'fast' is no clock"),
         (["--clock", "scaled:0"], "--clock scaled:0: "),
-        (["--page", "0.0.0.0:0"], "--page 0.0.0.0:0: other machines could read it"),
+        (["--page", "0.0.0.0:0"], "--page 0.0.0.0:0: other machines could read the page"),
         (["--record", "run.csv"], "expected a name that ends in .parquet"),
         (["--timeout", "5"], "--timeout: expected a time"),
         (["--ssd", "nothing"], "nothing"),

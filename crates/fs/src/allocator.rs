@@ -1,20 +1,19 @@
-//! The logical address space: the state of every page (the first tier, FTLPA, of the co-design paper), and the allocation of
-//! pages.
+//! The logical address space: the state of every page (the first tier, FTLPA, of the co-design paper), and the
+//! allocation of pages.
 //!
-//! A page is free, valid or invalid: two bits each, which are not stored; a mount derives them from the pointers. Here they
-//! are the owner of each page and, as pages of a block are allocated strictly ascending, the next free page of each block.
-//! Each lane of a channel (a plane) has one updating block; pages of a channel go to its lanes in turn, so that the pages of
-//! a request reach several dies and planes.
+//! A page is free, valid or invalid: two bits each, which are not stored, because a mount derives them from the
+//! pointers. Memory holds the owner of each page and the next free page of each block, whose pages are allocated
+//! strictly ascending. Each lane of a channel (a plane) has one updating block. Pages of a channel go to the lanes in
+//! turn, so that a request reaches several dies and planes.
 //!
-//! Metadata have an updating block of their own in each channel (the paper is silent): each commit invalidates the metadata of
-//! the commit before, so that their blocks become free as a whole.
+//! Metadata have their own updating block in each channel (the paper is silent): each commit invalidates the metadata
+//! of the previous one, so these blocks become free as a whole.
 
 use super::candidates::Candidates;
 use super::device::{NO_PAGE, Shape};
 use palimpsest_flash::prefetch::prefetch;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// No block.
 const NO_BLOCK: u32 = u32::MAX;
 /// Inode number of a page without an owner.
 pub const NO_INODE: u32 = u32::MAX;
@@ -22,18 +21,18 @@ pub const NO_INODE: u32 = u32::MAX;
 /// Status of a logical page (Fig. 3 of the paper).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Not written since the trim of its block.
+    /// Not written since the trim of the block.
     Free,
-    /// A pointer leads to it.
+    /// A pointer leads to the page.
     Valid,
-    /// Written, and no pointer leads to it.
+    /// Written, without a pointer that leads to the page.
     Invalid,
 }
 
-/// The inode that a page belongs to, and the role of the page.
+/// The inode of a page, and the role of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Inode; [`NO_INODE`] where no pointer leads to the page.
+    /// [`NO_INODE`] if no pointer leads to the page.
     pub ino: u32,
     /// A packed [`Role`].
     pub role: u32,
@@ -43,16 +42,15 @@ palimpsest_flash::state!(Owner { ino, role });
 
 const NO_OWNER: Owner = Owner { ino: NO_INODE, role: 0 };
 
-/// What a page is to its inode.
+/// The role of a page in its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The page of the file with this number.
     DataPage(u32),
-    /// The leaf with this number.
     Leaf(u32),
     /// The page of pointers to leaves.
     Root,
-    /// The page of the log with this number; its inode is the inode file.
+    /// The page of the log with this number, which belongs to the inode file.
     Log(u32),
 }
 
@@ -61,7 +59,6 @@ const ROOT: u32 = 1 << 31;
 const LOG: u32 = ROOT | LEAF;
 
 impl Role {
-    /// The role as a number.
     pub fn pack(self) -> u32 {
         match self {
             Role::DataPage(page) => page,
@@ -71,7 +68,6 @@ impl Role {
         }
     }
 
-    /// The inverse of [`Self::pack`].
     pub fn unpack(packed: u32) -> Self {
         match packed {
             ROOT => Role::Root,
@@ -83,12 +79,13 @@ impl Role {
 }
 
 /// The state of all logical pages.
+#[derive(Default)]
 pub struct PageAllocator {
     shape: Shape,
     owners: Vec<Owner>,
     next: Vec<u32>,
     valid: Vec<u32>,
-    /// Blocks of each channel that can be cleaned: fully written, with valid and invalid pages.
+    /// Candidates for cleaning in each channel: fully written blocks with valid and invalid pages.
     candidates: Vec<Candidates>,
     /// Free blocks of each lane, in order of their trims.
     free: Vec<VecDeque<u32>>,
@@ -96,24 +93,23 @@ pub struct PageAllocator {
     open: Vec<u32>,
     /// The updating block of metadata in each channel. Its pages do not count as free.
     metadata: Vec<u32>,
-    /// The lane of each channel whose turn it is.
+    /// The next lane of each channel.
     turn: Vec<u32>,
-    /// Free pages of each channel.
     free_pages: Vec<u64>,
-    /// Pages of each channel that the next commit frees: those of blocks cleaned since the last one.
+    /// Pages of each channel that the next commit frees: all of the blocks cleaned since the last one.
     promised: Vec<u64>,
     valid_pages: u64,
     /// Fully written blocks without valid pages.
     empty: BTreeSet<u32>,
-    /// Pages invalidated since the last [`Self::take_freed`]; `None` where single pages are not trimmed.
+    /// Pages invalidated since the last [`Self::take_freed`]; `None` if single pages are not trimmed.
     freed: Option<Vec<u32>>,
     /// Blocks of checkpoints.
     anchors: [u32; 2],
     /// A block that is not ranked for now.
     cleaning: u32,
-    /// Cleaned blocks that are not ranked before the next commit, which moves what they hold.
+    /// Cleaned blocks that are not ranked before the next commit, which moves their metadata.
     aside: BTreeSet<u32>,
-    /// Updating blocks that a mount found, and their written pages then: the last may be torn.
+    /// Updating blocks that a mount found, with their written pages then: the last may be torn.
     found: BTreeMap<u32, u32>,
 }
 
@@ -122,7 +118,7 @@ palimpsest_flash::state!(PageAllocator {
 } parts { owners, candidates } built { shape, anchors, cleaning, aside });
 
 impl PageAllocator {
-    /// All pages free, but those of the two blocks of `anchors`, which are never allocated.
+    /// All pages are free, except in the two `anchors`, which are never allocated.
     pub fn new(shape: Shape, anchors: [u32; 2]) -> Self {
         PageAllocator {
             owners: vec![NO_OWNER; shape.pages() as usize],
@@ -135,19 +131,15 @@ impl PageAllocator {
             turn: vec![0; shape.channels as usize],
             free_pages: vec![0; shape.channels as usize],
             promised: vec![0; shape.channels as usize],
-            valid_pages: 0,
-            empty: BTreeSet::new(),
-            freed: None,
             anchors,
             cleaning: NO_BLOCK,
-            aside: BTreeSet::new(),
-            found: BTreeMap::new(),
             shape,
+            ..PageAllocator::default()
         }
     }
 
-    /// Sets the `written` pages of each block, once every owner is set. The partly written block of a lane becomes its updating
-    /// block; of several, the one with the fewest written pages.
+    /// Sets the `written` pages of each block, once every owner is set. The partly written block of a lane becomes the
+    /// updating block; among several, the one with the fewest written pages.
     pub fn adopt(&mut self, written: impl Fn(u32) -> u32) {
         let mut begun = Vec::new();
         let anchors = self.anchors;
@@ -175,7 +167,7 @@ impl PageAllocator {
         }
     }
 
-    /// The valid pages of `block` are moved one by one from now on: it is no candidate before [`Self::promise`].
+    /// Begins to move the valid pages of `block`, which is no candidate before [`Self::promise`].
     pub fn clean(&mut self, block: u32) {
         self.cleaning = block;
     }
@@ -196,7 +188,6 @@ impl PageAllocator {
         self.free_pages[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
     }
 
-    /// Status of `page`.
     pub fn status(&self, page: u32) -> Status {
         match self.owners[page as usize] {
             NO_OWNER
@@ -209,35 +200,31 @@ impl PageAllocator {
         }
     }
 
-    /// Asks for the owner of `page`, which will be invalidated soon.
+    /// Prefetches the owner of `page`, which will be invalidated soon.
     #[inline]
     pub fn prefetch_owner(&self, page: u32) {
         prefetch(&self.owners, page as usize);
     }
 
-    /// Owner of `page`.
     pub fn owner(&self, page: u32) -> Option<Owner> {
         let owner = self.owners[page as usize];
         (owner.ino != NO_INODE).then_some(owner)
     }
 
-    /// The first page that belongs to another owner in `other`, an allocator of the same file system.
+    /// The first page that has another owner in `other`, an allocator of the same file system.
     pub fn other_owner(&self, other: &PageAllocator) -> Option<u32> {
         let pages = self.owners.iter().zip(&other.owners);
         pages.enumerate().find_map(|(page, (owner, others))| (owner != others).then_some(page as u32))
     }
 
-    /// Free pages of all channels.
     pub fn free_pages(&self) -> u64 {
         self.free_pages.iter().sum()
     }
 
-    /// Free pages of `channel`.
     pub fn free_in(&self, channel: u32) -> u64 {
         self.free_pages[channel as usize]
     }
 
-    /// Valid pages.
     pub fn valid_pages(&self) -> u64 {
         self.valid_pages
     }
@@ -248,8 +235,7 @@ impl PageAllocator {
         channels.max_by_key(|&channel| (self.free_in(channel), u32::MAX - channel)).unwrap_or(0)
     }
 
-    /// Allocates the next page of `channel`, or of the channel with the most free pages where that has none; `None` where no
-    /// channel has any.
+    /// Allocates the next page of `channel`, or of the roomiest channel if `channel` is full; `None` if all are.
     pub fn allocate(&mut self, channel: u32) -> Option<u32> {
         let channel = if self.free_in(channel) > 0 { channel } else { self.roomiest() };
         if self.free_in(channel) == 0 {
@@ -271,8 +257,8 @@ impl PageAllocator {
         unreachable!("a channel with free pages has a lane with one")
     }
 
-    /// Allocates a page for metadata: in the metadata block of `channel` (opened only with `plenty` of room), else in that of any
-    /// channel, else as for files.
+    /// Allocates a page for metadata: in the metadata block of `channel` (opened only with `plenty` of room), else in
+    /// any metadata block, else as for files.
     pub fn allocate_metadata(&mut self, channel: u32, plenty: bool) -> Option<u32> {
         let any = self.metadata.iter().position(|&block| block != NO_BLOCK);
         let place = match any {
@@ -289,7 +275,7 @@ impl PageAllocator {
         Some(page)
     }
 
-    /// Opens a metadata block in `channel`, from its lane with the most free blocks.
+    /// Opens a metadata block in `channel`, from the lane with the most free blocks.
     fn open_metadata(&mut self, channel: u32) -> bool {
         let lanes = channel * self.shape.lanes..(channel + 1) * self.shape.lanes;
         let most = lanes.max_by_key(|&lane| (self.free[lane as usize].len(), u32::MAX - lane));
@@ -321,7 +307,7 @@ impl PageAllocator {
         (block, page)
     }
 
-    /// Makes `page` valid: it belongs to `ino`.
+    /// Makes `page` valid, with the owner `ino`.
     pub fn own(&mut self, page: u32, ino: u32, role: Role) {
         let block = (page / self.shape.pages_per_block) as usize;
         debug_assert_eq!(self.owners[page as usize], NO_OWNER);
@@ -334,7 +320,6 @@ impl PageAllocator {
         }
     }
 
-    /// Invalidates `page`.
     pub fn disown(&mut self, page: u32) {
         if page == NO_PAGE {
             return;
@@ -355,36 +340,36 @@ impl PageAllocator {
         }
     }
 
-    /// Free pages of `channel`, with those that the next commit frees.
+    /// Free pages of `channel` after the next commit.
     pub fn expected_in(&self, channel: u32) -> u64 {
         self.free_in(channel) + self.promised[channel as usize]
     }
 
-    /// Notes that `block` was cleaned: the next commit frees its pages.
+    /// Ends the cleaning of `block`, whose pages the next commit frees.
     pub fn promise(&mut self, block: u32) {
         self.cleaning = NO_BLOCK;
         self.rank(block);
         self.promised[self.shape.channel_of_block(block) as usize] += u64::from(self.shape.pages_per_block);
     }
 
-    /// `block` was cleaned, and is no candidate before [`Self::recall`], though pages of metadata are valid there until the next commit.
+    /// Bars the cleaned `block`, which may still hold valid metadata, until [`Self::recall`].
     pub fn set_aside(&mut self, block: u32) {
         let (channel, index) = (block / self.shape.blocks_per_channel, block % self.shape.blocks_per_channel);
         self.candidates[channel as usize].set(index, None);
         self.aside.insert(block);
     }
 
-    /// Blocks that were set aside are candidates again.
+    /// Makes barred blocks candidates again.
     pub fn recall(&mut self) {
         std::mem::take(&mut self.aside).into_iter().for_each(|block| self.rank(block));
     }
 
-    /// From now on [`Self::take_freed`] lists invalidated pages.
+    /// Makes [`Self::take_freed`] list pages invalidated from now on.
     pub fn note_freed(&mut self) {
         self.freed = Some(Vec::new());
     }
 
-    /// Runs of pages invalidated since the last call, as first page and number, without those of blocks that
+    /// Runs of pages invalidated since the last call, as first page and count, without the blocks that
     /// [`Self::take_empty`] lists.
     pub fn take_freed(&mut self) -> Vec<(u32, u32)> {
         let mut freed = self.freed.as_mut().map(std::mem::take).unwrap_or_default();
@@ -399,26 +384,25 @@ impl PageAllocator {
         runs
     }
 
-    /// Takes the written blocks without valid pages; the caller trims each and calls [`Self::trimmed`].
+    /// Takes the written blocks without valid pages; the caller must trim each and call [`Self::trimmed`].
     pub fn take_empty(&mut self) -> BTreeSet<u32> {
         self.promised.fill(0);
         std::mem::take(&mut self.empty)
     }
 
-    /// Whether [`Self::take_empty`] would list a block.
     pub fn has_empty(&self) -> bool {
         !self.empty.is_empty()
     }
 
-    /// Makes `block` free: it was trimmed.
+    /// Makes the trimmed `block` free.
     pub fn trimmed(&mut self, block: u32) {
         self.next[block as usize] = 0;
         self.found.remove(&block);
         self.give(block);
     }
 
-    /// The block to clean: of those whose valid pages exceed the fewest by at most an eighth of a block, the one whose channel has
-    /// the least free space, so that channels stay even. `None` where no block can be cleaned.
+    /// The block to clean. Among blocks whose valid pages exceed the fewest by at most an eighth of a block, the one in
+    /// the channel with the least free space, so that channels stay even.
     pub fn victim(&self) -> Option<u32> {
         let best = |channel: u32| {
             let (valid, index) = self.candidates[channel as usize].fewest()?;
@@ -430,7 +414,6 @@ impl PageAllocator {
         near.min().map(|(_, _, block)| block)
     }
 
-    /// Valid pages of `block`.
     pub fn valid_in(&self, block: u32) -> u32 {
         self.valid[block as usize]
     }
@@ -438,7 +421,7 @@ impl PageAllocator {
     /// Checks the tables against each other and against the `written` pages of each block.
     ///
     /// # Errors
-    /// What disagrees.
+    /// The disagreement.
     pub fn check(&self, written: impl Fn(u32) -> u32) -> Result<(), String> {
         let per_block = self.shape.pages_per_block;
         let mut free = vec![0u64; self.shape.channels as usize];
@@ -470,8 +453,8 @@ impl PageAllocator {
         self.check_candidates()
     }
 
-    /// Whether `block`, of which the layer has `written` pages, has none that was written since the mount, and those that it lacks are
-    /// invalid: torn ones, which go where the layer moves the block.
+    /// Whether `block` is unwritten since the mount, and the pages beyond the layer's `written` ones are invalid: torn
+    /// pages, which a layer that moves the block drops.
     fn lost_torn(&self, block: u32, written: u32) -> bool {
         let (first, next) = (block * self.shape.pages_per_block, self.next[block as usize]);
         self.found.get(&block) == Some(&next) && (written..next).all(|page| self.owner(first + page).is_none())

@@ -1,4 +1,4 @@
-//! Files as bytes: reads, writes and truncation at any byte, where the device holds bytes.
+//! Files as bytes: reads, writes and truncation at any byte, on devices that hold bytes.
 
 use super::device::{Device, Purpose};
 use super::{Done, Fault, FileSystem};
@@ -15,10 +15,7 @@ impl FileSystem {
         device.bytes(&contents).ok_or(Fault::Corrupt("a page of a file does not hold bytes"))
     }
 
-    /// Up to `length` bytes of the file `ino` from `offset` on; fewer where it ends.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
+    /// Up to `length` bytes of the file `ino` from `offset` on; fewer at the end.
     pub fn read(&self, device: &mut dyn Device, ino: u32, offset: u64, length: u64) -> Done<Vec<u8>> {
         let end = self.file(ino)?.size.min(offset.saturating_add(length));
         let width = u64::from(self.shape.page_bytes);
@@ -33,10 +30,7 @@ impl FileSystem {
         Ok(bytes)
     }
 
-    /// Writes `bytes` to the file `ino` from `offset` on; the range between its end and `offset` becomes a hole.
-    ///
-    /// # Errors
-    /// As [`Self::write_pages`].
+    /// Writes `bytes` to the file `ino` from `offset` on; a gap behind the old end becomes a hole.
     pub fn write(&mut self, device: &mut dyn Device, ino: u32, offset: u64, bytes: &[u8]) -> Done<()> {
         let width = u64::from(self.shape.page_bytes);
         let end = offset + bytes.len() as u64;
@@ -66,9 +60,6 @@ impl FileSystem {
     }
 
     /// Makes the file `ino` `size` bytes long: drops bytes beyond, fills new ones with zeros.
-    ///
-    /// # Errors
-    /// As [`Self::write_pages`].
     pub fn truncate(&mut self, device: &mut dyn Device, ino: u32, size: u64) -> Done<()> {
         let width = u64::from(self.shape.page_bytes);
         let old = self.file(ino)?.size;
@@ -78,7 +69,7 @@ impl FileSystem {
         self.make_room(device, 16)?;
         if size < old {
             let last = (size / width) as u32;
-            // All in one commit, and where the file system is full, too.
+            // One commit must hold all, also in a full file system.
             if !size.is_multiple_of(width) && self.locate(ino, last)?.is_some() {
                 let mut page = self.page_bytes(device, ino, last)?;
                 page[(size % width) as usize..].fill(0);

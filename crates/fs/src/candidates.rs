@@ -1,26 +1,25 @@
-//! The block with the fewest valid pages of those that can be cleaned, found without a scan: a tournament tree, in which a
-//! block that changes updates its path to the root.
+//! The block with the fewest valid pages among the candidates for cleaning, found without a scan: a tournament tree, in
+//! which a changed block updates the path to the root.
 
-/// A block that cannot be cleaned.
+/// No candidate.
 const NONE: u64 = u64::MAX;
 
 /// The blocks of a channel.
 #[derive(Debug, Clone)]
 pub struct Candidates {
-    /// Valid pages in the high half, number in the low one: element 1 is the least of all, element n the lesser of 2n and 2n + 1,
-    /// and the second half are the blocks.
+    /// Valid pages in the high half, block in the low half. Element 1 is the least of all, element n the lesser of 2n
+    /// and 2n + 1; the second half are the blocks.
     least: Vec<u64>,
 }
 
 palimpsest_flash::state!(Candidates { least });
 
 impl Candidates {
-    /// `blocks` blocks, none of which can be cleaned.
     pub fn new(blocks: u32) -> Self {
         Candidates { least: vec![NONE; 2 * blocks.next_power_of_two() as usize] }
     }
 
-    /// Sets the `valid` pages of `block`; `None` if it cannot be cleaned.
+    /// Sets the `valid` pages of `block`; `None` removes the candidate.
     pub fn set(&mut self, block: u32, valid: Option<u32>) {
         let mut place = self.least.len() / 2 + block as usize;
         self.least[place] = valid.map_or(NONE, |valid| u64::from(valid) << 32 | u64::from(block));
@@ -33,7 +32,7 @@ impl Candidates {
         }
     }
 
-    /// The fewest valid pages, and the first block that has no more; `None` where no block can be cleaned.
+    /// The fewest valid pages, and the first block with as few.
     pub fn fewest(&self) -> Option<(u32, u32)> {
         let least = self.least[1];
         (least != NONE).then_some(((least >> 32) as u32, least as u32))

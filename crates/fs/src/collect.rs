@@ -1,36 +1,38 @@
-//! Garbage collection in the file system (co-design paper, Sec. III-A), and the free space that it needs.
+//! Garbage collection in the file system (co-design paper, Sec. III-A), and the free space for collection.
 //!
-//! Below the threshold of free pages each write cleans one logical block until the gain is reached: valid pages of files move
-//! to the updating blocks of their channel, the next commit rewrites metadata, and then the block is trimmed. Several blocks
-//! share a commit. Beside the thresholds there is always room for a commit and for one more collection.
+//! Below the threshold of free pages each write cleans one logical block until the gain is reached: valid pages of
+//! files move to the updating blocks of their channel, the next commit rewrites metadata, and then the block is
+//! trimmed. Several blocks share a commit. Beside the thresholds there is always room for a commit and for one more
+//! collection.
 //!
-//! Channels stay even: a channel with less free space than another by 1/32 of its blocks gets pages only in turn, and its valid
-//! pages move to the channel with the most free space. A channel more worn than another by an erase a block also gets pages
-//! only in turn, while there is another, and its valid pages move to the least worn channel with room. (Even free space does
-//! not imply even wear: fairness by file puts overwritten pages back into their channel, hot ones too.)
+//! Channels stay even. A channel with less free space than another by 1/32 of the blocks gets pages only in turn, and
+//! valid pages move to the channel with the most free space. A channel more worn than another by an erase a block
+//! also gets pages only in turn, while there is another, and valid pages move to the least worn channel with room.
+//! (Even free space does not imply even wear: fairness by file puts overwritten pages back into their channel, hot ones
+//! too.)
 
 use super::allocator::{Owner, Role};
 use super::device::Device;
 use super::{Done, Fault, FileSystem, INODE_FILE};
 
-/// Blocks cleaned before a commit after which they are trimmed.
+/// Blocks cleaned before a commit and their trims.
 const BLOCKS_PER_COMMIT: u32 = 16;
-/// Commits in a row that may give no free page before several blocks share one where there is no room.
+/// Commits in a row without a gain before several blocks share a commit.
 const MOST_VAIN: u32 = 8;
 /// Erases a block by which a channel may be more worn than another.
 const WEAR_SPREAD: u64 = 1;
-/// Share of its blocks by which a channel may have less free space than another.
+/// Fraction of the blocks by which a channel may have less free space than another: 1 / this.
 const FREE_SPREAD: u32 = 32;
 
 impl FileSystem {
-    /// Refuses `pages` more valid pages where they exceed the capacity.
+    /// Refuses `pages` more valid pages beyond the capacity.
     pub(super) fn admit(&mut self, device: &mut dyn Device, pages: u64) -> Done<()> {
         let fits = |filesystem: &Self| {
             let taken = filesystem.taken() + pages;
             taken as i64 <= Self::capacity(filesystem.shape)
         };
         if !fits(self) {
-            // Metadata that wait for a commit count twice, and the log counts too.
+            // Metadata that wait for a commit count twice, and the log counts, too.
             self.commit_tree(device)?;
         }
         if fits(self) { Ok(()) } else { Err(Fault::Full) }
@@ -72,8 +74,8 @@ impl FileSystem {
         self.allocator.free_pages() >= pages + self.pending + self.critical()
     }
 
-    /// As [`Self::make_room`], where a commit takes all the pages that one block gives: several blocks share a commit, as many as there is room
-    /// for. Power cuts one after the other may leave no other way.
+    /// As [`Self::make_room`], if a commit takes all pages that one block frees: as many blocks share a commit as fit.
+    /// Successive power cuts may leave no other way.
     fn make_room_by_many(&mut self, device: &mut dyn Device, pages: u64) -> Done<()> {
         for _ in 0..4 * self.shape.blocks() + 4 {
             if self.has_room(pages) {
@@ -94,7 +96,7 @@ impl FileSystem {
         Err(Fault::Full)
     }
 
-    /// No block yields a gain: without the tree that waits, and without the log, there may be more.
+    /// No block yields a gain: a commit of the tree, without the log, may free more.
     fn commit_the_rest(&mut self, device: &mut dyn Device) -> Done<()> {
         if self.pending == 0 && self.log.pages.is_empty() {
             return Err(Fault::Full);
@@ -122,7 +124,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Cleans one block, which the next commit trims. False where no block yields a gain.
+    /// Cleans one block, which the next commit trims; false if no block yields a gain.
     fn collect(&mut self, device: &mut dyn Device) -> Done<bool> {
         let Some(victim) = self.allocator.victim() else { return Ok(false) };
         let valid = u64::from(self.allocator.valid_in(victim));
@@ -158,8 +160,8 @@ impl FileSystem {
         Ok(true)
     }
 
-    /// Pages that the collection of `victim` and the commit after it need at most. Power cuts one after the other may leave no more: each takes
-    /// what the commit had written in which it came.
+    /// Upper bound of the pages for the collection of `victim` and the commit after it. Successive power cuts may leave
+    /// no more, because each wastes the pages of its commit.
     fn least_room(&self, victim: u32) -> u64 {
         let first = victim * self.shape.pages_per_block;
         let (mut moved, mut renewed, mut has_log) = (0, 0, false);
@@ -170,10 +172,10 @@ impl FileSystem {
                 _ => renewed += 1,
             }
         }
-        // A page of a file that moves makes at most four pages of the tree wait, and one of the tree three.
+        // A moved page of a file dirties at most four pages of the tree, a moved page of the tree three.
         let waiting = 4 * moved + 3 * renewed;
         let tree = self.pending + moved + waiting + 2;
-        // Without the pages of the log there is no log.
+        // Without its pages the log cannot commit.
         let logged = if has_log { None } else { self.logged_pages(moved + renewed, waiting) };
         logged.map_or(tree, |pages| tree.min(moved + renewed + pages + 1))
     }
@@ -182,7 +184,7 @@ impl FileSystem {
         ino != INODE_FILE && !self.directories.contains_key(&ino)
     }
 
-    /// Where pages of `home` move to.
+    /// The channel to which pages of `home` move.
     fn destination(&self, device: &dyn Device, home: u32) -> u32 {
         let below = self.crowded_below();
         if device.wear(home) > self.worn_above(device) {
@@ -192,14 +194,13 @@ impl FileSystem {
         if self.is_crowded(home, below) { self.expects_most() } else { home }
     }
 
-    /// Erases above which a channel is so much more worn than another that it gets fewer pages for now.
+    /// Erases above which a channel is too worn to get more than its turn.
     fn worn_above(&self, device: &dyn Device) -> u64 {
         let least = (0..self.shape.channels).map(|channel| device.wear(channel)).min().unwrap_or(0);
         least + WEAR_SPREAD * u64::from(self.shape.blocks_per_channel)
     }
 
-    /// The channels that get pages only in turn for now: those with too little free space and, while another is left, those worn
-    /// too much.
+    /// The channels that get pages only in turn: crowded ones and, while another is left, worn ones.
     pub(super) fn avoided(&self, device: &dyn Device, avoided: &mut Vec<bool>) {
         let (below, above) = (self.crowded_below(), self.worn_above(device));
         let crowded = |channel| self.is_crowded(channel, below);
@@ -211,25 +212,23 @@ impl FileSystem {
         }
     }
 
-    /// The channel with the most free pages after the next commit.
     fn expects_most(&self) -> u32 {
         let expected = |channel: u32| (self.allocator.expected_in(channel), u32::MAX - channel);
         (0..self.shape.channels).max_by_key(|&channel| expected(channel)).unwrap_or(0)
     }
 
-    /// Free pages below which a channel has so much less free space than another that it gets fewer pages for now.
+    /// Expected free pages below which a channel is crowded.
     fn crowded_below(&self) -> u64 {
         let blocks = (self.shape.blocks_per_channel / FREE_SPREAD).max(1);
         let allowed = u64::from(blocks) * u64::from(self.shape.pages_per_block);
         self.allocator.expected_in(self.expects_most()).saturating_sub(allowed)
     }
 
-    /// Whether `channel` has fewer than `below` free pages after the next commit.
     fn is_crowded(&self, channel: u32, below: u64) -> bool {
         self.allocator.expected_in(channel) < below
     }
 
-    /// Has the next commit rewrite this page of metadata.
+    /// Marks a page of metadata for the next commit.
     fn renew(&mut self, ino: u32, role: Role) {
         self.log.renew(ino, role);
         self.touch(ino);

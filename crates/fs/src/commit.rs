@@ -1,10 +1,10 @@
-//! Commits: all changes go to new places, by the [log](super::log) or with the tree, from its leaves to its root; one page makes
-//! them valid.
+//! Commits: all changes go to new places, by the [log](super::log) or with the tree, from leaves to root; one page
+//! makes them valid.
 //!
-//! Order for the tree: pages of directories, then leaves and roots of inodes, then pages of the inode file, then its own leaves and root;
-//! a barrier; the checkpoint, which holds the inode of the inode file; a barrier; the trims. Checkpoints, and the commit
-//! records of the log after each, fill two blocks in turn: a block is trimmed before its first checkpoint, while the other holds
-//! the newest.
+//! Order for the tree: pages of directories, then leaves and roots of inodes, then pages of the inode file, then the
+//! leaves and root of the inode file; a barrier; the checkpoint, which holds the inode of the inode file; a barrier;
+//! the trims. Checkpoints, each followed by commit records of the log, fill two blocks in turn: a block is trimmed
+//! before its first checkpoint, while the other holds the newest.
 
 use super::allocator::Role;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
@@ -21,7 +21,6 @@ const AT_SHAPE: usize = 16;
 const AT_INODE: usize = 24;
 const AT_SUM: usize = AT_INODE + INODE_BYTES;
 
-/// A decoded checkpoint.
 pub(super) struct Checkpoint {
     pub sequence: u64,
     pub inode_file: Inode,
@@ -34,7 +33,7 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     words.fold(MAGIC, |sum, word| mix(sum.rotate_left(7) ^ word))
 }
 
-/// A hash of the shape: a file system of another shape is refused.
+/// A hash of the shape: a mount refuses a file system of another shape.
 pub(super) fn fingerprint(shape: Shape) -> u64 {
     let Shape { channels, lanes, blocks_per_channel, pages_per_block, page_bytes, .. } = shape;
     let parts = [channels, lanes, blocks_per_channel, pages_per_block, page_bytes];
@@ -64,7 +63,15 @@ impl Checkpoint {
     }
 }
 
-/// A page of pointers.
+/// Reads `page`, which must be a page of bytes.
+pub(super) fn read_metadata(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
+    let mut contents = Vec::new();
+    if page >= device.shape().pages() || !device.read(page, Purpose::Metadata, &mut contents)? {
+        return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
+    }
+    device.bytes(&contents).ok_or(Fault::Corrupt("a page of metadata has other contents"))
+}
+
 fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut bytes = vec![u8::MAX; shape.page_bytes as usize];
     for (place, pointer) in bytes.chunks_exact_mut(4).zip(pointers) {
@@ -74,7 +81,7 @@ fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {
 }
 
 impl FileSystem {
-    /// Writes the page of metadata that `encode` makes; returns its page.
+    /// Writes the page of metadata that `encode` makes; returns the address.
     pub(super) fn write_metadata(
         &mut self,
         device: &mut dyn Device,
@@ -91,13 +98,13 @@ impl FileSystem {
         Ok(to)
     }
 
-    /// Makes the present tree the one that a mount finds, and trims pages and blocks that left it.
+    /// Makes the present tree the one that a mount finds; trims pages and blocks that left it.
     pub(super) fn commit(&mut self, device: &mut dyn Device) -> Done<()> {
         if self.has_changed || self.sequence == 0 {
             if self.is_tree_due() {
                 self.write_tree(device)?;
             } else if let Err(fault) = self.write_log(device) {
-                // Its records are gone.
+                // The records are gone.
                 self.log.want_tree();
                 return Err(fault);
             }
@@ -112,7 +119,7 @@ impl FileSystem {
         self.trim_empty(device)
     }
 
-    /// Trims the written blocks without valid pages, which no commit that a mount may find has any more.
+    /// Trims the written blocks without valid pages, which no mount can need any more.
     pub(super) fn trim_empty(&mut self, device: &mut dyn Device) -> Done<()> {
         for block in self.allocator.take_empty() {
             device.trim(block)?;
@@ -122,7 +129,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The same by writing the tree, whatever the log would cost; afterwards no page waits for a commit.
+    /// Commits with the tree, whatever the log would cost; no page waits for a commit afterwards.
     pub(super) fn commit_tree(&mut self, device: &mut dyn Device) -> Done<()> {
         if self.pending > 0 || !self.log.pages.is_empty() {
             self.log.want_tree();
@@ -174,7 +181,6 @@ impl FileSystem {
         Ok(written)
     }
 
-    /// Writes the changed leaves and root of `ino`.
     fn write_pointers(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
         for index in 0..self.inode(ino)?.leaves.len() {
             if self.inode(ino)?.leaves[index].as_ref().is_some_and(|leaf| leaf.dirty) {
@@ -188,7 +194,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Writes leaf `index` of `ino`, which exists; returns its page.
+    /// Writes leaf `index` of `ino`, which must exist; returns the page.
     pub(super) fn write_leaf(&mut self, device: &mut dyn Device, ino: u32, index: usize) -> Done<u32> {
         let shape = self.shape;
         let to = self.write_metadata(device, |filesystem| {
@@ -204,7 +210,7 @@ impl FileSystem {
         Ok(to)
     }
 
-    /// Writes the page of pointers to the leaves of `ino`; returns it.
+    /// Writes the page of pointers to the leaves of `ino`; returns the address.
     pub(super) fn write_root(&mut self, device: &mut dyn Device, ino: u32) -> Done<u32> {
         let shape = self.shape;
         let to = self.write_metadata(device, |filesystem| {
@@ -220,7 +226,8 @@ impl FileSystem {
         Ok(to)
     }
 
-    /// The slots of page `page` of the inode file, with their inodes; without that of the inode file, which is in the checkpoint.
+    /// The slots of page `page` of the inode file, with their inodes, except the inode of the inode file, which is in
+    /// the checkpoint.
     fn inodes_in(&self, page: u32) -> impl Iterator<Item = (usize, Option<&Inode>)> {
         let first = (page * self.inodes_per_page()) as usize;
         (0..self.inodes_per_page() as usize).map(move |index| {
@@ -229,7 +236,6 @@ impl FileSystem {
         })
     }
 
-    /// The bytes of page `page` of the inode file.
     pub(super) fn encode_inodes(&self, page: u32) -> Vec<u8> {
         let mut bytes = vec![0; self.shape.page_bytes as usize];
         for (index, inode) in self.inodes_in(page) {

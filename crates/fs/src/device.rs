@@ -1,5 +1,4 @@
-//! What the file system needs of a device: pages that are written once and in order, TRIM of blocks, and the channel in the
-//! address.
+//! The device of a file system: pages written once and in order, trims of blocks, and the channel in the address.
 //!
 //! Logical page addresses count page by page, block by block, channel by channel: the high bits name the channel, and
 //! consecutive blocks of a channel are on its chips, dies and planes in turn (its lanes).
@@ -9,43 +8,36 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::inner::Hint;
 
-/// No page.
 pub const NO_PAGE: u32 = u32::MAX;
 
 /// The dimensions of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Channels.
     pub channels: u32,
     /// Planes of a channel, which hold its blocks in turn.
     pub lanes: u32,
     /// Logical blocks of a channel, at least two.
     pub blocks_per_channel: u32,
-    /// Pages of a block.
     pub pages_per_block: u32,
-    /// Subpages of a page: entries of a page's contents.
+    /// Subpages of a page: entries of the contents of a page.
     pub subpages_per_page: u32,
     /// Bytes of a page, at least 512.
     pub page_bytes: u32,
 }
 
 impl Shape {
-    /// Blocks of the device.
     pub fn blocks(&self) -> u32 {
         self.channels * self.blocks_per_channel
     }
 
-    /// Pages of the device.
     pub fn pages(&self) -> u32 {
         self.blocks() * self.pages_per_block
     }
 
-    /// The channel that the address of `block` names.
     pub fn channel_of_block(&self, block: u32) -> u32 {
         block / self.blocks_per_channel
     }
 
-    /// The channel that the address `page` names.
     pub fn channel(&self, page: u32) -> u32 {
         self.channel_of_block(page / self.pages_per_block)
     }
@@ -56,49 +48,48 @@ impl Shape {
     }
 }
 
-/// What a page of the file system is for.
+/// The purpose of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Contents of files.
     Data,
     /// Inodes, pointers, directories, checkpoints.
     Metadata,
 }
 
-/// A device. Errors of all methods are those of flash; after one the file system must be mounted again.
+/// A device. All errors are errors of flash; after one the file system must be mounted again.
 pub trait Device {
-    /// Its shape.
     fn shape(&self) -> Shape;
 
-    /// Writes `page`. Since the trim of its block neither it nor a later page of the block was written.
+    /// Writes `page`. Neither `page` nor a later page of the block may have been written since the trim of the block.
     fn write(&mut self, page: u32, contents: &[Data], purpose: Purpose) -> Flash<()>;
 
-    /// Reads `page` into `contents`, an entry a subpage. False where it was never written, or a power cut interrupted its write.
+    /// Reads `page` into `contents`, an entry a subpage; false if never written, or if a power cut interrupted
+    /// the write.
     fn read(&mut self, page: u32, purpose: Purpose, contents: &mut Vec<Data>) -> Flash<bool>;
 
-    /// Writes the contents of page `from` to page `to`, as garbage collection does.
+    /// Copies page `from` to page `to`, as garbage collection does.
     fn copy(&mut self, from: u32, to: u32) -> Flash<()>;
 
-    /// Later writes and trims wait until all earlier writes are durable.
+    /// Makes later writes and trims wait until all earlier writes are durable.
     fn barrier(&mut self) -> Flash<()>;
 
-    /// Unmaps `pages` pages from `page` on. They are not written again before the trim of their block; after a mount, which has no
-    /// record of them, those after the last mapped page may be. A power cut may undo it. Called only after
-    /// [`super::FileSystem::enable_page_trims`].
+    /// Unmaps `pages` pages from `page` on. They are not written again before the trim of their block; after a mount,
+    /// which has no record of them, pages after the last mapped one may be. A power cut may undo a discard. Called only
+    /// after [`super::FileSystem::enable_page_trims`].
     fn discard(&mut self, _page: u32, _pages: u32) -> Flash<()> {
         Ok(())
     }
 
-    /// Sets the hint of the file pages that are written from now on.
+    /// Sets the hint of later writes of file pages.
     fn set_hint(&mut self, _hint: Hint) {}
 
-    /// Unmaps the pages of `block`, which may be written again from the first on. A power cut may undo it.
+    /// Unmaps the pages of `block`, which may be written again from the first on. A power cut may undo a trim.
     fn trim(&mut self, block: u32) -> Flash<()>;
 
     /// Pages of `block`, from the first on, that may have been written since its trim.
     fn written(&self, block: u32) -> u32;
 
-    /// Contents for any page, where contents are never read.
+    /// Contents for any page, if contents are never read.
     fn anything(&self) -> Option<Vec<Data>> {
         None
     }
@@ -106,7 +97,7 @@ pub trait Device {
     /// Contents for a page that holds `bytes`.
     fn hold(&mut self, bytes: &[u8]) -> Vec<Data>;
 
-    /// The bytes of a page's contents; `None` where [`Self::hold`] did not make them.
+    /// The bytes of the contents of a page; `None` if [`Self::hold`] did not make them.
     fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>>;
 
     /// Whether reads of the host are under way in `channel`.
@@ -122,7 +113,7 @@ pub trait Device {
         0
     }
 
-    /// Time that the write of a page adds to that, and its read.
+    /// Times that the write and the read of a page add to the queue of a channel.
     fn page_times(&self) -> (Nanos, Nanos) {
         (0, 0)
     }

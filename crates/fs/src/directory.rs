@@ -1,11 +1,11 @@
 //! Directories: files whose pages hold names and inode numbers.
 //!
-//! A page holds entries one after the other, each an inode number (4 bytes), the length of the name (2) and the name; a length
-//! of 0 ends them. No entry crosses a page. Memory holds all names of a directory, in order.
+//! A page holds entries one after the other, each an inode number (4 bytes), the length of the name (2) and the name; a
+//! length of 0 ends them. No entry crosses a page. Memory holds all names of a directory, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of an entry beside its name.
+/// Bytes of an entry beside the name.
 const ENTRY_BYTES: usize = 6;
 /// Longest name, in bytes.
 pub const LONGEST_NAME: usize = 255;
@@ -13,37 +13,32 @@ pub const LONGEST_NAME: usize = 255;
 /// A directory in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
-    /// Inode number of each name, and the page of its entry.
+    /// Inode number of each name, and the page of the entry.
     names: BTreeMap<Box<[u8]>, (u32, u32)>,
     /// Bytes used in each page.
     taken: Vec<usize>,
-    /// The search for room begins at this page.
+    /// First page for the search for room.
     roomy: u32,
     /// Pages that differ from their copy on the device.
     pub dirty: BTreeSet<u32>,
-    /// The directory that it is in.
     pub parent: u32,
 }
 
 palimpsest_flash::state!(Directory { names, taken, roomy, dirty, parent });
 
 impl Directory {
-    /// The inode called `name`.
     pub fn get(&self, name: &[u8]) -> Option<u32> {
         self.names.get(name).map(|&(ino, _)| ino)
     }
 
-    /// Names with their inodes, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
         self.names.iter().map(|(name, &(ino, _))| (&**name, ino))
     }
 
-    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Pages of the directory.
     pub fn pages(&self) -> u32 {
         self.taken.len() as u32
     }
@@ -62,7 +57,6 @@ impl Directory {
         self.dirty.insert(page);
     }
 
-    /// Removes `name`.
     pub fn remove(&mut self, name: &[u8]) {
         if let Some((_, page)) = self.names.remove(name) {
             self.taken[page as usize] -= ENTRY_BYTES + name.len();
@@ -71,7 +65,6 @@ impl Directory {
         }
     }
 
-    /// The bytes of the pages `pages`, `page_bytes` each.
     pub fn encode(&self, pages: &BTreeSet<u32>, page_bytes: usize) -> BTreeMap<u32, Vec<u8>> {
         let mut encoded: BTreeMap<u32, Vec<u8>> = pages.iter().map(|&page| (page, Vec::new())).collect();
         for (name, &(ino, page)) in &self.names {
@@ -85,7 +78,7 @@ impl Directory {
         encoded
     }
 
-    /// Adds the entries of page `page`; false where the bytes are not those of a directory.
+    /// Adds the entries of page `page`; false if the bytes are malformed.
     pub fn decode(&mut self, page: u32, bytes: &[u8]) -> bool {
         if self.taken.len() <= page as usize {
             self.taken.resize(page as usize + 1, 0);

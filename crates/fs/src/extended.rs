@@ -1,7 +1,8 @@
-//! Extended attributes: names with values of an inode, in a file of their own without a name.
+//! Extended attributes: names with values of an inode, kept in a nameless file.
 //!
-//! An inode that has any says in a word which inode that file is, and takes it along when it is freed. A change writes a new file, and the word
-//! leads to that one afterwards: a power cut leaves the attributes before it, or after it. What they mean is for who mounts the file system.
+//! A word of the inode names that file, and freeing the inode frees the file. A change writes a new file before
+//! the word changes, so a power cut leaves the attributes before or after the change. The user of the file system gives
+//! them their meaning.
 
 use super::device::Device;
 use super::inode::{ATTRIBUTES, FileType, Inode};
@@ -41,15 +42,12 @@ fn decode(mut bytes: &[u8]) -> Option<Attributes> {
 }
 
 impl FileSystem {
-    /// The inode of the file that has the attributes of `ino`.
+    /// The inode of the file with the attributes of `ino`.
     fn attributes_at(&self, ino: u32) -> Done<Option<u32>> {
         Ok(Some(self.inode(ino)?.words[ATTRIBUTES]).filter(|&at| at != 0))
     }
 
     /// Whether `ino` has extended attributes.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`].
     pub fn has_extended(&self, ino: u32) -> Done<bool> {
         Ok(self.attributes_at(ino)?.is_some())
     }
@@ -57,7 +55,7 @@ impl FileSystem {
     /// The extended attributes of `ino`.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::Corrupt`], and errors of flash.
+    /// [`Fault::Corrupt`], [`Fault::NotFound`], and errors of flash.
     pub fn extended(&self, device: &mut dyn Device, ino: u32) -> Done<Attributes> {
         let Some(at) = self.attributes_at(ino)? else { return Ok(Attributes::new()) };
         let bytes = self.read(device, at, 0, MOST_BYTES as u64)?;
@@ -67,7 +65,7 @@ impl FileSystem {
     /// Sets the extended attributes of `ino`, in one commit.
     ///
     /// # Errors
-    /// [`Fault::Full`], also where they are too long; [`Fault::NotFound`], and errors of flash.
+    /// [`Fault::Full`], also for too many bytes; [`Fault::NotFound`], and errors of flash.
     pub fn set_extended(&mut self, device: &mut dyn Device, ino: u32, attributes: &Attributes) -> Done<()> {
         let bytes = encode(attributes);
         if bytes.len() > MOST_BYTES || attributes.keys().any(|name| name.len() > LONGEST_NAME) {
@@ -82,7 +80,7 @@ impl FileSystem {
             self.insert_inode(now, Inode::new(FileType::File, self.shape.channels));
             self.touch(now);
             self.record_inode(now);
-            // Until the word leads to it, it has no name.
+            // Nameless until the word leads to it.
             self.orphans.insert(now);
             if let Err(fault) = self.write(device, now, 0, &bytes) {
                 if !matches!(fault, Fault::Halt(_)) {

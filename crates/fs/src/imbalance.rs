@@ -1,8 +1,8 @@
-//! How evenly the pages of files are spread over the channels (co-design paper, Sec. II-B, equation 1, and Fig. 2).
+//! Imbalance of the pages of files over the channels (co-design paper, Sec. II-B, equation 1, and Fig. 2).
 //!
-//! Imbalance rate of a file = (max - min) / ceil(pages / channels), where max and min are the most and the fewest pages of the
-//! file in a channel. It is 0 if the file has fewer pages than there are channels and no channel holds more than two, as the
-//! paper has it.
+//! Imbalance rate of a file = (max - min) / ceil(pages / channels), where max and min are the most and the fewest pages
+//! of the file in a channel. As in the paper, the rate is 0 if the file has fewer pages than there are channels and no
+//! channel holds more than two.
 
 /// Rates at which the distribution is reported.
 pub const POINTS: [(f64, &str); 10] = [
@@ -18,7 +18,7 @@ pub const POINTS: [(f64, &str); 10] = [
     (8.0, "imbalance_cdf_8"),
 ];
 
-/// The distribution of the imbalance rates of the files of a file system. Empty files do not count.
+/// The distribution of the imbalance rates of files. Empty files do not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imbalance {
     /// Files with pages.
@@ -51,7 +51,7 @@ impl Imbalance {
         imbalance
     }
 
-    /// Files that are not even.
+    /// Files of a rate above 0.
     pub fn uneven(&self) -> u64 {
         self.files - self.at_most[0]
     }
@@ -66,7 +66,7 @@ impl Imbalance {
 mod tests {
     use super::*;
 
-    /// Fig. 1: file A has 3 pages in channel 0 and 1 in each of channels 1 to 3 (the others are not given: assumed to hold 2).
+    /// Fig. 1: file A has 3 pages in channel 0 and 1 in each of channels 1 to 3 (not given for the others: 2 assumed).
     #[test]
     fn the_example_of_the_paper() {
         assert_eq!(rate(&[3, 1, 1, 1, 2, 2, 2, 2]), (2, 2));

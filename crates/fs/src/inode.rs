@@ -1,31 +1,29 @@
 //! Inodes: the record of a file, with the pointers to its pages (the second tier, STLPA, of the co-design paper).
 //!
-//! Twelve direct pointers, one to a page of pointers (single indirect) and one to a page of pointers to such pages (double
-//! indirect), each a logical page address of 32 bits. A page of pointers is a leaf; leaf 0 is the single indirect one. Memory
-//! holds all leaves of an inode; on the device an inode takes [`INODE_BYTES`] in a page of the inode file.
+//! Twelve direct pointers, one to a page of pointers (single indirect) and one to a page of pointers to such pages
+//! (double indirect), each a logical page address of 32 bits. A page of pointers is a leaf; leaf 0 is the single
+//! indirect one. Memory holds all leaves of an inode; on the device an inode takes [`INODE_BYTES`] in a page of the
+//! inode file.
 
 use super::device::NO_PAGE;
 
 /// Bytes of an inode on the device.
 pub const INODE_BYTES: usize = 128;
-/// Direct pointers.
 pub const DIRECT: u32 = 12;
-/// Words of an inode that have no meaning here, but for the last two: who mounts the file system keeps modes and times in them.
+/// Words of an inode; the user of the file system keeps modes and times in all but the last two.
 pub const WORDS: usize = 14;
 /// The word that counts the names of the inode beyond the first.
 pub const LINKS: usize = WORDS - 1;
-/// The word that names the file of its extended attributes; 0 where it has none.
+/// The word that names the file of extended attributes; 0 for none.
 pub const ATTRIBUTES: usize = WORDS - 2;
-/// Where the words begin in an inode on the device.
+/// Offset of the words in an inode on the device.
 const AT_WORDS: usize = INODE_BYTES - 4 * WORDS;
 
 /// The type of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileType {
-    /// A file.
     #[default]
     File,
-    /// A directory.
     Directory,
 }
 
@@ -38,22 +36,19 @@ pub struct Leaf {
     pub pointers: Box<[u32]>,
     /// Pointers that are not holes.
     pub used: u32,
-    /// Its page on the device; [`NO_PAGE`] if it was not written yet.
+    /// Page of the leaf on the device; [`NO_PAGE`] before the first write.
     pub home: u32,
-    /// Whether it differs from that page.
+    /// Whether the leaf differs from that page.
     pub dirty: bool,
 }
 
 palimpsest_flash::state!(Leaf { pointers, used, home, dirty });
 
-/// An inode in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inode {
-    /// File or directory.
     pub file_type: FileType,
     /// Length in bytes.
     pub size: u64,
-    /// The direct pointers.
     pub direct: [u32; DIRECT as usize],
     /// The leaves, single indirect first.
     pub leaves: Vec<Option<Leaf>>,
@@ -63,7 +58,6 @@ pub struct Inode {
     pub root_dirty: bool,
     /// Pages of the file in each channel.
     pub channels: Vec<u32>,
-    /// Modes, times and what else who mounts it keeps.
     pub words: [u32; WORDS],
     /// Whether the inode differs from its copy on the device.
     pub dirty: bool,
@@ -73,9 +67,8 @@ palimpsest_flash::state!(Inode { file_type, size, direct, leaves, root, root_dir
 
 /// The place of a pointer.
 pub enum Place {
-    /// Among the direct ones.
     Direct(usize),
-    /// In this leaf, at this index.
+    /// Leaf, and index in the leaf.
     Leaf(usize, usize),
 }
 
@@ -95,22 +88,16 @@ pub fn most_pages(width: u32) -> u32 {
 }
 
 impl Inode {
-    /// An empty inode, over `channels` channels.
     pub fn new(file_type: FileType, channels: u32) -> Self {
         Inode {
             file_type,
-            size: 0,
             direct: [NO_PAGE; DIRECT as usize],
-            leaves: Vec::new(),
             root: NO_PAGE,
-            root_dirty: false,
             channels: vec![0; channels as usize],
-            words: [0; WORDS],
-            dirty: false,
+            ..Inode::default()
         }
     }
 
-    /// The pointer of page `page`, or [`NO_PAGE`].
     pub fn pointer(&self, page: u32, width: u32) -> u32 {
         match place(page, width) {
             Place::Direct(index) => self.direct[index],
@@ -132,7 +119,7 @@ impl Inode {
         direct.chain(indirect).filter(|&(_, pointer)| pointer != NO_PAGE)
     }
 
-    /// Writes the inode to `bytes`, which are [`INODE_BYTES`] long.
+    /// Writes the inode to `bytes`, [`INODE_BYTES`] of them.
     pub fn encode(&self, bytes: &mut [u8]) {
         bytes.fill(0);
         bytes[0] = match self.file_type {
@@ -149,8 +136,8 @@ impl Inode {
         }
     }
 
-    /// The inverse of [`Self::encode`]: the inode without its leaves, and the page of its single indirect leaf; `None` for an
-    /// empty slot.
+    /// The inverse of [`Self::encode`]: the inode without its leaves, and the page of the single indirect leaf; `None`
+    /// for an empty slot.
     pub fn decode(bytes: &[u8], channels: u32) -> Option<(Inode, u32)> {
         let file_type = match bytes[0] {
             1 => FileType::File,

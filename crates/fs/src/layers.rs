@@ -1,14 +1,17 @@
 //! The registry of file systems above layers, and the device that each layer is to its file system.
 //!
-//! `codesign` is above the block map, which keeps two blocks of each plane for copies after failures; the file system has all
-//! other blocks. `fs-page` is the same file system above the page map, without hints: the map chooses channels in turn
-//! (`fs.scheme` has no effect), and keeps half of the spare blocks for its own collection.
+//! `codesign` is above the block map, which keeps two blocks of each plane for copies after failures; the file system
+//! has all other blocks. `fs-page` is the same file system above the page map, without hints: the map chooses channels
+//! in turn (`fs.scheme` has no effect), and keeps half of the spare blocks for its own collection.
 //!
-//! The others are above layers that map subpages. Their page is a subpage, so that a small write is one subpage at the next
-//! address, which the layer packs with its neighbours in its own way: `mga` by partial programs, `subpage` and `spftl` in
-//! their merge buffer, `llh` and `hotcold` in that of a bank. The layer chooses channels: the file system sees one, with
-//! blocks of as many pages as a block has subpages. The layer keeps half of the spare blocks, and at least those that must be
-//! free for its collection to stop.
+//! The others are above layers that map subpages. Their page is a subpage, so that a small write is one subpage at the
+//! next address, which the layer packs with its neighbours: `mga` by partial programs, `subpage` and `spftl` in their
+//! merge buffer, `llh` and `hotcold` in the buffer of a bank. The layer chooses channels: the file system sees one,
+//! with blocks of as many pages as a block has subpages. The layer keeps half of the spare blocks, and at least the
+//! blocks that must be free for its collection to stop.
+//!
+//! `layers` and `replay` use each other: the registry builds a `Replay`, and a `Replay` computes the dimensions of its
+//! device here, as the check of the configuration does.
 
 use super::device::Shape;
 use super::replay::Replay;
@@ -27,7 +30,7 @@ use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit};
 
-/// A file system called `$name` above the layer `$below`, whose keys and needs it has too.
+/// A file system called `$name` above the layer `$below`, whose keys and needs it inherits.
 macro_rules! file_system {
     ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr, $hides:expr, $varies:expr) => {
         Entry {
@@ -49,7 +52,7 @@ macro_rules! file_system {
 
 /// Below `fs-page` all writes are of one stream.
 const CLASSIFIERS: &[&str] = &["ftl.classifier", "ftl.hot_below"];
-/// A file system does not write an address again that waits in a buffer.
+/// A file system does not rewrite an address that waits in a buffer.
 const ABSORBED: &[&str] = &["ftl.absorb"];
 
 /// File systems above layers.
@@ -126,7 +129,7 @@ const MODEL: Model = Model { needs: &["ssd.over_provisioning=200%"], varies, blo
 #[derive(Clone, Copy)]
 pub(super) struct Below {
     entry: &'static Entry,
-    /// The unit that it maps.
+    /// The unit that the layer maps.
     pub unit: MappedUnit,
 }
 
@@ -135,9 +138,7 @@ pub(super) struct Below {
 pub(super) enum MappedUnit {
     /// A block, in the channel of its address.
     Block,
-    /// A page.
     Page,
-    /// A subpage.
     Subpage(BuildSubpageLayer),
 }
 
@@ -167,7 +168,8 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     Err(Unfit::new(&["ssd.over_provisioning", "ssd.blocks_per_plane"], what))
 }
 
-/// Blocks of each plane that the block map keeps: one for a copy after a failure, one for a copy that a power cut interrupts.
+/// Blocks of each plane that the block map keeps: one for a copy after a failure, one for a copy that a power cut
+/// interrupts.
 const KEPT_BLOCKS: u32 = 2;
 
 /// The device of a file system on a drive of `geometry` that offers `logical_pages`.
@@ -237,7 +239,7 @@ pub(super) fn offered(shape: Shape, geometry: &Geometry, logical_pages: u64) -> 
     logical_pages * u64::from(geometry.subpages_per_page / shape.subpages_per_page)
 }
 
-/// Pages of `shape` beyond those needed; negative where the drive lacks some.
+/// Pages of `shape` beyond the needed ones; negative if the drive lacks some.
 fn slack(shape: Shape, offered: u64, file_bytes: u64) -> i64 {
     FileSystem::capacity(shape) - (offered + metadata_pages(offered, shape.page_bytes, file_bytes)) as i64
 }

@@ -1,22 +1,26 @@
-//! The co-designed file system: page-granular out-of-place update above a device that maps blocks; the file system chooses
-//! the channel of each page.
+//! The co-designed file system: page-granular out-of-place update above a device that maps blocks. The file system
+//! chooses the channel of each page. Source: co-design paper (Qiu et al.), Sec. III; docs/systems.md, "codesign".
 //!
-//! Files and directories; inodes with direct, single and double indirect pointers that hold logical page addresses (STLPA);
-//! the state of every logical page (FTLPA); allocation in the updating block of a channel, which a [scheme](schemes) chooses,
-//! strictly ascending; an overwrite invalidates the old page, allocates a new one, updates the pointer and writes it, one
-//! command a page; garbage collection below 5 % of free space, until 10 % more is free: it moves the valid pages of the logical
-//! block with the fewest, and trims the block. Source: co-design paper (Qiu et al.), Sec. III; docs/systems.md, "codesign".
+//! Inodes have direct, single and double indirect pointers to logical pages (STLPA), and every logical page has a state
+//! (FTLPA). A [scheme](schemes) chooses the channel of a write, whose updating block is filled strictly ascending. An
+//! overwrite invalidates the old page, allocates a new one, updates the pointer and writes the page, one command a
+//! page. Garbage collection runs below 5 % of free space until 10 % more is free: a step moves the valid pages of the
+//! logical block with the fewest, and trims the block.
 //!
-//! **Durability.** The paper is silent; this is a copy-on-write tree. A valid page is never overwritten: pages of files,
-//! pointers, directories and inodes go to new places, and a *commit* ends with one checkpoint page that holds the inode of the
-//! inode file, the root of the tree, or with one commit record of the [`log`] of what changed since. Blocks are trimmed only
-//! after the commit that makes all their pages invalid. So a power cut at any operation leaves the whole tree of the last commit;
-//! [`FileSystem::sync`] is a commit.
+//! **Durability.** The paper is silent; this is a copy-on-write tree. A valid page is never overwritten: pages of
+//! files, pointers, directories and inodes go to new places. A *commit* ends with one page: a checkpoint that holds the
+//! inode of the inode file, the root of the tree, or a commit record of the [`log`] of changes. Blocks are trimmed only
+//! after the commit that makes all their pages invalid. So a power cut at any operation leaves the whole tree of the
+//! last commit; [`FileSystem::sync`] commits.
 //!
 //! Sans-I/O: a [`Device`] reads and writes. Trace replay drives it ([`replay`]); tests run it in memory.
 //!
-//! A file may have several names, and outlive the last one while who mounted it has it open. Modes, owners and times are [words](WORDS) of
-//! an inode without a meaning here, and so are [extended attributes](extended). The host's memory holds all metadata.
+//! A file may have several names, and an open file outlives the last one. Modes, owners and times are [words](WORDS) of
+//! an inode without a meaning here, as are [extended attributes](extended). The host's memory holds all metadata.
+//!
+//! Operations return [`Fault::NotFound`] for a missing name or inode, [`Fault::NotDirectory`] and
+//! [`Fault::IsDirectory`] for the wrong type, [`Fault::Full`] without room, and errors of flash as [`Fault::Halt`]; `#
+//! Errors` sections name further faults only.
 
 mod allocator;
 mod bytes;
@@ -62,7 +66,7 @@ use schemes::Scheme;
 use std::collections::{BTreeMap, BTreeSet};
 pub use words::WORDS;
 
-/// The inode file: its pages hold all other inodes.
+/// The inode file, whose pages hold all other inodes.
 const INODE_FILE: u32 = 0;
 /// The root directory.
 pub const ROOT: u32 = 1;
@@ -72,28 +76,22 @@ pub const ROOT: u32 = 1;
 pub enum Fault {
     /// Flash stopped; after a power cut the file system must be mounted again.
     Halt(Halt),
-    /// No free space.
     Full,
     /// No such name, or no such inode.
     NotFound,
-    /// The name is taken.
     Exists,
-    /// A directory was expected.
     NotDirectory,
-    /// A file was expected.
     IsDirectory,
-    /// The directory has entries.
     NotEmpty,
-    /// The file would be larger than pointers reach.
+    /// The file would exceed the reach of pointers.
     TooLarge,
-    /// The name is empty, longer than [`LONGEST_NAME`] bytes or a page, or holds a slash or a zero; or a directory would move
-    /// into itself.
+    /// The name is empty, longer than [`LONGEST_NAME`] bytes or a page, or holds a slash or a zero; or a directory
+    /// would move into itself.
     Invalid,
-    /// What is asked for is not known.
     Unsupported,
     /// The device holds no file system of this shape.
     NotFormatted,
-    /// The contents of the device are not those of a file system of this program.
+    /// The device holds malformed contents.
     Corrupt(&'static str),
 }
 
@@ -103,24 +101,21 @@ impl From<Halt> for Fault {
     }
 }
 
-/// Result of an operation of the file system.
 pub type Done<T> = Result<T, Fault>;
 
 /// When collection starts and stops, in pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Collection starts when fewer pages are free.
+    /// Collection starts below as many free pages.
     pub start: u64,
-    /// Collection stops when so many more are free.
+    /// Collection stops when as many more are free.
     pub gain: u64,
 }
 
 /// Counters of the file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Blocks cleaned.
     pub collected: u64,
-    /// Blocks trimmed.
     pub trimmed: u64,
     /// Pages of files moved by collection.
     pub moved_pages: u64,
@@ -128,7 +123,6 @@ pub struct Counters {
     pub data_pages: u64,
     /// Pages of metadata written, checkpoints among them.
     pub metadata_pages: u64,
-    /// Commits.
     pub commits: u64,
     /// Commits by the log, without the tree.
     pub logged: u64,
@@ -137,7 +131,7 @@ pub struct Counters {
 palimpsest_flash::state!(Counters { collected, trimmed, moved_pages, data_pages, metadata_pages, commits, logged });
 
 impl Counters {
-    /// Of this file system, and of what was mounted `before`.
+    /// The sum with the counters of an earlier mount.
     pub fn after(self, before: Counters) -> Counters {
         Counters {
             collected: before.collected + self.collected,
@@ -152,46 +146,45 @@ impl Counters {
 }
 
 /// A mounted file system.
+#[derive(Default)]
 pub struct FileSystem {
     shape: Shape,
     /// Pointers of a page.
     width: u32,
     thresholds: Thresholds,
-    scheme: Box<dyn Scheme>,
-    /// The channel whose turn it is, for data and for metadata.
+    scheme: &'static Scheme,
+    /// The next channel in turn, for data and for metadata.
     turn: u32,
-    /// Whether the turn of a page of a file is that of its address on the disk.
+    /// Whether the address of a page on the disk names its turn.
     turns_by_address: bool,
     metadata_turn: u32,
     issued: Vec<u64>,
     allocator: PageAllocator,
     inodes: Vec<Option<Inode>>,
-    /// Inode numbers below the length of `inodes` that are free.
+    /// Free inode numbers below the length of `inodes`.
     unused: BTreeSet<u32>,
     directories: BTreeMap<u32, Directory>,
     /// Inodes that differ from their copy on the device.
     dirty: BTreeSet<u32>,
     /// Pages of the inode file that differ from their copy on the device.
     dirty_inode_pages: BTreeSet<u32>,
-    /// Pages that a commit would write now, at the most.
+    /// Upper bound of the pages that a commit would write now.
     pending: u64,
     /// Number of the last commit.
     sequence: u64,
-    /// The anchor that holds it, and how many of its pages are written.
+    /// The anchor of that commit, and the number of written pages there.
     anchor: usize,
     anchor_next: u32,
     collecting: bool,
-    /// What changed since the last commit.
     log: Log,
     has_changed: bool,
     /// Blocks cleaned since the last commit.
     uncommitted: u32,
     counters: Counters,
-    /// Lifetimes of pages of files, where the layer below takes hints.
+    /// Lifetimes of pages of files, if the layer below takes hints.
     lifetimes: Option<Lifetimes>,
-    /// Of the write that is served.
     placing: Placing,
-    /// Inodes that outlive their last name, and those that have.
+    /// Inodes that outlive their last name, and those without one.
     pins: BTreeSet<u32>,
     orphans: BTreeSet<u32>,
     reserved: Reserved,
@@ -199,86 +192,67 @@ pub struct FileSystem {
 
 // Schemes have no state.
 palimpsest_flash::state!(FileSystem {
-    turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence, anchor, anchor_next,
+    turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence,
+    anchor, anchor_next,
     collecting, log, has_changed, uncommitted, counters
 } parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing, pins, orphans, reserved });
 
 impl FileSystem {
-    fn new(shape: Shape, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Self {
+    fn new(shape: Shape, thresholds: Thresholds, scheme: &'static Scheme) -> Self {
         assert!(shape.page_bytes >= 512 && shape.blocks_per_channel >= 2, "a shape that the file system can use");
-        let mut filesystem = FileSystem {
+        FileSystem {
             shape,
             width: shape.page_bytes / 4,
             thresholds,
-            turn: 0,
-            turns_by_address: scheme.turns_by_address(),
+            turns_by_address: scheme.turns_by_address,
             scheme,
-            metadata_turn: 0,
             issued: vec![0; shape.channels as usize],
             allocator: PageAllocator::new(shape, Self::anchors(shape)),
-            inodes: Vec::new(),
-            unused: BTreeSet::new(),
-            directories: BTreeMap::new(),
-            dirty: BTreeSet::new(),
-            dirty_inode_pages: BTreeSet::new(),
-            pending: 0,
-            sequence: 0,
-            anchor: 0,
-            anchor_next: 0,
-            collecting: false,
+            inodes: vec![Some(Inode::new(FileType::File, shape.channels))],
             log: Log::new(shape),
-            has_changed: false,
-            uncommitted: 0,
-            counters: Counters::default(),
-            lifetimes: None,
-            placing: Placing::default(),
-            pins: BTreeSet::new(),
-            orphans: BTreeSet::new(),
-            reserved: Reserved::default(),
-        };
-        filesystem.inodes.push(Some(Inode::new(FileType::File, shape.channels)));
-        filesystem
+            ..FileSystem::default()
+        }
     }
 
-    /// The two blocks that hold checkpoints, in turn; on different channels where there are several.
+    /// The two blocks that hold checkpoints, in turn; on different channels if there are several.
     fn anchors(shape: Shape) -> [u32; 2] {
         [0, if shape.channels > 1 { shape.blocks_per_channel } else { 1 }]
     }
 
-    /// Pages that never hold files: the updating block of a lane may be partly written, and a collection needs room for the pages
-    /// that it moves and for the commit after it.
+    /// Pages that never hold files: the updating block of a lane may be partly written, and a collection needs room for
+    /// the pages that it moves and for the next commit.
     fn reserve(shape: Shape) -> u64 {
         u64::from(shape.channels * (shape.lanes + 1) + 12) * u64::from(shape.pages_per_block)
     }
 
-    /// Pages that files and metadata may take on a device of `shape`; negative where it is too small.
+    /// Pages for files and metadata on a device of `shape`; negative for too small ones.
     pub fn capacity(shape: Shape) -> i64 {
         i64::from(shape.pages()) - 2 * i64::from(shape.pages_per_block) - Self::reserve(shape) as i64
     }
 
-    /// Pages that a collection may need at once: the valid pages of a block, a leaf, a root and two pages of the inode file for
-    /// each, and an updating block of metadata.
+    /// Pages that a collection may need at once: the valid pages of a block, a leaf, a root and two pages of the inode
+    /// file for each, and an updating block of metadata.
     fn critical(&self) -> u64 {
         7 * u64::from(self.shape.pages_per_block) + 4
     }
 
-    /// From now on single pages are trimmed too, after the commit that freed them. Those that a power cut brings back are trimmed by
+    /// Trims single pages, too, after the commit that freed them. Pages that a power cut brings back are trimmed by
     /// [`Self::trim_unowned`], or with their block.
     pub fn enable_page_trims(&mut self) {
         self.allocator.note_freed();
     }
 
-    /// From now on the turn of a page of a file is that of its address on the disk, whatever the scheme makes of it.
+    /// Makes the address on the disk name the turn of each file page, whatever the scheme says.
     pub fn turn_by_address(&mut self) {
         self.turns_by_address = true;
     }
 
-    /// From now on every commit writes the tree, as if there were no log.
+    /// Makes every commit write the tree, as if there were no log.
     pub fn disable_log(&mut self) {
         self.log.turn_off();
     }
 
-    /// From now on every write of a file page carries a hint: its expected lifetime.
+    /// Makes every write of a file page carry a hint: the expected lifetime.
     pub fn enable_hints(&mut self) {
         let mut lifetimes = Lifetimes::default();
         for (ino, inode) in self.inodes.iter().enumerate().skip(ROOT as usize) {
@@ -296,7 +270,6 @@ impl FileSystem {
         }
     }
 
-    /// The device's shape.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -316,22 +289,20 @@ impl FileSystem {
         self.has_changed
     }
 
-    /// Status of logical page `page`.
     pub fn status(&self, page: u32) -> Status {
         self.allocator.status(page)
     }
 
-    /// Free pages of `channel`.
     pub fn free_in(&self, channel: u32) -> u64 {
         self.allocator.free_in(channel)
     }
 
-    /// Bytes that the table of page states takes, at two bits a page.
+    /// Bytes of the table of page states, at two bits a page.
     pub fn status_bytes(&self) -> u64 {
         u64::from(self.shape.pages()).div_ceil(4)
     }
 
-    /// Every file, as the logical pages that hold it.
+    /// The logical pages of every file.
     pub fn files(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
         let inodes = self.inodes.iter().skip(ROOT as usize).flatten().filter(|inode| inode.file_type == FileType::File);
         inodes.map(|inode| inode.pages(self.width).map(|(_, pointer)| pointer))
@@ -351,23 +322,17 @@ impl FileSystem {
     }
 
     /// Type and length in bytes of `ino`.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`].
     pub fn stat(&self, ino: u32) -> Done<(FileType, u64)> {
         self.inode(ino).map(|inode| (inode.file_type, inode.size))
     }
 
     /// The logical page that holds page `page` of the file `ino`; `None` for a hole.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`].
     pub fn locate(&self, ino: u32, page: u32) -> Done<Option<u32>> {
         let pointer = self.file(ino)?.pointer(page, self.width);
         Ok((pointer != NO_PAGE).then_some(pointer))
     }
 
-    /// Asks for the pointer of page `page` of `ino`, which will be wanted soon.
+    /// Prefetches the pointer of page `page` of `ino`.
     #[inline]
     pub fn prefetch_pointer(&self, ino: u32, page: u32) {
         if let (Place::Leaf(leaf, index), Some(Some(inode))) = (place(page, self.width), self.inodes.get(ino as usize))
@@ -403,7 +368,7 @@ impl FileSystem {
         self.shape.page_bytes / inode::INODE_BYTES as u32
     }
 
-    /// Sets the pointer of page `page` of `ino`, and invalidates the page that it pointed to.
+    /// Sets the pointer of page `page` of `ino`, and invalidates the old page.
     fn point(&mut self, ino: u32, page: u32, to: u32) {
         let old = self.set_pointer(ino, page, to);
         let shape = self.shape;
@@ -424,7 +389,7 @@ impl FileSystem {
         self.prune(ino, page);
     }
 
-    /// Sets the pointer of page `page` of `ino`, and marks what holds it as changed; returns the pointer before.
+    /// Sets the pointer of page `page` of `ino`, and marks the leaf or inode as changed; returns the old pointer.
     fn set_pointer(&mut self, ino: u32, page: u32, to: u32) -> u32 {
         let width = self.width;
         self.touch(ino);
@@ -455,7 +420,7 @@ impl FileSystem {
         old
     }
 
-    /// Drops the leaf of `page` where all its pointers are holes, and the root where it has no more leaves.
+    /// Drops the leaf of `page` if all its pointers are holes, and the root without further leaves.
     fn prune(&mut self, ino: u32, page: u32) {
         let Place::Leaf(leaf, _) = place(page, self.width) else { return };
         let inode = self.inodes[ino as usize].as_mut().expect("an inode that exists");
@@ -481,20 +446,17 @@ impl FileSystem {
         }
     }
 
-    /// Whether a write of `pages` pages gives each channel all of its pages as one command group, in the order of the request.
+    /// Whether the pages that a channel gets of a write of `pages` pages are one command group.
     pub fn groups_pages(&self, pages: u32) -> bool {
-        self.scheme.groups_pages(pages)
+        pages > self.scheme.groups_above
     }
 
-    /// Counts `pages` file pages read from `channel` as issued to it.
+    /// Counts `pages` file pages read from `channel` as issued to that channel.
     pub fn note_read(&mut self, channel: u32, pages: u32) {
         self.issued[channel as usize] += u64::from(pages);
     }
 
-    /// Makes all changes so far durable.
-    ///
-    /// # Errors
-    /// Errors of flash.
+    /// Makes all changes durable.
     pub fn sync(&mut self, device: &mut dyn Device) -> Done<()> {
         self.commit(device)
     }

@@ -1,11 +1,11 @@
 //! Expected lifetimes of file pages, in file pages written: the hint that the file system attaches to each write.
 //!
-//! Beyond the papers ("hot data identification in file system to help FTL design", future work of the co-design paper). The
-//! estimate is that of an exponential distribution from censored samples: the total lifetime of all pages of a file so far,
-//! divided by the number of invalidations (overwrites, truncations, deletions). So a page that is never written again makes
-//! its file cold without an invalidation. A new file starts with the mean of its file groups (the files of its directory and
-//! those of its suffix), which weighs as one invalidation of its own until it has [`ENOUGH`]; where its groups have none, with
-//! the mean of all files. A history is halved whenever it reaches [`WINDOW`] invalidations.
+//! Beyond the papers ("hot data identification in file system to help FTL design", future work of the co-design paper).
+//! The estimate is the mean of an exponential distribution from censored samples: the total lifetime of all pages of a
+//! file so far, divided by the number of invalidations (overwrites, truncations, deletions). So a page that is never
+//! written again makes its file cold without an invalidation. A new file starts with the mean of its file groups (files
+//! of the directory, and files of the suffix), which weighs as one invalidation until the file has [`ENOUGH`]; without
+//! such a mean it starts with the mean of all files. A history is halved whenever it reaches [`WINDOW`] invalidations.
 //!
 //! In the host's memory, 32 bytes a file; lost at a power cut, after which lifetimes of valid pages start at the mount.
 
@@ -13,7 +13,7 @@ use palimpsest_flash::geometry::FileGroup;
 use palimpsest_ftl_api::plan::inner::Hint;
 use std::collections::BTreeMap;
 
-/// Invalidations of its own after which the groups of a file no longer count.
+/// Invalidations of a file after which its groups no longer count.
 const ENOUGH: u64 = 8;
 /// Invalidations after which a history is halved.
 const WINDOW: u64 = 128;
@@ -71,7 +71,7 @@ pub(super) struct Lifetimes {
 palimpsest_flash::state!(Lifetimes { now, files, directories, suffixes, all });
 
 impl Lifetimes {
-    /// Starts the history of the file `ino`, of these groups.
+    /// Starts the history of the file `ino` in `group`.
     pub fn begin(&mut self, ino: u32, group: FileGroup) {
         if self.files.len() <= ino as usize {
             self.files.resize(ino as usize + 1, <(History, FileGroup)>::default());
@@ -93,13 +93,13 @@ impl Lifetimes {
         }
     }
 
-    /// Counts a page of the file `ino` that is written.
+    /// Counts a written page of the file `ino`.
     pub fn programmed(&mut self, ino: u32) {
         self.now += 1;
         self.each(ino, History::programmed);
     }
 
-    /// Counts a page of the file `ino` that is invalidated.
+    /// Counts an invalidated page of the file `ino`.
     pub fn invalidated(&mut self, ino: u32) {
         self.each(ino, History::invalidated);
     }
@@ -123,65 +123,4 @@ impl Lifetimes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pages(hint: Hint) -> u64 {
-        match hint {
-            Hint::Lifetime(pages) => pages,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Little's law: with 10 valid pages, and an invalidation for every second written page, the mean lifetime is 20 written
-    /// pages.
-    #[test]
-    fn a_file_that_is_overwritten_evenly() {
-        let mut lives = Lifetimes::default();
-        assert_eq!(lives.expect(2), Hint::None);
-        (0..10).for_each(|_| lives.programmed(2));
-        for _ in 0..2000 {
-            lives.programmed(3);
-            lives.invalidated(2);
-            lives.programmed(2);
-        }
-        let found = pages(lives.expect(2));
-        assert!((19..=21).contains(&found), "{found}");
-        assert!(pages(lives.expect(3)) > 100_000, "no page of this file is ever invalidated");
-    }
-
-    #[test]
-    fn a_new_file_is_like_its_groups() {
-        let mut lives = Lifetimes::default();
-        let (log, film) = (FileGroup { directory: 7, suffix: 1 }, FileGroup { directory: 8, suffix: 2 });
-        lives.begin(2, log);
-        lives.begin(3, film);
-        lives.programmed(2);
-        (0..100).for_each(|_| lives.programmed(3));
-        for _ in 0..50 {
-            lives.invalidated(2);
-            lives.programmed(2);
-        }
-        lives.invalidated(3);
-        lives.begin(4, FileGroup { directory: 7, suffix: 9 });
-        lives.begin(5, FileGroup { directory: 9, suffix: 2 });
-        assert!(pages(lives.expect(4)) < 10 && pages(lives.expect(5)) > 1000);
-        assert_eq!(pages(lives.expect(6)), lives.all.mean(lives.now).unwrap(), "a file of no group is like all files");
-    }
-
-    #[test]
-    fn a_file_that_changes_its_ways() {
-        let mut lives = Lifetimes::default();
-        lives.programmed(2);
-        let mut rewrite = |every: u64, times: u64| {
-            for _ in 0..times {
-                (1..every).for_each(|_| lives.programmed(3));
-                lives.invalidated(2);
-                lives.programmed(2);
-            }
-            pages(lives.expect(2))
-        };
-        assert!((90..=110).contains(&rewrite(100, 500)));
-        assert!((4..=6).contains(&rewrite(5, 2000)));
-    }
-}
+mod tests;

@@ -1,15 +1,15 @@
 //! The device of the file system in a run: the layer below, with the timing of commands.
 //!
 //! Commands are timed: the pages of a commit come before its checkpoint, and the checkpoint before the trims
-//! ([`Attached::barrier`]). Each *command group*, the consecutive commands of a request to one channel, waits for a DRAM
-//! permission exchange: the FTL's DRAM passes from one module to the next, which takes `fs.dispatch_overhead`, one at a time
-//! for the whole device (co-design paper, Sec. III-C.3). Ignored: host transfers of metadata.
+//! ([`Attached::barrier`]). Each *command group*, the consecutive commands of a request to one channel, waits for a
+//! DRAM permission exchange: the FTL's DRAM passes from one module to the next, which takes `fs.dispatch_overhead`, one
+//! at a time for the whole device (co-design paper, Sec. III-C.3). Ignored: host transfers of metadata.
 //!
-//! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command group of
-//! its own: [`Run`] gathers them until a page does not continue it.
+//! Above a layer that takes runs ([`Store::takes_runs`]) consecutive pages of a call are one command, and a command
+//! group: [`Run`] gathers them until a page does not continue the run.
 //!
-//! Metadata are bytes. Where flash stores fingerprints, this module stores their bytes by fingerprint; where it stores nothing,
-//! no mount is possible.
+//! Metadata are bytes. If flash stores fingerprints, this module stores their bytes by fingerprint; if flash stores
+//! nothing, no mount is possible.
 
 use super::device::{Device, Purpose, Shape};
 use super::store::Store;
@@ -27,11 +27,9 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Link {
     pub shape: Shape,
     pub overhead: Nanos,
-    /// The earliest time of the next DRAM permission exchange.
     permission_free_at: Nanos,
     /// The channel of the current command group, and the gate that its commands follow.
     group: Option<(u32, Gate)>,
-    /// Command groups so far.
     pub groups: u64,
     /// Whether the pages of a command group are sent at the same time, so that planes may share a command.
     pub sends_together: bool,
@@ -39,7 +37,7 @@ pub(super) struct Link {
     epoch: Gate,
     /// Closes when all writes before the last barrier are durable.
     before: Gate,
-    /// For each trimmed block the gate that closes when no checkpoint needs its pages: they are programmed anew behind it.
+    /// For each trimmed block the gate that closes when no checkpoint needs its pages: new programs follow it.
     reusable: BTreeMap<u32, Gate>,
     /// For each file page to be written, in order: the gate of the read of its previous contents.
     pub arrived: VecDeque<Gate>,
@@ -61,9 +59,10 @@ pub(super) struct Link {
     moved: Vec<Data>,
 }
 
-// Before anything is timed there are no gates; the rest lives for a request.
+// Gates do not exist before timing starts; the rest lives for a request.
 palimpsest_flash::state!(Link { permission_free_at, groups, wear, held, holders, fingerprints } built {
-    shape, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time, program_time, run, hint, moved
+    shape, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time, program_time,
+    run, hint, moved
 });
 
 /// Consecutive pages that are written, or moved, as one command.
@@ -71,7 +70,7 @@ struct Run {
     first: u32,
     pages: u32,
     contents: Vec<Data>,
-    /// The page that the first is moved from.
+    /// The old place of the first page, in a move.
     from: Option<u32>,
     cause: Cause,
     hint: Hint,
@@ -79,11 +78,9 @@ struct Run {
     arrived: Vec<Gate>,
 }
 
-/// Most pages of a run.
 const LONGEST_RUN: u32 = 256;
 
 impl Link {
-    /// A link to a device of `shape` made of `part`.
     pub fn new(shape: Shape, part: &Part, overhead: Nanos) -> Self {
         Link {
             shape,
@@ -109,7 +106,7 @@ impl Link {
         }
     }
 
-    /// Begins a request of the host, and with it a command group.
+    /// Begins a request of the host, and a command group.
     pub fn begin(&mut self) {
         self.group = None;
         self.sends_together = false;
@@ -117,7 +114,7 @@ impl Link {
         self.arrived.clear();
     }
 
-    /// What comes next is sent alone.
+    /// Ends the command group.
     pub fn end_group(&mut self, io: &mut Io) {
         (self.group, self.sends_together) = (None, false);
         io.set_group(0);
@@ -188,7 +185,7 @@ impl Attached<'_> {
         Ok(())
     }
 
-    /// The gate that closes when the pages of the block of `page` may be programmed anew.
+    /// The gate that closes when the pages of the block of `page` may be programmed again.
     fn reusable(&mut self, page: u32) -> Gate {
         let block = page / self.link.shape.pages_per_block;
         let gate = self.link.reusable.get(&block).copied().unwrap_or_default();
@@ -209,7 +206,7 @@ impl Attached<'_> {
         self.io.link(done, self.link.epoch);
     }
 
-    /// Appends a page to the gathered run, if it continues it; else submits the run and begins another.
+    /// Appends a page to the gathered run that continues the run; else submits the run and begins another.
     fn gather(&mut self, page: Run) -> Flash<()> {
         let fits = self.link.run.as_ref().is_some_and(|run| {
             let continues = match (run.from, page.from) {
@@ -243,11 +240,11 @@ impl Attached<'_> {
         self.program(run.first, &run.contents, run.cause, run.hint, after)
     }
 
-    /// Reads pages to be moved; returns the gate that closes when they have arrived.
+    /// Reads pages to move; returns the gate that closes when they have arrived.
     fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
         let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let (after, signal) = (self.io.all_of(&[group]), self.io.gate());
-        self.store.read(self.io, page, 0, sectors, contents, Inner { cause, after, signal, hint: Hint::None })?;
+        self.store.read(self.io, page, 0..sectors, contents, Inner { cause, after, signal, hint: Hint::None })?;
         Ok(self.io.used(signal))
     }
 
@@ -291,7 +288,7 @@ impl Device for Attached<'_> {
         contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
         let inner = Inner { cause, after, signal: Gate::NONE, hint: Hint::None };
-        self.store.read(self.io, page, 0, sectors, contents, inner)?;
+        self.store.read(self.io, page, 0..sectors, contents, inner)?;
         Ok(true)
     }
 
@@ -314,7 +311,8 @@ impl Device for Attached<'_> {
     fn barrier(&mut self) -> Flash<()> {
         self.submit()?;
         let signal = self.io.gate();
-        self.store.settle(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, hint: Hint::None })?;
+        self.store
+            .make_durable(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, hint: Hint::None })?;
         let signal = self.io.used(signal);
         self.wait_for(signal);
         self.link.before = self.io.all_of(&[self.link.epoch, self.link.before]);
@@ -404,7 +402,7 @@ impl Device for Attached<'_> {
         self.io.plan.timed && self.dies_of(channel).any(|die| self.io.reading(die) > 0)
     }
 
-    /// Bus and dies work in parallel: the longer of both.
+    /// Bus and dies work in parallel: the longer of both counts.
     fn queued(&self, channel: u32) -> Nanos {
         if !self.io.plan.timed {
             return 0;

@@ -1,17 +1,17 @@
-//! The log of changes: a commit that says what changed since the commit before, instead of writing the tree anew.
+//! The log of changes: a commit that writes the changes since the previous commit instead of the tree.
 //!
-//! A change of a pointer takes [`RECORD_BYTES`] in the log; the tree would take the leaf and the inode's page of every file
-//! that changed. A commit writes changed pages of directories and the pages of the log that its records need, waits for a
-//! barrier, writes one *commit record* after the checkpoint in its block, and waits for another: the record holds the addresses
-//! of these pages and, where there is room, records too. Only then blocks and pages are trimmed. A mount reads the newest
-//! checkpoint and its tree, and applies the log that follows; the pages of that tree and of the log stay valid until the next
-//! checkpoint.
+//! A changed pointer takes [`RECORD_BYTES`] in the log; the tree would take the leaf and the inode's page of every
+//! changed file. A commit writes changed pages of directories and the pages of the log for its records, waits for a
+//! barrier, writes one *commit record* after the checkpoint in its block, and waits for another. The commit record
+//! holds the addresses of these pages and, if there is room, records. Only then blocks and pages are trimmed. A mount
+//! reads the newest checkpoint with the tree, and applies the log after that; the pages of that tree and of the log
+//! stay valid until the next checkpoint.
 //!
-//! The tree is written where it costs no more than the log, where its own pages or those of the log would take too much of the
-//! free space, and where the block of the checkpoint is full.
+//! The tree is written if the log costs as much, if the tree or the log would take too much of the free space, and if
+//! the block of the checkpoint is full.
 //!
-//! Records are applied in order, on a tree that may be newer than the first of them (collection moves pages of the tree): the
-//! last record of a pointer decides, so the outcome is the same.
+//! Records are applied in order, on a tree that may be newer than the first of them (collection moves pages of the
+//! tree): the last record of a pointer decides, so the outcome is the same.
 
 use super::allocator::Role;
 use super::commit::{fingerprint, sum};
@@ -21,7 +21,6 @@ use super::{Done, Fault, FileSystem, INODE_FILE};
 use palimpsest_flash::state::{Loaded, Reader, State};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a record.
 const RECORD_BYTES: usize = 12;
 /// First bytes of a commit record.
 const MAGIC: u64 = 0x7061_6c69_6d70_6c67;
@@ -33,12 +32,12 @@ const AT_PAGES: usize = 32;
 const AT_RECORDS: usize = 36;
 const AT_ADDRESSES: usize = 40;
 const SUM_BYTES: usize = 8;
-/// The log takes at most 1 / this of the device's pages, or [`LEAST_PAGES`] of them.
+/// The log takes at most 1 / `SHARE` of the device's pages, or [`LEAST_PAGES`].
 const SHARE: u64 = 256;
 const LEAST_PAGES: u64 = 16;
-/// The kind of a record takes the upper bits of its first word, an inode number the others.
+/// The upper bits of the first word of a record are its kind, the others an inode number.
 const KIND_SHIFT: u32 = 29;
-/// Inode numbers are below this.
+/// Upper bound of inode numbers.
 pub(super) const MOST_INODES: u32 = 1 << KIND_SHIFT;
 /// In the third word of [`Record::Inode`]: a directory.
 const IS_DIRECTORY: u32 = 1 << 31;
@@ -52,7 +51,7 @@ pub(super) enum Record {
     Leaf { ino: u32, leaf: u32, to: u32 },
     /// The page of pointers to leaves of the inode is at `to`, or was dropped.
     Root { ino: u32, to: u32 },
-    /// The inode exists, and has this type and size.
+    /// The inode exists, with this type and size.
     Inode { ino: u32, file_type: FileType, size: u64 },
     /// The inode was removed.
     Removed { ino: u32 },
@@ -134,8 +133,8 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// How records fill pages of `page_bytes` bytes.
-#[derive(Clone, Copy)]
+/// The capacity of pages of `page_bytes` bytes.
+#[derive(Clone, Copy, Default)]
 struct Layout {
     page_bytes: usize,
 }
@@ -146,13 +145,13 @@ impl Layout {
         self.page_bytes / RECORD_BYTES
     }
 
-    /// Records in the commit record beside the addresses of `pages` pages; `None` where these do not fit.
+    /// Records in the commit record beside the addresses of `pages` pages; `None` if the addresses do not fit.
     fn inline(self, pages: usize) -> Option<usize> {
         let free = self.page_bytes.checked_sub(AT_ADDRESSES + SUM_BYTES + 4 * pages)?;
         Some(free / RECORD_BYTES)
     }
 
-    /// Pages of the log that `records` records need beside the commit record; `None` where they are too many.
+    /// Pages of the log for `records` records beside the commit record; `None` if they do not fit.
     fn pages_for(self, records: usize) -> Option<usize> {
         let mut pages = records.saturating_sub(self.inline(0)?).div_ceil(self.per_page());
         while self.inline(pages)? + pages * self.per_page() < records {
@@ -163,19 +162,20 @@ impl Layout {
 }
 
 /// The log in memory.
+#[derive(Default)]
 pub(super) struct Log {
     layout: Layout,
     /// Changes since the last commit, in order.
     records: Vec<Record>,
     /// Pages of the log since the last checkpoint.
     pub(super) pages: Vec<u32>,
-    /// Pages that it may take.
+    /// Most pages of the log.
     most_pages: u64,
     /// Pages of the tree that collection wants moved, by inode and packed role.
     renewed: BTreeSet<(u32, u32)>,
     /// Number of the commit that wrote the last checkpoint.
     base: u64,
-    /// Whether the next commit must write the tree: its records were not kept.
+    /// Whether the next commit must write the tree, because the records were not kept.
     needs_tree: bool,
     /// Whether every commit writes the tree.
     is_off: bool,
@@ -187,17 +187,13 @@ impl Log {
     pub(super) fn new(shape: Shape) -> Self {
         Log {
             layout: Layout { page_bytes: shape.page_bytes as usize },
-            records: Vec::new(),
-            pages: Vec::new(),
             most_pages: (u64::from(shape.pages()) / SHARE).max(LEAST_PAGES),
-            renewed: BTreeSet::new(),
-            base: 0,
             needs_tree: true,
-            is_off: false,
+            ..Log::default()
         }
     }
 
-    /// Adds a record. Where the tree takes `tree_pages` pages, which is less than the records, they are dropped.
+    /// Adds a record. Drops all records if they exceed the tree, which takes `tree_pages` pages.
     #[inline]
     pub(super) fn push(&mut self, record: Record, tree_pages: u64) {
         if self.needs_tree {
@@ -209,20 +205,20 @@ impl Log {
         }
     }
 
-    /// Has the next commit write the tree.
+    /// Makes the next commit write the tree.
     pub(super) fn want_tree(&mut self) {
         self.needs_tree = true;
         self.records = Vec::new();
         self.renewed.clear();
     }
 
-    /// Has every commit from now on write the tree.
+    /// Makes every later commit write the tree.
     pub(super) fn turn_off(&mut self) {
         self.is_off = true;
         self.want_tree();
     }
 
-    /// Has the next commit move a page of the tree.
+    /// Makes the next commit move a page of the tree.
     pub(super) fn renew(&mut self, ino: u32, role: Role) {
         match role {
             _ if self.needs_tree => {}
@@ -231,14 +227,14 @@ impl Log {
         }
     }
 
-    /// Goes on with the log of a mount, after checkpoint `base`.
+    /// Continues the log of a mount, after checkpoint `base`.
     pub(super) fn resume(&mut self, base: u64, pages: Vec<u32>) {
         self.base = base;
         self.pages = pages;
         self.needs_tree = self.is_off;
     }
 
-    /// The tree of commit `sequence` was written. Returns the pages of the log, which are not needed any more.
+    /// Restarts the log after the tree of commit `sequence`; returns the obsolete pages of the log.
     pub(super) fn restart(&mut self, sequence: u64) -> Vec<u32> {
         self.records.clear();
         self.renewed.clear();
@@ -248,10 +244,9 @@ impl Log {
     }
 }
 
-/// A decoded commit record.
 struct CommitRecord {
     pages: Vec<u32>,
-    /// Records in all, and those that it holds.
+    /// All records, and those in the commit record itself.
     count: usize,
     records: Vec<Record>,
 }
@@ -272,7 +267,7 @@ impl CommitRecord {
         bytes
     }
 
-    /// The record of commit `sequence` after checkpoint `base` in `bytes`, if it is there.
+    /// The record of commit `sequence` after checkpoint `base` in `bytes`, if present.
     fn decode(bytes: &[u8], shape: Shape, base: u64, sequence: u64) -> Option<CommitRecord> {
         let end = bytes.len() - SUM_BYTES;
         let of_this = long(bytes, 0) == MAGIC
@@ -297,17 +292,17 @@ fn decode_records(bytes: &[u8], count: usize) -> Option<Vec<Record>> {
 }
 
 impl FileSystem {
-    /// Whether the next commit writes the tree; otherwise it can write the log.
+    /// Whether the next commit writes the tree; otherwise the log suffices.
     pub(super) fn is_tree_due(&self) -> bool {
         self.logged_pages(0, 0).is_none_or(|pages| pages > self.pending)
     }
 
-    /// Pages of the log and of directories that the next commit writes if it has `records` more, and `waiting` more pages of the tree wait;
-    /// none where it must write the tree.
+    /// Pages of the log and of directories that the next commit would write with `records` more, and `waiting` more
+    /// changed pages of the tree; `None` if the tree must be written.
     pub(super) fn logged_pages(&self, records: u64, waiting: u64) -> Option<u64> {
         let (log, block) = (&self.log, u64::from(self.shape.pages_per_block));
         let entries: u64 = self.directories.values().map(|directory| directory.dirty.len() as u64).sum();
-        // Pages of directories and of the tree that move add a record each.
+        // Moved pages of directories and of the tree add a record each.
         let moved = entries + log.renewed.len() as u64;
         let pages = log.layout.pages_for(log.records.len() + (moved + records) as usize)? as u64;
         let fits = !log.needs_tree
@@ -328,7 +323,7 @@ impl FileSystem {
             self.move_metadata(device, ino, Role::unpack(role))?;
         }
         if self.log.needs_tree {
-            // What these added made it longer than the tree.
+            // These writes made the log longer than the tree.
             return self.write_tree(device);
         }
         let records = std::mem::take(&mut self.log.records);
@@ -352,7 +347,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Writes a page of the tree that collection wants moved to a new place.
+    /// Moves a page of the tree that collection wants moved.
     fn move_metadata(&mut self, device: &mut dyn Device, ino: u32, role: Role) -> Done<()> {
         let Ok(inode) = self.inode(ino) else { return Ok(()) };
         match role {
@@ -380,7 +375,6 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Adds a change to the log.
     #[inline]
     pub(super) fn record(&mut self, record: Record) {
         self.log.push(record, self.pending);
@@ -394,17 +388,15 @@ impl FileSystem {
     }
 }
 
-/// What a mount finds in the log after a checkpoint.
+/// The log after a checkpoint, as a mount finds it.
 #[derive(Default)]
 pub(super) struct Replay {
     records: Vec<Record>,
-    /// Pages of the log.
     pub pages: Vec<u32>,
-    /// Commits.
     pub commits: u64,
-    /// Inodes that were removed: the tree's are not read.
+    /// Removed inodes, which are not read from the tree.
     removed: BTreeSet<u32>,
-    /// Places of leaves and roots that were moved or dropped since.
+    /// Places of leaves and roots that were moved or dropped since the checkpoint.
     leaves: BTreeMap<(u32, u32), u32>,
     roots: BTreeMap<u32, u32>,
 }
@@ -419,14 +411,14 @@ impl Replay {
             let is_written = device.read(page, Purpose::Metadata, &mut contents)?;
             let bytes = if is_written { device.bytes(&contents) } else { None };
             let sequence = base + replay.commits + 1;
-            // A torn one counts for nothing; that of the next commit may follow it.
+            // A torn record does not count; the next commit may follow.
             let Some(found) = bytes.and_then(|bytes| CommitRecord::decode(&bytes, shape, base, sequence)) else {
                 continue;
             };
             replay.add(device, found)?;
             replay.commits += 1;
         }
-        replay.settle();
+        replay.resolve();
         Ok(replay)
     }
 
@@ -435,7 +427,7 @@ impl Replay {
         let mut left = found.count - found.records.len();
         self.records.extend(found.records);
         for &page in &found.pages {
-            let bytes = super::mount::read(device, page)?;
+            let bytes = super::commit::read_metadata(device, page)?;
             let count = left.min(bytes.len() / RECORD_BYTES);
             let Some(records) = decode_records(&bytes, count) else { return Err(corrupt) };
             self.records.extend(records);
@@ -445,8 +437,8 @@ impl Replay {
         if left == 0 { Ok(()) } else { Err(corrupt) }
     }
 
-    /// Drops what was before the last removal of an inode, and finds the places of leaves and roots.
-    fn settle(&mut self) {
+    /// Drops records before the last removal of an inode, and finds the places of leaves and roots.
+    fn resolve(&mut self) {
         let mut last = BTreeMap::new();
         for (index, record) in self.records.iter().enumerate() {
             if let Record::Removed { ino } = record {
@@ -468,17 +460,17 @@ impl Replay {
         }
     }
 
-    /// Whether the inode of the tree is another than that of now, or there is none now.
+    /// Whether the inode in the tree was removed, whatever replaced it.
     pub(super) fn is_removed(&self, ino: u32) -> bool {
         self.removed.contains(&ino)
     }
 
-    /// The place of the root of `ino`, which the tree has at `root`.
+    /// The place of the root of `ino`, which is at `root` in the tree.
     pub(super) fn root(&self, ino: u32, root: u32) -> u32 {
         self.roots.get(&ino).copied().unwrap_or(root)
     }
 
-    /// Changes the places of the leaves of `ino` from those in the tree to those of now.
+    /// Updates the places of the leaves of `ino` in the tree to the present ones.
     pub(super) fn place_leaves(&self, ino: u32, homes: &mut Vec<u32>) {
         for (&(_, leaf), &to) in self.leaves.range((ino, 0)..=(ino, u32::MAX)) {
             if homes.len() <= leaf as usize {
@@ -512,7 +504,7 @@ impl Replay {
                     filesystem.inode_mut(ino).words[place as usize] = value;
                     filesystem.touch(ino);
                 }
-                // What leads to the page that moved differs from its copy in the tree.
+                // The owner of the moved page differs from its copy in the tree.
                 Record::Leaf { ino, leaf, .. } if filesystem.inode(ino).is_ok() => {
                     filesystem.touch(ino);
                     filesystem.inode_mut(ino).root_dirty |= leaf > 0;

@@ -1,9 +1,11 @@
-//! Format and mount. A mount reads the newest checkpoint and the tree below it, and applies the [log](super::log) after it.
+//! Format and mount. A mount reads the newest checkpoint and the tree below it, and applies the [log](super::log) after
+//! that checkpoint.
 //!
-//! Every page of the tree and of the log is valid; other written pages are invalid, whatever they were before a power cut.
+//! Every page of the tree and of the log is valid; other written pages are invalid, whatever their state before a power
+//! cut.
 
 use super::allocator::{PageAllocator, Role};
-use super::commit::Checkpoint;
+use super::commit::{Checkpoint, read_metadata};
 use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{ATTRIBUTES, FileType, INODE_BYTES, Inode, LINKS, Leaf};
 use super::log::Replay;
@@ -12,20 +14,12 @@ use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
 
 const NO_INODE: &str = "a name leads to no inode";
 
-/// Reads `page`, which must be a page of bytes.
-pub(super) fn read(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
-    let mut contents = Vec::new();
-    if page >= device.shape().pages() || !device.read(page, Purpose::Metadata, &mut contents)? {
-        return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
-    }
-    device.bytes(&contents).ok_or(Fault::Corrupt("a page of metadata has other contents"))
-}
-
 fn pointers(bytes: &[u8]) -> Box<[u32]> {
     bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
 }
 
-/// The newest checkpoint, with its anchor and its page there. Reads all checkpoints: after an undone trim older ones follow newer ones.
+/// The newest checkpoint, with the anchor and the page there. Reads all checkpoints: after an undone trim older ones
+/// follow newer ones.
 fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize, u32)>> {
     let mut best: Option<(Checkpoint, usize, u32)> = None;
     for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
@@ -47,10 +41,7 @@ fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usi
 
 impl FileSystem {
     /// Makes an empty file system on `device`.
-    ///
-    /// # Errors
-    /// Errors of flash.
-    pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
+    pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: &'static Scheme) -> Done<FileSystem> {
         let shape = device.shape();
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
         // A power cut may undo trims: earlier checkpoints, and the logs after them, must have lower numbers.
@@ -66,11 +57,11 @@ impl FileSystem {
         Ok(filesystem)
     }
 
-    /// Mounts the file system on `device`, as of its last commit.
+    /// Mounts the file system on `device`, as of the last commit.
     ///
     /// # Errors
     /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and errors of flash.
-    pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: Box<dyn Scheme>) -> Done<FileSystem> {
+    pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: &'static Scheme) -> Done<FileSystem> {
         let shape = device.shape();
         let (checkpoint, anchor, at) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;
         let replay = Replay::read(device, shape, checkpoint.sequence, Self::anchors(shape)[anchor], at)?;
@@ -83,7 +74,7 @@ impl FileSystem {
         replay.apply(&mut filesystem, true)?;
         let pages: Vec<(u32, u32)> = filesystem.inode(INODE_FILE)?.pages(filesystem.width).collect();
         for (page, pointer) in pages {
-            let bytes = read(device, pointer)?;
+            let bytes = read_metadata(device, pointer)?;
             for (index, record) in bytes.chunks_exact(INODE_BYTES).enumerate() {
                 let ino = page * filesystem.inodes_per_page() + index as u32;
                 if let Some((inode, single)) = Inode::decode(record, shape.channels).filter(|_| !replay.is_removed(ino))
@@ -117,14 +108,14 @@ impl FileSystem {
             })
             .collect();
         filesystem.allocator.adopt(|block| device.written(block).max(valid[block as usize]));
-        // What an interrupted commit left makes room for the next.
+        // The leftovers of an interrupted commit make room for the next.
         filesystem.trim_empty(device)?;
         filesystem.has_changed = false;
         filesystem.free_nameless(device)?;
         Ok(filesystem)
     }
 
-    /// Finds the parents of directories, and frees what had no name but was open when the power failed.
+    /// Finds the parents of directories, and frees inodes that were nameless but open when the power failed.
     fn free_nameless(&mut self, device: &mut dyn Device) -> Done<()> {
         let mut names = vec![0; self.inodes.len()];
         let entries: Vec<(u32, u32)> = self
@@ -151,7 +142,7 @@ impl FileSystem {
                 named if named == links => {}
                 0 if links == 1 => {
                     self.make_room(device, 8)?;
-                    // Its attributes go with it.
+                    // Frees the attributes, too.
                     let at = self.inode(ino)?.words[ATTRIBUTES];
                     self.discard(ino);
                     names[at as usize] = 0;
@@ -162,11 +153,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Trims the written pages that nothing owns, as a power cut may have brought them back: the layer needs the space. For file systems
-    /// that trim single pages.
-    ///
-    /// # Errors
-    /// Errors of flash.
+    /// Trims written pages without an owner, which a power cut may have brought back, because the layer needs the
+    /// space. For file systems that trim single pages.
     pub fn trim_unowned(&mut self, device: &mut dyn Device) -> Done<()> {
         let (anchors, per_block) = (Self::anchors(self.shape), self.shape.pages_per_block);
         for block in (0..self.shape.blocks()).filter(|block| !anchors.contains(block)) {
@@ -182,12 +170,12 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Reads the leaves of `ino`, from where the log has them.
+    /// Reads the leaves of `ino` from their places in the log.
     fn read_leaves(&mut self, device: &mut dyn Device, ino: u32, single: u32, replay: &Replay) -> Done<()> {
         let root = replay.root(ino, self.inode(ino)?.root);
         let mut homes = vec![single];
         if root != NO_PAGE {
-            homes.extend(pointers(&read(device, root)?));
+            homes.extend(pointers(&read_metadata(device, root)?));
         }
         replay.place_leaves(ino, &mut homes);
         while homes.last() == Some(&NO_PAGE) {
@@ -198,7 +186,7 @@ impl FileSystem {
             leaves.push(match home {
                 NO_PAGE => None,
                 home => {
-                    let pointers = pointers(&read(device, home)?);
+                    let pointers = pointers(&read_metadata(device, home)?);
                     let used = pointers.iter().filter(|&&pointer| pointer != NO_PAGE).count() as u32;
                     Some(Leaf { pointers, used, home, dirty: false })
                 }
@@ -242,7 +230,7 @@ impl FileSystem {
         let Some(mut directory) = self.directories.remove(&ino) else { return Ok(()) };
         let pages: Vec<(u32, u32)> = self.inode(ino)?.pages(self.width).collect();
         for (page, pointer) in pages {
-            if !directory.decode(page, &read(device, pointer)?) {
+            if !directory.decode(page, &read_metadata(device, pointer)?) {
                 return Err(Fault::Corrupt("a page of a directory has other contents"));
             }
         }

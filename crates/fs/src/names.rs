@@ -19,41 +19,29 @@ impl FileSystem {
     }
 
     /// The inode called `name` in directory `parent`.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
     pub fn lookup(&self, parent: u32, name: impl AsRef<[u8]>) -> Done<u32> {
         self.directory(parent)?.get(name.as_ref()).ok_or(Fault::NotFound)
     }
 
     /// Names and inodes of directory `ino`, in order.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
     pub fn list(&self, ino: u32) -> Done<impl Iterator<Item = (&[u8], u32)>> {
         Ok(self.directory(ino)?.iter())
     }
 
     /// The inode at `path`: names with slashes between, from the root.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
     pub fn resolve(&self, path: &str) -> Done<u32> {
         path.split('/').filter(|name| !name.is_empty()).try_fold(ROOT, |ino, name| self.lookup(ino, name))
     }
 
-    /// The directory that directory `ino` is in; the root is in itself.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`].
+    /// The parent of directory `ino`; of the root: the root.
     pub fn parent(&self, ino: u32) -> Done<u32> {
         Ok(if ino == ROOT { ROOT } else { self.directory(ino)?.parent })
     }
 
-    /// Creates an empty file or directory called `name` in `parent`; returns its inode.
+    /// Creates an empty file or directory called `name` in `parent`; returns the inode.
     ///
     /// # Errors
-    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`], and errors of flash.
+    /// [`Fault::Exists`], [`Fault::Invalid`].
     pub fn create(
         &mut self,
         device: &mut dyn Device,
@@ -64,10 +52,7 @@ impl FileSystem {
         self.create_with(device, parent, name, file_type, &[])
     }
 
-    /// The same with these first words, in the same commit.
-    ///
-    /// # Errors
-    /// As [`Self::create`].
+    /// As [`Self::create`], with the first `words` in the same commit.
     pub fn create_with(
         &mut self,
         device: &mut dyn Device,
@@ -93,8 +78,7 @@ impl FileSystem {
     /// Adds `name` in `parent` to the names of the file `ino`.
     ///
     /// # Errors
-    /// [`Fault::Exists`], [`Fault::Invalid`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::NotDirectory`],
-    /// [`Fault::IsDirectory`], and errors of flash.
+    /// [`Fault::Exists`], [`Fault::Invalid`].
     pub fn link(&mut self, device: &mut dyn Device, parent: u32, name: impl AsRef<[u8]>, ino: u32) -> Done<()> {
         let name = name.as_ref();
         self.file(ino)?;
@@ -109,24 +93,18 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Names of `ino`: one for a directory.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`].
+    /// Number of names of `ino`: one for a directory.
     pub fn links(&self, ino: u32) -> Done<u32> {
         let named = u32::from(!self.orphans.contains(&ino));
         Ok(self.inode(ino)?.words[LINKS] + named)
     }
 
-    /// From now on `ino` outlives its last name, until [`Self::unpin`], or the next mount.
+    /// Makes `ino` outlive the last name, until [`Self::unpin`] or the next mount.
     pub fn pin(&mut self, ino: u32) {
         self.pins.insert(ino);
     }
 
-    /// Frees `ino` if it has no name any more, or when it has none.
-    ///
-    /// # Errors
-    /// Errors of flash.
+    /// Undoes [`Self::pin`]; frees a nameless `ino`.
     pub fn unpin(&mut self, device: &mut dyn Device, ino: u32) -> Done<()> {
         self.pins.remove(&ino);
         if self.orphans.contains(&ino) {
@@ -136,7 +114,14 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A name of `ino` is gone: the last one frees it, unless it is pinned.
+    fn remove_entry(&mut self, device: &mut dyn Device, parent: u32, name: &[u8], ino: u32) -> Done<()> {
+        self.make_room(device, ENTRY_PAGES)?;
+        self.change_entries(parent, |directory| directory.remove(name));
+        self.drop_name(ino);
+        Ok(())
+    }
+
+    /// Drops a name of `ino`: the last one frees the inode, unless pinned.
     fn drop_name(&mut self, ino: u32) {
         let links = self.inode_mut(ino).words[LINKS];
         match links {
@@ -146,7 +131,7 @@ impl FileSystem {
         }
     }
 
-    /// Refuses a name that is taken or wrong, or for which there is no space.
+    /// Refuses a taken or wrong name, and a name without room.
     fn admit_name(&mut self, device: &mut dyn Device, parent: u32, name: &[u8]) -> Done<()> {
         self.check_name(name)?;
         if self.directory(parent)?.get(name).is_some() {
@@ -163,19 +148,17 @@ impl FileSystem {
         if wrong { Err(Fault::Invalid) } else { Ok(()) }
     }
 
-    /// Refuses an entry where the directory `ino` cannot grow by a page.
+    /// Refuses an entry in a directory that cannot grow by a page.
     fn admit_entry(&self, ino: u32) -> Done<()> {
         if self.directory(ino)?.pages() < self.most_pages() { Ok(()) } else { Err(Fault::Full) }
     }
 
-    /// The number of the next new inode.
     pub(super) fn next_inode(&self) -> Done<u32> {
         let next = self.unused.first().copied().unwrap_or(self.inodes.len() as u32);
         let exceeds = next / self.inodes_per_page() >= self.most_pages() || next >= MOST_INODES;
         if exceeds { Err(Fault::Full) } else { Ok(next) }
     }
 
-    /// Adds the inode `ino`.
     pub(super) fn insert_inode(&mut self, ino: u32, inode: Inode) {
         while self.inodes.len() <= ino as usize {
             self.unused.insert(self.inodes.len() as u32);
@@ -194,7 +177,7 @@ impl FileSystem {
         change(directory);
         let dirtied = directory.dirty.len() - before;
         let bytes = u64::from(directory.pages()) * u64::from(self.shape.page_bytes);
-        // The page, its leaf and the root.
+        // The page, the leaf and the root.
         self.pending += 3 * dirtied as u64;
         self.touch(ino);
         if std::mem::replace(&mut self.inode_mut(ino).size, bytes) != bytes {
@@ -210,37 +193,28 @@ impl FileSystem {
         self.change_entries(parent, |directory| directory.insert(name, ino, page_bytes));
     }
 
-    /// Removes the file called `name` from `parent`; its contents with its last name.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], and errors of flash.
+    /// Removes the file called `name` from `parent`; the last name frees the contents.
     pub fn unlink(&mut self, device: &mut dyn Device, parent: u32, name: impl AsRef<[u8]>) -> Done<()> {
         let name = name.as_ref();
         let ino = self.lookup(parent, name)?;
         self.file(ino)?;
-        self.make_room(device, ENTRY_PAGES)?;
-        self.change_entries(parent, |directory| directory.remove(name));
-        self.drop_name(ino);
-        Ok(())
+        self.remove_entry(device, parent, name, ino)
     }
 
     /// Removes the empty directory called `name` from `parent`.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::NotEmpty`], and errors of flash.
+    /// [`Fault::NotEmpty`].
     pub fn remove_directory(&mut self, device: &mut dyn Device, parent: u32, name: impl AsRef<[u8]>) -> Done<()> {
         let name = name.as_ref();
         let ino = self.lookup(parent, name)?;
         if !self.directory(ino)?.is_empty() {
             return Err(Fault::NotEmpty);
         }
-        self.make_room(device, ENTRY_PAGES)?;
-        self.change_entries(parent, |directory| directory.remove(name));
-        self.drop_name(ino);
-        Ok(())
+        self.remove_entry(device, parent, name, ino)
     }
 
-    /// Frees `ino` and everything that it points to.
+    /// Frees `ino` with all pages.
     pub(super) fn discard(&mut self, ino: u32) {
         let attributes = self.inode_mut(ino).words[ATTRIBUTES];
         if attributes != 0 {
@@ -268,11 +242,11 @@ impl FileSystem {
         }
     }
 
-    /// Renames `name` of `parent` to `new_name` of `new_parent`. A file replaces a file, a directory an empty directory.
+    /// Renames `name` of `parent` to `new_name` of `new_parent`. A file replaces a file, a directory an empty
+    /// directory.
     ///
     /// # Errors
-    /// [`Fault::NotFound`], [`Fault::NotDirectory`], [`Fault::IsDirectory`], [`Fault::NotEmpty`], [`Fault::Full`];
-    /// [`Fault::Invalid`] for a wrong name, and where a directory would move into itself.
+    /// [`Fault::NotEmpty`]; [`Fault::Invalid`] for a wrong name, and if a directory would move into itself.
     pub fn rename(
         &mut self,
         device: &mut dyn Device,

@@ -1,11 +1,11 @@
-//! The channels of the pages of a write: what the [scheme](super::schemes) sees of the drive, and what it chooses.
+//! The channels of the pages of a write: the view of the drive for a [scheme](super::schemes), and the choices.
 
 use super::FileSystem;
 use super::device::{Device, NO_PAGE};
 use super::schemes::View;
 use palimpsest_flash::units::Nanos;
 
-/// What a write is placed by, for each channel, and where its pages go.
+/// The view by channel, and the choices.
 #[derive(Default)]
 pub(super) struct Placing {
     reading: Vec<bool>,
@@ -14,18 +14,17 @@ pub(super) struct Placing {
     crowded: Vec<bool>,
     file: Vec<u32>,
     given: Vec<u32>,
-    /// For each page.
+    /// The channel of each page.
     pub placed: Vec<u32>,
 }
 
-/// Makes `all` the values of `channels` channels.
 fn fill<T>(all: &mut Vec<T>, channels: u32, of: impl Fn(u32) -> T) {
     all.clear();
     all.extend((0..channels).map(of));
 }
 
 impl FileSystem {
-    /// Puts the channel of each of `pages`, which are at `addresses` of the disk, into `placing.placed`.
+    /// Stores the channel of each of `pages`, at `addresses` of the disk, in `placing.placed`.
     pub(super) fn place(
         &mut self,
         device: &dyn Device,
@@ -46,7 +45,7 @@ impl FileSystem {
         file.clone_from(&inode.channels);
         placed.clear();
         for &page in pages {
-            // An overwritten page is invalid before its successor is placed.
+            // An overwritten page is invalid before the new one is placed.
             match inode.pointer(page, self.width) {
                 NO_PAGE => {}
                 old => {
@@ -56,12 +55,12 @@ impl FileSystem {
             }
         }
         let count = pages.len() as u32;
-        let deep = self.scheme.groups_pages(count);
+        let deep = self.groups_pages(count);
         while placed.len() < pages.len() {
             let turn = if self.turns_by_address { addresses[placed.len()] % channels } else { self.turn };
             let issued = &self.issued;
             let view = View { pages: count, file, given, issued, outstanding, reading, work, read_time, crowded, turn };
-            let channel = self.scheme.choose(&view);
+            let channel = (self.scheme.choose)(&view);
             let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
             placed.extend((0..pages).map(|_| channel));
             file[channel as usize] += pages;

@@ -1,14 +1,15 @@
 //! A file system as a layer: requests of a workload become operations on files.
 //!
-//! A workload addresses sectors of a disk; a file system has files. A request that names a file (the stream of a trace that
-//! has them) writes to the file of that name: on the first write of the file to a page of the disk, that page becomes the next
-//! page of the file, and stays it. A page of the disk belongs to the file that wrote it last, as if the file before had been
-//! deleted or truncated. A request without a name goes to the file that has the page, else to the file of its range: files of
-//! `fs.file_size`, one after the other (`fs.files = "addresses"` treats all requests so). Reads go to the file that has the
-//! page. A flush is a sync; a commit follows `fs.commit_interval` after the first change, and at the latest after 65536 pages.
+//! A workload addresses sectors of a disk; a file system has files. A request that names a file (the stream of a trace)
+//! writes to the file of that name: on the first write of the file to a page of the disk, that page becomes the next
+//! page of the file, and stays so. A page of the disk belongs to the last file that wrote the page, as if the file
+//! before had been deleted or truncated. A request without a name goes to the file that has the page, else to the file
+//! of its range: files of `fs.file_size`, one after the other (`fs.files = "addresses"` treats all requests so). Reads
+//! go to the file that has the page. A flush is a sync; a commit follows `fs.commit_interval` after the first change,
+//! and at the latest after 65536 pages.
 //!
-//! [`super::layers`] lists the layers. The unit of addresses is the page of the file system: a flash page or, above layers that
-//! map subpages, a subpage. Timers and background collection of the layer run below the file system.
+//! [`super::layers`] lists the layers. The unit of addresses is the page of the file system: a flash page or, above
+//! layers that map subpages, a subpage. Timers and background collection of the layer run below the file system.
 
 mod streams;
 
@@ -18,7 +19,7 @@ use super::layers::{self, Below, MappedUnit};
 use super::link::{Attached, Link};
 use super::store::Store;
 use super::{Counters, Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
-use crate::settings::{DepthPages, Discard, FileSystemSettings, Files};
+use crate::settings::{Discard, FileSystemSettings};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
@@ -48,19 +49,20 @@ pub(super) struct Replay {
     discards: bool,
     /// Whether writes carry hints.
     hints: bool,
-    /// None before the first request.
+    /// `None` before the first request.
     mounted: Option<FileSystem>,
-    /// What was counted before it was mounted.
+    /// Counters of earlier mounts.
     before: Counters,
-    /// File, and page in it, of each page of the disk: state of the replay, not of the file system.
+    /// File, and page in the file, of each page of the disk: state of the replay, not of the file system.
     owners: Vec<(u32, u32)>,
-    /// For each change of an owner: the number of the last commit then, the page of the disk, its previous owner.
+    /// For each change of an owner: the number of the last commit then, the page of the disk, the previous owner.
     undo: Vec<(u64, u32, (u32, u32))>,
-    /// The file that each stream writes to, and the number of files that it filled before.
+    /// The file that each stream writes to, and the number of files that the stream filled before.
     files: BTreeMap<u64, (u32, u32)>,
-    /// Pages of each file whose page of the disk moved to another file: the file reuses them first. Lost at a power cut.
+    /// Pages of each file whose page of the disk moved to another file: the file reuses them first. Lost at a power
+    /// cut.
     holes: BTreeMap<u32, Vec<u32>>,
-    /// The stream of each file, by its inode; [`NO_STREAM`] for other inodes.
+    /// The stream of each file, by inode; [`NO_STREAM`] for other inodes.
     streams: Vec<u64>,
     sectors_per_page: u64,
     /// Pages of the file of a range.
@@ -73,7 +75,7 @@ palimpsest_flash::state!(Replay {
     store, link, before, owners, undo, files, holes, streams, dirty_since, committed_at
 } parts { mounted } built { settings, geometry, thresholds, discards, hints, sectors_per_page, range });
 
-/// A page of a read that was written.
+/// A written page of a read.
 #[derive(Clone, Copy)]
 struct Wanted {
     page: u32,
@@ -94,7 +96,6 @@ struct Target {
 
 /// Streams from here on are ranges of the disk.
 const RANGES: u64 = 1 << 32;
-/// No stream.
 const NO_STREAM: u64 = u64::MAX;
 
 impl Replay {
@@ -170,7 +171,8 @@ impl Replay {
         Ok(done)
     }
 
-    /// The file that a stream writes to, with room for `more` pages and one, and its next page; creates the file if need be.
+    /// The file that a stream writes to, with room for `more` pages and one, and the next page; creates the file if
+    /// necessary.
     fn file_of(&mut self, io: &mut Io, stream: u64, more: u32) -> Flash<(u32, u32)> {
         let most = inode::most_pages(self.link.shape.page_bytes / 4);
         let width = u64::from(self.link.shape.page_bytes);
@@ -198,14 +200,13 @@ impl Replay {
         }
     }
 
-    /// The stream of the file `ino`.
     fn stream_of(&self, ino: u32) -> u64 {
         self.streams.get(ino as usize).copied().unwrap_or(NO_STREAM)
     }
 
     /// The file and page of each page of `extent` after a write.
     fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
-        let named = self.settings.files == Files::Names && io.owner() != 0;
+        let named = self.settings.by_name && io.owner() != 0;
         let mut targets = Vec::new();
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
@@ -244,7 +245,7 @@ impl Replay {
         self.store.holds(logical).then_some(logical)
     }
 
-    /// Appends the contents of the page of `target` after this write to `contents`; returns the gate of its read.
+    /// Appends the contents of the page of `target` after this write to `contents`; returns the gate of the read.
     fn merge(&mut self, io: &mut Io, target: &Target, contents: &mut Vec<Data>) -> Flash<Gate> {
         let width = self.link.shape.subpages_per_page;
         let from = contents.len();
@@ -255,7 +256,7 @@ impl Replay {
             let after = self.link.exchange_permission(io, self.link.shape.channel(logical));
             let signal = io.gate();
             let inner = Inner { cause: Cause::Rmw, after, signal, hint: Hint::None };
-            self.store.read(io, logical, 0, self.sectors_per_page as u32, contents, inner)?;
+            self.store.read(io, logical, 0..self.sectors_per_page as u32, contents, inner)?;
             arrived = io.used(signal);
         }
         contents.resize(from + width as usize, Data::ZERO);
@@ -270,9 +271,9 @@ impl Replay {
         let channel = self.link.shape.channel(begin.logical);
         let after = self.link.exchange_permission(io, channel);
         let inner = Inner { cause: Cause::Host, after, signal: io.request(), hint: Hint::None };
-        let sectors = run.iter().map(|wanted| wanted.sectors).sum();
+        let sectors = begin.first..begin.first + run.iter().map(|wanted| wanted.sectors).sum::<u32>();
         let mut contents = Vec::new();
-        self.store.read(io, begin.logical, begin.first, sectors, &mut contents, inner)?;
+        self.store.read(io, begin.logical, sectors, &mut contents, inner)?;
         if let Some(filesystem) = &mut self.mounted {
             filesystem.note_read(channel, run.len() as u32);
         }
@@ -286,11 +287,11 @@ impl Replay {
         Ok(())
     }
 
-    /// Writes the pages of `targets`, which are of one file.
+    /// Writes the pages of `targets`, all of one file.
     fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let (count, channels) = (targets.len(), self.link.shape.channels as usize);
         let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.groups_pages(count as u32));
-        if deep && self.settings.depth_pages == DepthPages::Apart {
+        if deep && self.settings.deep_apart {
             // The pages of each channel, one channel after the other.
             self.link.sends_together = true;
             let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));
@@ -300,7 +301,7 @@ impl Replay {
         self.write_in_order(io, targets)
     }
 
-    /// Writes the pages of `targets`, which are of one file, in this order.
+    /// Writes the pages of `targets`, all of one file, in this order.
     fn write_in_order(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let mut contents = Vec::new();
         self.link.arrived.clear();
@@ -326,7 +327,7 @@ impl Replay {
             }
             self.undo.push((sequence, target.page, before));
             if before != NO_OWNER {
-                // Only now: the old page stays until the new one is durable.
+                // The old page must stay until the new one is durable.
                 self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
                 if self.stream_of(before.0) < RANGES {
                     self.holes.entry(before.0).or_default().push(before.1);
@@ -336,8 +337,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Ends a request: commits if due, and drops undo records of committed changes, unless a power cut may take the commit back.
-    fn settle(&mut self, io: &mut Io) -> Flash<()> {
+    /// Commits if due, and drops undo records of committed changes, unless a power cut may take the commit back.
+    fn end_request(&mut self, io: &mut Io) -> Flash<()> {
         let Some(filesystem) = &self.mounted else { return Ok(()) };
         if filesystem.counters().data_pages >= self.committed_at + COMMIT_PAGES {
             self.with(io, |filesystem, device| filesystem.sync(device))?;
@@ -356,7 +357,6 @@ impl Replay {
         Ok(())
     }
 
-    /// When the next commit is due.
     fn commit_at(&self) -> Option<Nanos> {
         self.dirty_since.map(|since| since + self.settings.commit_interval)
     }
@@ -367,10 +367,10 @@ impl Replay {
             self.with(io, |filesystem, device| filesystem.sync(device))?;
         }
         self.link.wait_for_all(io);
-        self.settle(io)
+        self.end_request(io)
     }
 
-    /// Pages of the logical pages `pages` in each channel of the drive, as placed by the layer below.
+    /// Number of the logical pages `pages` in each channel of the drive, as placed by the layer below.
     fn per_channel(&self, pages: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut channels = vec![0; self.geometry.channels as usize];
         for ppn in pages.filter_map(|page| self.store.locate(page)) {
@@ -411,7 +411,7 @@ impl Ftl for Replay {
         self.link.shape.subpages_per_page
     }
 
-    /// Of the first page of `extent`: its file, then the pointer to it.
+    /// Of the first page of `extent`: the file, then the pointer.
     fn expect(&self, extent: Extent, soon: bool) {
         let page = (extent.sector / self.sectors_per_page) as usize;
         match (soon, &self.mounted, self.owners.get(page)) {
@@ -426,7 +426,7 @@ impl Ftl for Replay {
         let targets = self.targets(io, extent)?;
         let mut rest = targets.as_slice();
         while let Some(first) = rest.first() {
-            // Mostly all pages are of one file. Others keep their order.
+            // Usually all pages are of one file. Others keep their order.
             let of_one = |target: &&Target| target.ino == first.ino;
             if rest.iter().all(|target| target.ino == first.ino) {
                 self.write_file(io, rest)?;
@@ -438,7 +438,7 @@ impl Ftl for Replay {
             rest = later;
         }
         self.link.end_group(io);
-        self.settle(io)
+        self.end_request(io)
     }
 
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -481,7 +481,7 @@ impl Ftl for Replay {
                 self.with(io, |filesystem, device| filesystem.punch(device, ino, index))?;
             }
         }
-        self.settle(io)
+        self.end_request(io)
     }
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {
@@ -586,7 +586,8 @@ impl Ftl for Replay {
         figures
     }
 
-    /// Pages that are valid for the file system, where the layer gives their place; for the layer, pages not yet trimmed count too.
+    /// Pages that are valid for the file system, if the layer gives their place; for the layer, pages not yet trimmed
+    /// count, too.
     fn count_valid(&self, valid: &mut [u32]) -> bool {
         let Some(filesystem) = self.mounted.as_ref().filter(|_| !self.store.takes_runs()) else {
             return self.store.seen().count_valid(valid);

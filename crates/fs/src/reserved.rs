@@ -1,12 +1,12 @@
-//! Room that programs have asked for before they write: pages of files that are holes, and count as taken. Kept for as long as the file system
-//! is mounted; nothing is written for them.
+//! Room reserved by programs before they write: holes of files that count as taken. Lost at an unmount; nothing is
+//! written.
 
 use super::device::Device;
 use super::{Done, Fault, FileSystem, NO_PAGE};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Runs of pages of files: for each file the end of each run by its first page.
+/// Runs of reserved pages of each file: the end of each run by its first page.
 #[derive(Default)]
 pub(super) struct Reserved {
     of: BTreeMap<u32, BTreeMap<u32, u32>>,
@@ -18,12 +18,11 @@ impl Reserved {
         self.of.is_empty()
     }
 
-    /// Pages of `ino`.
     pub fn pages_of(&self, ino: u32) -> u64 {
         self.of.get(&ino).into_iter().flatten().map(|(first, end)| u64::from(end - first)).sum()
     }
 
-    /// Pages that they take, with the pointers to them, if there are `width` in a page.
+    /// All reserved pages, with the pointers to them at `width` a page.
     pub fn taken(&self, width: u32) -> u64 {
         if self.is_empty() {
             return 0;
@@ -31,7 +30,6 @@ impl Reserved {
         self.pages + self.pages / u64::from(width) + 2 * self.of.len() as u64
     }
 
-    /// Whether `page` of `ino` is among them.
     pub fn holds(&self, ino: u32, page: u32) -> bool {
         let runs = self.of.get(&ino).and_then(|runs| runs.range(..=page).next_back());
         runs.is_some_and(|(_, &end)| end > page)
@@ -47,7 +45,7 @@ impl Reserved {
         self.pages += 1;
     }
 
-    /// Gives back those of `ino` within `pages`; returns how many.
+    /// Gives back the reserved pages of `ino` within `pages`; returns their number.
     pub fn give_back(&mut self, ino: u32, pages: Range<u32>) -> u64 {
         let Some(runs) = self.of.get_mut(&ino) else { return 0 };
         let touched: Vec<(u32, u32)> =
@@ -72,10 +70,10 @@ impl Reserved {
 }
 
 impl FileSystem {
-    /// Reserves room for those of `pages` of the file `ino` that are holes: later writes to them find it.
+    /// Reserves room for the holes of the file `ino` within `pages`: later writes to them find room.
     ///
     /// # Errors
-    /// [`Fault::Full`], [`Fault::TooLarge`], [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
+    /// [`Fault::TooLarge`].
     pub fn reserve_pages(&mut self, device: &mut dyn Device, ino: u32, pages: Range<u32>) -> Done<()> {
         self.file(ino)?;
         if pages.end > self.most_pages() {

@@ -7,7 +7,6 @@ use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Key, Notation, SHARE, ValueType, near};
 use palimpsest_ftl_api::settings::Settings;
 
-/// The keys of every file system.
 static KEYS: &[Key] = &[
     Key::new(
         "fs.dispatch_overhead",
@@ -19,16 +18,16 @@ static KEYS: &[Key] = &[
         "fs.files",
         ValueType::Choice(&["names", "addresses"]),
         "names",
-        "a request's file: the one it names (else that of its range), or always that of its range",
+        "file of a request: the named file (else the file of its range), or always the file of its range",
     ),
     Key::new(
         "fs.file_size",
         ValueType::Bytes { min: 4096, max: 1 << 40 },
         "64MiB",
-        "range of addresses that is a file where requests name none",
+        "range of addresses that is one file, for requests without a file name",
     ),
     Key::new("fs.gc_start", SHARE, "5%", "collection starts when less of the space is free"),
-    Key::new("fs.gc_gain", SHARE, "10%", "collection stops when so much more of the space is free"),
+    Key::new("fs.gc_gain", SHARE, "10%", "collection stops when this much more of the space is free"),
     Key::new("fs.commit_interval", ValueType::Time, "5s", "how long a change may wait for a commit"),
     COMMIT,
 ];
@@ -37,31 +36,29 @@ static TURN: Key = Key::new(
     "fs.turn",
     ValueType::Choice(&["arrival", "address"]),
     "arrival",
-    "whose turn it is where a scheme takes channels in turn: the next channel, or the one that the page's address on the disk \
-         names, as with static",
+    "turns of schemes that take channels in turn: by arrival, or by the address of the page on the disk (static)",
 );
 
 const COMMIT: Key = Key::new(
     "fs.commit",
     ValueType::Choice(&["log", "tree"]),
     "log",
-    "what a commit writes: a log of the changes, and the tree of inodes and pointers now and then, or always the tree",
+    "contents of a commit: a log of the changes, and the tree of inodes and pointers now and then, or always the tree",
 );
 
 static DISCARD: Key = Key::new(
     "fs.discard",
     ValueType::Choice(&["auto", "block", "page"]),
     "auto",
-    "free space that is trimmed: whole blocks, or pages after the commit that freed them; auto: pages if the layer below \
+    "trimmed free space: whole blocks, or pages after the commit that freed them; auto: pages if the layer below \
          maps subpages",
 );
 
-/// The key that names the channel allocation scheme.
 static SCHEME: Key = Key::new(
     "fs.scheme",
     ValueType::Notation(&Notation { words: schemes, read: scheme, expected: expected_schemes }),
     "rr",
-    "which channel each page of a write goes to",
+    "rule that chooses the channel of each page of a write",
 );
 
 /// The keys of a file system above a layer that unmaps pages.
@@ -69,7 +66,7 @@ pub fn keys_with_discards() -> Vec<&'static Key> {
     KEYS.iter().chain([&DISCARD]).collect()
 }
 
-/// The same with several channels, which the layer does not choose by the address.
+/// As [`keys_with_discards`], with several channels that the layer does not choose by the address.
 pub fn keys_with_turns() -> Vec<&'static Key> {
     [&TURN].into_iter().chain(keys_with_discards()).collect()
 }
@@ -96,72 +93,45 @@ fn scheme(text: &str) -> Parsed<String> {
     Err(format!("\"{}\" is not known; expected {}{near}", shown(text), expected_schemes()))
 }
 
-/// Which file a request belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Files {
-    /// The file that the workload names; where it names none, that of the range of addresses.
-    Names,
-    /// The file of the range of addresses.
-    Addresses,
-}
-
-/// Which pages of a large write are one command group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DepthPages {
-    /// Consecutive ones.
-    Consecutive,
-    /// Each n-th on n channels, so that neighbours are on different channels.
-    Apart,
-}
-
 /// Free space that a file system trims in the layer below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Discard {
-    /// Pages where the layer maps subpages, blocks else.
+    /// Pages if the layer maps subpages, else blocks.
     Auto,
     /// Blocks, when all of their pages are free.
     Blocks,
-    /// Pages too, after the commit that freed them.
+    /// Pages, too, after the commit that freed them.
     Pages,
 }
 
-/// Settings of a file system above a layer.
+/// Settings of a file system above a layer; the keys document them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSystemSettings {
-    /// Name of the channel allocation scheme.
     pub scheme: String,
-    /// Whether turns are by the address of a page on the disk.
+    /// Whether the address of a page on the disk names its turn.
     pub turn_by_address: bool,
-    /// Pages of a command group of the schemes with dynamic depth.
-    pub depth_pages: DepthPages,
-    /// Time of a DRAM permission exchange, once a command group.
+    /// Whether the command groups of a large write hold each n-th page on n channels, not consecutive pages.
+    pub deep_apart: bool,
     pub dispatch_overhead: Nanos,
-    /// Which file a request belongs to.
-    pub files: Files,
-    /// Bytes of the files of ranges of addresses.
+    /// Whether requests go to the files that they name, not always to the files of their ranges of addresses.
+    pub by_name: bool,
     pub file_bytes: u64,
-    /// Collection starts when less than this share of the space is free.
     pub gc_start: f64,
-    /// Collection stops when this share more is free.
     pub gc_gain: f64,
-    /// Longest time from a change to the commit that makes it durable.
     pub commit_interval: Nanos,
     /// Whether commits write a log of changes, and the tree only now and then.
     pub log: bool,
-    /// Free space that is trimmed.
     pub discard: Discard,
 }
 
 impl FileSystemSettings {
-    /// The settings of a file system in `settings`.
     pub fn new(settings: &Settings) -> Self {
         FileSystemSettings {
             scheme: settings.text("fs.scheme"),
             turn_by_address: settings.choice(TURN.name, &[("arrival", false), ("address", true)]),
-            depth_pages: settings
-                .choice("fs.depth_pages", &[("consecutive", DepthPages::Consecutive), ("apart", DepthPages::Apart)]),
+            deep_apart: settings.choice("fs.depth_pages", &[("consecutive", false), ("apart", true)]),
             dispatch_overhead: settings.time("fs.dispatch_overhead"),
-            files: settings.choice("fs.files", &[("names", Files::Names), ("addresses", Files::Addresses)]),
+            by_name: settings.choice("fs.files", &[("names", true), ("addresses", false)]),
             file_bytes: settings.bytes("fs.file_size"),
             gc_start: settings.ratio("fs.gc_start"),
             gc_gain: settings.ratio("fs.gc_gain"),

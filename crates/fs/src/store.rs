@@ -1,5 +1,5 @@
-//! The layer below the file system in a run: one that reads and writes whole pages ([`Paged`]), or one that maps subpages and
-//! serves inner requests ([`Mapped`]).
+//! The layer below the file system in a run: one that reads and writes whole pages ([`Paged`]), or one that maps
+//! subpages and serves inner requests ([`Mapped`]).
 
 use super::device::Shape;
 use palimpsest_flash::geometry::Extent;
@@ -12,50 +12,40 @@ use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Io, Read};
 use palimpsest_ftl_api::{Ftl, State};
 
-/// The layer below. Pages are those of the file system's [`Shape`]; `inner` has the cause, the gate to follow and the gate to
-/// signal.
+/// Sectors of a page, or of consecutive pages, counted from the first.
+type Sectors = std::ops::Range<u32>;
+
+/// The layer below. Pages are those of the file system's [`Shape`]; `inner` has the cause, the gate to follow and the
+/// gate to signal.
 pub(super) trait Store: Send + State {
-    /// The layer.
     fn layer(&mut self) -> &mut dyn Ftl;
 
-    /// The layer, read-only.
     fn seen(&self) -> &dyn Ftl;
 
     /// Writes the pages from `page` on, one after the other; `contents` has an entry a subpage.
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()>;
 
-    /// Reads `sectors` sectors from sector `first` of `page` on; adds an entry for each subpage that they touch to `contents`.
-    /// All pages read were written.
-    fn read(
-        &mut self,
-        io: &mut Io,
-        page: u32,
-        first: u32,
-        sectors: u32,
-        contents: &mut Vec<Data>,
-        inner: Inner,
-    ) -> Flash<()>;
+    /// Reads `sectors` of the pages from `page` on; adds an entry for each touched subpage to `contents`.
+    /// All these pages must have been written.
+    fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()>;
 
-    /// Whether the layer holds `page`.
     fn holds(&self, page: u32) -> bool;
 
-    /// The physical page that holds `page`, where the layer gives it.
+    /// The physical page that holds `page`, if known to the layer.
     fn locate(&self, page: u32) -> Option<u32>;
 
-    /// Pages of logical block `block`, from its first on, that may have been written.
+    /// Pages of logical block `block`, from the first on, that may have been written.
     fn written(&self, io: &Io, block: u32) -> u32;
 
-    /// Unmaps the pages of logical block `block`.
     fn trim_block(&mut self, io: &mut Io, block: u32, inner: Inner) -> Flash<()>;
 
-    /// Unmaps `pages` pages from `page` on.
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()>;
 
     /// Whether runs of consecutive pages are one command each.
     fn takes_runs(&self) -> bool;
 
-    /// Makes earlier writes durable that the layer holds in volatile memory.
-    fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()>;
+    /// Makes earlier writes in volatile memory of the layer durable.
+    fn make_durable(&mut self, io: &mut Io, inner: Inner) -> Flash<()>;
 }
 
 palimpsest_flash::state_of_box!(dyn Store);
@@ -82,20 +72,13 @@ impl<L: MapsPages> Store for Paged<L> {
         self.layer.write_page(io, page, contents, inner.cause, inner.after, inner.signal)
     }
 
-    fn read(
-        &mut self,
-        io: &mut Io,
-        page: u32,
-        first: u32,
-        sectors: u32,
-        contents: &mut Vec<Data>,
-        inner: Inner,
-    ) -> Flash<()> {
+    fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
         let width = self.shape.subpages_per_page;
         let per_subpage = self.shape.page_bytes / SECTOR_BYTES as u32 / width;
-        let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+        let (begin, end) = (sectors.start / per_subpage, sectors.end.div_ceil(per_subpage));
         let ppn = self.layer.locate(page).expect("a page that was written");
-        let (words, wanted) = (io.words_of(first, sectors), first_subpages(end - begin) << begin);
+        let (words, wanted) =
+            (io.words_of(sectors.start, sectors.end - sectors.start), first_subpages(end - begin) << begin);
         let Inner { cause, after, signal, .. } = inner;
         io.read(Read { words, policy: self.read, after, signal, ..Read::new(ppn, wanted, cause) })?;
         contents.extend((begin..end).map(|subpage| io.load_subpage(ppn * width + subpage)));
@@ -128,7 +111,7 @@ impl<L: MapsPages> Store for Paged<L> {
         false
     }
 
-    fn settle(&mut self, _io: &mut Io, _inner: Inner) -> Flash<()> {
+    fn make_durable(&mut self, _io: &mut Io, _inner: Inner) -> Flash<()> {
         Ok(())
     }
 }
@@ -137,7 +120,7 @@ impl<L: MapsPages> Store for Paged<L> {
 pub(super) struct Mapped {
     pub layer: Box<dyn MapsSubpages>,
     pub shape: Shape,
-    /// Whether a power cut loses the contents of its buffers.
+    /// Whether a power cut loses the contents of buffers.
     pub volatile: bool,
 }
 
@@ -149,7 +132,7 @@ fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
     Extent { sector: u64::from(page) * u64::from(per_page), sectors: pages * per_page }
 }
 
-/// The pages of the device from `page` on need not be stored any more.
+/// Lets the drive forget the contents of the pages from `page` on.
 fn forget(shape: Shape, io: &mut Io, page: u32, pages: u32) {
     io.forget(page * shape.subpages_per_page, (page + pages) * shape.subpages_per_page);
 }
@@ -168,16 +151,9 @@ impl Store for Mapped {
         io.serve_inner_write(inner, page, contents, |io| layer.write(io, extent))
     }
 
-    fn read(
-        &mut self,
-        io: &mut Io,
-        page: u32,
-        first: u32,
-        sectors: u32,
-        contents: &mut Vec<Data>,
-        inner: Inner,
-    ) -> Flash<()> {
-        let (layer, begin) = (&mut self.layer, extent(self.shape, page, 1).sector + u64::from(first));
+    fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
+        let (layer, begin) = (&mut self.layer, extent(self.shape, page, 1).sector + u64::from(sectors.start));
+        let sectors = sectors.end - sectors.start;
         let from = contents.len();
         io.serve_inner_read(inner, contents, |io| layer.read(io, Extent { sector: begin, sectors }))?;
         let per_page = u64::from(self.shape.page_bytes) / SECTOR_BYTES;
@@ -203,8 +179,7 @@ impl Store for Mapped {
     /// Immediate: the layer changes its map, without a flash operation.
     fn trim_block(&mut self, io: &mut Io, block: u32, _inner: Inner) -> Flash<()> {
         let pages = self.shape.pages_per_block;
-        forget(self.shape, io, block * pages, pages);
-        self.layer.trim(io, extent(self.shape, block * pages, pages))
+        self.discard(io, block * pages, pages)
     }
 
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()> {
@@ -216,7 +191,7 @@ impl Store for Mapped {
         true
     }
 
-    fn settle(&mut self, io: &mut Io, inner: Inner) -> Flash<()> {
+    fn make_durable(&mut self, io: &mut Io, inner: Inner) -> Flash<()> {
         if !self.volatile {
             return Ok(());
         }

@@ -1,26 +1,20 @@
-//! What is known of an inode beside its type, size and pages: words for who mounts the file system; and the space that is left.
+//! Words of inodes for the user of the file system, and the room that is left.
 
 use super::device::{Device, NO_PAGE};
 use super::inode::ATTRIBUTES;
 use super::log::Record;
 use super::{Done, FileSystem};
 
-/// Words of an inode that have no meaning here: modes, owners and times of who mounts the file system.
+/// Words of an inode without a meaning here: modes, owners and times.
 pub const WORDS: usize = ATTRIBUTES;
 
 impl FileSystem {
     /// The words of `ino` without a meaning here.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn words(&self, ino: u32) -> Done<&[u32; WORDS]> {
         self.inode(ino).map(|inode| inode.words[..WORDS].try_into().expect("the words of its user"))
     }
 
     /// Sets words of `ino`, each with its place, in one commit.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`](super::Fault::NotFound), [`Fault::Full`](super::Fault::Full), and errors of flash.
     pub fn set_words(&mut self, device: &mut dyn Device, ino: u32, changes: &[(usize, u32)]) -> Done<()> {
         self.inode(ino)?;
         self.make_room(device, 8)?;
@@ -38,29 +32,23 @@ impl FileSystem {
         }
     }
 
-    /// Pages that files and metadata may still take; a commit may free more.
+    /// Pages left for files and metadata; a commit may free more.
     pub fn room(&self) -> u64 {
         let taken = self.taken();
         (Self::capacity(self.shape) - taken as i64).max(0) as u64
     }
 
-    /// Pages that hold files and metadata, or would after a commit, and those that are reserved.
+    /// Pages of files and metadata after a commit, and reserved pages.
     pub fn taken(&self) -> u64 {
         self.allocator.valid_pages() + self.pending + self.reserved.taken(self.width)
     }
 
     /// The first page of `ino` from `page` on that is no hole.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn next_page(&self, ino: u32, page: u32) -> Done<Option<u32>> {
         Ok(self.inode(ino)?.pages(self.width).map(|(at, _)| at).find(|&at| at >= page))
     }
 
     /// The first page of `ino` from `page` on that is a hole.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn next_hole(&self, ino: u32, page: u32) -> Done<u32> {
         let (mut hole, inode) = (page, self.inode(ino)?);
         while hole < self.most_pages() && inode.pointer(hole, self.width) != NO_PAGE {
@@ -75,9 +63,6 @@ impl FileSystem {
     }
 
     /// Pages of `ino` that are no holes, or reserved.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`](super::Fault::NotFound).
     pub fn pages_of(&self, ino: u32) -> Done<u64> {
         let held: u64 = self.inode(ino)?.channels.iter().map(|&pages| u64::from(pages)).sum();
         Ok(held + self.reserved.pages_of(ino))

@@ -1,4 +1,4 @@
-//! Pages of files are written, become holes, and belong to the file up to its end.
+//! Writing pages of files, making holes, and extending files.
 
 use super::device::{Device, NO_PAGE, Purpose};
 use super::{Done, Fault, FileSystem};
@@ -8,11 +8,12 @@ use palimpsest_flash::nand::data::Data;
 const WRITE_STEP: usize = 32;
 
 impl FileSystem {
-    /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of the file
-    /// stays. `addresses` are those of the pages on the disk that the host sees; without any they count as in the file.
+    /// Writes the pages `pages` of the file `ino`; `contents` has an entry a subpage for each in turn. The length of
+    /// the file stays. `addresses` are the addresses of the pages on the disk of the host; without any they count as in
+    /// the file.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`], [`Fault::Full`], [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
+    /// [`Fault::TooLarge`].
     pub fn write_pages(
         &mut self,
         device: &mut dyn Device,
@@ -24,8 +25,8 @@ impl FileSystem {
         self.write_up_to(device, ino, pages, addresses, contents, 0)
     }
 
-    /// The same for pages that ascend, where the file is to be `end` bytes long at least: it grows with the pages that are there, so that what a
-    /// commit in between leaves has none beyond its end.
+    /// As [`Self::write_pages`] for ascending pages, where the file becomes at least `end` bytes long. The file grows
+    /// with written pages, so that a commit in between never leaves pages beyond the end.
     pub(super) fn write_up_to(
         &mut self,
         device: &mut dyn Device,
@@ -88,7 +89,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Overwrites page `page` of the file `ino`, for which there is room, without a commit.
+    /// Overwrites page `page` of the file `ino`, which must have room, without a commit.
     pub(super) fn replace_page(&mut self, device: &mut dyn Device, ino: u32, page: u32, contents: &[Data]) -> Done<()> {
         let to = self.allocator.allocate(self.allocator.roomiest()).ok_or(Fault::Full)?;
         device.write(to, contents, Purpose::Data)?;
@@ -98,9 +99,6 @@ impl FileSystem {
     }
 
     /// Makes the page `page` of the file `ino` a hole.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`], and errors of flash.
     pub fn punch(&mut self, device: &mut dyn Device, ino: u32, page: u32) -> Done<()> {
         self.file(ino)?;
         self.reserved.give_back(ino, page..page + 1);
@@ -112,9 +110,6 @@ impl FileSystem {
     }
 
     /// Makes the file `ino` at least `bytes` long.
-    ///
-    /// # Errors
-    /// [`Fault::NotFound`], [`Fault::IsDirectory`].
     pub fn extend(&mut self, ino: u32, bytes: u64) -> Done<()> {
         if self.file(ino)?.size < bytes {
             self.inode_mut(ino).size = bytes;

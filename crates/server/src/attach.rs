@@ -1,8 +1,8 @@
-//! A served drive as a block device of the kernel: a file by FUSE, and a loop device over it where this is root.
+//! A served drive as a block device of the kernel: a file by FUSE and, for root, a loop device over that file.
 //!
-//! The device is the drive with all that the kernel puts before one: its cache, its scheduler, file systems. A discard arrives as a hole
-//! in the file, a flush as `fsync`. The end unmounts what is mounted from the device, as a system does before it goes down. For Linux;
-//! elsewhere one line says so, and that the drive can be served by NBD.
+//! Programs meet the kernel's cache, scheduler and file systems before the drive, as with any disk. A discard arrives
+//! as a hole in the file, a flush as `fsync`. The end unmounts the file systems of the device first. Other systems than
+//! Linux get an error that names NBD instead.
 
 #[cfg(target_os = "linux")]
 mod attached;
@@ -23,14 +23,13 @@ pub mod places;
 pub mod session;
 
 pub use attached::{Attached, Place, detach};
-/// What is wanted of an attached drive.
+/// The wanted place of an attached drive.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Its name; the first of `pal0`, `pal1`, ... that is free, if none.
+    /// Name of the drive; without one the first free of `pal0`, `pal1`, ...
     pub name: Option<String>,
-    /// Whether only the file is wanted, and no device.
+    /// Whether to attach the file only, without a device.
     pub file_only: bool,
 }
 
-/// What to use where there is no block device.
 const INSTEAD: &str = "palimpsest serve --listen unix:drive.sock serves the drive by NBD";

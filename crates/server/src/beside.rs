@@ -1,7 +1,7 @@
-//! The command of `--run`, which does not outlive the service: all processes of it end, not its shell alone.
+//! The command of `--run`, which must not outlive the service: all processes end, not the shell alone.
 //!
-//! Where the standard input is a terminal, the command stays in the terminal's group, so that it can be asked and Ctrl-C reaches all of it;
-//! then SIGTERM of the service ends its shell only. What has left the group is not ended.
+//! If standard input is a terminal, the command stays in the terminal's process group, so that Ctrl-C reaches all
+//! processes; SIGTERM of the service then ends the shell only. Ignored: processes that left the group.
 
 use crate::attach::Attached;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -13,34 +13,29 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// How long it may take to end.
+/// Time between SIGTERM and SIGKILL.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A command that runs beside the service.
 pub struct Beside {
     child: Child,
-    /// Whether it is a group of processes of its own.
+    /// Whether the command is a process group.
     is_group: bool,
     has_ended: bool,
 }
 
 impl Beside {
-    /// Starts it, with the place of the drive in its environment.
+    /// Starts the command with the place of the drive as variables.
     ///
     /// # Errors
-    /// There is no shell.
+    /// [`Error::Input`] if there is no shell.
     pub fn start(run: &str, uris: &[String], attached: Option<&Attached>) -> Result<Beside> {
         let mut found: Vec<(&str, OsString)> = uris.first().map(|uri| ("uri", uri.into())).into_iter().collect();
-        found.extend(
-            attached.iter().flat_map(|attached| [("dev", attached.place().into()), ("file", attached.file().into())]),
-        );
+        found.extend(attached.iter().flat_map(|attached| attached.variables()));
         Beside::with(run, &found)
     }
 
-    /// Starts it with these variables in its environment.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
+    /// Starts the command with the variables `found`.
     pub fn with(run: &str, found: &[(&str, impl AsRef<OsStr>)]) -> Result<Beside> {
         let variables = found.iter().map(|(name, value)| (name, value));
         let mut command = Command::new("sh");
@@ -53,7 +48,7 @@ impl Beside {
         started.map(begun).map_err(|error| Error::input("--run", format!("{error}; expected a shell to run it")))
     }
 
-    /// Its status, when it has ended.
+    /// The exit status once the command has ended.
     pub fn ended(&mut self) -> Option<Option<i32>> {
         let ended = match self.child.try_wait() {
             Ok(None) => None,
@@ -64,18 +59,15 @@ impl Beside {
         ended
     }
 
-    /// The number of its shell, and of its group where it is one.
     fn number(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    /// Sends `signal` to all of it.
     fn signal(&self, signal: Signal) {
-        // What is gone needs none.
+        // The processes may have ended.
         let _ = if self.is_group { killpg(self.number(), signal) } else { kill(self.number(), signal) };
     }
 
-    /// Whether any of it is left.
     fn is_there(&mut self) -> bool {
         let _ = self.ended();
         if self.is_group { killpg(self.number(), None).is_ok() } else { !self.has_ended }

@@ -1,11 +1,13 @@
-//! How the time of the drive goes while it is served, and how well a program was given that time.
+//! The clock of a served drive, and how well the machine kept up.
 //!
-//! *Virtual*: as fast as the machine simulates. The clock stops while the drive waits for the program: a program that keeps requests in
-//! flight sends the next when one is answered, and the drive goes on when as many are in flight as lately, or when nothing has come for a
-//! while (its patience, which learns). So the drive sees the queue depth of the program, whatever the machine's load. *Paced*: with the
-//! wall clock; each completion is held until the drive would have answered. *Scaled*: the same, the drive so many times slower.
+//! *Virtual*: as fast as the machine simulates. The clock stops while the drive waits for the program, because a
+//! program that keeps requests in flight sends the next after each answer. The drive continues once the recent queue
+//! depth is reached, or after a wait without requests (its patience, which adapts). So the drive sees the queue depth
+//! of the program at any load of the machine. *Paced*: with the wall clock; each completion is held until due.
+//! *Scaled*: paced, by a slower drive.
 
 use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::metrics::histogram::Histogram;
 use palimpsest_lab::units::Nanos;
 use std::time::{Duration, Instant};
 
@@ -15,17 +17,17 @@ const LATELY: u32 = 256;
 /// Bounds of the patience.
 const PATIENCE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(20));
 
-/// A completion is late, by the wall clock, if it comes so long after its time.
+/// Lateness by the wall clock from which a completion counts as late.
 const LATE: Nanos = 100_000;
 
-/// How the time of the drive goes.
+/// The clock of the drive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clock {
-    /// It does not run: requests are counted.
+    /// None: requests are counted.
     None,
     /// As fast as the machine simulates.
     Virtual,
-    /// With the wall clock, so many times slower.
+    /// With the wall clock, slower by this factor.
     Paced(f64),
 }
 
@@ -49,23 +51,18 @@ impl Clock {
     }
 }
 
-/// The wall clock beside that of the drive.
 pub struct Wall {
     begin: Instant,
     drive_begin: Nanos,
     scale: f64,
-    /// How late each completion was, in nanoseconds, sorted into powers of two and sixteenths of them.
-    late: Vec<u64>,
-    completions: u64,
+    late: Histogram,
     too_late: u64,
-    most: Nanos,
 }
 
 impl Wall {
-    /// Both clocks begin now; that of the drive shows `now`.
+    /// Both clocks begin now; the clock of the drive shows `now`.
     pub fn new(now: Nanos, scale: f64) -> Self {
-        let late = vec![0; 64 * 16];
-        Wall { begin: Instant::now(), drive_begin: now, scale, late, completions: 0, too_late: 0, most: 0 }
+        Wall { begin: Instant::now(), drive_begin: now, scale, late: Histogram::new(), too_late: 0 }
     }
 
     /// Time of the drive at `wall`.
@@ -73,69 +70,39 @@ impl Wall {
         self.drive_begin + ((wall - self.begin).as_nanos() as f64 / self.scale) as Nanos
     }
 
-    /// When the drive's clock shows `time`.
+    /// Wall-clock time at which the drive shows `time`.
     pub fn due(&self, time: Nanos) -> Instant {
         let since = time.saturating_sub(self.drive_begin) as f64 * self.scale;
         self.begin + Duration::from_nanos(since as u64)
     }
 
-    /// What completed at `time` of the drive is answered at `wall`.
+    /// Counts a completion of drive time `time` that is answered at `wall`.
     pub fn answered(&mut self, time: Nanos, wall: Instant) {
         let late = wall.saturating_duration_since(self.due(time)).as_nanos() as Nanos;
-        self.late[bucket(late)] += 1;
-        self.completions += 1;
+        self.late.record(late);
         self.too_late += u64::from(late > LATE);
-        self.most = self.most.max(late);
     }
 
-    /// The lateness that a share of the completions does not exceed, within 6 %.
-    fn percentile(&self, share: f64) -> Nanos {
-        let rank = (self.completions as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        let found = self.late.iter().position(|count| {
-            seen += count;
-            seen >= rank
-        });
-        found.map_or(0, |found| upper(found).min(self.most))
-    }
-
-    /// How exactly completions were held, in words; `None` where there was none.
+    /// A line about the lateness of completions; `None` without completions.
     pub fn report(&self) -> Option<String> {
-        if self.completions == 0 {
-            return None;
-        }
+        let count = self.late.count();
         let us = |late: Nanos| late as f64 / 1e3;
-        let share = self.too_late as f64 / self.completions as f64 * 100.0;
-        Some(format!(
-            "{} completions were late by {:.1} us (p50), {:.1} us (p99) and {:.1} us at most; {share:.2} % by more than {:.0} us: the \
-             machine was too slow for them",
-            self.completions,
-            us(self.percentile(0.5)),
-            us(self.percentile(0.99)),
-            us(self.most),
-            us(LATE),
-        ))
+        let (half, most_of_all, most) = (self.late.percentile(500), self.late.percentile(990), self.late.max());
+        (count > 0).then(|| {
+            format!(
+                "{count} completions were late by {:.1} us (p50), {:.1} us (p99) and {:.1} us at most; {:.2} % by more \
+                 than {:.0} us: the machine was too slow for them",
+                us(half),
+                us(most_of_all),
+                us(most),
+                self.too_late as f64 / count as f64 * 100.0,
+                us(LATE),
+            )
+        })
     }
 }
 
-fn bucket(late: Nanos) -> usize {
-    if late < 16 {
-        return late as usize;
-    }
-    let power = late.ilog2() as usize;
-    (power - 3) * 16 + (late >> (power - 4)) as usize % 16
-}
-
-/// The largest lateness of a bucket.
-fn upper(bucket: usize) -> Nanos {
-    if bucket < 16 {
-        return bucket as Nanos;
-    }
-    let (power, part) = (bucket / 16 + 3, bucket as u64 % 16);
-    ((16 + part + 1) << (power - 4)) - 1
-}
-
-/// The queue depth of the program, and the patience with it, for a virtual clock.
+/// The queue depth of the program and the patience with it, for a virtual clock.
 pub struct Depth {
     lately: u32,
     seen: u32,
@@ -153,7 +120,7 @@ impl Default for Depth {
 }
 
 impl Depth {
-    /// A request has come: so many are in flight.
+    /// Counts an arrival; `in_flight` requests are in flight now.
     pub fn arrived(&mut self, in_flight: u32) {
         self.seen = self.seen.max(in_flight);
         if self.learned {
@@ -165,7 +132,7 @@ impl Depth {
         }
     }
 
-    /// A request has completed: so many are in flight.
+    /// Counts a completion; `in_flight` requests are in flight now.
     pub fn completed(&mut self, in_flight: u32) {
         self.left -= 1;
         if self.left == 0 {
@@ -176,12 +143,12 @@ impl Depth {
         }
     }
 
-    /// How long to wait for the program while so many are in flight; `None` if the drive goes on.
+    /// How long to wait for the program with `in_flight` requests in flight; `None` if the drive must continue.
     pub fn wait(&self, in_flight: u32) -> Option<Duration> {
         (in_flight < self.lately && !self.quiet).then_some(self.patience)
     }
 
-    /// Nothing has come for that long.
+    /// Counts a wait without arrivals.
     pub fn nothing_came(&mut self) {
         if !self.learned {
             (self.learned, self.lately) = (true, self.seen);
@@ -193,61 +160,4 @@ impl Depth {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clocks_are_read() {
-        assert_eq!(Clock::parse("paced").unwrap(), Clock::Paced(1.0));
-        assert_eq!(Clock::parse("scaled:10").unwrap(), Clock::Paced(10.0));
-        for wrong in ["", "real", "scaled", "scaled:", "scaled:0", "scaled:-1", "scaled:nan", "scaled:inf", "Paced"] {
-            assert!(matches!(Clock::parse(wrong), Err(Error::Input { .. })), "{wrong} was taken");
-        }
-    }
-
-    #[test]
-    fn buckets_are_within_a_sixteenth() {
-        for late in (0..60).flat_map(|power| [1u64 << power, (1 << power) + (1 << power) / 3, (2 << power) - 1]) {
-            let upper = upper(bucket(late));
-            assert!(upper >= late && upper - late <= late / 16, "{late}: {upper}");
-        }
-    }
-
-    #[test]
-    fn lateness_is_reported() {
-        let mut wall = Wall::new(0, 10.0);
-        assert_eq!(wall.report(), None);
-        for late in 1..=100 {
-            wall.answered(1000, wall.due(1000) + Duration::from_micros(2 * late));
-        }
-        assert_eq!(wall.due(1000) - wall.begin, Duration::from_micros(10));
-        assert!((100_000..107_000).contains(&wall.percentile(0.5)));
-        let report = wall.report().unwrap();
-        assert!(report.contains("200.0 us at most; 50.00 % by more than 100 us"), "{report}");
-    }
-
-    #[test]
-    fn the_drive_waits_for_a_program_that_refills() {
-        let mut depth = Depth::default();
-        (1..=32).for_each(|count| depth.arrived(count));
-        assert!(depth.wait(32).is_some(), "more may come at first");
-        depth.nothing_came();
-        assert!(depth.wait(32).is_none());
-        depth.completed(31);
-        assert!(depth.wait(31).is_none(), "nothing comes: it drains");
-        for _ in 0..1000 {
-            depth.arrived(32);
-            depth.completed(31);
-            assert!(depth.wait(31).is_some(), "the program refills");
-            assert!(depth.wait(32).is_none());
-        }
-        // The program goes on with less.
-        for _ in 0..2 * LATELY {
-            depth.arrived(4);
-            depth.completed(3);
-        }
-        depth.arrived(4);
-        assert!(depth.wait(4).is_none());
-        assert!(depth.wait(3).is_some());
-    }
-}
+mod tests;

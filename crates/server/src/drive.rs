@@ -1,12 +1,12 @@
-//! The drive behind one lock: the thread of each connection serves its own requests.
+//! The drive behind one lock: the thread of each connection serves the requests of that connection.
 //!
-//! Requests are served one after the other, so each is atomic, but for zeroes, which are written in pieces. A read or write that does not
-//! cover whole sectors is widened: the drive reads the sectors at its edges and writes them back (and counts that). A trim is narrowed to
-//! whole sectors, and the drive unmaps the whole units of its map within. Zeroes unmap whole units where that lasts: a power cut may
-//! bring back what was trimmed, so where the power may fail they are written. What must be durable is followed by a flush.
+//! Requests are served one after the other, so each is atomic, except zeroes, which are written in pieces. A read or
+//! write of partial sectors is widened: the drive reads the sectors at the edges and writes them back (and counts
+//! that). A trim is narrowed to whole sectors, and unmaps the whole units within. Zeroes unmap whole units only if the
+//! power cannot fail, because a power cut may bring trimmed data back. A flush follows each durable request.
 //!
-//! Writes are in a volatile cache until they are flushed, as NVMe has it, and a power cut may lose them. So a cut refuses the request in
-//! which it comes, and every later one of the clients that were connected then: what they wrote is not what they would go on with.
+//! Writes stay in a volatile cache until a flush, as in NVMe, and a power cut may lose them. So a cut refuses the
+//! current request and every later one of the connected clients: their view of the drive may be wrong.
 
 use crate::input::Large;
 use crate::transmission::{Asked, PowerLost, Replies, Request};
@@ -22,15 +22,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Bytes of zeroes that are written before others have their turn.
+/// Bytes of zeroes written before other requests have their turn.
 const ZEROES: u64 = 1 << 20;
 
-/// Requests of which all that memory has is awaited together: that takes longer than all else that a small one does.
+/// Requests whose memory is prefetched together: waiting for memory is the largest part of a small request.
 pub const EXPECTED: usize = 8;
 
-/// Gets what happens to the drive.
+/// Receives the events of a drive.
 pub trait Witness {
-    /// The drive failed, for good.
+    /// The drive failed for good.
     fn failed(&self, error: &Error);
 
     /// The power failed, and the drive has recovered.
@@ -40,11 +40,8 @@ pub trait Witness {
 /// Why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The drive failed.
     Failed,
-    /// The power of the drive failed since the client connected.
     PowerLost,
-    /// The server is ending.
     Ending,
 }
 
@@ -54,11 +51,11 @@ impl Refusal {
     }
 }
 
-/// What writes bring.
+/// The bytes of writes.
 pub enum Bytes<'b> {
-    /// The bytes of all, in one piece of memory.
+    /// All bytes, in one piece of memory.
     Together(&'b mut Vec<u8>),
-    /// Those of the only one, which covers whole sectors, and their fingerprints.
+    /// The bytes of one write of whole sectors, and their fingerprints.
     Known(&'b mut Slab, &'b mut Vec<u32>),
 }
 
@@ -67,11 +64,11 @@ struct State<'a> {
     failed: Option<Error>,
     worn_out: bool,
     ending: bool,
-    /// Zeroes, or a write that was widened.
+    /// A widened write.
     scratch: Vec<u8>,
 }
 
-/// The drive of all connections.
+/// A drive for many connections.
 pub struct Drive<'a> {
     state: Mutex<State<'a>>,
     power_cuts: AtomicU64,
@@ -79,18 +76,17 @@ pub struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    /// `served`, for many.
     pub fn new(served: Served<'a>) -> Self {
         let state = State { served, failed: None, worn_out: false, ending: false, scratch: Vec::new() };
         Drive { state: Mutex::new(state), power_cuts: AtomicU64::new(0), begin: Instant::now() }
     }
 
-    /// How often the power failed so far.
+    /// Number of power cuts so far.
     pub fn power_cuts(&self) -> u64 {
         self.power_cuts.load(Ordering::SeqCst)
     }
 
-    /// Whether a thread panicked while it served: the drive is of no use.
+    /// Whether a thread panicked while using the drive.
     pub fn is_broken(&self) -> bool {
         self.state.is_poisoned()
     }
@@ -99,42 +95,42 @@ impl<'a> Drive<'a> {
         self.state.lock().expect("no request has panicked")
     }
 
-    /// Looks at the drive.
+    /// Shows a drive to `look`, except a broken one.
     pub fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
         if let Ok(state) = self.state.lock() {
             look(&state.served);
         }
     }
 
-    /// These `requests`, up to [`EXPECTED`], are served next, each by itself.
+    /// Prefetches the memory of `requests`, at most [`EXPECTED`], which are served next.
     pub fn expect(&self, requests: &[Request]) {
         if let Ok(mut state) = self.state.lock() {
             state.expect(requests.iter().copied());
         }
     }
 
-    /// Every later request is refused.
+    /// Refuses every later request.
     pub fn end(&self) {
         if let Ok(mut state) = self.state.lock() {
             state.ending = true;
         }
     }
 
-    /// The result.
+    /// The result of the drive.
     ///
     /// # Errors
-    /// The first error of the drive, and those of [`Served::finish`].
+    /// The first error of the drive, and errors of [`Served::finish`].
     pub fn finish(self) -> Result<Outcome> {
         let State { served, failed, .. } = self.state.into_inner().expect("no request has panicked");
         failed.map_or_else(|| served.finish(), Err)
     }
 
-    /// Serves `all` in order for the client with the number `queue`, that connected when the power had failed `since`
-    /// times. After the drive's first error every request is refused, as its flash may hold part of a write; at the end
-    /// of its life all but reads are. `witness` is called for it, and for power cuts, immediately.
+    /// Serves `all` in order for client `queue`, which connected after `since` power cuts. After the first error of the
+    /// drive every request is refused, because flash may hold part of a write; a worn-out drive refuses all but reads.
+    /// `witness` is called for errors and power cuts at once.
     ///
     /// # Errors
-    /// [`PowerLost`]; all have an answer nevertheless.
+    /// [`PowerLost`]; every request has an answer nevertheless.
     pub fn serve(
         &self,
         queue: u32,
@@ -201,7 +197,7 @@ impl<'a> Drive<'a> {
         Refusal::Failed
     }
 
-    /// Serves one request, and answers it unless it fails. Others may have their turn in the middle of many zeroes.
+    /// Serves one request, with an answer unless the drive fails. Releases the lock between pieces of zeroes.
     fn perform<'s>(
         &'s self,
         mut state: MutexGuard<'s, State<'a>>,
@@ -266,7 +262,6 @@ fn widened(offset: u64, length: u64) -> Extent {
 }
 
 impl State<'_> {
-    /// `requests` are served next.
     fn expect(&mut self, requests: impl Iterator<Item = Request> + Clone) {
         for step in [Step::Name, Step::Place, Step::Bytes] {
             for request in requests.clone() {
@@ -277,7 +272,6 @@ impl State<'_> {
         }
     }
 
-    /// Appends the bytes of a range to `into`.
     fn read(&mut self, offset: u64, length: u32, into: &mut Vec<u8>) -> Reply<()> {
         let begin = into.len();
         self.served.read(widened(offset, u64::from(length)), into)?;
@@ -286,7 +280,6 @@ impl State<'_> {
         Ok(())
     }
 
-    /// Writes what `input` has from `at` on.
     fn write(&mut self, offset: u64, length: u32, input: &mut Vec<u8>, at: usize) -> Reply<()> {
         let extent = widened(offset, u64::from(length));
         if offset.is_multiple_of(SECTOR_BYTES) && u64::from(length).is_multiple_of(SECTOR_BYTES) {
@@ -315,7 +308,7 @@ impl State<'_> {
         if sectors > 0 { self.served.trim(Extent { sector: first, sectors }) } else { Ok(()) }
     }
 
-    /// Zeroes from one byte to another. With `unmap` whole units are unmapped, where the power cannot fail.
+    /// Zeroes a range of bytes. `unmap` unmaps whole units; the power must not be able to fail then.
     fn zero(&mut self, from: u64, to: u64, unmap: bool) -> Reply<()> {
         let unit = self.served.unit_bytes();
         let (first, last) = (from.next_multiple_of(unit), to / unit * unit);
@@ -324,7 +317,7 @@ impl State<'_> {
         }
         self.write_zeroes(from, first)?;
         self.write_zeroes(last, to)?;
-        // A trim has as many sectors as a number of 32 bits counts, and a request no more bytes than that.
+        // Requests and trims both have at most 2^32 bytes.
         self.served.trim(Extent { sector: first / SECTOR_BYTES, sectors: ((last - first) / SECTOR_BYTES) as u32 })
     }
 

@@ -1,4 +1,4 @@
-//! A drive with or without a time, as the service uses either.
+//! A drive with or without a clock, as the service uses either.
 
 use crate::drive::Drive;
 use crate::timed::Timed;
@@ -6,55 +6,49 @@ use palimpsest_lab::error::Result;
 use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::Served;
 
-/// A drive with or without a time.
+/// A drive with or without a clock.
 pub enum Engine<'a> {
-    /// Requests are counted: each thread serves its own.
+    /// Requests are counted: each thread serves one connection.
     Counted(Drive<'a>),
     /// Requests are in flight together.
     Timed(Timed<'a>),
 }
 
+macro_rules! either {
+    ($engine:ident, $drive:ident => $done:expr) => {
+        match $engine {
+            Engine::Counted($drive) => $done,
+            Engine::Timed($drive) => $done,
+        }
+    };
+}
+
 impl Engine<'_> {
-    /// How often the power failed so far.
+    /// Number of power cuts so far.
     pub fn power_cuts(&self) -> u64 {
-        match self {
-            Engine::Counted(drive) => drive.power_cuts(),
-            Engine::Timed(drive) => drive.power_cuts(),
-        }
+        either!(self, drive => drive.power_cuts())
     }
 
-    /// Whether a thread panicked while it used the drive.
+    /// Whether a thread panicked while using the drive.
     pub fn is_broken(&self) -> bool {
-        match self {
-            Engine::Counted(drive) => drive.is_broken(),
-            Engine::Timed(drive) => drive.is_broken(),
-        }
+        either!(self, drive => drive.is_broken())
     }
 
-    /// Looks at the drive.
+    /// Shows a drive to `look`, except a broken one.
     pub fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
-        match self {
-            Engine::Counted(drive) => drive.look(look),
-            Engine::Timed(drive) => drive.look(look),
-        }
+        either!(self, drive => drive.look(look));
     }
 
-    /// Every later request is refused.
+    /// Refuses every later request.
     pub fn end(&self) {
-        match self {
-            Engine::Counted(drive) => drive.end(),
-            Engine::Timed(drive) => drive.end(),
-        }
+        either!(self, drive => drive.end());
     }
 
-    /// The result.
+    /// The result of the drive.
     ///
     /// # Errors
     /// The first error of the drive, and laws that do not hold.
     pub fn finish(self) -> Result<Outcome> {
-        match self {
-            Engine::Counted(drive) => drive.finish(),
-            Engine::Timed(drive) => drive.finish(),
-        }
+        either!(self, drive => drive.finish())
     }
 }

@@ -1,4 +1,4 @@
-//! The fuzz target of sessions, shared by the fuzzer and the property test, with a minimal client.
+//! The fuzz target of sessions, for the fuzzer and the property test, with a minimal client.
 
 use crate::handshake::{Chosen, Export, negotiate};
 use crate::transmission::{Asked, PowerLost, Replies, Request, Target, transmit};
@@ -6,16 +6,16 @@ use crate::wire::{Fault, Stream};
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// Both directions of a connection in memory: all bytes of the client are there at the start.
+/// A connection in memory that holds all bytes of the client from the start.
 pub struct Conversation<'a> {
-    /// Bytes of the client that are not read yet.
+    /// Unread bytes of the client.
     pub said: &'a [u8],
     /// Bytes of the server.
     pub answered: Vec<u8>,
 }
 
 impl<'a> Conversation<'a> {
-    /// A connection with the client's bytes `said`.
+    /// A connection of a client that sends `said`.
     pub fn new(said: &'a [u8]) -> Self {
         Conversation { said, answered: Vec::new() }
     }
@@ -39,8 +39,8 @@ impl Write for Conversation<'_> {
     }
 }
 
-/// Serves a client that sends `said` from an array of `size` bytes, and checks that every request is within it. Returns the
-/// bytes of the server and how the session ended.
+/// Serves a client that sends `said` from an array of `size` bytes, and checks that every request is in range. Returns
+/// the bytes of the server and the end of the session.
 pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
     let export = Export { name: "memory".into(), bytes: size as u64, preferred_block: 4096 };
     let (array, mut stream, mut replies) = (Mutex::new(vec![0; size]), Conversation::new(said), Vec::new());
@@ -55,7 +55,6 @@ pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
     (stream.answered, ended)
 }
 
-/// A drive that is an array.
 struct Array<'a>(&'a Mutex<Vec<u8>>);
 
 impl Target for Array<'_> {
@@ -87,7 +86,7 @@ impl Target for Array<'_> {
     }
 }
 
-/// Serves `bytes` as a whole connection, and as the transmission phase of one. Must not panic.
+/// Serves `bytes` as a whole connection and as a transmission phase. Must not panic.
 pub fn fuzz_session(bytes: &[u8]) {
     const SIZE: usize = 1 << 16;
     let _ = converse(bytes, SIZE);

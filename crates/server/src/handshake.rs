@@ -1,23 +1,22 @@
-//! The handshake: fixed newstyle negotiation, up to the choice of the one export.
+//! The handshake: fixed newstyle negotiation, up to the choice of the export.
 //!
-//! Ignored: TLS, extended headers, metadata contexts; they are answered as unknown options, and the client continues without.
-//! The export has the drive's name, and the empty name, NBD's default.
+//! The export is known by the drive's name and by the empty name, NBD's default. Ignored: TLS, extended headers,
+//! metadata contexts; the server refuses these options as unknown, and the client continues without them.
 
 use crate::wire::{self, Fault, Fields};
 use std::io::{Read, Write};
 
-/// The drive as a client finds it.
+/// The drive that clients see.
 #[derive(Debug, Clone)]
 pub struct Export {
-    /// Name of the drive.
     pub name: String,
     /// Size of the drive.
     pub bytes: u64,
-    /// Preferred block size, a power of two; see [`preferred_block`].
+    /// Preferred block size; see [`preferred_block`].
     pub preferred_block: u32,
 }
 
-/// The block size to advertise for a map of `unit_bytes`: the protocol requires a power of two of at least a sector.
+/// The preferred block size of a map of `unit_bytes`: NBD requires a power of two of at least a sector.
 pub fn preferred_block(unit_bytes: u64) -> u32 {
     unit_bytes.clamp(4096, u64::from(wire::MAX_BYTES)).next_power_of_two() as u32
 }
@@ -25,11 +24,8 @@ pub fn preferred_block(unit_bytes: u64) -> u32 {
 /// The outcome of a valid handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chosen {
-    /// The client uses the export.
-    Export {
-        /// Whether its reads are answered with structured replies.
-        structured: bool,
-    },
+    /// The client uses the export, and wants structured replies to reads or not.
+    Export { structured: bool },
     /// The client closed the connection.
     Nothing,
 }
@@ -54,11 +50,11 @@ pub fn negotiate(stream: &mut (impl Read + Write), export: &Export) -> Result<Ch
         let mut fields = Fields(&header);
         let (magic, option, length) = (fields.u64(), fields.u32().unwrap_or(0), fields.u32().unwrap_or(0));
         if magic != Some(wire::OPTION_MAGIC) {
-            return Err(Fault::Protocol("an option does not begin with IHAVEOPT; is the client one for NBD?".into()));
+            return Err(Fault::Protocol("an option does not begin with IHAVEOPT; is this an NBD client?".into()));
         }
         if length > wire::MAX_OPTION_BYTES {
             let most = wire::MAX_OPTION_BYTES;
-            return Err(Fault::Protocol(format!("option {option} brings {length} bytes; expected at most {most}")));
+            return Err(Fault::Protocol(format!("option {option} has {length} bytes; expected at most {most}")));
         }
         let data = wire::read_bytes(stream, length)?;
         if let Some(chosen) = answer(stream, export, option, &data, &mut terms)? {
@@ -68,7 +64,6 @@ pub fn negotiate(stream: &mut (impl Read + Write), export: &Export) -> Result<Ch
     Ok(Chosen::Nothing)
 }
 
-/// What is agreed so far.
 struct Terms {
     padded: bool,
     structured: bool,
@@ -80,7 +75,7 @@ impl Terms {
     }
 }
 
-/// Answers one option; `None` where the negotiation continues.
+/// Answers one option; `None` if the negotiation continues.
 fn answer(
     stream: &mut impl Write,
     export: &Export,
@@ -146,7 +141,7 @@ fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).chars().take(80).collect()
 }
 
-/// The name in the data of `OPT_INFO` and `OPT_GO`. The list of facts is ignored: all are sent.
+/// The name in the data of `OPT_INFO` and `OPT_GO`. The list of wanted facts is ignored because all facts are sent.
 fn wanted_name(data: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(data);
     let length = fields.u32()?;

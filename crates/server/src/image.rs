@@ -1,7 +1,7 @@
-//! Images in files: the only code of the project that writes to one, and what the commands of images do.
+//! Images in files, and the commands of images. No other code of the project writes to an image.
 //!
-//! Bytes are read and written in place through the page cache of the operating system, which survives the end of the process. A lock of the file
-//! keeps other servers away until then. Space is given back where the file system can (Linux: holes); elsewhere zeros are written.
+//! Bytes are read and written in place through the page cache of the system, which survives the end of the process. A
+//! lock keeps other servers away until then. Linux gives erased space back as holes.
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -21,7 +21,7 @@ use std::path::Path;
 /// An image in a file.
 pub struct ImageFile {
     file: File,
-    /// The lock, of another handle of the file; none where its configuration alone is read.
+    /// A lock on a second handle of the file; `None` if only the configuration is read.
     _lock: Option<Flock<File>>,
 }
 
@@ -31,10 +31,11 @@ fn cannot(path: &Path, error: &io::Error) -> Error {
 }
 
 impl ImageFile {
-    /// The file at `path`, for writing, and whether it is new: where there is none, one of `length` bytes that says nothing yet.
+    /// Opens the image at `path` for writing, and tells whether the image is new. With a `length`, makes a file of as
+    /// many bytes if there is none.
     ///
     /// # Errors
-    /// [`Error::Input`]: it cannot be opened or made, or another process has it.
+    /// [`Error::Input`]: the file cannot be opened or made, or is in use.
     pub fn open(path: &Path, length: Option<u64>) -> Result<(ImageFile, bool)> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(length.is_some()).truncate(false).mode(0o600);
@@ -42,14 +43,14 @@ impl ImageFile {
         let image = ImageFile::locked(file, path, FlockArg::LockExclusiveNonblock)?;
         let is_new = length.map_or(Ok(false), |length| image.begin(length)).map_err(|error| cannot(path, &error))?;
         if is_new {
-            // Its name survives a crash of the machine with it.
+            // The directory entry must survive a crash of the machine, too.
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| cannot(path, &error))?;
         }
         Ok((image, is_new))
     }
 
-    /// The file at `path`, to be inspected: no server writes to it meanwhile.
+    /// Opens the image at `path` for inspection; no server may write to it meanwhile.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -59,7 +60,8 @@ impl ImageFile {
         ImageFile::locked(file, path, FlockArg::LockSharedNonblock)
     }
 
-    /// A file that is empty or nothing but `length` zeros, or an image that was not made to its end, becomes one that begins: returns whether it is one.
+    /// Begins an image in an empty file, in `length` zeros, or in an image that was never completed; returns whether it
+    /// did.
     fn begin(&self, length: u64) -> io::Result<bool> {
         let mut header = vec![0; (PAGE.min(self.length()?)) as usize];
         self.read(0, &mut header)?;
@@ -69,7 +71,7 @@ impl ImageFile {
             return Ok(false);
         }
         self.file.set_len(0)?;
-        // Whoever is killed here leaves what begins as an image, and no more.
+        // A kill before the end leaves the magic number alone, which the next open begins again.
         self.write(0, &MAGIC)?;
         self.file.set_len(length)?;
         Ok(true)
@@ -78,7 +80,7 @@ impl ImageFile {
     fn locked(file: File, path: &Path, lock: FlockArg) -> Result<ImageFile> {
         let name = path.display().to_string();
         if !file.metadata().map_err(|error| cannot(path, &error))?.is_file() {
-            return Err(Error::input(name, "this is no file; expected an image, or a place for a new one"));
+            return Err(Error::input(name, "not a regular file; expected an image, or a place for a new one"));
         }
         let other = file.try_clone().map_err(|error| cannot(path, &error))?;
         match Flock::lock(other, lock) {
@@ -90,7 +92,6 @@ impl ImageFile {
         }
     }
 
-    /// Bytes that it takes on disk.
     fn taken(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.blocks() * 512)
     }
@@ -113,11 +114,10 @@ impl Medium for ImageFile {
         #[cfg(target_os = "linux")]
         {
             use nix::fcntl::{FallocateFlags, fallocate};
-            use std::os::fd::AsRawFd;
             let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             let length = range.end - range.start;
-            match fallocate(self.file.as_raw_fd(), flags, range.start as libc::off_t, length as libc::off_t) {
-                // A file system without holes: what is erased keeps its space, and means nothing.
+            match fallocate(&self.file, flags, range.start as libc::off_t, length as libc::off_t) {
+                // Without holes erased pages keep their space.
                 Err(Errno::EOPNOTSUPP) => Ok(()),
                 done => Ok(done?),
             }
@@ -137,8 +137,7 @@ impl Medium for ImageFile {
         #[cfg(target_os = "linux")]
         {
             use nix::unistd::{Whence, lseek};
-            use std::os::fd::AsRawFd;
-            match lseek(self.file.as_raw_fd(), at as libc::off_t, Whence::SeekData) {
+            match lseek(&self.file, at as libc::off_t, Whence::SeekData) {
                 Ok(data) => return Ok(Some(data as u64)),
                 Err(Errno::ENXIO) => return Ok(None),
                 Err(_) => {}
@@ -152,13 +151,13 @@ impl Medium for ImageFile {
     }
 }
 
-/// The configuration in the file at `path`, if that is an image.
+/// The configuration in the image at `path`; `None` for another file.
 ///
 /// # Errors
-/// [`Error::Input`]: it begins as one, and is none that can be used.
+/// [`Error::Input`] for an unusable image.
 pub fn configuration(path: &Path) -> Result<Option<(String, u64)>> {
     let mut magic = [0; MAGIC.len()];
-    // Opening a pipe would disturb who writes to it.
+    // Opening a pipe would disturb the writer.
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let Some(mut file) = is_file.then(|| File::open(path).ok()).flatten() else { return Ok(None) };
     if file.read_exact(&mut magic).is_err() || magic != MAGIC {
@@ -173,10 +172,10 @@ fn looked(path: &Path, image: &ImageFile, look: Look) -> Result<(Found, Figures)
     inspect(image, look).map_err(|fault| wrong(&path.display().to_string(), &fault))
 }
 
-/// What the image at `path` holds.
+/// The figures of the image at `path`, as JSON.
 ///
 /// # Errors
-/// [`Error::Input`]: it is none that can be used.
+/// [`Error::Input`] for an unusable image.
 pub fn info(path: &Path) -> Result<Value> {
     let image = ImageFile::open_to_look(path)?;
     let (found, figures) = looked(path, &image, Look::Records)?;
@@ -221,10 +220,10 @@ pub fn info(path: &Path) -> Result<Value> {
     }))
 }
 
-/// Verifies every checksum of the image at `path`.
+/// Verifies every checksum of the image at `path`; returns the findings as JSON.
 ///
 /// # Errors
-/// [`Error::Input`]: it is none that can be used.
+/// [`Error::Input`] for an unusable image.
 pub fn check(path: &Path) -> Result<Value> {
     let image = ImageFile::open_to_look(path)?;
     let (found, figures) = looked(path, &image, Look::Everything)?;
@@ -239,10 +238,10 @@ pub fn check(path: &Path) -> Result<Value> {
     }))
 }
 
-/// Gives back the space of the image at `path` that nothing needs.
+/// Gives back unneeded space of the image at `path`.
 ///
 /// # Errors
-/// [`Error::Input`]: it is none that can be used, or damaged.
+/// [`Error::Input`] for an unusable or damaged image.
 pub fn compact(path: &Path) -> Result<Value> {
     let (image, _) = ImageFile::open(path, None)?;
     let io = |error: io::Error| cannot(path, &error);

@@ -1,7 +1,8 @@
-//! Memory for what a client sends: messages together, and the bytes of large writes apart, as whoever serves one needs them for himself.
+//! Memory for the bytes of a client: messages together, and the bytes of large writes apart, because the thread that
+//! serves a large write needs its own.
 //!
-//! What a large write brings is received up to its end, with the header of the next message and nothing behind it: nothing is moved in
-//! memory, and the next large write is received so, too.
+//! A large write is received up to its end, with the header of the next message and no more. So no bytes move in
+//! memory, and the next large write is received in the same way.
 
 use crate::wire::Stream;
 use palimpsest_lab::nand::data::buffers::slabs::Slab;
@@ -16,36 +17,37 @@ pub const KEPT: usize = 512 << 10;
 /// Bytes of the header of a request.
 pub const HEADER: usize = 28;
 
-/// Bytes of large requests, which are served while another thread receives. The bytes of such writes are received
-/// apart: of fewer, many come in one read.
+/// Bytes of large requests, which one thread serves while another receives. Smaller writes are not received apart
+/// because one read brings many of them.
 pub const LARGE: RangeInclusive<u32> = 32 << 10..=256 << 10;
 
-/// What a client has sent and was not served yet.
+/// Received bytes of a client that are not served yet.
 #[derive(Default)]
 pub struct Input {
     /// Memory of messages.
     pub bytes: Vec<u8>,
-    /// What is not served yet begins here.
+    /// Begin of the bytes to serve.
     pub begin: usize,
-    /// It ends here.
+    /// End of the bytes to serve.
     pub end: usize,
 }
 
 impl Input {
-    /// Moves what there is to the front.
+    /// Moves the bytes to serve to the front.
     fn compact(&mut self) {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
     }
 
-    /// Reads what has come, up to a whole message of `needed` bytes and, unless it is `alone`, what comes behind it; false at the end.
+    /// Reads up to a whole message of `needed` bytes and, unless `alone`, beyond it; returns false at the end of the
+    /// connection.
     ///
     /// # Errors
-    /// Those of the connection; it ended in a message.
+    /// Errors of the connection, and an end within a message.
     pub fn fill(&mut self, stream: &mut impl Stream, needed: usize, alone: bool) -> io::Result<bool> {
         self.compact();
         if self.end == self.bytes.len() || self.bytes.len() < KEPT {
-            // Memory grows with the bytes received, not with the announced length.
+            // Memory grows with the received bytes, not with the announced length.
             self.bytes.resize(needed.min(2 * self.bytes.len()).max(KEPT), 0);
         }
         let to = if alone { needed } else { self.bytes.len() };
@@ -63,10 +65,7 @@ impl Input {
         }
     }
 
-    /// Drops the next `bytes` that the client sends.
-    ///
-    /// # Errors
-    /// Those of the connection.
+    /// Drops the next `bytes` of the client.
     pub fn skip(&mut self, stream: &mut impl Stream, bytes: u64) -> io::Result<()> {
         let here = bytes.min((self.end - self.begin) as u64);
         self.begin += here as usize;
@@ -75,7 +74,7 @@ impl Input {
         if skipped < rest { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// Gives back what was for a large message.
+    /// Frees the memory of a large message.
     pub fn shrink(&mut self) {
         self.compact();
         if self.bytes.len() > KEPT && self.end <= KEPT {
@@ -88,25 +87,25 @@ impl Input {
 /// The bytes of a large write, and the fingerprints of its sectors.
 #[derive(Default)]
 pub struct Large {
-    /// Memory that begins with the bytes. It has nothing else where the write before had as many, and becomes memory of the drive then.
+    /// Memory that begins with the bytes. After a write of the same length the memory holds nothing else, and becomes
+    /// memory of the drive.
     pub slab: Slab,
-    /// The fingerprints.
     pub fingerprints: Vec<u32>,
     length: usize,
 }
 
 impl Large {
-    /// Whether a write of `length` bytes from `offset` on is received apart, and a read of them sent from memory of the
+    /// Whether a write of `length` bytes from `offset` on is received apart, and such a read is sent from memory of the
     /// drive.
     pub fn takes(offset: u64, length: u32) -> bool {
         LARGE.contains(&length) && (offset | u64::from(length)).is_multiple_of(SECTOR_BYTES)
     }
 
-    /// Receives the `length` bytes of the write whose header is next in `input`. Where the header of the next message has come, it is in
-    /// `input` then, and nothing behind it.
+    /// Receives the `length` bytes of the write whose header is next in `input`. Afterwards `input` holds at most the
+    /// header of the next message.
     ///
     /// # Errors
-    /// Those of the connection; it ended in the message.
+    /// Errors of the connection, and an end within the message.
     pub fn receive(&mut self, stream: &mut impl Stream, input: &mut Input, length: usize) -> io::Result<()> {
         let before = std::mem::replace(&mut self.length, length);
         if self.slab.len() < length || (self.slab.len() > length && before == length) {
@@ -129,7 +128,7 @@ impl Large {
         Ok(())
     }
 
-    /// Finds the fingerprints out.
+    /// Computes the fingerprints.
     pub fn seal(&mut self) {
         let Large { slab, fingerprints: found, length } = self;
         found.clear();

@@ -1,13 +1,15 @@
-//! A simulated drive as a network block device, or as a block device of the kernel, so that real programs can use it.
+//! Serves a simulated drive to real programs: as a network block device, a block device of the kernel, or a mounted
+//! file system.
 //!
-//! It models the data path: bytes pass the translation layer, its garbage collection and its faults, and reads are verified. The time of
-//! the drive is not imposed on clients, unless the [`clock`] is paced. The contents are lost when the server ends, unless they are in an
-//! [`image`].
+//! The data path is modelled: bytes pass the FTL, garbage collection and faults, and reads are verified. Clients
+//! do not feel the drive's latency unless the [`clock`] is paced. The contents are lost at the end unless an [`image`]
+//! keeps them.
 //!
-//! [`serve`] does it all. [`wire`] holds the protocol's numbers, [`handshake`] and [`transmission`] its two phases over any stream,
-//! [`drive`] the drive behind its lock, [`timed`] the one with a time and [`outbox`] its replies, [`listen`] the sockets, [`page`] figures meanwhile, [`patience`] their
-//! limits; [`attach`] the block device of the kernel, [`mount`](mod@mount) the file system, `crash` a file whose writes are recorded. Sockets, threads, wall clocks and files that are
-//! written in place are here only. For Unix.
+//! [`serve`] is the entry. [`wire`] holds the numbers of the NBD protocol, [`handshake`] and [`transmission`] the two
+//! phases over any stream. [`drive`] is the drive behind a lock, [`timed`] the drive with a clock, [`outbox`] the
+//! replies. [`listen`] has the sockets, [`patience`] the limits of clients, [`page`] the live figures. [`attach`] makes
+//! the block device, [`mount`](mod@mount) the file system, `crash` a recorded file. Sockets, threads, wall clocks and
+//! files written in place are in this crate only. For Unix.
 
 pub mod attach;
 pub mod beside;
@@ -25,6 +27,7 @@ pub mod mount;
 pub mod outbox;
 pub mod page;
 pub mod patience;
+pub mod socket;
 pub mod timed;
 pub mod transmission;
 pub mod wire;
@@ -36,7 +39,7 @@ use drive::Drive;
 use engine::Engine;
 use handshake::Export;
 use image::ImageFile;
-use listen::{Listener, Service, Waker};
+use listen::{Listener, Service};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::trace::output::Recorder;
@@ -50,7 +53,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use timed::Timed;
 
-/// Interval in which the program is asked whether to go on.
+/// Interval between calls of `goes_on` while a drive is served.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// How a drive is served.
@@ -58,37 +61,38 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 pub struct Settings {
     /// Places to listen at: `HOST:PORT`, or `unix:PATH`.
     pub listen: Vec<String>,
-    /// A block device of the kernel that is wanted too.
+    /// The wanted block device.
     pub attach: Option<attach::Wanted>,
-    /// How the time of the drive goes; with any but none the options say that the drive is timed.
+    /// The clock; with any but none the options must say that the drive is timed.
     pub clock: Clock,
-    /// Where figures are shown meanwhile: an address of this machine.
+    /// Address of this machine for the page of live figures.
     pub page: Option<String>,
-    /// The file that keeps the drive; `None`: memory does.
+    /// The image file; `None` keeps the drive in memory.
     pub image: Option<PathBuf>,
-    /// Whether what is flushed is to survive a crash of the machine, too.
+    /// Whether flushed data must survive a crash of the machine, too.
     pub image_sync: bool,
     /// Whether to end when the last client that used the drive has gone.
     pub once: bool,
-    /// A command for the shell, which finds the first address as `$uri`, the device as `$dev` and its file as `$file`: the service ends with it.
+    /// A shell command with the first address as `$uri`, the device as `$dev` and the file as `$file`. The service
+    /// ends with the command.
     pub run: Option<String>,
-    /// Most time for a handshake or a message, more than nothing.
+    /// Time limit of a handshake or a message, above zero.
     pub timeout: Duration,
 }
 
-/// A service that has ended.
+/// The end of a service.
 pub struct Ended {
     /// The result of the drive.
     pub outcome: Outcome,
-    /// How long it was served.
+    /// How long the drive was served.
     pub served: Duration,
-    /// The status of the command that ran beside it; `None` where a signal ended it, or there was none.
+    /// Exit status of the command; `None` after a signal, or without a command.
     pub status: Option<i32>,
 }
 
-/// Serves the drive of `resolved` until `goes_on` says that it must not. That is asked often: with the progress of preconditioning,
-/// whose end is an [`Error::Interrupted`], and without while the drive is served. `say` gets a line where there is something to say. Every
-/// request of the drive is in the `record`.
+/// Serves the drive of `resolved` until `goes_on` breaks. `goes_on` is called often: with the progress of
+/// preconditioning, whose break is an [`Error::Interrupted`], and with `None` while the drive is served. `say` gets
+/// lines for the user. `record` gets every request of the drive.
 ///
 /// # Errors
 /// [`Error::Input`] for wrong options and places; the first error of the drive.
@@ -130,7 +134,6 @@ pub fn serve(
     let service = Service::new(export, engine, settings.once, settings.timeout, say);
     let begin = Instant::now();
     let status = std::thread::scope(|scope| {
-        let wakers: Vec<Waker> = listeners.0.iter().chain(&page).map(Waker::of).collect();
         let service = &service;
         if let Engine::Timed(timed) = &service.drive {
             scope.spawn(move || timed.run(service));
@@ -143,7 +146,7 @@ pub fn serve(
         }
         let attached = place.map(|place| place.attach(service, scope)).transpose();
         if let Ok(Some(attached)) = &attached {
-            say(&format!("attached {what}, as {}: {}", attached.name(), attached.places()));
+            say(&format!("attached {what}, as {}", attached.places()));
         }
         let (mut attached, failed) = attached.map_or_else(|error| (None, Some(error)), |attached| (attached, None));
         let status = match failed {
@@ -153,14 +156,14 @@ pub fn serve(
         if let Some(attached) = attached {
             attached.end(service);
         }
-        service.hang_up(&wakers);
+        service.hang_up(listeners.0.iter().chain(&page));
         status
     })?;
     let served = begin.elapsed();
     Ok(Ended { outcome: service.drive.finish()?, served, status })
 }
 
-/// Waits until the service ends, or `ask` says so, or the command `run` has ended, whose status this is.
+/// Waits until the service ends, `ask` breaks, or the command `run` ends; returns the status of the command.
 fn until_its_end(
     service: &Service<'_>,
     run: Option<&str>,
@@ -180,7 +183,6 @@ fn until_its_end(
     Ok(None)
 }
 
-/// The drive: a new one, or the one in the image.
 fn open_drive<'a>(
     resolved: &'a Resolved,
     options: &'a Options,
@@ -196,15 +198,15 @@ fn open_drive<'a>(
     say(&match served.mounted() {
         None => format!("{name}: a new image"),
         Some(found) => {
-            let how = if found.ended_well { "ended well" } else { "was broken off" };
+            let how = if found.ended_well { "ended well" } else { "was interrupted" };
             let (pages, took) = (found.pages, begin.elapsed().as_secs_f64());
-            format!("{name}: the service before {how}; {pages} written pages found, and recovered from, in {took:.3} s")
+            format!("{name}: the previous service {how}; {pages} written pages recovered in {took:.3} s")
         }
     });
     Ok(served)
 }
 
-/// The sockets; those in the file system are removed with it.
+/// The sockets; drop removes their files.
 struct Listeners(Vec<Listener>);
 
 impl Listeners {

@@ -1,8 +1,7 @@
-//! Sockets: a thread for each that accepts, and one for each client.
+//! Sockets: one thread accepts for each, and each client has one thread.
 //!
-//! If all places are taken, a client that has not finished its handshake leaves its place to a new one, else the client
-//! that has been idle for longest. A socket in the file system is for this user alone (mode 0600). Ignored: access
-//! control beyond that.
+//! If all places are taken, a new client displaces a client in the handshake, else the client that has been idle for
+//! longest. A socket in the file system is for this user alone (mode 0600). Ignored: further access control.
 
 use crate::drive::{Bytes, Drive, Witness};
 use crate::engine::Engine;
@@ -10,7 +9,8 @@ use crate::handshake::{self, Chosen, Export};
 use crate::input::Large;
 use crate::outbox::Outbox;
 use crate::page::Shown;
-use crate::patience::{BUDGET, Budget, Idle, Limited, Log, Patient, Replying};
+use crate::patience::{BUDGET, Budget, Idle, Log, Patient, Replying};
+use crate::socket::Socket;
 use crate::timed::{self, Timed};
 use crate::transmission::{self, Asked, PowerLost, Replies, Target};
 use crate::wire::Fault;
@@ -19,7 +19,7 @@ use palimpsest_lab::run::served::Served;
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -31,16 +31,10 @@ use std::time::{Duration, Instant};
 /// Most clients at the same time; more are refused.
 const MOST_CLIENTS: usize = 64;
 
-/// A client that is gone is an error, not a signal; elsewhere Rust's sockets never raise one.
-#[cfg(target_os = "linux")]
-const NO_SIGNAL: i32 = libc::MSG_NOSIGNAL;
-#[cfg(not(target_os = "linux"))]
-const NO_SIGNAL: i32 = 0;
-
-/// A client that finished its handshake keeps its place for so long while it is idle.
+/// Idle time for which a client that finished the handshake keeps the place.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long clients have to take their last replies when the service ends.
+/// Time that clients have for their last replies when the service ends.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Wait after a failure to accept.
@@ -48,17 +42,13 @@ const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// A listening socket.
 pub enum Listener {
-    /// TCP.
     Tcp(TcpListener),
-    /// A socket in the file system, removed when the server ends.
+    /// A socket in the file system, removed at the end.
     Unix(UnixListener, PathBuf),
 }
 
 impl Listener {
     /// Opens `HOST:PORT`, or `unix:PATH`.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn open(place: &str) -> io::Result<Listener> {
         match place.strip_prefix("unix:") {
             Some(path) => Ok(Listener::Unix(bind(Path::new(path))?, path.into())),
@@ -66,10 +56,10 @@ impl Listener {
         }
     }
 
-    /// The address, of TCP.
+    /// The address of a TCP socket.
     ///
     /// # Errors
-    /// It has none.
+    /// [`io::ErrorKind::Unsupported`] for a socket in the file system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         match self {
             Listener::Tcp(listener) => listener.local_addr(),
@@ -87,6 +77,22 @@ impl Listener {
         }
     }
 
+    /// Ends the wait for clients by a connection.
+    pub fn wake(&self) {
+        match self {
+            Listener::Tcp(listener) => {
+                let Ok(mut address) = listener.local_addr() else { return };
+                match address.ip() {
+                    IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+                    IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+                    _ => {}
+                }
+                drop(TcpStream::connect_timeout(&address, FAREWELL));
+            }
+            Listener::Unix(_, path) => drop(UnixStream::connect(path)),
+        }
+    }
+
     /// Removes the file of the socket.
     pub fn clean_up(&self) {
         if let Listener::Unix(_, path) = self {
@@ -95,7 +101,7 @@ impl Listener {
     }
 }
 
-/// Opens a socket in the file system that only this user can use, in the place of one that no server listens at any more.
+/// Opens a socket in the file system for this user alone; replaces a socket without a server.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let is_socket = || std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     match bind_private(path) {
@@ -110,7 +116,8 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Opens a socket at `path`, where nothing is yet. It gets its mode in a folder that no other user can enter, and moves then.
+/// Opens a socket at `path`, which must be free. The socket gets its mode in a folder that no other user can enter, and
+/// moves then.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let folder = path.with_file_name(format!(".{}", std::process::id()));
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -125,71 +132,6 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     bound
 }
 
-/// A connection.
-trait Socket: Limited + Send + Sync + Sized + 'static {
-    /// Another handle of it.
-    fn another(&self) -> io::Result<Self>;
-
-    /// Sends what can be sent without a wait.
-    fn send_now(&self, bytes: &[u8]) -> io::Result<usize>;
-
-    /// Takes no more requests from it; replies still go out, where it is not the `whole` connection that ends.
-    fn hang_up(&self, whole: bool);
-}
-
-fn direction(whole: bool) -> Shutdown {
-    if whole { Shutdown::Both } else { Shutdown::Read }
-}
-
-impl Socket for TcpStream {
-    fn another(&self) -> io::Result<Self> {
-        self.try_clone()
-    }
-
-    fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
-        SockRef::from(self).send_with_flags(bytes, libc::MSG_DONTWAIT | NO_SIGNAL)
-    }
-
-    fn hang_up(&self, whole: bool) {
-        let _ = self.shutdown(direction(whole));
-    }
-}
-
-impl Socket for UnixStream {
-    fn another(&self) -> io::Result<Self> {
-        self.try_clone()
-    }
-
-    fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
-        SockRef::from(self).send_with_flags(bytes, libc::MSG_DONTWAIT | NO_SIGNAL)
-    }
-
-    fn hang_up(&self, whole: bool) {
-        let _ = self.shutdown(direction(whole));
-    }
-}
-
-impl Limited for TcpStream {
-    fn limit_reads(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)
-    }
-
-    fn limit_writes(&self, limit: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(limit))
-    }
-}
-
-impl Limited for UnixStream {
-    fn limit_reads(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_read_timeout(limit)
-    }
-
-    fn limit_writes(&self, limit: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(limit))
-    }
-}
-
-/// A client that is connected.
 struct Client {
     hang_up: Box<dyn Fn(bool) + Send>,
     idle: Idle,
@@ -215,26 +157,25 @@ impl Shown for Service<'_> {
     }
 }
 
-/// What all threads share.
+/// The state that all threads share.
 pub struct Service<'a> {
-    /// The drive as a client finds it.
+    /// The drive that clients see.
     pub export: Export,
-    /// The drive.
     pub drive: Engine<'a>,
-    /// Whether to end after the last client that used the drive; those whom a power cut disconnects may come back.
+    /// Whether to end after the last client that used the drive; clients may reconnect after a power cut.
     once: bool,
-    /// Clients that are connected, by number.
+    /// Connected clients, by number.
     connected: Mutex<BTreeMap<u64, Client>>,
-    /// Whether the service is to end, or ends.
+    /// Whether the service must end.
     ending: Mutex<bool>,
     changed: Condvar,
-    /// Clients that use the drive, or are about to.
+    /// Clients that use the drive, or are in the handshake.
     using: AtomicUsize,
-    /// Whether one has used it since it was served, or since the power failed.
+    /// Whether a client has used the drive since the start or the last power cut.
     was_used: AtomicBool,
     /// Number of the next client.
     next: AtomicU64,
-    /// How long a handshake or a message may take.
+    /// Time limit of a handshake or a message.
     timeout: Duration,
     /// Memory for large requests and replies.
     pub(crate) budget: Arc<Budget>,
@@ -243,7 +184,7 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// A service without clients, which says a line to `say` where there is something to say.
+    /// A service without clients; `say` gets lines for the user.
     pub fn new(
         export: Export,
         drive: Engine<'a>,
@@ -276,12 +217,10 @@ impl<'a> Service<'a> {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the next client.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says a line.
     pub fn say(&self, line: &str) {
         (self.say)(line);
     }
@@ -290,25 +229,25 @@ impl<'a> Service<'a> {
         self.log.say(line, &self.say);
     }
 
-    /// The service is to end.
+    /// Makes the service end.
     pub fn stop(&self) {
         *self.ending() = true;
         self.changed.notify_all();
     }
 
-    /// Waits for so long at the most; whether the service is to end.
+    /// Waits up to `at_most`; returns whether the service must end.
     pub fn wait(&self, at_most: Duration) -> bool {
         let ending = self.ending();
         let waited = self.changed.wait_timeout_while(ending, at_most, |ending| !*ending);
         *waited.unwrap_or_else(PoisonError::into_inner).0 || self.drive.is_broken()
     }
 
-    /// Ends all connections: the replies of what is served go out, if their clients take them.
-    pub fn hang_up(&self, wakers: &[Waker]) {
+    /// Ends all connections. Replies of served requests go out if their clients take them.
+    pub fn hang_up<'l>(&self, listeners: impl IntoIterator<Item = &'l Listener>) {
         self.stop();
         self.drive.end();
         self.clients().values().for_each(|client| (client.hang_up)(false));
-        wakers.iter().for_each(Waker::wake);
+        listeners.into_iter().for_each(Listener::wake);
         let begin = Instant::now();
         while !self.clients().is_empty() && begin.elapsed() < FAREWELL {
             std::thread::sleep(Duration::from_millis(2));
@@ -316,7 +255,7 @@ impl<'a> Service<'a> {
         self.clients().values().for_each(|client| (client.hang_up)(true));
     }
 
-    /// Whether there is a place for one more; an idle client may have to leave its own.
+    /// Whether there is a place for one more client; an idle client may lose a place.
     fn make_room(&self) -> bool {
         let mut clients = self.clients();
         if clients.len() < MOST_CLIENTS {
@@ -336,7 +275,7 @@ impl<'a> Service<'a> {
 
 impl Witness for Service<'_> {
     fn failed(&self, error: &Error) {
-        // A drive at the end of its life can still be read.
+        // A worn-out drive can still be read.
         if matches!(error, Error::WornOut(_)) {
             return (self.say)(&format!("error: {error}; every further write is refused"));
         }
@@ -349,50 +288,17 @@ impl Witness for Service<'_> {
         let clients = self.clients();
         clients.values().for_each(|client| (client.hang_up)(false));
         (self.say)(&format!(
-            "the power failed, and the drive has recovered; {} connections end: what they wrote and did not flush may be lost",
+            "the power failed, and the drive has recovered; {} connections end: unflushed writes may be lost",
             clients.len()
         ));
     }
 }
 
-/// Ends the wait for clients.
-pub enum Waker {
-    /// By an address.
-    Tcp(Option<SocketAddr>),
-    /// By a socket in the file system.
-    Unix(PathBuf),
-}
-
-impl Waker {
-    /// The one of `listener`.
-    pub fn of(listener: &Listener) -> Self {
-        match listener {
-            Listener::Tcp(listener) => Waker::Tcp(listener.local_addr().ok().map(|mut address| {
-                match address.ip() {
-                    IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-                    IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-                    _ => {}
-                }
-                address
-            })),
-            Listener::Unix(_, path) => Waker::Unix(path.clone()),
-        }
-    }
-
-    /// Connects: whoever waits sees that the service ends.
-    pub fn wake(&self) {
-        match self {
-            Waker::Tcp(address) => drop(address.map(|address| TcpStream::connect_timeout(&address, FAREWELL))),
-            Waker::Unix(path) => drop(UnixStream::connect(path)),
-        }
-    }
-}
-
-/// Bytes of replies that the system keeps of a connection by a socket in the file system: large reads are on their way while the next are
-/// served. TCP finds its own.
+/// Send buffer of sockets in the file system, so that large reads are on their way while the next are served. TCP sizes
+/// buffers.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// Threads of a connection, at the most: one receives while the other serves a large write.
+/// Most threads of a connection: one receives while the other serves a large request.
 const THREADS: usize = 2;
 
 /// Accepts clients until the service ends.
@@ -401,25 +307,25 @@ pub fn accept<'s>(listener: &'s Listener, service: &'s Service<'_>, scope: &'s S
         Listener::Tcp(listener) => accept_from(service, scope, || {
             let (stream, address) = listener.accept()?;
             stream.set_nodelay(true)?;
-            Ok((stream, address.to_string()))
+            Ok((Socket::new(stream), address.to_string()))
         }),
         Listener::Unix(listener, _) => {
             let mut number = 0;
             accept_from(service, scope, || {
                 number += 1;
                 let stream = listener.accept()?.0;
-                // Where that is refused it goes slower.
+                // A smaller buffer is only slower.
                 let _ = SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
-                Ok((stream, number.to_string()))
+                Ok((Socket::new(stream), number.to_string()))
             });
         }
     }
 }
 
-fn accept_from<'s, S: Socket>(
+fn accept_from<'s>(
     service: &'s Service<'_>,
     scope: &'s Scope<'s, '_>,
-    mut next: impl FnMut() -> io::Result<(S, String)>,
+    mut next: impl FnMut() -> io::Result<(Socket, String)>,
 ) {
     loop {
         let accepted = next();
@@ -435,15 +341,14 @@ fn accept_from<'s, S: Socket>(
             }
         };
         if !service.make_room() {
-            service.log(&format!("client {client}: refused, {MOST_CLIENTS} are connected"));
+            service.log(&format!("client {client}: refused, {MOST_CLIENTS} clients are connected"));
         } else if let Err(error) = admit(service, scope, stream, &client) {
             service.log(&format!("client {client}: refused, {error}"));
         }
     }
 }
 
-/// Starts the thread of a client.
-fn admit<'s, S: Socket>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: S, client: &str) -> io::Result<()> {
+fn admit<'s>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: Socket, client: &str) -> io::Result<()> {
     let (since, number) = (service.drive.power_cuts(), service.number());
     let (another, third) = (stream.another()?, stream.another()?);
     let idle = Idle::default();
@@ -462,13 +367,13 @@ fn admit<'s, S: Socket>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stre
         service.clients().remove(&number);
     }
     if *service.ending() {
-        // The others were hung up before it was among them.
+        // `hang_up` may have run before this client was in the list.
         service.clients().get(&number).into_iter().for_each(|client| (client.hang_up)(false));
     }
     spawned.map(|_| ())
 }
 
-/// Takes a client out of the list, in a panic too.
+/// Takes a client out of the list, after a panic too.
 struct Gone<'s, 'a> {
     service: &'s Service<'a>,
     number: u64,
@@ -497,7 +402,7 @@ impl Target for Own<'_, '_> {
     }
 
     fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
-        // The drive is not locked for that.
+        // The drive is not locked meanwhile.
         large.seal();
         let bytes = Bytes::Known(&mut large.slab, &mut large.fingerprints);
         let Terms { queue, since, .. } = self.terms;
@@ -505,7 +410,7 @@ impl Target for Own<'_, '_> {
     }
 }
 
-/// The drive with its time for one client.
+/// The drive with a clock for one client.
 struct OwnTimed<'s, 'a> {
     service: &'s Service<'a>,
     drive: &'s Timed<'a>,
@@ -526,23 +431,23 @@ impl Target for OwnTimed<'_, '_> {
     }
 }
 
-/// What is known of a client.
+/// The terms of a client.
 #[derive(Clone, Copy)]
 struct Terms {
-    /// Its number.
+    /// Number of the client.
     queue: u32,
     structured: bool,
-    /// How often the power had failed when it connected.
+    /// Power cuts before the client connected.
     since: u64,
 }
 
-/// Serves a client whose replies come when the drive has them.
-fn serve_timed<'a, S: Socket>(
-    stream: &mut Patient<S>,
+/// Serves a client whose replies come later, from the thread of the drive.
+fn serve_timed<'a>(
+    stream: &mut Patient,
     service: &Service<'a>,
     drive: &Timed<'a>,
     Terms { queue, structured, since }: Terms,
-    another: S,
+    another: Socket,
 ) -> Result<u64, Fault> {
     let mut writer = another.another()?;
     let outbox = Outbox::new(Box::new(move |bytes| another.send_now(bytes)));
@@ -557,14 +462,8 @@ fn serve_timed<'a, S: Socket>(
     })
 }
 
-/// Serves one client from its handshake to its end.
-fn serve_client<S: Socket>(
-    stream: &mut Patient<S>,
-    service: &Service<'_>,
-    mut terms: Terms,
-    another: S,
-) -> Result<(), Fault> {
-    // One in its handshake counts: it may be the next to use the drive.
+fn serve_client(stream: &mut Patient, service: &Service<'_>, mut terms: Terms, another: Socket) -> Result<(), Fault> {
+    // A client in the handshake counts because that client may be the next to use the drive.
     service.using.fetch_add(1, Ordering::SeqCst);
     let ended = negotiate_and_serve(stream, service, &mut terms, another);
     let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
@@ -574,11 +473,11 @@ fn serve_client<S: Socket>(
     ended
 }
 
-fn negotiate_and_serve<S: Socket>(
-    stream: &mut Patient<S>,
+fn negotiate_and_serve(
+    stream: &mut Patient,
     service: &Service<'_>,
     terms: &mut Terms,
-    another: S,
+    another: Socket,
 ) -> Result<(), Fault> {
     let Chosen::Export { structured } = handshake::negotiate(stream, &service.export)? else { return Ok(()) };
     terms.structured = structured;

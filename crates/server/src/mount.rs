@@ -1,12 +1,10 @@
-//! The co-designed file system on a simulated drive, mounted by FUSE: for any program.
+//! The co-designed file system on a simulated drive, mounted by FUSE for any program.
 //!
-//! What is written is on the drive; `fsync`, and a commit some seconds after a change, make it durable. A mount begins with an empty file
-//! system, or with what an image keeps. For Linux; elsewhere one line says so.
+//! `fsync`, and a commit some seconds after a change, make changes durable. A mount begins with an empty file system,
+//! or with the file system of an image. Other systems than Linux get an error.
 
 #[cfg(target_os = "linux")]
 pub mod attributes;
-#[cfg(target_os = "linux")]
-mod errors;
 #[cfg(target_os = "linux")]
 mod extended;
 #[cfg(target_os = "linux")]
@@ -19,33 +17,32 @@ pub mod known;
 mod mounted;
 #[cfg(target_os = "linux")]
 mod ranges;
+#[cfg(target_os = "linux")]
+mod requests;
 
 #[cfg(target_os = "linux")]
 pub use mounted::mount;
 
 use std::path::PathBuf;
 
-/// How a file system is mounted.
+/// The settings of a mount.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The folder.
+    /// The folder to mount at.
     pub at: PathBuf,
-    /// The scheme that gives pages to channels.
+    /// The scheme that chooses the channel of each page.
     pub scheme: String,
-    /// The file that keeps the drive; `None`: memory does.
+    /// The image file; `None` keeps the drive in memory.
     pub image: Option<PathBuf>,
-    /// Whether what is durable is to survive a crash of the machine, too.
+    /// Whether durable data must survive a crash of the machine, too.
     pub image_sync: bool,
-    /// Where figures are shown meanwhile: an address of this machine.
+    /// Address of this machine for the page of live figures.
     pub page: Option<String>,
-    /// A command for the shell, which finds the folder as `$mount`: the mount ends with it.
+    /// A shell command with the folder as `$mount`. The mount ends with the command.
     pub run: Option<String>,
 }
 
-/// Says that this is not Linux.
-///
-/// # Errors
-/// [`palimpsest_lab::error::Error::Input`].
+/// Always an [`palimpsest_lab::error::Error::Input`].
 #[cfg(not(target_os = "linux"))]
 pub fn mount(
     _resolved: &palimpsest_lab::config::Resolved,
@@ -55,6 +52,6 @@ pub fn mount(
     _say: &(dyn Fn(&str) + Sync),
     _goes_on: &mut (dyn FnMut(Option<palimpsest_lab::run::Progress>) -> std::ops::ControlFlow<()> + Send),
 ) -> palimpsest_lab::error::Result<crate::Ended> {
-    let what = "only Linux mounts file systems of programs; palimpsest serve serves the drive by NBD";
+    let what = "only Linux can mount the file system; palimpsest serve serves the drive by NBD";
     Err(palimpsest_lab::error::Error::input("mount", what))
 }

@@ -1,5 +1,5 @@
-//! Replies on their way to a client, from whichever thread has them: sent at once where the socket takes them, else by a thread of the
-//! connection, so that a client who does not read makes no other wait.
+//! Replies to a client from any thread: sent at once if the socket takes them, else by a thread of the connection, so
+//! that a client that does not read delays no other.
 
 use crate::patience::Share;
 use std::collections::VecDeque;
@@ -7,19 +7,19 @@ use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes of replies that a client may be owed, if it is not one of more.
+/// Most bytes of unsent replies, unless a single reply is larger.
 const OWED: u64 = 16 << 20;
 
-/// Sends what a socket takes without a wait.
+/// Sends the bytes that a socket takes without a wait; returns their number.
 pub type SendNow = dyn Fn(&[u8]) -> io::Result<usize> + Send + Sync;
 
-/// A reply, and the memory that it has of all clients'.
+/// A reply, and a share of the memory for all clients.
 type Reply = (Vec<u8>, Option<Share>);
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Reply>,
-    /// The thread of the connection sends something.
+    /// Whether the thread of the connection is sending.
     sending: bool,
     owed: u64,
     closed: bool,
@@ -33,7 +33,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// No replies yet; `send_now` sends what the socket takes without a wait.
+    /// An empty outbox.
     pub fn new(send_now: Box<SendNow>) -> Self {
         Outbox { send_now, state: Mutex::default(), changed: Condvar::new() }
     }
@@ -50,7 +50,7 @@ impl Outbox {
         state.owed += bytes;
     }
 
-    /// Sends the reply to a request for which `owed` bytes were owed.
+    /// Sends a reply, for which `owed` bytes were owed.
     pub fn deliver(&self, mut reply: Vec<u8>, owed: u64, share: Option<Share>) {
         let mut state = self.lock();
         state.owed -= owed;
@@ -69,7 +69,7 @@ impl Outbox {
         self.changed.notify_all();
     }
 
-    /// Sends what did not go at once, until [`Self::close`].
+    /// Sends queued replies until [`Self::close`].
     pub fn run(&self, stream: &mut impl Write) {
         let mut state = self.lock();
         loop {
@@ -91,7 +91,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until nothing is owed, for so long at the most; nothing is sent after that.
+    /// Waits up to `at_most` until nothing is owed; nothing is sent afterwards.
     pub fn close(&self, at_most: Duration) {
         let state = self.lock();
         let owed = |state: &mut State| !state.closed && state.owed > 0;

@@ -1,8 +1,9 @@
-//! Figures of the drive while it is served, for browsers and monitors of this machine, over a few lines of HTTP/1.1.
+//! Live figures of a served drive for browsers and monitors of this machine, over a minimal HTTP/1.1.
 //!
-//! `/` is a page, `/live.json` what it shows, `/smart.json` the figures of an NVMe drive's SMART log by the names of nvme-cli, `/metrics` the
-//! text format of Prometheus. Only GET; one request a connection, one connection after the other, each with a limit of time. A request
-//! that names another host than this machine is refused, so that pages of other sites cannot read it.
+//! `/` is a page, `/live.json` the data, `/smart.json` the SMART log of an NVMe drive by the names of nvme-cli,
+//! `/metrics` the text format of Prometheus. Only GET; one request a connection, one connection at a time, each with a
+//! time limit. A request that names another host than this machine is refused, so that pages of other sites cannot read
+//! the figures.
 
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::run::served::Served;
@@ -12,31 +13,30 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// Most time for a request, and for its answer.
+/// Time limit of a request, and of an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of a request, at the most.
+/// Most bytes of a request.
 const LONGEST: usize = 8 << 10;
 
-/// The page itself.
 const PAGE: &str = include_str!("page.html");
 
-/// What is shown.
+/// A drive whose figures are shown.
 pub trait Shown {
-    /// Looks at the drive.
+    /// Shows the drive to `look`.
     fn look(&self, look: &mut dyn FnMut(&Served<'_>));
 
-    /// Clients that are connected.
+    /// Number of connected clients.
     fn connections(&self) -> usize;
 
-    /// Whether it ends.
+    /// Whether the service ends.
     fn is_ending(&self) -> bool;
 }
 
 /// Opens the socket of `place`, an address of this machine.
 ///
 /// # Errors
-/// [`Error::Input`] for any other, and where it is in use.
+/// [`Error::Input`] for other addresses, and for an address in use.
 pub fn open(place: &str) -> Result<TcpListener> {
     let wrong = |what: String| {
         Error::input(
@@ -46,7 +46,7 @@ pub fn open(place: &str) -> Result<TcpListener> {
     };
     let addresses: Vec<_> = place.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
     if addresses.iter().any(|address| !address.ip().is_loopback()) {
-        return Err(wrong("other machines could read it".into()));
+        return Err(wrong("other machines could read the page".into()));
     }
     TcpListener::bind(&addresses[..]).map_err(|error| wrong(error.to_string()))
 }
@@ -58,7 +58,7 @@ pub fn run(listener: &TcpListener, service: &dyn Shown) {
         if service.is_ending() {
             return;
         }
-        // Who asks wrongly, or goes away, gets nothing.
+        // A malformed or broken request gets no answer.
         let _ = stream.and_then(|mut stream| answer(&mut stream, service, begin));
     }
 }
@@ -77,9 +77,9 @@ fn answer(stream: &mut TcpStream, service: &dyn Shown, begin: Instant) -> io::Re
     let asked = String::from_utf8_lossy(&asked);
     let (status, kind, body) = respond(&asked, service, begin);
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src \
-         'unsafe-inline'; connect-src 'self'\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; \
+         script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;
@@ -94,7 +94,7 @@ fn respond(asked: &str, service: &dyn Shown, begin: Instant) -> (&'static str, &
     let mut fields = asked.lines().filter_map(|line| line.split_once(':'));
     let host = fields.find(|(name, _)| name.eq_ignore_ascii_case("host")).map_or("", |(_, host)| host.trim());
     if !is_this_machine(host) {
-        return ("403 Forbidden", text, "this is for programs of this machine\n".into());
+        return ("403 Forbidden", text, "only programs of this machine may read this\n".into());
     }
     if method != "GET" {
         return ("405 Method Not Allowed", text, "expected GET\n".into());
@@ -134,8 +134,8 @@ fn live(service: &dyn Shown, begin: Instant) -> Value {
     value
 }
 
-/// The SMART log of an NVMe drive (NVM Express Base Specification 2.0, Figure 207), by the names of `nvme smart-log -o json`: what the
-/// simulation has of it.
+/// The SMART log of an NVMe drive (NVM Express Base Specification 2.0, Figure 207) as far as simulated, by the
+/// names of `nvme smart-log -o json`.
 fn smart(figures: &Value) -> Value {
     // A data unit is 1000 units of 512 bytes.
     let units = |bytes: &Value| bytes.as_u64().unwrap_or(0).div_ceil(512_000);
@@ -155,7 +155,6 @@ fn smart(figures: &Value) -> Value {
     })
 }
 
-/// The text format of Prometheus, version 0.0.4.
 fn metrics(figures: &Value) -> String {
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, &Value)]| {

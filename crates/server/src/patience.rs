@@ -1,24 +1,23 @@
-//! What the server spends on its clients at the most: how long it waits for one, the memory that all of them hold together, and the
-//! lines that they cause.
+//! Limits of the server's patience with clients: waiting time, memory for all of them together, and lines of the log.
 //!
-//! A handshake or a message must be complete in time, and a reply taken. Between messages a client may be idle for as long as
-//! no other client needs its place. A message that holds memory must come at [`LEAST_RATE`].
+//! A handshake or a message must be complete in time, and a reply taken. Between messages a client may be idle while no
+//! other client needs the place. A message that holds memory must arrive at [`LEAST_RATE`].
 
+use crate::socket::Socket;
 use crate::wire::Stream;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that a message brings in a second, beyond the time that each message has.
+/// Bytes a second that a message must bring beyond the time of every message.
 const LEAST_RATE: u64 = 1 << 20;
 
-/// Bytes of large requests and replies of all clients; with what each connection keeps it is 256 MiB.
+/// Bytes of large requests and replies of all clients; with the memory of each connection 256 MiB.
 pub const BUDGET: u64 = 160 << 20;
 
-/// Lines in [`LOG_WINDOW`].
+/// Most lines in [`LOG_WINDOW`].
 const LOG_LINES: u32 = 50;
 
-/// The time after which lines are counted anew.
 const LOG_WINDOW: Duration = Duration::from_secs(10);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -33,12 +32,11 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `bytes`.
     pub fn new(bytes: u64) -> Arc<Budget> {
         Arc::new(Budget { bytes, used: Mutex::new(0), released: Condvar::new() })
     }
 
-    /// Waits until `bytes` are free, and takes them. One that wants more than there are takes all.
+    /// Waits until `bytes` are free, and takes them; takes all memory if `bytes` are more.
     pub fn take(self: &Arc<Self>, bytes: u64) -> Share {
         let bytes = bytes.min(self.bytes);
         let mut used = lock(&self.used);
@@ -49,13 +47,12 @@ impl Budget {
         Share { budget: Arc::clone(self), bytes }
     }
 
-    /// Bytes that are taken.
     pub fn used(&self) -> u64 {
         *lock(&self.used)
     }
 }
 
-/// A part of a budget, given back when it is dropped.
+/// A part of a budget, given back on drop.
 pub struct Share {
     budget: Arc<Budget>,
     bytes: u64,
@@ -68,58 +65,41 @@ impl Drop for Share {
     }
 }
 
-/// Whether a client has finished its handshake, and since when it has been idle; `None` while it is not.
+/// Whether an idle client has finished the handshake, and since when; `None` for a busy client.
 pub type Idle = Arc<Mutex<Option<(bool, Instant)>>>;
 
-/// A socket whose waits can be limited.
-pub trait Limited: Read + Write {
-    /// The next reads end with an error after `limit`; never if there is none.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn limit_reads(&self, limit: Option<Duration>) -> io::Result<()>;
-
-    /// Writes end with an error after `limit`.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn limit_writes(&self, limit: Duration) -> io::Result<()>;
-}
-
-/// A connection of a client that the server waits for so long, and no longer.
-pub struct Patient<S> {
-    socket: S,
+/// A connection with a limited wait for the client.
+pub struct Patient {
+    socket: Socket,
     timeout: Duration,
     budget: Arc<Budget>,
     share: Option<Share>,
     idle: Idle,
-    /// When the handshake or the present message must have come; `None` between messages.
+    /// Time limit of the handshake or the current message; `None` between messages.
     until: Option<Instant>,
-    /// Whether reads are limited now.
+    /// Whether the socket limits reads now.
     limited: bool,
 }
 
-/// The error of a wait that took too long.
 fn explained<T>(timeout: Duration, done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             let seconds = timeout.as_secs_f64();
-            let what = format!("the handshake, a message or taking a reply needed more than {seconds} s");
+            let what = format!("the client took more than {seconds} s for the handshake, a message or a reply");
             io::Error::new(io::ErrorKind::TimedOut, what)
         }
         _ => error,
     })
 }
 
-/// Another handle of such a connection, for replies.
-pub struct Replying<S> {
-    /// The handle.
-    pub socket: S,
-    /// How long the client may take for a reply.
+/// A second handle of the connection, for replies.
+pub struct Replying {
+    pub socket: Socket,
+    /// Time limit of a reply.
     pub timeout: Duration,
 }
 
-impl<S: Limited> Write for Replying<S> {
+impl Write for Replying {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.socket.write(bytes);
         explained(self.timeout, written)
@@ -135,23 +115,18 @@ impl<S: Limited> Write for Replying<S> {
     }
 }
 
-impl<S: Limited> Patient<S> {
-    /// A new connection, in its handshake.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    pub fn new(socket: S, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> io::Result<Self> {
+impl Patient {
+    /// A new connection, in the handshake.
+    pub fn new(socket: Socket, timeout: Duration, budget: Arc<Budget>, idle: Idle) -> io::Result<Self> {
         socket.limit_writes(timeout)?;
         let now = Instant::now();
         *lock(&idle) = Some((false, now));
         let until = Some(now + timeout);
         Ok(Patient { socket, timeout, budget, share: None, idle, until, limited: false })
     }
-}
 
-impl<S: Limited> Patient<S> {
-    /// Waits in `read` no longer than the client may take.
-    fn read_in_time(&mut self, read: impl FnOnce(&mut S) -> io::Result<usize>) -> io::Result<usize> {
+    /// Calls `read` within the client's time limit.
+    fn read_in_time(&mut self, read: impl FnOnce(&mut Socket) -> io::Result<usize>) -> io::Result<usize> {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
             return explained(self.timeout, Err(io::ErrorKind::TimedOut.into()));
@@ -169,7 +144,7 @@ impl<S: Limited> Patient<S> {
     }
 }
 
-impl<S: Limited> Read for Patient<S> {
+impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.read_in_time(|socket| socket.read(buffer))
     }
@@ -179,7 +154,7 @@ impl<S: Limited> Read for Patient<S> {
     }
 }
 
-impl<S: Limited> Write for Patient<S> {
+impl Write for Patient {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.socket.write(bytes);
         explained(self.timeout, written)
@@ -190,7 +165,7 @@ impl<S: Limited> Write for Patient<S> {
     }
 }
 
-impl<S: Limited> Stream for Patient<S> {
+impl Stream for Patient {
     fn await_message(&mut self) {
         self.share = None;
         self.until = None;
@@ -198,14 +173,14 @@ impl<S: Limited> Stream for Patient<S> {
     }
 
     fn hold(&mut self, bytes: u64) {
-        // Who waits holds nothing, or two would wait for each other.
+        // A waiting connection must hold nothing, or two could wait for each other.
         self.share = None;
         self.share = (bytes > 0).then(|| self.budget.take(bytes));
         self.until = Some(Instant::now() + self.timeout + Duration::from_secs(bytes / LEAST_RATE));
     }
 }
 
-/// Lines about clients, of which a flood is left out.
+/// Lines about clients, without floods.
 #[derive(Default)]
 pub struct Log(Mutex<Window>);
 
@@ -222,7 +197,7 @@ impl Log {
         self.lines(line, Instant::now()).iter().for_each(|line| say(line));
     }
 
-    /// The lines to print for `line` at the moment `now`.
+    /// The lines to print for `line` at `now`.
     fn lines(&self, line: &str, now: Instant) -> Vec<String> {
         let mut window = lock(&self.0);
         let mut lines = Vec::new();

@@ -1,8 +1,8 @@
-//! The drive with its time: requests of all connections are in flight together, one thread lets them happen.
+//! The drive with a clock: requests of all connections are in flight together, and one thread advances them.
 //!
-//! A request arrives at the time of the drive when it has been read from its connection. Whole sectors only: the drive says so in the
-//! handshake. Zeroes that cover whole units are unmapped where the power cannot fail, and else written one piece after the other; a write
-//! with FUA is followed by a flush. See [`clock`](crate::clock) for how time goes.
+//! A request arrives at the drive's time when the bytes have been read. Requests must cover whole sectors, as the
+//! handshake says. Zeroes of whole units are unmapped if the power cannot fail, else written piece after piece; a flush
+//! follows a write with FUA. [`clock`](crate::clock) describes the clock.
 
 use crate::clock::{Clock, Depth, Wall};
 use crate::drive::Witness;
@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Before an event the thread does not sleep but spins: waking takes some tens of microseconds.
+/// The thread spins this long before an event because waking takes tens of microseconds.
 const SPIN: Duration = Duration::from_micros(60);
 
-/// Bytes of zeroes that are written at a time.
+/// Bytes of zeroes written at a time.
 const ZEROES: u64 = 256 << 10;
 
-/// What a request still needs.
+/// The remaining steps of a request.
 #[derive(Clone, Copy)]
 enum Then {
     Nothing,
@@ -34,7 +34,6 @@ enum Then {
     Zeroes { from: u64, to: u64, durable: bool },
 }
 
-/// A request in flight.
 struct Pending {
     client: Arc<Client>,
     asked: Asked,
@@ -45,13 +44,11 @@ struct Pending {
 
 /// A connection.
 pub struct Client {
-    /// Its number.
     pub queue: u32,
-    /// Its replies.
     pub outbox: Outbox,
-    /// Whether its reads have structured replies.
+    /// Whether reads get structured replies.
     pub structured: bool,
-    /// How often the power had failed when it connected.
+    /// Power cuts before the client connected.
     pub since: u64,
 }
 
@@ -64,11 +61,11 @@ struct State<'a> {
     wall: Option<Wall>,
     depth: Depth,
     arrivals: u64,
-    /// What went wrong, until all in flight are refused.
+    /// An error that refuses all requests in flight.
     failure: Option<Failure>,
 }
 
-/// A drive of all connections that has a time.
+/// A drive with a clock for many connections.
 pub struct Timed<'a> {
     state: Mutex<State<'a>>,
     arrived: Condvar,
@@ -76,7 +73,7 @@ pub struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    /// `served`, whose clock goes as `clock` says from now on.
+    /// `served`, with `clock` from now on.
     pub fn new(mut served: Served<'a>, clock: Clock) -> Self {
         served.begin_flights();
         let wall = match clock {
@@ -97,12 +94,12 @@ impl<'a> Timed<'a> {
         Timed { state: Mutex::new(state), arrived: Condvar::new(), power_cuts: AtomicU64::new(0) }
     }
 
-    /// How often the power failed so far.
+    /// Number of power cuts so far.
     pub fn power_cuts(&self) -> u64 {
         self.power_cuts.load(Ordering::SeqCst)
     }
 
-    /// Whether a thread panicked while it used the drive.
+    /// Whether a thread panicked while using the drive.
     pub fn is_broken(&self) -> bool {
         self.state.is_poisoned()
     }
@@ -111,23 +108,23 @@ impl<'a> Timed<'a> {
         self.state.lock().expect("no request has panicked")
     }
 
-    /// Looks at the drive.
+    /// Shows a drive to `look`, except a broken one.
     pub fn look(&self, look: &mut dyn FnMut(&Served<'_>)) {
         if let Ok(state) = self.state.lock() {
             look(&state.served);
         }
     }
 
-    /// Every later request is refused.
+    /// Refuses every later request.
     pub fn end(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ending = true;
         self.arrived.notify_all();
     }
 
-    /// The result, with how exactly completions were held.
+    /// The result of the drive, with a note on late completions.
     ///
     /// # Errors
-    /// The first error of the drive, and those of [`Served::finish`].
+    /// The first error of the drive, and errors of [`Served::finish`].
     pub fn finish(self) -> Result<Outcome> {
         let State { served, failed, wall, .. } = self.state.into_inner().expect("no request has panicked");
         let mut outcome = failed.map_or_else(|| served.finish(), Err)?;
@@ -135,7 +132,7 @@ impl<'a> Timed<'a> {
         Ok(outcome)
     }
 
-    /// Submits `asked` for a client; replies go to its outbox.
+    /// Submits `asked` for a client; replies go to the outbox of the client.
     ///
     /// # Errors
     /// [`PowerLost`] since the client connected.
@@ -160,21 +157,21 @@ impl<'a> Timed<'a> {
             if let Some(wall) = &state.wall {
                 let time = wall.drive_time(Instant::now());
                 let passed = state.served.pass_to(time);
-                self.settle(&mut state, passed, witness);
+                self.answer_completed(&mut state, passed, witness);
             }
             if client.since < self.power_cuts() {
                 pending.refuse(wire::EIO);
                 lost = Err(PowerLost);
             } else {
                 state.begin(pending, input);
-                self.settle(&mut state, Ok(()), witness);
+                self.answer_completed(&mut state, Ok(()), witness);
             }
         }
         self.arrived.notify_one();
         lost
     }
 
-    /// The thread that lets requests happen, until the end.
+    /// Advances requests until the end; runs on a separate thread.
     pub fn run(&self, witness: &dyn Witness) {
         let mut state = self.lock();
         while !state.ending {
@@ -190,14 +187,14 @@ impl<'a> Timed<'a> {
         }
         let Some(next) = state.served.next_time() else {
             let stepped = state.served.step();
-            self.settle(&mut state, stepped, witness);
+            self.answer_completed(&mut state, stepped, witness);
             return state;
         };
         let due = state.wall.as_ref().expect("a paced drive has a wall clock").due(next);
         let left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let stepped = state.served.step();
-            self.settle(&mut state, stepped, witness);
+            self.answer_completed(&mut state, stepped, witness);
             return state;
         }
         if left > SPIN {
@@ -229,15 +226,15 @@ impl<'a> Timed<'a> {
         while stepped.is_ok() && state.served.in_flight() == in_flight {
             stepped = state.served.step();
         }
-        self.settle(&mut state, stepped, witness);
+        self.answer_completed(&mut state, stepped, witness);
         drop(state);
-        // Whoever brings a request has the lock before the next turn.
+        // A thread that brings a request gets the lock before the next turn.
         std::thread::yield_now();
         self.lock()
     }
 
-    /// Answers what has completed, and what that lets begin; then refuses all in flight, if `happened` or that failed.
-    fn settle(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
+    /// Answers completed requests, and starts their next steps; then refuses all requests in flight after a failure.
+    fn answer_completed(&self, state: &mut State<'a>, happened: Reply<()>, witness: &dyn Witness) {
         state.failure = happened.err();
         while let Some(done) = state.served.pop_done() {
             state.done(done);
@@ -276,7 +273,7 @@ fn is_whole(request: Request) -> bool {
 }
 
 impl State<'_> {
-    /// Begins a request, or refuses it.
+    /// Begins or refuses a request.
     fn begin(&mut self, mut pending: Pending, input: &[u8]) {
         let request = match pending.asked.request {
             Err(error) => return pending.refuse(error),
@@ -324,7 +321,7 @@ impl State<'_> {
         }
     }
 
-    /// A part of a request is done: the next begins, or it is answered.
+    /// Begins the next step of a request, or answers the request.
     fn go_on(&mut self, mut pending: Pending) {
         match std::mem::replace(&mut pending.then, Then::Nothing) {
             Then::Nothing => pending.answer(None),
@@ -366,7 +363,7 @@ impl State<'_> {
         }
     }
 
-    /// A request, or a part of one, has completed.
+    /// A request, or a step of one, has completed.
     fn done(&mut self, Done { flight, reply, at }: Done) {
         self.depth.completed(self.served.in_flight());
         let pending = self.pending[flight as usize].take().expect("it was in flight");
@@ -378,7 +375,7 @@ impl State<'_> {
                 }
                 pending.answer(Some(bytes));
             }
-            // What it goes on with would come after a power cut, and be answered as if there was none.
+            // After a power cut a next step must not run, or the request would be answered as if there was none.
             (Ok(_), _) if self.failure.is_some() => pending.refuse(wire::EIO),
             (Ok(_), _) => self.go_on(pending),
         }
@@ -390,7 +387,6 @@ impl State<'_> {
 }
 
 impl Pending {
-    /// Done; `bytes` are those of a read.
     fn answer(self, bytes: Option<Vec<u8>>) {
         let mut replies = Replies::new(self.client.structured);
         match (self.asked.request, bytes) {

@@ -1,11 +1,11 @@
 //! The transmission phase: requests and replies.
 //!
-//! A client may send many requests before it reads a reply: all that have come whole are served together, in order, and
-//! answered in one write. Large reads and writes are served while another thread receives the next: finding out the
-//! fingerprints takes as long as receiving or sending the bytes. A message that is larger than what a connection keeps is
-//! served alone, with memory that all clients share. A refused request has no effect and the connection continues; a
-//! malformed message ends it. A power cut of the drive is answered with an error, and ends it: a client that connects again
-//! knows that what it had not flushed may be lost. Ignored: fragments of a read.
+//! A client may send many requests before reading a reply: all whole requests are served together, in order, and
+//! answered in one write. One thread serves large reads and writes while another receives the next request, because
+//! computing fingerprints takes as long as the transfer. A message larger than the memory of a connection is served
+//! alone, with memory that all clients share. A refused request has no effect and the connection continues; a malformed
+//! message ends it. A power cut is answered with an error and ends the connection: a client that reconnects knows that
+//! unflushed writes may be lost. Ignored: fragments of a read.
 
 use crate::handshake::Export;
 use crate::input::{HEADER, Input, KEPT, LARGE, Large};
@@ -14,82 +14,50 @@ use palimpsest_lab::nand::data::buffers::slabs::Loan;
 use std::io::{self, IoSlice, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of messages that are served together, so that what is read from the drive is still in the caches when it is sent.
+/// Bytes of messages served together: read data is still in the caches when sent.
 const TOGETHER: usize = 160 << 10;
 
-/// A request to the drive, in bytes at any alignment, within its size.
+/// A request to the drive: bytes at any alignment, within the size of the drive, `length` at least one. The reply to a
+/// `durable` request comes after a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// The bytes of a range.
-    Read {
-        /// First byte.
-        offset: u64,
-        /// Length, at least one.
-        length: u32,
-    },
-    /// New bytes for a range.
-    Write {
-        /// First byte.
-        offset: u64,
-        /// Length, at least one.
-        length: u32,
-        /// Where the bytes begin in what the client has sent.
-        at: usize,
-        /// Whether the write must be durable before the reply.
-        durable: bool,
-    },
-    /// Zeroes for a range.
-    Zero {
-        /// First byte.
-        offset: u64,
-        /// Length, at least one.
-        length: u32,
-        /// Whether the range may be unmapped.
-        unmap: bool,
-        /// Whether the zeroes must be durable before the reply.
-        durable: bool,
-    },
-    /// Unmap a range.
-    Trim {
-        /// First byte.
-        offset: u64,
-        /// Length, at least one.
-        length: u32,
-        /// Whether all that was written before must be durable before the reply.
-        durable: bool,
-    },
-    /// Make everything durable.
+    /// Reads a range.
+    Read { offset: u64, length: u32 },
+    /// Writes the bytes that begin at `at` in the received memory.
+    Write { offset: u64, length: u32, at: usize, durable: bool },
+    /// Zeroes a range, which `unmap` allows to unmap.
+    Zero { offset: u64, length: u32, unmap: bool, durable: bool },
+    /// Unmaps a range.
+    Trim { offset: u64, length: u32, durable: bool },
+    /// Makes all writes durable.
     Flush,
 }
 
 /// A message of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// The client's name of it.
+    /// The client's name of the message.
     pub cookie: u64,
-    /// Its request, or the error that it is refused with.
+    /// The request, or the error of a refused one.
     pub request: Result<Request, u32>,
-    /// Whether it is a read, refused or not: its reply has another form.
+    /// Whether the message is a read, refused or not: the form of the reply differs.
     pub is_read: bool,
 }
 
-/// The power of the drive failed since the client connected: the connection ends.
+/// The power failed since the client connected: the connection must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PowerLost;
 
-/// What serves requests.
+/// A server of requests.
 pub trait Target {
-    /// Serves `asked` in order, and puts the answer of each into `replies`. Bytes of writes are in `input`, which is given back as it
-    /// was.
+    /// Serves `asked` in order, and puts an answer to each into `replies`. `input` holds the bytes of writes, and must
+    /// be given back unchanged.
     ///
     /// # Errors
-    /// [`PowerLost`]; all have an answer nevertheless.
+    /// [`PowerLost`]; every request has an answer nevertheless.
     fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost>;
 
     /// As [`Self::serve`], for one write of whole sectors that was received apart.
-    ///
-    /// # Errors
-    /// As [`Self::serve`].
     fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
         let (mut bytes, begin) = large.slab.lend();
         let mut asked = *asked;
@@ -101,15 +69,12 @@ pub trait Target {
         served
     }
 
-    /// Whether replies may have memory of the drive.
+    /// Whether replies may lend memory of the drive.
     fn lends(&self) -> bool {
         false
     }
 
-    /// Sends the replies that there are, and forgets them.
-    ///
-    /// # Errors
-    /// Those of the connection.
+    /// Sends the replies, and forgets them.
     fn send(&mut self, stream: &mut dyn io::Write, replies: &mut Replies) -> io::Result<()> {
         let sent = replies.write_to(stream);
         replies.clear();
@@ -117,31 +82,30 @@ pub trait Target {
     }
 }
 
-/// Replies in the form that was agreed with the client.
+/// Replies in the form agreed with the client.
 #[derive(Default)]
 pub struct Replies {
     bytes: Vec<u8>,
     structured: bool,
-    /// Whether there may be loans.
+    /// Whether replies may lend memory of the drive.
     pub lends: bool,
-    /// Memory of the drive, each behind so many of the bytes.
+    /// Lent memory, each with a place in `bytes`.
     loans: Vec<(usize, Loan)>,
-    /// Those of one read.
+    /// Loans of the current read.
     found: Vec<Loan>,
 }
 
 impl Replies {
-    /// None yet.
     pub fn new(structured: bool) -> Self {
         Replies { structured, ..Replies::default() }
     }
 
-    /// Takes the replies so far: what goes to the client.
+    /// Takes the bytes of the replies.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// The cookie of the simple reply that is all of `bytes`, and the bytes of its read, or its error.
+    /// The cookie of the simple reply in `bytes`, with the data of a read or the error.
     pub fn parse(bytes: &[u8]) -> (u64, Result<&[u8], u32>) {
         let mut fields = Fields(bytes);
         let mut head = || (fields.u32(), fields.u32(), fields.u64());
@@ -149,18 +113,17 @@ impl Replies {
         (cookie, if error == 0 { Ok(fields.0) } else { Err(error) })
     }
 
-    /// The replies so far, as they go to the client.
+    /// The bytes of the replies.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Forgets the replies so far, and keeps their memory, but for what was lent.
+    /// Forgets the replies and their loans, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.loans.clear();
     }
 
-    /// Writes all that goes to the client.
     fn write_to(&self, stream: &mut dyn Write) -> io::Result<()> {
         if self.loans.is_empty() {
             return stream.write_all(&self.bytes);
@@ -172,7 +135,7 @@ impl Replies {
         }
         pieces.push(IoSlice::new(&self.bytes[from..]));
         let mut rest = &mut pieces[..];
-        // Empty pieces at the front, too, are none.
+        // Skips empty pieces at the front.
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
             match stream.write_vectored(rest) {
@@ -198,12 +161,12 @@ impl Replies {
         self.bytes.extend(length.to_be_bytes());
     }
 
-    /// What is no read is done.
+    /// Answers a request without data.
     pub fn done(&mut self, asked: &Asked) {
         self.simple(asked.cookie, 0);
     }
 
-    /// A request is refused with `error`.
+    /// Refuses a request with `error`.
     pub fn refuse(&mut self, asked: &Asked, error: u32) {
         if !(self.structured && asked.is_read) {
             return self.simple(asked.cookie, error);
@@ -213,10 +176,10 @@ impl Replies {
         self.bytes.extend(0u16.to_be_bytes());
     }
 
-    /// A read of `length` bytes from `offset` on is answered with what `fill` appends.
+    /// Answers a read of `length` bytes from `offset` on with the bytes that `fill` appends.
     ///
     /// # Errors
-    /// That of `fill`; there is no answer yet then.
+    /// The error of `fill`; the read has no answer then.
     pub fn read<E>(
         &mut self,
         asked: &Asked,
@@ -227,10 +190,7 @@ impl Replies {
         self.read_lent(asked, offset, length, |bytes, _| fill(bytes))
     }
 
-    /// As [`Self::read`], where `fill` may leave loans instead of bytes.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
+    /// As [`Self::read`], where `fill` may lend memory instead of bytes.
     pub fn read_lent<E>(
         &mut self,
         asked: &Asked,
@@ -260,49 +220,43 @@ impl Replies {
     }
 }
 
-/// What is next in the input.
 enum Next {
-    /// A message of so many bytes, whole.
+    /// A whole message, and the number of bytes.
     Message(Asked, usize),
-    /// A message of which a part has come; it has so many bytes, or its header. Of a write in order: the write.
+    /// A part of a message of so many bytes, or of a header; with the write, if valid.
     Part(usize, Option<Asked>),
-    /// A write that is too long, and the bytes that come with it.
+    /// A write that is too long, and the number of bytes.
     TooLong(Asked, u64),
-    /// The client disconnects.
     End,
 }
 
-/// What comes from a client, for the thread whose turn it is to receive.
+/// The incoming bytes of a client, for the thread that may receive.
 struct Incoming<'t, S> {
     stream: &'t mut S,
     input: Input,
     export: &'t Export,
-    /// The last was a large write, which was received apart.
+    /// Whether the last message was a large write that was received apart.
     was_large: bool,
-    /// Requests in order so far.
+    /// Valid requests so far.
     served: u64,
-    /// The connection has ended.
     ended: Option<Result<(), Fault>>,
 }
 
-/// What has come.
 enum Came {
-    /// Messages, to be served together.
+    /// Messages to serve together.
     Batch,
-    /// A large write, with its bytes: to be served alone, while another receives.
+    /// A large write to serve alone while another thread receives.
     Large(Asked),
-    /// Reads, to be served together, while another receives.
+    /// Large reads to serve while another thread receives.
     Reads,
-    /// A part of a message.
     Part,
-    /// A refused message, whose bytes are gone.
+    /// A refused message, whose bytes are dropped.
     Refused(Asked),
-    /// The client has disconnected.
     End,
 }
 
 impl<S: Stream> Incoming<'_, S> {
-    /// Waits for the next messages: those in `batch`, or one whose bytes are in `large`.
+    /// Waits for the next messages: a `batch`, or one write whose bytes are in `large`.
     fn receive(&mut self, batch: &mut Vec<Asked>, large: &mut Large) -> Result<Came, Fault> {
         batch.clear();
         let next = collect(&mut self.input, self.export, batch)?;
@@ -335,11 +289,11 @@ impl<S: Stream> Incoming<'_, S> {
                 Ok(Came::Large(Asked { request, cookie, is_read }))
             }
             Next::Part(needed, _) => {
-                // What comes after a large write may be another.
+                // Another large write may follow.
                 let alone = self.was_large && needed == HEADER;
                 if input.end > input.begin {
                     stream.hold(if needed > KEPT { needed as u64 } else { 0 });
-                    // Of a message that has begun, all is awaited.
+                    // A begun message must be received whole.
                     while input.end - input.begin < needed {
                         input.fill(stream, needed, alone)?;
                     }
@@ -353,7 +307,7 @@ impl<S: Stream> Incoming<'_, S> {
     }
 }
 
-/// A connection, as its threads share it.
+/// The shared part of a connection.
 struct Shared<'t, S, W> {
     incoming: Mutex<Incoming<'t, S>>,
     writer: Mutex<W>,
@@ -366,13 +320,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S: Stream, W: Write> Shared<'_, S, W> {
-    /// Sends the replies that there are.
-    fn send(&self, target: &mut dyn Target, replies: &mut Replies) -> io::Result<()> {
-        target.send(&mut *lock(&self.writer), replies)
-    }
-
-    /// Receives and serves, in turn with others, until the connection ends. `large_begins` is called when something is
-    /// served while another may receive.
+    /// Receives and serves, in turn with other threads, until the connection ends. Calls `large_begins` before
+    /// serving a large request.
     fn work(&self, target: &mut dyn Target, large_begins: &mut dyn FnMut()) {
         let (mut replies, mut batch, mut large) = (Replies::new(self.structured), Vec::new(), Large::default());
         replies.lends = target.lends();
@@ -390,22 +339,23 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
                 }
                 Ok(Came::Refused(asked)) => {
                     replies.refuse(&asked, wire::EINVAL);
-                    let sent = self.send(target, &mut replies);
+                    let sent = self.finish(target, &mut replies, Ok(()));
                     incoming.stream.await_message();
-                    sent.map_err(Fault::Io)
+                    sent
                 }
                 Ok(Came::Batch) => self.serve(&mut incoming, &batch, target, &mut replies),
                 Ok(apart @ (Came::Large(_) | Came::Reads)) => {
                     drop(incoming);
                     large_begins();
-                    let served = match apart {
-                        Came::Large(asked) => self.serve_large(&asked, &mut large, target, &mut replies),
-                        _ => self.serve_reads(&batch, target, &mut replies),
+                    let lost = match apart {
+                        Came::Large(asked) => target.serve_large(&asked, &mut large, &mut replies),
+                        _ => target.serve(&batch, &mut Vec::new(), &mut replies),
                     };
+                    let served = self.finish(target, &mut replies, lost);
                     if served.is_ok() {
                         continue;
                     }
-                    // Who waits for the next message waits no longer.
+                    // Wakes the thread that waits for the next message.
                     (self.hang_up)();
                     incoming = lock(&self.incoming);
                     served
@@ -418,7 +368,7 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
         }
     }
 
-    /// Serves `batch`, and sends the replies. No other receives meanwhile.
+    /// Serves `batch` and sends the replies while no other thread receives.
     fn serve(
         &self,
         incoming: &mut Incoming<'_, S>,
@@ -433,38 +383,26 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
             incoming.stream.hold(bytes as u64);
         }
         let lost = target.serve(batch, &mut incoming.input.bytes, replies);
-        self.send(target, replies)?;
+        let finished = self.finish(target, replies, lost);
         if large.is_some() {
             replies.bytes.shrink_to(KEPT);
             incoming.input.shrink();
         }
-        lost.map_err(|PowerLost| Fault::PowerLost)?;
+        finished?;
         incoming.stream.await_message();
         Ok(())
     }
 
-    /// Serves `reads`, and sends the replies, while another may receive.
-    fn serve_reads(&self, reads: &[Asked], target: &mut dyn Target, replies: &mut Replies) -> Result<(), Fault> {
-        let lost = target.serve(reads, &mut Vec::new(), replies);
-        self.send(target, replies)?;
-        lost.map_err(|PowerLost| Fault::PowerLost)
-    }
-
-    fn serve_large(
-        &self,
-        asked: &Asked,
-        large: &mut Large,
-        target: &mut dyn Target,
-        replies: &mut Replies,
-    ) -> Result<(), Fault> {
-        let lost = target.serve_large(asked, large, replies);
-        self.send(target, replies)?;
+    /// Sends the replies of served requests; `lost` says whether the power failed.
+    fn finish(&self, target: &mut dyn Target, replies: &mut Replies, lost: Result<(), PowerLost>) -> Result<(), Fault> {
+        target.send(&mut *lock(&self.writer), replies)?;
         lost.map_err(|PowerLost| Fault::PowerLost)
     }
 }
 
-/// Serves requests until the client disconnects; returns how many were in order. One of up to `threads` threads receives, while others
-/// serve large requests, each by its own of `targets`. Replies go to `writer`; `hang_up` ends the connection.
+/// Serves requests until the client disconnects; returns the number of valid ones. One of up to `threads` threads
+/// receives while others serve large requests, each by one of `targets`. Replies go to `writer`; `hang_up` ends the
+/// connection.
 ///
 /// # Errors
 /// [`Fault`]: the connection must be closed.
@@ -482,7 +420,7 @@ pub fn transmit<T: Target>(
         let (mut left, shared) = (threads - 1, &shared);
         shared.work(&mut targets(), &mut || {
             for _ in 0..std::mem::take(&mut left) {
-                // Where there is none to be had, this one does it all.
+                // Without a second thread this one serves all requests.
                 let begun = move || shared.work(&mut targets(), &mut || {});
                 let _ = std::thread::Builder::new().spawn_scoped(scope, begun);
             }
@@ -492,7 +430,7 @@ pub fn transmit<T: Target>(
     ended.unwrap_or(Ok(())).map(|()| served)
 }
 
-/// Whether all of `batch` are reads, and the largest is large, but no larger than what is kept for replies.
+/// Whether `batch` holds reads only, and the largest is large but fits the memory for replies.
 fn are_large_reads(batch: &[Asked]) -> bool {
     let bytes = |asked: &Asked| match asked.request {
         Ok(Request::Read { length, .. }) => Some(length),
@@ -502,7 +440,7 @@ fn are_large_reads(batch: &[Asked]) -> bool {
     most.is_some_and(|most| LARGE.contains(&most))
 }
 
-/// Bytes that a message needs here, for itself or for its reply.
+/// Bytes of memory for a message, or for a reply.
 fn kept_bytes(asked: &Asked) -> usize {
     match asked.request {
         Ok(Request::Read { length, .. } | Request::Write { length, .. }) => length as usize + HEADER,
@@ -510,7 +448,8 @@ fn kept_bytes(asked: &Asked) -> usize {
     }
 }
 
-/// Takes whole messages from the input into `batch`, as many as are served together; a large one only for itself. Returns what is next.
+/// Moves whole messages from the input into `batch`, as many as are served together; a large one stays alone. Returns
+/// the next message.
 fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result<Next, Fault> {
     let mut bytes = 0;
     loop {
@@ -525,7 +464,7 @@ fn collect(input: &mut Input, export: &Export, batch: &mut Vec<Asked>) -> Result
     }
 }
 
-/// The next message of the input; it stays there.
+/// The next message, which stays in the input.
 fn next(input: &Input, export: &Export) -> Result<Next, Fault> {
     let here = &input.bytes[input.begin..input.end];
     if here.len() < HEADER {

@@ -1,5 +1,5 @@
-//! An attached drive: requests of its file against an array, without a mount; mounted, where this is root with FUSE; and how fast it is,
-//! beside a file in memory that is attached the same way. What the command makes of it is tested in `tests/python/test_attach.py`.
+//! An attached drive: requests of the file against an array, without a mount; mounted, for root with FUSE; and its
+//! speed beside an attached file in memory. `tests/python/test_attach.py` tests the command.
 #![cfg(target_os = "linux")]
 
 mod client;
@@ -21,7 +21,6 @@ use palimpsest_server::{Settings, serve};
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +29,7 @@ use std::time::Duration;
 
 const HOLE: i32 = file::PUNCH_HOLE | file::KEEP_SIZE;
 
-/// Gives a service of the drive that `options` describe to `test`, and ends it.
+/// Runs `test` with a service of the drive of `options`.
 fn with_service(options: &[&str], test: impl FnOnce(&Service<'_>)) {
     let (resolved, run) = drive(options).unwrap();
     let mut watcher = |_| ControlFlow::Continue(());
@@ -48,12 +47,12 @@ fn with_service(options: &[&str], test: impl FnOnce(&Service<'_>)) {
             scope.spawn(move || timed.run(service));
         }
         test(&service);
-        service.hang_up(&[]);
+        service.hang_up([]);
     });
     service.drive.finish().unwrap();
 }
 
-/// What an operation on the file gives, whenever its answer comes.
+/// Waits for the answer to an operation on the file.
 fn ask(disk: &mut dyn Disk, since: u64, requests: &[Request], data: &[u8]) -> Result<Vec<u8>, i32> {
     let (sender, answer) = channel();
     disk.serve(
@@ -69,7 +68,7 @@ fn ask(disk: &mut dyn Disk, since: u64, requests: &[Request], data: &[u8]) -> Re
 fn against_array(options: &[&str], grain: u64) {
     with_service(options, |service| {
         let mut disk = disk::of(service);
-        let bytes = disk.bytes();
+        let bytes = disk.size().0;
         let (mut array, mut random) = (vec![0; bytes as usize], Random(11));
         for step in 0..1500 {
             let offset = random.below(bytes / grain) * grain;
@@ -77,30 +76,30 @@ fn against_array(options: &[&str], grain: u64) {
             let (from, end) = (offset as i64, (offset + length).min(bytes));
             let range = offset as usize..end as usize;
             match random.below(10) {
-                0 => drop(ask(&mut disk, 0, &[Request::Flush], &[]).unwrap()),
+                0 => drop(ask(&mut *disk, 0, &[Request::Flush], &[]).unwrap()),
                 1 | 2 => {
                     let mode = if random.below(2) == 0 { HOLE } else { file::ZERO_RANGE };
                     let holes = file::allocate(bytes, from, range.len() as i64, mode).unwrap();
-                    assert_eq!(ask(&mut disk, 0, &holes, &[]), Ok(vec![]));
+                    assert_eq!(ask(&mut *disk, 0, &holes, &[]), Ok(vec![]));
                     array[range].fill(0);
                 }
                 3..6 => {
                     let read = file::read(bytes, from, length as u32).unwrap();
-                    let read = ask(&mut disk, 0, read.as_slice(), &[]).unwrap();
+                    let read = ask(&mut *disk, 0, read.as_slice(), &[]).unwrap();
                     assert!(read == array[range.clone()], "{range:?} at step {step}");
                 }
                 choice => {
                     let data = random.bytes(range.len() as u64);
                     let flags = if choice == 9 { libc::O_DSYNC } else { 0 };
                     let write = file::write(bytes, from, 0..data.len(), flags).unwrap();
-                    assert_eq!(ask(&mut disk, 0, write.as_slice(), &data), Ok(vec![]));
+                    assert_eq!(ask(&mut *disk, 0, write.as_slice(), &data), Ok(vec![]));
                     array[range].copy_from_slice(&data);
                 }
             }
         }
         let many = file::allocate(bytes, 0, bytes as i64, HOLE).unwrap();
-        assert_eq!(ask(&mut disk, 0, &[&many[..], &many].concat(), &[]), Ok(vec![]), "several requests, one answer");
-        assert_eq!(ask(&mut disk, 0, &[], &[]), Ok(vec![]));
+        assert_eq!(ask(&mut *disk, 0, &[&many[..], &many].concat(), &[]), Ok(vec![]), "several requests, one answer");
+        assert_eq!(ask(&mut *disk, 0, &[], &[]), Ok(vec![]));
         let mut flushes = 0;
         service.drive.look(&mut |served| flushes = served.figures().requests.flush);
         assert!(flushes > 100, "durable writes flush");
@@ -120,8 +119,8 @@ fn an_open_file_is_of_no_use_after_a_power_cut() {
             let mut disk = disk::of(service);
             let mut write = |since, number: u64| {
                 let offset = (number % 100 * 65536) as i64;
-                let request = file::write(disk.bytes(), offset, 0..65536, 0).unwrap();
-                (ask(&mut disk, since, request.as_slice(), &[7; 65536]), disk.power_cuts())
+                let request = file::write(disk.size().0, offset, 0..65536, 0).unwrap();
+                (ask(&mut *disk, since, request.as_slice(), &[7; 65536]), disk.power_cuts())
             };
             let cut = (0..1000).find(|&number| write(0, number) == (Err(libc::EIO), 1));
             assert!(cut.is_some(), "the power fails");
@@ -136,12 +135,8 @@ fn an_open_file_is_of_no_use_after_a_power_cut() {
 struct Memory(Vec<u8>);
 
 impl Disk for Memory {
-    fn bytes(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn block(&self) -> u32 {
-        4096
+    fn size(&self) -> (u64, u32) {
+        (self.0.len() as u64, 4096)
     }
 
     fn power_cuts(&self) -> u64 {
@@ -166,7 +161,7 @@ impl Disk for Memory {
     }
 }
 
-/// Says why nothing can be mounted here, if so.
+/// Prints why nothing can be mounted here.
 fn cannot_mount() -> bool {
     let opened = File::options().read(true).write(true).open("/dev/fuse");
     let why = match opened {
@@ -177,11 +172,11 @@ fn cannot_mount() -> bool {
     why.inspect(|why| eprintln!("skipped: {why}")).is_some()
 }
 
-/// Mounts a file in memory, and gives it to `test`.
+/// Runs `test` with a mounted file in memory.
 fn with_memory(bytes: usize, test: impl FnOnce(&Path)) {
     let folder = std::env::temp_dir().join(format!("palimpsest-attach-{}-{bytes}", std::process::id()));
     fs::create_dir(&folder).unwrap();
-    let mut session = session::mount(Memory(vec![0; bytes]), &folder).unwrap();
+    let mut session = session::mount(Box::new(Memory(vec![0; bytes])), &folder).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || session.run().unwrap());
         let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&folder.join(session::FILE))));
@@ -210,7 +205,7 @@ fn the_kernel_finds_one_file_of_one_size() {
         opened.read_exact_at(&mut read, 4092).unwrap();
         assert_eq!(&read, b"\0\0hello\0\0");
         let punch = FallocateFlags::from_bits_retain(HOLE);
-        fallocate(opened.as_raw_fd(), punch, 4095, 2).unwrap();
+        fallocate(&opened, punch, 4095, 2).unwrap();
         opened.read_exact_at(&mut read, 4092).unwrap();
         assert_eq!(&read, b"\0\0h\0\0lo\0\0", "the kernel forgets what it had");
         let errno = |done: io::Result<()>| done.unwrap_err().raw_os_error();
@@ -229,7 +224,7 @@ fn processor() -> [f64; 2] {
     [11, 12].map(|field| fields[field].parse::<f64>().unwrap() / 100.0)
 }
 
-/// Requests a second of fio on `device`, for so many seconds.
+/// Requests a second of fio on `device`, over `seconds`.
 fn fio(device: &Path, rw: &str, seconds: u32) -> f64 {
     let options = "--name=a --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --time_based --size=256m";
     let before = processor();
@@ -257,7 +252,7 @@ fn fio(device: &Path, rw: &str, seconds: u32) -> f64 {
 /// Measurements of each.
 const TURNS: usize = 9;
 
-/// The drive and a file in memory, in turn: 0.9 of its requests at least, for the median.
+/// The drive and a file in memory, in turn: at least 0.9 of the requests, for the median.
 #[test]
 #[ignore = "a measurement"]
 fn measured_against_a_file_in_memory() {
@@ -292,7 +287,7 @@ fn measured_against_a_file_in_memory() {
     let mut ratios = Vec::new();
     with_memory(256 << 20, |path| {
         let memory = device::set(path, 256 << 20).unwrap();
-        // What is written for the first time costs memory that the system has to clear.
+        // First writes cost memory that the system has to clear.
         let _ = (fio(&memory, "write", 1), fio(&attached, "randwrite", 6));
         for rw in ["randwrite", "randread"] {
             let mut turns: Vec<(f64, f64)> = (0..TURNS).map(|_| (fio(&memory, rw, 1), fio(&attached, rw, 1))).collect();

@@ -1,7 +1,8 @@
-//! A server whose drive is in an image is killed (SIGKILL) at any moment: what was acknowledged as durable is there when it is started again.
+//! A server whose drive is in an image is killed (SIGKILL) at any moment: everything acknowledged as durable is there
+//! after a restart.
 //!
-//! The server is this program, started again for one test of it. Each block holds its number and that of its write. `KILLS` is how often a server is
-//! killed for each of the drives, `KILL_SEED` draws other moments.
+//! The server is this program, restarted for one test. Each block holds a block number and the number of the last
+//! write. `KILLS` is the number of kills of each drive, `KILL_SEED` draws other moments.
 
 mod client;
 
@@ -21,7 +22,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// What is started again: serves as the variable says, until it is killed.
+/// The restarted program: serves as the variable says, until killed.
 #[test]
 #[ignore = "a server that another test kills"]
 fn serves_until_it_is_killed() {
@@ -54,7 +55,7 @@ impl Server {
         Server { child, socket }
     }
 
-    /// A connection; `None` where the server has ended before.
+    /// A connection; `None` if the server ended before.
     fn connect(&mut self) -> Option<UnixStream> {
         let begin = Instant::now();
         loop {
@@ -86,13 +87,13 @@ impl Drop for Server {
     }
 }
 
-/// A write as the client knows it.
+/// A write that the client knows.
 #[derive(Clone, Copy, Default)]
 struct Block {
     last: u64,
     answered: u64,
     durable: u64,
-    /// Zeroes were asked for by write zeroes, which is a write, with this number.
+    /// The number of a write of zeroes.
     zeroed: u64,
 }
 
@@ -139,7 +140,7 @@ impl Host {
         Ok(u64::from_be_bytes(reply[8..].try_into().unwrap()))
     }
 
-    /// Writes, some of them with FUA, and flushes, some of them in flight together, until the server is killed.
+    /// Writes, some with FUA, and flushes, some in flight together, until the server is killed.
     fn write_on(&mut self, stream: &mut UnixStream) -> io::Result<()> {
         loop {
             let (mut message, mut asked) = (Vec::new(), BTreeMap::<u64, (u64, bool)>::new());
@@ -183,7 +184,7 @@ impl Host {
         }
     }
 
-    /// Reads everything; what is there now stays.
+    /// Reads everything; the present contents stay.
     fn look(&mut self, stream: &mut UnixStream, of: &str) -> io::Result<()> {
         for number in 0..self.blocks.len() as u64 {
             let mut message = Vec::new();
@@ -226,7 +227,7 @@ fn killed(options: &[&str], kills: u64, seed: u64) {
         let mut server = Server::start(&folder, &options);
         let (after, early) = (host.random.below(30_000), host.random.below(5) == 0);
         let mut stream = match early && kill > 0 {
-            // Killed while it opens the image.
+            // Killed while the server opens the image.
             true => {
                 std::thread::sleep(Duration::from_micros(after / 4));
                 server.kill();
@@ -277,7 +278,7 @@ fn what_was_flushed_survives_a_killed_server() {
 
 #[test]
 #[ignore = "minutes"]
-fn long_what_was_flushed_survives_a_server_killed_thousands_of_times() {
+fn long_flushed_data_survives_thousands_of_kills() {
     for options in DRIVES {
         killed(options, number("KILLS", 1000), number("KILL_SEED", 2));
     }

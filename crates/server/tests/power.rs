@@ -1,4 +1,4 @@
-//! The power of a served drive fails: what was acknowledged as durable is there when it connects again.
+//! The power of a served drive fails: everything acknowledged as durable is there when a client reconnects.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::Error;
@@ -17,7 +17,7 @@ const BLOCK: u64 = 4096;
 /// Blocks that are written.
 const BLOCKS: u64 = 24;
 
-/// Blocks that a client writes: some pages gather four of them, and more than twenty programs are to be cut.
+/// Blocks that a client writes: some pages gather four of them, and more than twenty programs must be cut.
 const WRITES: u8 = 100;
 
 /// A drive of some blocks.
@@ -42,7 +42,7 @@ impl Witness for Silent {
     fn power_lost(&self) {}
 }
 
-/// A client that knows what each block may hold: contents since the last that is durable, the last one first.
+/// A client that knows the possible contents of each block: all since the last durable write, which is first.
 struct Client<'a> {
     drive: &'a Drive<'a>,
     since: u64,
@@ -60,7 +60,7 @@ impl Client<'_> {
         Ok(reply[16..].to_vec())
     }
 
-    /// Writes `block`; false where the power failed.
+    /// Writes `block`; false if the power failed.
     fn write(&mut self, block: u64, byte: u8, durable: bool) -> bool {
         self.holds[block as usize].insert(0, byte);
         let bytes = vec![byte; BLOCK as usize];
@@ -72,7 +72,7 @@ impl Client<'_> {
         written
     }
 
-    /// Is refused until it connects again, and then reads everything.
+    /// Checks that requests are refused until a reconnect, and then reads everything.
     fn check(&mut self, place: &str) {
         assert_eq!(self.send(Request::Read { offset: 0, length: 512 }, vec![]), Err(PowerLost), "{place}");
         self.since = self.drive.power_cuts();
@@ -85,7 +85,8 @@ impl Client<'_> {
     }
 }
 
-/// Writes [`WRITES`] blocks, one of four durable, to a drive whose power fails in flash operation `cut`; returns whether it did.
+/// Writes [`WRITES`] blocks, every fourth durable, to a drive whose power fails in flash operation `cut`; returns
+/// whether it did.
 fn cut(ftl: &str, fidelity: Fidelity, acknowledge: &str, cut: u64) -> bool {
     let entry = find_layer(ftl).unwrap();
     let blocks = 16 + entry.model.blocks;

@@ -46,7 +46,7 @@ impl Said {
         self
     }
 
-    /// The bytes of the server after its greeting, and how the session ended.
+    /// The bytes of the server after the greeting, and the end of the session.
     fn converse(self) -> (Vec<u8>, Result<u64, Fault>) {
         let (answered, ended) = converse(&self.0, SIZE);
         assert_eq!(answered[..18], *b"NBDMAGICIHAVEOPT\0\x03");

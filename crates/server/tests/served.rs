@@ -1,9 +1,9 @@
-//! The service: on a free port, used by a small client over real sockets, ended as by a signal or after the last client. What the
-//! command makes of signals and of the result is tested in `tests/python/test_serve.py`.
+//! The service: on a free port, used by a small client over real sockets, ended as by a signal or after the last
+//! client. `tests/python/test_serve.py` tests signals and results of the command.
 
 mod client;
 
-use client::{Client, PATIENCE, Random, Server, drive, settings, summary};
+use client::{Client, PATIENCE, Random, Server, drive, read_array, settings, summary};
 use palimpsest_lab::error::Error;
 use palimpsest_server::{serve, wire};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Random requests against an array, at byte granularity, with reconnects. A trim of the array zeroes whole units (`unit`
-/// bytes) only.
+/// Random requests against an array, at byte granularity, with reconnects. A trim of the array zeroes whole units of
+/// `unit` bytes only.
 fn against_array(ftl: &str, unit: u64, more: &[&str]) -> serde_json::Value {
     let server = Server::start(&[&[format!("--ftl={ftl}").as_str()][..], more].concat());
     let mut client = server.client();
@@ -184,13 +184,13 @@ fn clients_that_say_nothing_more_do_not_lock_others_out() {
     let mut client = client_in_time(&server);
     assert_eq!(client.read(0, 512), [0; 512]);
     drop(slow);
-    // In the middle of a message, too; and the place of an idle client is for one that needs it.
+    // In the middle of a message, too; an idle client loses the place to another.
     client.stream.write_all(&[0x25]).unwrap();
     assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
     let idle: Vec<_> = (0..64).map(|_| client_in_time(&server)).collect();
     let mut last = client_in_time(&server);
     assert_eq!(last.read(0, 512), [0; 512]);
-    // Whichever of them the server took for the one that was idle for the longest. Its own thread closes its connection: perhaps after
+    // Any of the clients may have been idle for longest. The thread of that client closes the connection, perhaps after
     // the last one is served.
     idle.iter().for_each(|client| client.stream.set_nonblocking(true).unwrap());
     let is_gone = |client: &Client<TcpStream>| client.stream.peek(&mut [0; 1]).is_ok_and(|read| read == 0);
@@ -255,7 +255,7 @@ fn a_power_cut_ends_the_connections() {
     assert_eq!((&summary["power"]["cuts"], &summary["power"]["unflushed_writes_lost"]), (&1.into(), &0.into()));
 }
 
-/// The line that says why the service does not begin.
+/// The error of a service that does not begin.
 fn refused(options: &[&str]) -> String {
     let ended = drive(options).and_then(|(resolved, run)| {
         serve(&resolved, &run, &settings(options), None, &|_| {}, &mut |_| ControlFlow::Break(()))
@@ -314,7 +314,7 @@ fn many_requests_are_answered_in_order() {
         scope.spawn(move || writer.write_all(&message).unwrap());
         for number in 0..200u64 {
             for bytes in [0, 4096] {
-                let reply: [u8; 16] = wire::read_array(&mut client.stream).unwrap();
+                let reply: [u8; 16] = read_array(&mut client.stream).unwrap();
                 assert_eq!(reply[4..], [&[0; 4][..], &(number * 4096).to_be_bytes()].concat());
                 assert_eq!(wire::read_bytes(&mut client.stream, bytes).unwrap(), vec![number as u8; bytes as usize]);
             }
@@ -336,15 +336,15 @@ fn ask_for_reads(stream: &mut impl Write, places: &[(u64, u32)]) {
     stream.write_all(&message).unwrap();
 }
 
-/// The next answer to a read of `places`: which, and its bytes.
+/// The next answer to a read of `places`: index and bytes.
 fn next_read(stream: &mut impl Read, places: &[(u64, u32)]) -> (usize, Vec<u8>) {
-    let reply: [u8; 16] = wire::read_array(stream).unwrap();
+    let reply: [u8; 16] = read_array(stream).unwrap();
     assert_eq!(reply[4..8], [0; 4]);
     let number = u64::from_be_bytes(reply[8..].try_into().unwrap()) as usize;
     (number, wire::read_bytes(stream, places[number].1).unwrap())
 }
 
-/// What a client reads and does not take yet is that of a moment, whatever others write there meanwhile.
+/// A read that a client has not taken shows one moment, whatever others write meanwhile.
 #[test]
 fn large_reads_on_their_way_are_not_overwritten() {
     const UNIT: usize = 4096;
@@ -356,7 +356,7 @@ fn large_reads_on_their_way_are_not_overwritten() {
         let mut client = server.client();
         let done = &done;
         scope.spawn(move || {
-            // All get the number of the turn, and one of three the next, the last first.
+            // All get the number of the turn, and every third the next, the last first.
             for turn in 0u8.. {
                 client.write(0, &[turn; LENGTH], 0);
                 (0..32).rev().step_by(3).for_each(|unit| client.write(unit * UNIT as u64, &[turn + 1; UNIT], 0));
@@ -378,7 +378,7 @@ fn large_reads_on_their_way_are_not_overwritten() {
                     let seen = *units.entry(unit_of(at)).or_insert(byte);
                     assert_eq!(seen, byte, "a write of unit {} was seen half done", unit_of(at));
                 }
-                // Of those written last the newest are at the end.
+                // The newest of the last writes are at the end.
                 let third: Vec<u8> =
                     units.iter().filter(|(unit, _)| (31 - **unit) % 3 == 0).map(|(_, &byte)| byte).collect();
                 assert!(third.is_sorted(), "{third:?}");
@@ -422,7 +422,7 @@ fn large_requests_are_in_flight_together() {
         });
         let mut answered: Vec<u64> = (0..asked)
             .map(|_| {
-                let reply: [u8; 16] = wire::read_array(&mut client.stream).unwrap();
+                let reply: [u8; 16] = read_array(&mut client.stream).unwrap();
                 assert_eq!(reply[4..8], [0; 4]);
                 u64::from_be_bytes(reply[8..].try_into().unwrap())
             })
@@ -463,7 +463,7 @@ fn zeroes_unmap_units_where_no_power_cut_can_bring_them_back() {
     }
 }
 
-/// Status and body of what the page's address answers.
+/// Status and body of the page's answer.
 fn asked(address: &str, path: &str, host: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
@@ -495,11 +495,11 @@ fn figures_are_shown_while_it_is_served() {
         assert!(asked(&address, "/", "localhost").1.starts_with("<!doctype html>"));
         assert_eq!(asked(&address, "/other", "localhost").0, "HTTP/1.1 404 Not Found");
         assert_eq!(asked(&address, "/", "example.com").0, "HTTP/1.1 403 Forbidden", "a page of another site");
-        // One that says nothing keeps neither the drive nor, for long, the page.
+        // A silent client blocks neither the drive nor, for long, the page.
         let silent = TcpStream::connect(&address).unwrap();
         assert_eq!(client.read(0, 512), [1; 512]);
         drop(silent);
         summary(server.terminate());
     }
-    assert!(refused(&["--page=0.0.0.0:0"]).contains("other machines could read it"));
+    assert!(refused(&["--page=0.0.0.0:0"]).contains("other machines could read the page"));
 }

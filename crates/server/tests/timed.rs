@@ -1,4 +1,4 @@
-//! A served drive with a time: the latencies of a run, replies that are held, and what power cuts and clients do to it.
+//! A served drive with a clock: the latencies of a run, held replies, power cuts and clients.
 
 mod client;
 
@@ -32,7 +32,7 @@ impl Source for Listed {
     }
 }
 
-/// A program that keeps requests in flight sees the latencies of a run that does.
+/// A program that keeps requests in flight sees the latencies of such a run.
 #[test]
 fn a_virtual_clock_gives_the_latencies_of_a_run() {
     for depth in [1u32, 4, 16, 32] {
@@ -62,7 +62,7 @@ fn a_virtual_clock_gives_the_latencies_of_a_run() {
     }
 }
 
-/// No reply comes before its time: the wall clock shows at least that of the drive.
+/// No reply comes early: the wall clock shows at least the drive's time.
 #[test]
 fn a_paced_clock_holds_replies() {
     for (clock, scale) in [("--clock=paced", 1.0), ("--clock=scaled:4", 4.0)] {

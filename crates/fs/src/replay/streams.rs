@@ -3,7 +3,6 @@
 use super::{NO_STREAM, RANGES, Replay};
 use crate::ROOT;
 
-/// Records that the file `ino` is that of `stream`.
 pub(super) fn note_stream(streams: &mut Vec<u64>, ino: u32, stream: u64) {
     if streams.len() <= ino as usize {
         streams.resize(ino as usize + 1, NO_STREAM);
@@ -32,7 +31,7 @@ impl Replay {
         }
     }
 
-    /// Gives the pages of the disk to the files of their ranges: nothing is known but what is in flash.
+    /// Gives the pages of the disk to the files of their ranges, because only flash is known.
     pub(super) fn own_ranges(&mut self) {
         let Some(filesystem) = &self.mounted else { return };
         for (&stream, &(ino, _)) in self.files.range(RANGES..) {

@@ -1,16 +1,14 @@
-//! `depth`: the Dynamic Depth Scheme, Sec. III-C.3. A request of more than 16 pages sends several pages to each channel at once:
-//! its share when the request is spread over all. They are one command group, so that they need one DRAM permission exchange,
-//! and arrive together, so that planes share a command and dies work in parallel. (The threshold is the paper's; on the number
-//! of pages it is silent. It says that 16 pages make a depth of more than one possible: two pages on each of 8 channels.)
+//! `depth`: the Dynamic Depth Scheme, Sec. III-C.3. A request of more than 16 pages sends several pages to each channel
+//! at once: its share if all channels get as many. They are one command group, which needs one DRAM permission
+//! exchange, and arrive together, so that planes share a command and dies work in parallel. (The threshold is the
+//! paper's, which is silent on the number of pages. The paper says that 16 pages make a depth of more than one
+//! possible: two pages on each of 8 channels.)
 //!
-//! Nor does the paper say which pages are grouped: consecutive ones, as in docs/systems.md, whose later reads share a channel;
-//! or each n-th on n channels, as in turn (`fs.depth_pages`).
+//! Nor does the paper say which pages are grouped: consecutive ones, as in docs/systems.md, whose later reads share a
+//! channel; or each n-th on n channels, as in turn (`fs.depth_pages`).
 
-use super::{Scheme, SchemeEntry, View};
+use super::{IN_TURN, Scheme};
 use palimpsest_ftl_api::keys::{Key, ValueType};
-
-/// Most pages of a request that is not large.
-const THRESHOLD: u32 = 16;
 
 const DEPTH_PAGES: Key = Key::new(
     "fs.depth_pages",
@@ -20,26 +18,10 @@ const DEPTH_PAGES: Key = Key::new(
 )
 .needs(&["fs.scheme = depth|hybrid"]);
 
-pub(super) const ENTRY: SchemeEntry = SchemeEntry {
+pub(super) const ENTRY: Scheme = Scheme {
     name: "depth",
     about: "channels in turn; of requests of more than 16 pages several consecutive ones to each",
     keys: &[DEPTH_PAGES],
-    build: || Box::new(Depth),
+    groups_above: 16,
+    ..IN_TURN
 };
-
-/// Whether a request of `pages` pages is large.
-pub(super) fn is_large(pages: u32) -> bool {
-    pages > THRESHOLD
-}
-
-struct Depth;
-
-impl Scheme for Depth {
-    fn groups_pages(&self, pages: u32) -> bool {
-        is_large(pages)
-    }
-
-    fn choose(&self, view: &View<'_>) -> u32 {
-        view.turn
-    }
-}

@@ -1,18 +1,6 @@
-//! `rr`: channels in turn, in order of arrival: the baseline of the paper, and the allocation of an FTL without file information.
+//! `rr`: channels in turn, in order of arrival: the baseline of the paper, and the allocation of an FTL without file
+//! information.
 
-use super::{Scheme, SchemeEntry, View};
+use super::{IN_TURN, Scheme};
 
-pub(super) const ENTRY: SchemeEntry = SchemeEntry {
-    name: "rr",
-    about: "channels in turn, in order of arrival",
-    keys: &[],
-    build: || Box::new(RoundRobin),
-};
-
-struct RoundRobin;
-
-impl Scheme for RoundRobin {
-    fn choose(&self, view: &View<'_>) -> u32 {
-        view.turn
-    }
-}
+pub(super) const ENTRY: Scheme = Scheme { name: "rr", about: "channels in turn, in order of arrival", ..IN_TURN };

@@ -1,24 +1,12 @@
-//! `static`: the page's address on the disk names its channel for good, page n on channel n mod 8: round robin as in Fig. 1 of
-//! the co-design paper, whose requests have the byte offset at which they start on the disk, and as in the static allocations
-//! that it cites (Sec. II-B).
+//! `static`: the address of a page on the disk names its channel, page n on channel n mod 8: round robin as in Fig. 1
+//! of the co-design paper, whose requests have a byte offset on the disk, and as in the static allocations that the
+//! paper cites (Sec. II-B).
 
-use super::{Scheme, SchemeEntry, View};
+use super::{IN_TURN, Scheme};
 
-pub(super) const ENTRY: SchemeEntry = SchemeEntry {
+pub(super) const ENTRY: Scheme = Scheme {
     name: "static",
     about: "the channel that the page's address on the disk names: page n on channel n mod 8",
-    keys: &[],
-    build: || Box::new(Static),
+    turns_by_address: true,
+    ..IN_TURN
 };
-
-struct Static;
-
-impl Scheme for Static {
-    fn turns_by_address(&self) -> bool {
-        true
-    }
-
-    fn choose(&self, view: &View<'_>) -> u32 {
-        view.turn
-    }
-}

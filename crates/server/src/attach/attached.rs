@@ -1,16 +1,18 @@
-//! An attached drive of Linux: its place, its file, its device, and its end.
+//! An attached drive of Linux: place, file, device and end.
 
-use super::device::{self, Unmounted};
+use super::device;
+pub use super::places::detach;
 use super::places::{self, Claim};
 use super::{INSTEAD, Wanted, disk, session};
 use crate::listen::Service;
 use fuser::Notifier;
 use palimpsest_lab::error::{Error, Result};
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::thread::Scope;
 
-/// A place for a drive that is to be attached; nothing is left of it when it is dropped.
+/// A claimed place for a drive; drop removes it.
 pub struct Place {
     claim: Claim,
     file_only: bool,
@@ -21,17 +23,16 @@ pub struct Attached {
     claim: Claim,
     bytes: u64,
     device: Option<PathBuf>,
-    /// How often the power had failed when it was last looked at.
+    /// Power cuts at the last look.
     since: u64,
-    /// Tells the kernel what it must forget.
     kernel: Notifier,
 }
 
 impl Place {
-    /// A place as it is `wanted`, on a machine that can attach drives.
+    /// Claims the `wanted` place, on a machine that can attach drives.
     ///
     /// # Errors
-    /// [`Error::Input`] for a name that is wrong or in use, and where there is no FUSE for this user.
+    /// [`Error::Input`] for a name that is wrong or in use, and without FUSE for this user.
     pub fn new(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Place> {
         if let Some(name) = wanted.name.as_ref().filter(|name| !places::is_name(name)) {
             return Err(Error::input(format!("--name {name}"), "expected up to 32 letters, digits, - and _"));
@@ -47,10 +48,10 @@ impl Place {
         Ok(Place { claim: Claim::new(wanted.name.as_deref(), say)?, file_only: wanted.file_only || !is_root })
     }
 
-    /// Mounts the file, serves it by a thread of `scope`, and makes the device.
+    /// Mounts the file, serves it on a thread of `scope`, and makes the device.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// [`Error::Input`]: the system refuses the mount or the device.
     pub fn attach<'s>(self, service: &'s Service<'_>, scope: &'s Scope<'s, '_>) -> Result<Attached> {
         let Place { claim, file_only } = self;
         let (folder, bytes) = (claim.folder(), service.export.bytes);
@@ -59,7 +60,7 @@ impl Place {
         })?;
         let kernel = session.notifier();
         scope.spawn(move || {
-            // It ends when it is unmounted, also by another; then there is nothing to serve.
+            // Returns after any unmount, then there is nothing to serve.
             let _ = session.run();
             service.stop();
         });
@@ -79,32 +80,24 @@ impl Attached {
         self.claim.note(self.device.as_deref()).map_err(std::io::Error::other)
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        self.claim.name()
-    }
-
-    /// Its file.
-    pub fn file(&self) -> PathBuf {
-        self.claim.file()
-    }
-
-    /// Where it is found: its device, and its file.
+    /// Name, device and file of the drive, for the user.
     pub fn places(&self) -> String {
-        let file = self.file();
+        let (name, file) = (self.claim.name(), self.claim.file());
         match &self.device {
-            Some(device) => format!("{} (file {})", device.display(), file.display()),
-            None => file.display().to_string(),
+            Some(device) => format!("{name}: {} (file {})", device.display(), file.display()),
+            None => format!("{name}: {}", file.display()),
         }
     }
 
-    /// Its device, or its file if it has none.
-    pub fn place(&self) -> PathBuf {
-        self.device.clone().unwrap_or_else(|| self.file())
+    /// Variables for the environment of a command: the device, else the file, and the file.
+    pub fn variables(&self) -> [(&'static str, OsString); 2] {
+        let file = self.claim.file();
+        let device = self.device.clone().unwrap_or_else(|| file.clone());
+        [("dev", device.into()), ("file", file.into())]
     }
 
-    /// After a power cut the kernel forgets what it had of file and device, which may be lost. The device gets errors only: as when a drive
-    /// comes back, there is a new one.
+    /// After a power cut, drops the kernel's cache of the file, which may hold lost data, and makes a new device: the
+    /// old one returns errors only, as after a real drive comes back.
     pub fn look(&mut self, service: &Service<'_>) {
         let cuts = service.drive.power_cuts();
         if cuts == self.since {
@@ -112,10 +105,13 @@ impl Attached {
         }
         self.since = cuts;
         if let Err(error) = session::forget(&self.kernel) {
-            service.say(&format!("{}: {error}; the kernel may show what is lost", self.claim.file().display()));
+            service.say(&format!(
+                "{}: {error}; programs may read lost data from the kernel's cache",
+                self.claim.file().display()
+            ));
         }
         let Some(device) = self.device.take() else { return };
-        // What is mounted from it keeps it for a while.
+        // Mounted file systems keep the old device for a while.
         device::forget(&device);
         let done = device::unset(&device).and_then(|()| self.set_device());
         match (done, &self.device) {
@@ -125,24 +121,12 @@ impl Attached {
         }
     }
 
-    /// Unmounts what is mounted from the device, ends the device, and unmounts the file. The thread that serves it ends.
+    /// Unmounts the file systems of the device, ends the device, and unmounts the file, which ends the serving thread.
     pub fn end(self, service: &Service<'_>) {
         let (say, folder) = (|line: &str| service.say(line), self.claim.folder());
         places::end_devices(&self.claim.file(), &say);
-        match device::is_mounted(&folder).then(|| device::unmount(&folder, true)) {
-            Some(Ok(Unmounted::InUse)) => {
-                say(&format!("{}: a program uses it, and gets errors from now on", self.claim.file().display()));
-            }
-            Some(Err(error)) => say(&format!("{} cannot be unmounted: {error}", folder.display())),
-            Some(Ok(Unmounted::Now)) | None => {}
+        if device::is_mounted(&folder) {
+            device::end_mount(&folder, &self.claim.file(), true, &say);
         }
     }
-}
-
-/// Ends the attached drives of these `names`, or `all`; removes what killed servers left, and `say` says so.
-///
-/// # Errors
-/// [`Error::Input`] for a name that is none, [`Error::Io`] for a server that does not end.
-pub fn detach(names: &[String], all: bool, say: &dyn Fn(&str)) -> Result<()> {
-    places::detach(names, all, say)
 }

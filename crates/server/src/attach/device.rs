@@ -1,6 +1,6 @@
-//! Block devices of the kernel over a file, by the program `losetup`, and what is mounted from them.
+//! Block devices of the kernel over a file, by the program `losetup`, and the mounts of their file systems.
 //!
-//! A loop device is found by its file, not by what was written down of it, so that one of a server that was killed is found too.
+//! A loop device is found by its file, not by a written record, so that the device of a killed server is found, too.
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
@@ -10,13 +10,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes of a block of the device, where the drive has as many.
+/// Block size of devices whose size is a multiple.
 const BLOCK: u64 = 4096;
 
-/// A new loop device over `file`, which has so many `bytes`: requests go past the kernel's cache of the file.
+/// Makes a loop device over `file` of `bytes` bytes, which bypasses the kernel's cache of the file.
 ///
 /// # Errors
-/// What `losetup` says, or that it is missing.
+/// The message of `losetup`, or `losetup` is missing.
 pub fn set(file: &Path, bytes: u64) -> io::Result<PathBuf> {
     let block = if bytes.is_multiple_of(BLOCK) { BLOCK } else { 512 };
     let mut command = Command::new("losetup");
@@ -25,15 +25,15 @@ pub fn set(file: &Path, bytes: u64) -> io::Result<PathBuf> {
     Ok(PathBuf::from(said.trim()))
 }
 
-/// The device goes, at once or when the last program that has it open closes it.
+/// Removes the device, at once or when the last user closes the device.
 ///
 /// # Errors
-/// What `losetup` says, or that it is missing.
+/// As [`set`].
 pub fn unset(device: &Path) -> io::Result<()> {
     run(Command::new("losetup").arg("--detach").arg(device)).map(drop)
 }
 
-/// The kernel forgets what it keeps of the device, as far as it can: what is mapped or being written stays.
+/// Drops the kernel's cache of the device, except mapped and dirty pages.
 pub fn forget(device: &Path) {
     let _ = run(Command::new("blockdev").arg("--flushbufs").arg(device));
 }
@@ -62,7 +62,7 @@ pub fn of_file(file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Where the file systems of `device` are mounted, the last first.
+/// Mount points of the file systems of `device`, the last first.
 pub fn mounts_of(device: &Path) -> Vec<PathBuf> {
     let Some(name) = device.file_name() else { return Vec::new() };
     let number = fs::read_to_string(Path::new("/sys/block").join(name).join("dev")).unwrap_or_default();
@@ -76,7 +76,7 @@ pub fn is_mounted(folder: &Path) -> bool {
     mounts.split(|&byte| byte == b'\n').any(|line| mount_point(line).is_some_and(|(_, at)| at == folder))
 }
 
-/// The number of the device and the place of a line of `/proc/self/mountinfo`.
+/// Device number and mount point of a line of `/proc/self/mountinfo`.
 fn mount_point(line: &[u8]) -> Option<(&[u8], PathBuf)> {
     let mut fields = line.split(|&byte| byte == b' ').skip(2);
     let (number, _root, place) = (fields.next()?, fields.next()?, fields.next()?);
@@ -89,7 +89,7 @@ fn mounted_from(mounts: &[u8], number: &str) -> Vec<PathBuf> {
     of_it.map(|(_, place)| place).collect()
 }
 
-/// A path with its blanks: the kernel writes them as three octal digits.
+/// A path with blanks, which the kernel writes as three octal digits.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut rest = field;
     let mut path = Vec::with_capacity(field.len());
@@ -110,17 +110,14 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
 /// How a mount ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmounted {
-    /// At once, all is written.
+    /// At once, with everything written.
     Now,
-    /// A program still uses it, and gets errors.
+    /// A program still uses the mount, and gets errors.
     InUse,
 }
 
-/// Unmounts what is at `place`; what a program uses goes out of its sight. If `ends` no server is left after that: who uses it
-/// gets errors.
-///
-/// # Errors
-/// Those of the operating system.
+/// Unmounts `place`, or hides it from other programs while one uses it. `ends` says that its server ends: programs get
+/// errors then.
 pub fn unmount(place: &Path, ends: bool) -> io::Result<Unmounted> {
     let force = if ends { MntFlags::MNT_FORCE } else { MntFlags::empty() };
     match umount2(place, MntFlags::empty()) {
@@ -134,7 +131,20 @@ pub fn unmount(place: &Path, ends: bool) -> io::Result<Unmounted> {
     }
 }
 
-/// Unmounts for who is not root.
+/// As [`unmount`]; `say` gets a line if a program uses the mount, named `shown`, or if the unmount fails.
+pub fn end_mount(place: &Path, shown: &Path, ends: bool, say: &dyn Fn(&str)) -> Option<Unmounted> {
+    let unmounted = unmount(place, ends);
+    match &unmounted {
+        Ok(Unmounted::Now) => {}
+        Ok(Unmounted::InUse) => {
+            say(&format!("{}: in use by a program, which gets errors from now on", shown.display()))
+        }
+        Err(error) => say(&format!("{} cannot be unmounted: {error}", place.display())),
+    }
+    unmounted.ok()
+}
+
+/// Unmounts as a user who is not root.
 fn fusermount(place: &Path) -> io::Result<Unmounted> {
     let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let lines = mounts.split(|&byte| byte == b'\n').filter_map(mount_point);
@@ -151,7 +161,7 @@ fn fusermount(place: &Path) -> io::Result<Unmounted> {
         return Err(io::Error::other("fusermount3 could not unmount it"));
     }
     if let Some((_, connection)) = number.as_deref().and_then(|number| number.split_once(':')) {
-        // Where that is not there, it ends when the last program has closed the file.
+        // Without this control file the mount ends when the last program closes the files.
         let _ = fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
     }
     Ok(Unmounted::InUse)

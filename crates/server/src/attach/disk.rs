@@ -1,7 +1,7 @@
-//! What serves the file of an attached drive: the drive of the service, with or without a time.
+//! The disk behind the file of an attached drive: the drive of the service, with or without a clock.
 //!
-//! To the drive the file is a client as any other. An open file is a connection: once the power has failed it gets errors only, until it is
-//! opened again, as what was written and not flushed may be lost.
+//! The file is a client of the drive. An open file is a connection: after a power cut it gets errors until it is opened
+//! again, because unflushed writes may be lost.
 
 use crate::drive::{Bytes, Drive};
 use crate::engine::Engine;
@@ -17,49 +17,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Gets the bytes of a read, nothing for other operations, or an error number.
 pub type Answer = Box<dyn FnOnce(Result<&[u8], i32>) + Send>;
 
-/// What stores the bytes of a file.
+/// The disk behind a file.
 pub trait Disk: Send {
-    /// Size of the file.
-    fn bytes(&self) -> u64;
+    /// Bytes of the file, and the best size of requests, a power of two.
+    fn size(&self) -> (u64, u32);
 
-    /// The best size of requests, a power of two.
-    fn block(&self) -> u32;
-
-    /// How often the power failed so far.
+    /// Number of power cuts so far.
     fn power_cuts(&self) -> u64;
 
-    /// These `requests` come next, each in an operation of its own.
+    /// Announces `requests`, which come next, each in a separate operation.
     fn expect(&mut self, _requests: &[Request]) {}
 
-    /// Serves the requests of one operation, in order, for a file that was opened when the power had failed `since` times: one
-    /// read, or any number of others. What writes bring is in `memory`, which stays as it is. The answer may come
-    /// later, from another thread.
+    /// Serves the requests of one operation in order, for a file that was opened after `since` power cuts: one read, or
+    /// any number of others. `memory` holds the bytes of writes, and stays unchanged. The answer may come later, from
+    /// another thread.
     fn serve(&mut self, since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer);
 }
 
-impl<D: Disk + ?Sized> Disk for Box<D> {
-    fn bytes(&self) -> u64 {
-        (**self).bytes()
-    }
-
-    fn block(&self) -> u32 {
-        (**self).block()
-    }
-
-    fn power_cuts(&self) -> u64 {
-        (**self).power_cuts()
-    }
-
-    fn expect(&mut self, requests: &[Request]) {
-        (**self).expect(requests);
-    }
-
-    fn serve(&mut self, since: u64, requests: &[Request], memory: &mut Vec<u8>, answer: Answer) {
-        (**self).serve(since, requests, memory, answer);
-    }
-}
-
-/// The drive of `service`.
+/// The drive of `service` as a disk.
 pub fn of<'s>(service: &'s Service<'_>) -> Box<dyn Disk + 's> {
     match &service.drive {
         Engine::Counted(drive) => {
@@ -82,7 +57,7 @@ fn errno(error: u32) -> i32 {
     if error == wire::ESHUTDOWN { libc::EIO } else { error as i32 }
 }
 
-/// A drive without a time.
+/// A drive without a clock.
 struct Counted<'s, 'a> {
     service: &'s Service<'a>,
     drive: &'s Drive<'a>,
@@ -91,12 +66,8 @@ struct Counted<'s, 'a> {
 }
 
 impl Disk for Counted<'_, '_> {
-    fn bytes(&self) -> u64 {
-        self.service.export.bytes
-    }
-
-    fn block(&self) -> u32 {
-        self.service.export.preferred_block
+    fn size(&self) -> (u64, u32) {
+        (self.service.export.bytes, self.service.export.preferred_block)
     }
 
     fn power_cuts(&self) -> u64 {
@@ -111,7 +82,7 @@ impl Disk for Counted<'_, '_> {
         self.replies.clear();
         let mut failed = None;
         for &request in requests {
-            // A power cut is an error of the request, and of all that come after.
+            // A power cut is an error of this request and of all later ones.
             let _ = self.drive.serve(
                 self.queue,
                 since,
@@ -138,17 +109,16 @@ impl Disk for Counted<'_, '_> {
     }
 }
 
-/// An operation that has no answer yet.
 struct Waiting {
     left: usize,
     failed: Option<i32>,
     answer: Answer,
 }
 
-/// Operations that have no answer yet, by the cookie of their requests.
+/// Unanswered operations, by the cookie of their requests.
 type AllWaiting = Arc<Mutex<BTreeMap<u64, Waiting>>>;
 
-/// A drive with a time: operations are in flight together.
+/// A drive with a clock: operations are in flight together.
 struct InFlight<'s, 'a> {
     service: &'s Service<'a>,
     drive: &'s Timed<'a>,
@@ -157,7 +127,7 @@ struct InFlight<'s, 'a> {
     next: u64,
 }
 
-/// A new connection to the drive, whose replies answer what waits for them.
+/// A new connection to the drive, whose replies answer waiting operations.
 fn connect(service: &Service<'_>, since: u64, waiting: &AllWaiting) -> Arc<timed::Client> {
     let waiting = Arc::clone(waiting);
     let outbox = Outbox::new(Box::new(move |reply| {
@@ -167,7 +137,7 @@ fn connect(service: &Service<'_>, since: u64, waiting: &AllWaiting) -> Arc<timed
     Arc::new(timed::Client { queue: service.number() as u32, outbox, structured: false, since })
 }
 
-/// Answers the operation to whose request `reply` is, if it was the last.
+/// Counts the reply to a request; the last reply answers the operation.
 fn deliver(waiting: &AllWaiting, reply: &[u8]) {
     let (cookie, reply) = Replies::parse(reply);
     let mut all = waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,12 +152,8 @@ fn deliver(waiting: &AllWaiting, reply: &[u8]) {
 }
 
 impl Disk for InFlight<'_, '_> {
-    fn bytes(&self) -> u64 {
-        self.service.export.bytes
-    }
-
-    fn block(&self) -> u32 {
-        self.service.export.preferred_block
+    fn size(&self) -> (u64, u32) {
+        (self.service.export.bytes, self.service.export.preferred_block)
     }
 
     fn power_cuts(&self) -> u64 {
@@ -208,7 +174,7 @@ impl Disk for InFlight<'_, '_> {
         let waiting = Waiting { left: requests.len(), failed: None, answer };
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(self.next, waiting);
         let asked: Vec<Asked> = requests.iter().map(|&request| asked(self.next, request)).collect();
-        // A power cut is in the answers, too.
+        // The answers report a power cut, too.
         let _ = self.drive.serve(&self.client, &asked, memory, &self.service.budget, self.service);
     }
 }

@@ -1,7 +1,8 @@
-//! Where attached drives are: each has a folder, in which its file system is mounted, and a note beside it, which its server keeps locked.
+//! Places of attached drives: each has a folder, at which the file system is mounted, and a note beside the folder,
+//! which the server keeps locked.
 //!
-//! A note without a lock is of a server that was killed: what it left behind is removed by whoever comes next. The folder of all
-//! is `/run/palimpsest` for root, and else one in the user's own folder of the session, or in that for temporary files.
+//! An unlocked note belongs to a killed server: the next command removes the leftovers. The folder of all places is
+//! `/run/palimpsest` for root, else in the user's runtime folder or the folder for temporary files.
 
 use super::device::{self, Unmounted};
 use super::session::FILE;
@@ -17,23 +18,22 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to end.
+/// Time that a server has to end.
 const FAREWELL: Duration = Duration::from_secs(60);
 
-/// The end of the names of notes.
+/// Suffix of the names of notes.
 const NOTE: &str = "attached";
 
-/// Numbers of names that are tried.
+/// Number of automatic names.
 const NAMES: usize = 256;
 
-/// A place for a drive that is this process's own.
+/// A place that this process owns.
 pub struct Claim {
     name: String,
     note: Flock<File>,
     base: PathBuf,
 }
 
-/// An error of the operating system at `path`.
 pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     |error| Error::Io { place: path.display().to_string(), what: error.to_string() }
 }
@@ -41,7 +41,7 @@ pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
 /// The folder of all attached drives of this user.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be made, or is another user's.
+/// [`Error::Io`]: the folder cannot be made, or belongs to another user.
 pub fn base() -> Result<PathBuf> {
     let uid = getuid();
     let own = || std::env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("palimpsest"));
@@ -55,13 +55,13 @@ pub fn base() -> Result<PathBuf> {
     }
     let found = fs::symlink_metadata(&base).map_err(failed(&base))?;
     if !found.is_dir() || found.uid() != uid.as_raw() || found.mode() & 0o022 != 0 {
-        let what = "expected a folder that this user has, and no other writes to";
+        let what = "expected a folder of this user that no other user can write to";
         return Err(Error::Io { place: base.display().to_string(), what: what.into() });
     }
     Ok(base)
 }
 
-/// Whether this is a name for an attached drive: letters, digits, `-` and `_`.
+/// Whether `name` may name an attached drive: letters, digits, `-` and `_`.
 pub fn is_name(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
@@ -70,7 +70,6 @@ fn note_of(base: &Path, name: &str) -> PathBuf {
     base.join(format!("{name}.{NOTE}"))
 }
 
-/// The names that there are notes of, sorted.
 fn names(base: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
     let name =
@@ -80,7 +79,7 @@ fn names(base: &Path) -> Vec<String> {
     names
 }
 
-/// The note of `name`, locked; `None` while a server has it. A new one only if it `may_create` it.
+/// The locked note of `name`; `None` while a server holds the lock, or for a missing note unless `may_create`.
 fn lock(base: &Path, name: &str, may_create: bool) -> Result<Option<Flock<File>>> {
     let path = note_of(base, name);
     loop {
@@ -95,7 +94,7 @@ fn lock(base: &Path, name: &str, may_create: bool) -> Result<Option<Flock<File>>
             Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
             Err((_, error)) => return Err(failed(&path)(error.into())),
         };
-        // Another may have removed it before it was locked.
+        // Another process may have removed the note before the lock.
         let here = fs::metadata(&path).is_ok_and(|found| note.metadata().is_ok_and(|own| own.ino() == found.ino()));
         if here {
             return Ok(Some(note));
@@ -110,11 +109,11 @@ fn read(note: &mut File) -> Value {
 }
 
 impl Claim {
-    /// A place with this `name`, or the first of `pal0`, `pal1`, ... that is free. What killed servers left is removed first, and
-    /// `say` says so.
+    /// Claims the place `name`, or the first free of `pal0`, `pal1`, ...; removes the leftovers of killed servers
+    /// first.
     ///
     /// # Errors
-    /// [`Error::Input`] for a name that is in use, and errors of the operating system.
+    /// [`Error::Input`] for a name in use, and errors of the system.
     pub fn new(name: Option<&str>, say: &dyn Fn(&str)) -> Result<Claim> {
         let base = base()?;
         clean(&base, say)?;
@@ -133,30 +132,27 @@ impl Claim {
             }
         }
         match name {
-            Some(name) => Err(Error::input(format!("--name {name}"), "it is attached; expected a name that is free")),
+            Some(name) => {
+                Err(Error::input(format!("--name {name}"), "a drive of this name is attached; expected a free name"))
+            }
             None => Err(Error::input("attach", format!("{NAMES} drives are attached; expected fewer"))),
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where its file system is mounted.
+    /// The mount point.
     pub fn folder(&self) -> PathBuf {
         self.base.join(&self.name)
     }
 
-    /// Its file.
     pub fn file(&self) -> PathBuf {
         self.folder().join(FILE)
     }
 
-    /// Writes down who serves it, and its device.
-    ///
-    /// # Errors
-    /// Those of the operating system.
+    /// Writes the process number and the `device` to the note.
     pub fn note(&mut self, device: Option<&Path>) -> Result<()> {
         let text = json!({"pid": std::process::id(), "file": self.file(), "device": device}).to_string();
         let path = note_of(&self.base, &self.name);
@@ -167,26 +163,26 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // What could not be removed is for the next.
+        // The next command removes the rest.
         if !device::is_mounted(&self.folder()) && fs::remove_dir(self.folder()).is_ok() {
             let _ = fs::remove_file(note_of(&self.base, &self.name));
         }
     }
 }
 
-/// Removes what killed servers left behind, and says so.
+/// Removes the leftovers of killed servers.
 fn clean(base: &Path, say: &dyn Fn(&str)) -> Result<()> {
     for name in names(base) {
         if let Some(note) = lock(base, &name, false)? {
             let claim = Claim { name, note, base: base.into() };
             let left = remove(&claim, say);
-            say(&format!("{}: its server was killed; {left}", claim.name));
+            say(&format!("{}: the server was killed; {left}", claim.name));
         }
     }
     Ok(())
 }
 
-/// Removes the devices and mounts of a place without a server, and says what they were.
+/// Removes the devices and mounts of a place without a server; returns a list of them for the user.
 fn remove(claim: &Claim, say: &dyn Fn(&str)) -> String {
     let mut removed = end_devices(&claim.file(), say);
     if device::is_mounted(&claim.folder()) {
@@ -198,17 +194,13 @@ fn remove(claim: &Claim, say: &dyn Fn(&str)) -> String {
     if removed.is_empty() { "nothing else was left".into() } else { format!("removed {}", removed.join(" and ")) }
 }
 
-/// Unmounts the file systems of the devices over `file`, and ends the devices; returns what they were.
+/// Unmounts the file systems of the devices over `file`, and removes the devices; returns their names.
 pub(super) fn end_devices(file: &Path, say: &dyn Fn(&str)) -> Vec<String> {
     let mut ended = Vec::new();
     for device in device::of_file(file) {
         for place in device::mounts_of(&device) {
-            match device::unmount(&place, false) {
-                Ok(Unmounted::Now) => say(&format!("unmounted {}", place.display())),
-                Ok(Unmounted::InUse) => {
-                    say(&format!("{}: a program uses it, and gets errors from now on", place.display()))
-                }
-                Err(error) => say(&format!("{} cannot be unmounted: {error}", place.display())),
+            if device::end_mount(&place, &place, false, say) == Some(Unmounted::Now) {
+                say(&format!("unmounted {}", place.display()));
             }
         }
         match device::unset(&device) {
@@ -219,10 +211,11 @@ pub(super) fn end_devices(file: &Path, say: &dyn Fn(&str)) -> Vec<String> {
     ended
 }
 
-/// Ends the attached drives of these `names` (of drives, files or devices), or `all`, and waits for it; removes what killed servers left.
+/// Ends the attached drives `wanted` (names of drives, files or devices), or `all`, and waits for their servers;
+/// removes the leftovers of killed servers.
 ///
 /// # Errors
-/// [`Error::Input`] for a name that is none, [`Error::Io`] for a server that does not end.
+/// [`Error::Input`] for an unknown name, [`Error::Io`] for a server that does not end.
 pub fn detach(wanted: &[String], all: bool, say: &dyn Fn(&str)) -> Result<()> {
     let base = base()?;
     let before = names(&base);
@@ -239,13 +232,14 @@ pub fn detach(wanted: &[String], all: bool, say: &dyn Fn(&str)) -> Result<()> {
         };
         let name = attached.iter().find(is_it);
         if name.is_none() && before.contains(wanted) {
-            // It was of a server that was killed.
+            // A name of a killed server.
             return Ok(None);
         }
         let names: Vec<&str> = attached.iter().map(|(name, _)| name.as_str()).collect();
-        let names =
-            if names.is_empty() { "no drive is attached".into() } else { format!("expected {}", names.join(", ")) };
-        name.map(Some).ok_or_else(|| Error::input(format!("detach {wanted}"), format!("it is not attached; {names}")))
+        let names = if names.is_empty() { "there are none".into() } else { format!("expected {}", names.join(", ")) };
+        name.map(Some).ok_or_else(|| {
+            Error::input(format!("detach {wanted}"), format!("no drive of this name is attached; {names}"))
+        })
     };
     let ends: Vec<_> = match all {
         true => attached.iter().collect(),
@@ -261,7 +255,7 @@ pub fn detach(wanted: &[String], all: bool, say: &dyn Fn(&str)) -> Result<()> {
         let begin = Instant::now();
         while note_of(&base, name).exists() && lock(&base, name, false)?.is_none() {
             if begin.elapsed() > FAREWELL {
-                let what = format!("its server does not end in {} s", FAREWELL.as_secs());
+                let what = format!("the server did not end within {} s", FAREWELL.as_secs());
                 return Err(Error::Io { place: format!("detach {name}"), what });
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -1,98 +1,93 @@
-//! The FUSE file system of an attached drive: a folder with one file, [`FILE`].
+//! The FUSE file system of an attached drive: a folder with one file, [`FILE`], mounted by `fuser`.
 //!
-//! One thread reads the requests that have come, a few at a time, so that the drive's memory is awaited for all of them
-//! together, and serves and answers each. Programs that open the file have the kernel's cache, as with a block device;
-//! with O_DIRECT, as the loop device does it, every request reaches the drive. For the user alone who attached it: the
-//! kernel sees to that. The crate `fuser` mounts it.
+//! One thread reads all waiting requests, a few at a time, so that the drive prefetches the memory of all of them
+//! together, then serves and answers each. Programs that open the file use the kernel's cache, as with a block device;
+//! with O_DIRECT, as from the loop device, every request reaches the drive. The kernel admits only the user who
+//! attached the drive.
 
 use super::disk::{Answer, Disk};
 use super::file;
 use super::messages::{self, Attributes, Body, Message, Operation};
 use crate::drive::EXPECTED;
 use crate::transmission::Request;
-use fuser::{MountOption, Notifier};
+use fuser::{Config, INodeNo, InitFlags, KernelConfig, MountOption, Notifier};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Name of the file.
 pub const FILE: &str = "drive";
 
-/// Number of the folder, and of the file.
-const FOLDER: u64 = fuser::FUSE_ROOT_ID;
+const FOLDER: u64 = INodeNo::ROOT.0;
 const DRIVE: u64 = 2;
 
-/// How long the kernel may keep what it knows of names and sizes: they stay.
+/// Time that the kernel may keep names and sizes, which never change.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// Requests that the kernel may have in flight, and at which it slows writers.
+/// Requests that the kernel may have in flight, and number at which it slows writers.
 const MOST_REQUESTS: (u16, u16) = (256, 192);
 
 /// Bytes of a request.
 const MOST_BYTES: u32 = 1 << 20;
 
-/// Bytes of messages after which no other is read before these are served: what they bring is still in the caches then.
+/// Bytes of messages served together: their data is still in the caches then.
 const TOGETHER: usize = 160 << 10;
 
 /// A mounted file.
-pub struct Session<D> {
-    mount: fuser::Session<Nothing>,
+pub struct Session<'s> {
+    mount: fuser::Session<Handshake>,
     kernel: Kernel,
-    files: DriveFile<D>,
+    files: DriveFile<'s>,
 }
 
-/// What is served here, and not by the crate that mounts it.
-struct Nothing;
+/// The first message, the only one that `fuser` answers.
+struct Handshake;
 
-impl fuser::Filesystem for Nothing {}
-
-/// The mount of `disk` at the folder `at`; [`Session::run`] serves it, until it is unmounted.
-///
-/// # Errors
-/// Those of the operating system.
-pub fn mount<D: Disk>(disk: D, at: &Path) -> io::Result<Session<D>> {
-    let options = [MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions, MountOption::NoExec];
-    let mount = fuser::Session::new(Nothing, at, &options)?;
-    let kernel = File::from(mount.as_fd().try_clone_to_owned()?);
-    fcntl(kernel.as_raw_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    Ok(Session { mount, kernel: Kernel(Arc::new(kernel)), files: DriveFile::new(disk) })
-}
-
-/// The kernel forgets what it keeps of the file.
-///
-/// # Errors
-/// Those of the operating system.
-pub fn forget(kernel: &Notifier) -> io::Result<()> {
-    match kernel.inval_inode(DRIVE, 0, 0) {
-        // It keeps nothing of a file that no program has looked for.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+impl fuser::Filesystem for Handshake {
+    fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.set_max_write(MOST_BYTES);
+        let _ = config.set_max_background(MOST_REQUESTS.0);
+        let _ = config.set_congestion_threshold(MOST_REQUESTS.1);
+        Ok(())
     }
 }
 
-/// Messages that have come, and where they are in memory.
+/// Mounts `disk` at the folder `at`; [`Session::run`] serves the mount.
+pub fn mount<'s>(disk: Box<dyn Disk + 's>, at: &Path) -> io::Result<Session<'s>> {
+    let mut config = Config::default();
+    config.mount_options =
+        vec![MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions, MountOption::NoExec];
+    let mount = fuser::Session::new(Handshake, at, &config)?;
+    let kernel = File::from(mount.as_fd().try_clone_to_owned()?);
+    fcntl(&kernel, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(Session { mount, kernel: Kernel(Arc::new(kernel)), files: DriveFile::new(disk) })
+}
+
+/// Drops the kernel's cache of the file.
+pub fn forget(kernel: &Notifier) -> io::Result<()> {
+    kernel.inval_inode(INodeNo(DRIVE), 0, 0)
+}
+
+/// Received messages, and their places in memory.
 struct Batch {
     bytes: Vec<u8>,
     messages: Vec<Range<usize>>,
 }
 
-impl<D: Disk> Session<D> {
-    /// Tells the kernel what it must forget.
+impl Session<'_> {
+    /// Sends notifications to the kernel.
     pub fn notifier(&self) -> Notifier {
         self.mount.notifier()
     }
 
     /// Serves the file until it is unmounted.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn run(&mut self) -> io::Result<()> {
         let bytes = vec![0; TOGETHER + messages::message_of(MOST_BYTES as usize)];
         let mut batch = Batch { bytes, messages: Vec::new() };
@@ -114,12 +109,12 @@ impl<D: Disk> Session<D> {
     }
 }
 
-/// The kernel's end of the mount, which any thread may answer.
+/// The kernel's end of the mount; any thread may answer.
 #[derive(Clone)]
 struct Kernel(Arc<File>);
 
 impl Kernel {
-    /// Waits for messages, and reads those that have come, up to [`EXPECTED`]; false where the file is unmounted.
+    /// Waits for messages, and reads up to [`EXPECTED`]; false if the file is unmounted.
     fn receive(&self, batch: &mut Batch) -> io::Result<bool> {
         batch.messages.clear();
         let mut begin = 0;
@@ -132,9 +127,9 @@ impl Kernel {
                 Err(error) => match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
                     Errno::EAGAIN if begin > 0 => break,
                     Errno::EAGAIN => self.wait()?,
-                    // What was to be read was given up.
+                    // The kernel gave a request up.
                     Errno::ENOENT | Errno::EINTR => {}
-                    // What was read before has no one who waits for it.
+                    // Nothing waits for the answers to earlier messages.
                     Errno::ENODEV => return Ok(false),
                     _ => return Err(error),
                 },
@@ -143,7 +138,6 @@ impl Kernel {
         Ok(true)
     }
 
-    /// Waits for a message, or the end.
     fn wait(&self) -> io::Result<()> {
         match poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
@@ -151,40 +145,31 @@ impl Kernel {
         }
     }
 
-    /// Answers message `number`. Who gave it up does not learn of it.
+    /// Answers message `number`. The kernel may have given the request up.
     fn answer(&self, number: u64, done: Result<&[u8], i32>) {
         let header = messages::header(number, done.map(<[u8]>::len));
         let _ = (&*self.0).write_vectored(&[IoSlice::new(&header), IoSlice::new(done.unwrap_or_default())]);
     }
 }
 
-/// The file system.
-struct DriveFile<D> {
-    disk: D,
+struct DriveFile<'s> {
+    disk: Box<dyn Disk + 's>,
     bytes: u64,
     folder: Attributes,
     file: Attributes,
 }
 
-impl<D: Disk> DriveFile<D> {
-    fn new(disk: D) -> Self {
-        let (made, bytes) = (SystemTime::now(), disk.bytes());
+impl<'s> DriveFile<'s> {
+    fn new(disk: Box<dyn Disk + 's>) -> Self {
+        let (made, (bytes, block)) = (SystemTime::now(), disk.size());
         let owner = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
         let folder =
             Attributes { node: FOLDER, size: 0, mode: libc::S_IFDIR | 0o700, links: 2, owner, block: 4096, made };
-        let file = Attributes {
-            node: DRIVE,
-            size: bytes,
-            mode: libc::S_IFREG | 0o600,
-            links: 1,
-            owner,
-            block: disk.block(),
-            made,
-        };
+        let file = Attributes { node: DRIVE, size: bytes, mode: libc::S_IFREG | 0o600, links: 1, owner, block, made };
         DriveFile { disk, bytes, folder, file }
     }
 
-    /// The read or write that a message wants of the drive.
+    /// The read or write of the drive in a message.
     fn request(&self, message: &Message) -> Option<Request> {
         match message.operation {
             Operation::Read { offset, size, .. } => file::read(self.bytes, offset, size).ok()?,
@@ -198,7 +183,6 @@ impl<D: Disk> DriveFile<D> {
     /// Serves a message, whose data is in `memory`.
     fn serve(&mut self, kernel: &Kernel, message: &Message, memory: &mut Vec<u8>) {
         let number = message.number;
-        // Of reads the bytes that are read, of others nothing.
         let later = |kernel: Kernel| -> Answer { Box::new(move |done| kernel.answer(number, done)) };
         match message.operation {
             Operation::Read { file, offset, size } => {
@@ -221,7 +205,7 @@ impl<D: Disk> DriveFile<D> {
         }
     }
 
-    /// Serves the requests of an operation on the drive, or refuses it.
+    /// Serves the requests of an operation on the drive, or refuses the operation.
     fn ask(&mut self, file: u64, requests: Result<&[Request], &i32>, memory: &mut Vec<u8>, answer: Answer) {
         match requests {
             Ok(requests) => self.disk.serve(file, requests, memory, answer),
@@ -229,7 +213,7 @@ impl<D: Disk> DriveFile<D> {
         }
     }
 
-    /// The answer to what asks nothing of the drive.
+    /// Answers an operation that needs no request to the drive.
     fn look(&self, message: &Message) -> Result<Body, i32> {
         let attributes = match message.node {
             FOLDER => Ok(&self.folder),
@@ -237,10 +221,6 @@ impl<D: Disk> DriveFile<D> {
             _ => Err(libc::ENOENT),
         };
         match &message.operation {
-            &Operation::Begin { major, readahead, flags } if major >= messages::MAJOR => {
-                Ok(Body::begin(readahead, flags, MOST_BYTES, MOST_REQUESTS))
-            }
-            Operation::Begin { .. } => Err(libc::EPROTO),
             Operation::Find(name) if message.node == FOLDER && name == FILE.as_bytes() => {
                 Ok(Body::found(&self.file, KEPT))
             }
@@ -252,13 +232,13 @@ impl<D: Disk> DriveFile<D> {
                 file::resize(self.bytes, size)?;
                 Ok(Body::attributes(attributes, KEPT))
             }
-            // The file is as a connection to the drive.
+            // An open file is a connection to the drive.
             Operation::Open => Ok(Body::open(self.disk.power_cuts())),
             Operation::OpenFolder => Ok(Body::open(0)),
             &Operation::List { offset, size } if message.node == FOLDER => Ok(self.list(offset, size)),
             Operation::List { .. } => Err(libc::ENOTDIR),
-            // The loop device takes the block for the grain of its discards.
-            Operation::Size => Ok(Body::size(self.bytes / u64::from(self.disk.block()), self.disk.block())),
+            // The loop device aligns discards to the block size.
+            Operation::Size => Ok(Body::size(self.bytes / u64::from(self.file.block), self.file.block)),
             Operation::Close => Ok(Body::default()),
             _ => Err(libc::ENOSYS),
         }

@@ -1,9 +1,10 @@
-//! What a POSIX program knows of an inode, in the words that the file system keeps for who mounts it: mode, owner, times, a generation.
+//! Attributes of an inode for POSIX programs, kept in the [words](WORDS) of the file system: mode, owner, times,
+//! generation.
 //!
-//! Times have 34 bits of seconds and 30 of nanoseconds, as ext4 has them: 1901 to 2446. Ignored: the time of the last read, which stays that
-//! of creation unless a program sets it.
+//! Times have 34 bits of seconds and 30 of nanoseconds, as in ext4: 1901 to 2446. Ignored: the time of the last read,
+//! which stays the time of creation unless set by a program.
 
-use fuser::{FileAttr, FileType};
+use fuser::{FileAttr, FileType, INodeNo};
 use palimpsest_lab::host::fs::{Done, FileSystem, WORDS};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,12 +16,12 @@ pub const DEVICE: usize = 3;
 pub const ACCESSED: usize = 4;
 pub const MODIFIED: usize = 6;
 pub const CHANGED: usize = 8;
-/// Differs between inodes that have had one number.
+/// Differs between successive inodes of one number.
 pub const GENERATION: usize = 10;
 
 const NANOS: u32 = (1 << 30) - 1;
 
-/// A time in its two words.
+/// Two words that hold a time.
 pub fn time_words(time: SystemTime) -> [u32; 2] {
     let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
@@ -35,7 +36,7 @@ pub fn time_words(time: SystemTime) -> [u32; 2] {
     [seconds as u32, nanos & NANOS | (epoch as u32) << 30]
 }
 
-/// The time of two words.
+/// The time in two words.
 pub fn time_of(words: &[u32]) -> SystemTime {
     let seconds = i64::from(words[0] as i32) + (i64::from(words[1] >> 30) << 32);
     let whole = Duration::from_secs(seconds.unsigned_abs());
@@ -43,19 +44,19 @@ pub fn time_of(words: &[u32]) -> SystemTime {
     begin + Duration::from_nanos(u64::from(words[1] & NANOS))
 }
 
-/// The changes that set the time at `place`.
+/// Changes that set the time at `place`.
 pub fn set_time(place: usize, time: SystemTime) -> [(usize, u32); 2] {
     let [seconds, nanos] = time_words(time);
     [(place, seconds), (place + 1, nanos)]
 }
 
-/// The changes of an inode whose contents changed now.
+/// Changes for modified contents.
 pub fn modified() -> [(usize, u32); 4] {
     let [seconds, nanos] = time_words(SystemTime::now());
     [(MODIFIED, seconds), (MODIFIED + 1, nanos), (CHANGED, seconds), (CHANGED + 1, nanos)]
 }
 
-/// The changes of an inode that itself changed now.
+/// Changes for a modified inode.
 pub fn changed() -> [(usize, u32); 2] {
     set_time(CHANGED, SystemTime::now())
 }
@@ -72,7 +73,6 @@ pub fn words(mode: u32, owner: (u32, u32), device: u32, generation: u32) -> [u32
     words
 }
 
-/// The type that a mode names.
 pub fn kind(mode: u32) -> FileType {
     match mode & libc::S_IFMT {
         libc::S_IFDIR => FileType::Directory,
@@ -85,15 +85,15 @@ pub fn kind(mode: u32) -> FileType {
     }
 }
 
-/// What the kernel wants to know of `ino`, with its generation.
+/// The attributes of `ino` for the kernel, and the generation.
 ///
 /// # Errors
-/// That there is none.
+/// [`Fault::NotFound`](palimpsest_lab::host::fs::Fault::NotFound).
 pub fn attributes(filesystem: &FileSystem, ino: u32) -> Done<(FileAttr, u64)> {
     let (words, (_, size)) = (filesystem.words(ino)?, filesystem.stat(ino)?);
     let page = filesystem.shape().page_bytes;
     let attributes = FileAttr {
-        ino: u64::from(ino),
+        ino: INodeNo(ino.into()),
         size,
         blocks: filesystem.pages_of(ino)? * u64::from(page / 512),
         atime: time_of(&words[ACCESSED..]),

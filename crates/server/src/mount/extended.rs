@@ -1,5 +1,5 @@
-//! Extended attributes as Linux has them: `user.`, `trusted.` and `security.` are kept; the kernel says who may see and change them. Access control
-//! lists (`system.`) are refused with EOPNOTSUPP: modes alone say who may do what.
+//! Extended attributes as on Linux: `user.`, `trusted.` and `security.` are kept, and the kernel checks access. Access
+//! control lists (`system.`) are refused with EOPNOTSUPP because only modes control access.
 
 use super::attributes::{MODE, changed};
 use palimpsest_lab::host::fs::device::Device;
@@ -8,11 +8,9 @@ use palimpsest_lab::host::fs::{Done, Fault, FileSystem};
 /// The capabilities of a program file.
 const CAPABILITIES: &[u8] = b"security.capability";
 
-/// Why an attribute is not had or set.
 pub enum Refused {
-    /// The file system refuses it.
     Fault(Fault),
-    /// With this error.
+    /// An error number.
     Error(i32),
 }
 
@@ -22,7 +20,7 @@ impl From<Fault> for Refused {
     }
 }
 
-/// The error of an attribute whose name is of no space that is kept, or has nothing behind that.
+/// The error number for an attribute of an unsupported name space, or without a name.
 pub fn unkept(name: &[u8]) -> Option<i32> {
     let space = [&b"user."[..], b"trusted.", b"security."].into_iter().find(|space| name.starts_with(space));
     match space {
@@ -32,27 +30,18 @@ pub fn unkept(name: &[u8]) -> Option<i32> {
     }
 }
 
-/// The value of the attribute `name` of `ino`; `None` where there is none.
-///
-/// # Errors
-/// Those of the file system.
+/// The value of the attribute `name` of `ino`.
 pub fn value(filesystem: &FileSystem, device: &mut dyn Device, ino: u32, name: &[u8]) -> Done<Option<Vec<u8>>> {
     Ok(filesystem.extended(device, ino)?.remove(name))
 }
 
-/// The names of all, each with a zero after it.
-///
-/// # Errors
-/// Those of the file system.
+/// The names of all attributes, each followed by a zero.
 pub fn names(filesystem: &FileSystem, device: &mut dyn Device, ino: u32) -> Done<Vec<u8>> {
     let all = filesystem.extended(device, ino)?;
     Ok(all.into_keys().flat_map(|name| name.into_iter().chain([0])).collect())
 }
 
-/// Sets the attribute `name` of `ino`, with the flags of `setxattr`; removes it where there is no `value`.
-///
-/// # Errors
-/// [`Refused`].
+/// Sets the attribute `name` of `ino`, with the flags of `setxattr`; removes the attribute without a `value`.
 pub fn set(
     filesystem: &mut FileSystem,
     device: &mut dyn Device,
@@ -80,16 +69,13 @@ pub fn set(
     Ok(filesystem.set_words(device, ino, &changed())?)
 }
 
-/// The mode without what lets a program run with the rights of its owner or group; of a folder these bits mean something else.
+/// `mode` without set-user-ID and set-group-ID bits; directories keep theirs, which have another meaning.
 pub fn stripped(mode: u32) -> u32 {
     let group = if mode & libc::S_IXGRP != 0 { libc::S_ISGID } else { 0 };
     if mode & libc::S_IFMT == libc::S_IFDIR { mode } else { mode & !(libc::S_ISUID | group) }
 }
 
-/// `ino` was written by a user, or has another owner: programs in it lose the rights that it gave them.
-///
-/// # Errors
-/// Those of the file system.
+/// Takes set-ID bits and capabilities from `ino` after a write or a change of owner.
 pub fn strip(filesystem: &mut FileSystem, device: &mut dyn Device, ino: u32) -> Done<()> {
     let mode = filesystem.words(ino)?[MODE];
     if stripped(mode) != mode {

@@ -1,16 +1,16 @@
-//! Inodes that the kernel knows, and what it keeps of them: names, attributes, pages.
+//! Inodes that the kernel knows, and the kernel's cache of names, attributes and pages.
 //!
-//! Where changes were lost that were not committed, what it keeps may be of them, and it is made to forget that: by a thread of its own, as
-//! the kernel waits there for requests that it has sent. Names go by themselves, in a second. Ignored: pages that a program has
-//! changed by a mapping and that were not written yet: the kernel writes them first.
+//! After a loss of uncommitted changes the kernel's cache may show them, and must be dropped. A separate thread does
+//! that, because the kernel waits for other requests meanwhile. Names expire within a second. Ignored: mapped pages
+//! that were not written back, which the kernel writes first.
 
-use fuser::Notifier;
+use fuser::{INodeNo, Notifier};
 use palimpsest_lab::host::fs::ROOT;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often the kernel has looked up each inode that it knows.
+/// Lookups of each inode by the kernel.
 #[derive(Default)]
 pub struct Known(Mutex<BTreeMap<u32, u64>>);
 
@@ -19,17 +19,17 @@ impl Known {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of them, but for the root.
+    /// All known inodes except the root.
     pub fn inodes(&self) -> Vec<u32> {
         self.lock().keys().copied().collect()
     }
 
-    /// The kernel has looked `ino` up.
+    /// Counts a lookup of `ino`.
     pub fn meet(&self, ino: u32) {
         *self.lock().entry(ino).or_default() += 1;
     }
 
-    /// The kernel forgets so many of these; whether it knew `ino`, and knows it no more.
+    /// Takes back `times` lookups of `ino`; returns whether that were the last.
     pub fn forget(&self, ino: u32, times: u64) -> bool {
         let mut known = self.lock();
         let Some(left) = known.get_mut(&ino) else { return false };
@@ -41,16 +41,13 @@ impl Known {
         is_gone
     }
 
-    /// Each time that `lost` says so the kernel forgets what it keeps of all of them; until no one can say so any more.
+    /// Drops the kernel's cache of all inodes at each message of `lost`, until the senders are gone.
     pub fn forget_contents(&self, kernel: &Notifier, lost: &Receiver<()>, say: &dyn Fn(&str)) {
         for () in lost {
             for ino in std::iter::once(ROOT).chain(self.inodes()) {
-                match kernel.inval_inode(u64::from(ino), 0, 0) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        say(&format!("{error}; the kernel may show what is lost"));
-                        break;
-                    }
-                    _ => {}
+                if let Err(error) = kernel.inval_inode(INodeNo(ino.into()), 0, 0) {
+                    say(&format!("{error}; programs may read lost data from the kernel's cache"));
+                    break;
                 }
             }
         }

@@ -1,14 +1,15 @@
-//! A mount from its beginning to its end.
+//! A mount from beginning to end.
 
 use super::Settings;
 use super::files::Files;
 use super::known::Known;
-use crate::attach::device::{self, Unmounted};
+use super::requests::Requests;
+use crate::attach::device;
 use crate::beside::Beside;
-use crate::listen::{Listener, Waker};
+use crate::listen::Listener;
 use crate::page::{self, Shown};
 use crate::{ASK_EVERY, Ended, open_drive};
-use fuser::{MountOption, Session};
+use fuser::{Config, MountOption, Session, SessionACL};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::trace::output::Recorder;
@@ -23,14 +24,15 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A change waits no longer for a commit.
+/// Longest wait of a change for a commit.
 const COMMIT_EVERY: Duration = Duration::from_secs(5);
 
-/// Mounts the file system on the drive of `resolved`, an empty one where the drive is new, until it is unmounted, its command has ended, or `goes_on` says that it must
-/// end, as with [`crate::serve`].
+/// Mounts the file system on the drive of `resolved`, an empty one on a new drive. Ends with an unmount, with the end
+/// of the command, or when `goes_on` breaks, as in [`crate::serve`].
 ///
 /// # Errors
-/// [`Error::Input`] for a folder that cannot be mounted at, and a drive that is too small; the first error of the drive.
+/// [`Error::Input`] for a folder that cannot be mounted at, and a drive that is too small; the first error of the
+/// drive.
 pub fn mount(
     resolved: &Resolved,
     options: &Options,
@@ -56,14 +58,17 @@ pub fn mount(
     let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
     let known = Known::default();
     let (lost, losses) = mpsc::channel();
-    let files = Files::new(&volume, &known, lost.clone(), owner).map_err(|error| {
+    let mut files = Files::new(&volume, &known, lost.clone(), owner).map_err(|error| {
         Error::input("mount", format!("the drive fails: {}", std::io::Error::from_raw_os_error(error)))
     })?;
-    let mut wanted = vec![MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions];
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName("palimpsest".into()), MountOption::DefaultPermissions];
     if root {
-        wanted.extend([MountOption::AllowOther, MountOption::Suid]);
+        config.acl = SessionACL::All;
+        config.mount_options.push(MountOption::Suid);
     }
-    let mut session = Session::new(files, &at, &wanted).map_err(|error| {
+    let (requests, jobs) = mpsc::channel();
+    let session = Session::new(Requests(requests), &at, &config).map_err(|error| {
         let expected = "expected the right to mount there: root, or the program fusermount3";
         Error::input(at.display().to_string(), format!("{error}; {expected}"))
     })?;
@@ -75,26 +80,21 @@ pub fn mount(
     let status = std::thread::scope(|scope| {
         let known = &known;
         scope.spawn(move || known.forget_contents(&kernel, &losses, say));
-        let (over, waker) = (&over, page.as_ref().map(Waker::of));
+        let (over, page) = (&over, &page);
+        scope.spawn(move || jobs.into_iter().for_each(|job| job(&mut files)));
         scope.spawn(move || {
-            // It ends when it is unmounted.
+            // Returns after any unmount.
             let _ = session.run();
             over.store(true, Ordering::SeqCst);
-            waker.iter().for_each(Waker::wake);
+            page.iter().for_each(Listener::wake);
         });
-        if let Some(Listener::Tcp(page)) = &page {
+        if let Some(Listener::Tcp(page)) = page {
             let shown = Figures { volume: &volume, over };
             scope.spawn(move || page::run(page, &shown));
         }
         let status = until_its_end(&volume, settings.run.as_deref(), &at, over, lost, &|| ask(None));
         if !over.load(Ordering::SeqCst) {
-            match device::unmount(&at, true) {
-                Ok(Unmounted::InUse) => {
-                    say(&format!("{}: a program uses it, and gets errors from now on", at.display()))
-                }
-                Err(error) => say(&format!("{} cannot be unmounted: {error}", at.display())),
-                Ok(Unmounted::Now) => {}
-            }
+            device::end_mount(&at, &at, true, say);
         }
         status
     })?;
@@ -103,7 +103,6 @@ pub fn mount(
     Ok(Ended { outcome: volume.finish()?, served, status })
 }
 
-/// Figures of the drive below a mount.
 struct Figures<'s, 'a> {
     volume: &'s Mutex<Volume<'a>>,
     over: &'s AtomicBool,
@@ -114,7 +113,7 @@ impl Shown for Figures<'_, '_> {
         look(self.volume.lock().unwrap_or_else(PoisonError::into_inner).served());
     }
 
-    /// The kernel.
+    /// The kernel is the only one.
     fn connections(&self) -> usize {
         1
     }
@@ -124,32 +123,32 @@ impl Shown for Figures<'_, '_> {
     }
 }
 
-/// The folder that is to be mounted at; what a killed server left there is unmounted.
+/// Checks the folder to mount at; unmounts the leftover of a killed server.
 fn folder(at: &Path, say: &dyn Fn(&str)) -> Result<std::path::PathBuf> {
     if let Err(error) = fs::metadata(at)
         && error.raw_os_error() == Some(libc::ENOTCONN)
     {
         match device::unmount(at, true) {
-            Ok(_) => say(&format!("{}: its server was killed; unmounted it", at.display())),
+            Ok(_) => say(&format!("{}: unmounted, because the server was killed", at.display())),
             Err(error) => say(&format!("{} cannot be unmounted: {error}", at.display())),
         }
     }
     let wrong =
         |what: String| Error::input(at.display().to_string(), format!("{what}; expected an empty folder to mount at"));
     let found = at.canonicalize().map_err(|error| wrong(error.to_string()))?;
-    // What is in it would be out of everyone's sight.
+    // The mount would hide the contents of the folder.
     let first = fs::read_dir(&found).map_err(|error| wrong(error.to_string()))?.next();
     if let Some(entry) = first {
         let name = entry.map_err(|error| wrong(error.to_string()))?.file_name();
-        return Err(wrong(format!("it is not empty: it has {}", name.display())));
+        return Err(wrong(format!("the folder is not empty: it holds {}", name.display())));
     }
     if device::is_mounted(&found) {
-        return Err(wrong("something is mounted there".into()));
+        return Err(wrong("a file system is mounted there already".into()));
     }
     Ok(found)
 }
 
-/// Waits for the end, and commits what has waited long.
+/// Waits for the end, and commits changes that have waited long.
 fn until_its_end(
     volume: &Mutex<Volume<'_>>,
     run: Option<&str>,
@@ -167,7 +166,7 @@ fn until_its_end(
         if committed.elapsed() >= COMMIT_EVERY {
             let mut volume = volume.lock().unwrap_or_else(PoisonError::into_inner);
             if volume.filesystem().is_dirty() {
-                // The next request gets the error.
+                // The next request reports the error.
                 let losses = volume.losses();
                 let _ = volume.with(|filesystem, device| filesystem.sync(device));
                 if volume.losses() > losses {

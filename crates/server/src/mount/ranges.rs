@@ -1,4 +1,4 @@
-//! Ranges of files: holes, room before it is written, and where data and holes are.
+//! Ranges of files: holes, reserved room, and seeking data and holes.
 
 use super::attributes::modified;
 use crate::attach::file::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
@@ -6,10 +6,10 @@ use palimpsest_lab::host::fs::device::Device;
 use palimpsest_lab::host::fs::{Done, Fault, FileSystem};
 use std::ops::Range;
 
-/// Does what `fallocate` asks for with `mode`.
+/// Does `fallocate` with `mode`.
 ///
 /// # Errors
-/// [`Fault::Unsupported`] for what is not known, and those of the file system.
+/// [`Fault::Unsupported`] for an unknown mode, and errors of the file system.
 pub fn allocate(
     filesystem: &mut FileSystem,
     device: &mut dyn Device,
@@ -21,7 +21,7 @@ pub fn allocate(
     match mode & !KEEP_SIZE {
         PUNCH_HOLE => punch(filesystem, device, ino, range)?,
         0 => reserve(filesystem, device, ino, range, grows)?,
-        // What is there becomes holes, with room for what is written next.
+        // The range becomes a hole with reserved room.
         ZERO_RANGE => {
             punch(filesystem, device, ino, range.clone())?;
             reserve(filesystem, device, ino, range, grows)?;
@@ -39,7 +39,7 @@ fn punch(filesystem: &mut FileSystem, device: &mut dyn Device, ino: u32, range: 
     while at < end {
         let until = end.min((at / width + 1) * width);
         let page = (at / width) as u32;
-        // The rest of the last page of a file is zeroes anyway.
+        // The rest of the last page of a file is zero.
         let is_whole = at.is_multiple_of(width) && (until.is_multiple_of(width) || until == size);
         if is_whole {
             filesystem.punch(device, ino, page)?;
@@ -51,7 +51,7 @@ fn punch(filesystem: &mut FileSystem, device: &mut dyn Device, ino: u32, range: 
     Ok(())
 }
 
-/// Makes room for a range, which reads as zeroes where nothing was written; with `grows` the file ends behind it at least.
+/// Reserves room for a range, which reads as zeroes until written; `grows` extends the file to the end of the range.
 fn reserve(filesystem: &mut FileSystem, device: &mut dyn Device, ino: u32, range: Range<u64>, grows: bool) -> Done<()> {
     let width = u64::from(filesystem.shape().page_bytes);
     let page = |page: u64| u32::try_from(page).map_err(|_| Fault::TooLarge);
@@ -59,10 +59,7 @@ fn reserve(filesystem: &mut FileSystem, device: &mut dyn Device, ino: u32, range
     if grows { filesystem.extend(ino, range.end) } else { Ok(()) }
 }
 
-/// The first place of `ino` from `from` on that is in a hole, or with SEEK_DATA in none; the end of a file is a hole. `None` where there is none.
-///
-/// # Errors
-/// That there is no such inode.
+/// The first offset of `ino` from `from` on in data (SEEK_DATA) or in a hole; the end of a file is a hole.
 pub fn seek(filesystem: &FileSystem, ino: u32, from: u64, whence: i32) -> Done<Option<u64>> {
     let (size, width) = (filesystem.stat(ino)?.1, u64::from(filesystem.shape().page_bytes));
     if from >= size {

@@ -10,7 +10,7 @@ use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
 use palimpsest_server::clock::Clock;
 use palimpsest_server::{Ended, Settings, serve, wire};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,6 +22,13 @@ use std::time::Duration;
 
 /// Timeout of an answer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Fills an array.
+pub fn read_array<const N: usize>(stream: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// A drive of a few MiB, which collects soon.
 pub const DRIVE: &[&str] = &[
@@ -42,7 +49,7 @@ pub struct Server {
     pub place: String,
 }
 
-/// What `palimpsest serve` makes of its options, as far as they are `--ssd`, `--ftl`, `--set`, `--seed` and `--clock`.
+/// The drive of `palimpsest serve` with these options: `--ssd`, `--ftl`, `--set`, `--seed` and `--clock` only.
 pub fn drive(options: &[&str]) -> Result<(Resolved, Options)> {
     let valued = DRIVE.iter().chain(options).filter_map(|option| option.strip_prefix("--")?.split_once('='));
     let of = |wanted: &str| valued.clone().filter(|(name, _)| *name == wanted).map(|(_, value)| value).next_back();
@@ -88,7 +95,7 @@ impl Server {
         Server::start_with_page(options).0
     }
 
-    /// The server, and the address of its page, if it has one.
+    /// The server, and the address of the page.
     pub fn start_with_page(options: &[&str]) -> (Server, String) {
         let ((resolved, run), settings) = (drive(options).unwrap(), settings(options));
         let stopped = Arc::new(AtomicBool::new(false));
@@ -149,12 +156,12 @@ pub struct Client<S> {
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Chooses the export by its old name, which needs the fewest messages.
+    /// Chooses the export by the old option, which needs the fewest messages.
     pub fn begin(mut stream: S) -> Self {
-        let greeting: [u8; 18] = wire::read_array(&mut stream).unwrap();
+        let greeting: [u8; 18] = read_array(&mut stream).unwrap();
         assert_eq!(greeting[..16], *b"NBDMAGICIHAVEOPT");
         stream.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 1, 0, 0, 0, 0]].concat()).unwrap();
-        let begin: [u8; 10] = wire::read_array(&mut stream).unwrap();
+        let begin: [u8; 10] = read_array(&mut stream).unwrap();
         Client { stream, bytes: u64::from_be_bytes(begin[..8].try_into().unwrap()) }
     }
 
@@ -173,7 +180,7 @@ impl<S: Read + Write> Client<S> {
         message.extend(length.to_be_bytes());
         message.extend(bytes);
         self.stream.write_all(&message).unwrap();
-        let reply: [u8; 16] = wire::read_array(&mut self.stream).unwrap();
+        let reply: [u8; 16] = read_array(&mut self.stream).unwrap();
         let mut fields = wire::Fields(&reply);
         assert_eq!(fields.u32(), Some(wire::REPLY_MAGIC));
         let error = fields.u32().unwrap();
@@ -203,7 +210,7 @@ impl<S: Read + Write> Client<S> {
             if in_flight == 0 {
                 return;
             }
-            let reply: [u8; 16] = wire::read_array(&mut self.stream).unwrap();
+            let reply: [u8; 16] = read_array(&mut self.stream).unwrap();
             assert_eq!(reply[4..8], [0; 4]);
             let is_read = reply[15] == wire::CMD_READ as u8;
             wire::read_bytes(&mut self.stream, if is_read { 4096 } else { 0 }).unwrap();

@@ -41,16 +41,16 @@ mod tests {
     #[test]
     fn only_the_window_counts() {
         let valid = [6, 5, 5, 2];
-        let choose = |window: &str| new(window).choose(&mut closed_blocks(&valid), 0, &mut Rng::new(0, 0));
-        assert_eq!(["windowed:1", "windowed:2", "windowed:3", "windowed"].map(choose), [0, 1, 1, 3].map(Some));
-        assert_eq!(choose("windowed:1"), choose("fifo"));
-        assert_eq!(choose("windowed:4"), choose("greedy"));
+        let choice = |window: &str| choose(&mut *new(window), &mut closed_blocks(&valid), &mut Rng::new(0, 0));
+        assert_eq!(["windowed:1", "windowed:2", "windowed:3", "windowed"].map(choice), [0, 1, 1, 3].map(Some));
+        assert_eq!(choice("windowed:1"), choice("fifo"));
+        assert_eq!(choice("windowed:4"), choice("greedy"));
     }
 
     #[test]
     fn a_window_of_full_blocks_moves_on_and_full_planes_are_left_alone() {
         let mut rng = Rng::new(0, 0);
-        assert_eq!(new("windowed:2").choose(&mut closed_blocks(&[8, 8, 1]), 0, &mut rng), Some(0));
-        assert_eq!(new("windowed:2").choose(&mut closed_blocks(&[8, 8]), 0, &mut rng), None);
+        assert_eq!(choose(&mut *new("windowed:2"), &mut closed_blocks(&[8, 8, 1]), &mut rng), Some(0));
+        assert_eq!(choose(&mut *new("windowed:2"), &mut closed_blocks(&[8, 8]), &mut rng), None);
     }
 }
