@@ -3,8 +3,6 @@
 import gc
 from typing import NoReturn
 
-__all__ = ["main"]
-
 
 def main() -> NoReturn:
     """The command, interrupted without a traceback even while it is being loaded."""

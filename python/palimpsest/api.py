@@ -15,8 +15,6 @@ from .replicates import Replicates
 from .replicates import replicate as replicated
 from .result import Comparison, Result
 
-__all__ = ["Ssd", "Trace", "compare", "fio", "load", "replicate", "run", "trace"]
-
 if TYPE_CHECKING:
     Workload: TypeAlias = str | Path | frames.Frame
 else:

@@ -13,8 +13,6 @@ from .serving import CLOCK, DRIVE, KEPT, OUTCOME, PAGE, OwnFolder, listen_option
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["add_to"]
-
 _ALWAYS = {"once": False, "timeout_s": 30.0}
 """How it is served in any case: most time for a message of a client by NBD."""
 

@@ -2,8 +2,6 @@
 
 from . import _core
 
-__all__ = ["bibtex"]
-
 AUTHOR = "{The Palimpsest developers}"
 TITLE = "{Palimpsest: a laboratory for solid-state drives}"
 

@@ -54,8 +54,6 @@ from .validate import command as validate_command
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["cli", "main"]
-
 
 def _version() -> str:
     """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""

@@ -9,8 +9,6 @@ import click
 
 from .needs import refuse_idle
 
-__all__ = ["Commands", "forget_unknown_width", "help_width"]
-
 _NARROW = 60
 
 

@@ -14,8 +14,6 @@ from . import summary, units
 from .metrics import SECTIONS, best, factor, relative, unequal_promises, verdicts
 from .result import Result
 
-__all__ = ["render"]
-
 _LABEL_WIDTH = 21
 _COLUMN_WIDTH = 20
 

@@ -19,8 +19,6 @@ from click.shell_completion import (
 
 from . import _core
 
-__all__ = ["SHELLS", "VARIABLE", "answer", "files_and", "formats", "layers", "preconditions", "script", "settings"]
-
 VARIABLE = "_PALIMPSEST_COMPLETE"
 """The environment variable that holds a script's request."""
 

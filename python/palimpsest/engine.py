@@ -21,8 +21,6 @@ from .files import digest, holder
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "layer_of", "made_from", "provenance", "run_many", "run_one", "serve", "unread"]
-
 Progress = Callable[[str, int, int, int], None]
 """Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
 (0 where unknown) and simulated nanoseconds."""

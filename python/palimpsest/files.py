@@ -12,17 +12,6 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "digest",
-    "holder",
-    "named",
-    "open_new",
-    "parquet",
-    "read_text",
-    "write_in_order",
-    "write_whole",
-]
-
 LARGEST_TEXT = 16 << 20
 """Bytes of the longest file of settings that is read."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Frame: TypeAlias = pl.DataFrame | pl.LazyFrame | pd.DataFrame | pa.Table
 
-__all__ = ["is_frame", "trace_of"]
-
 _REQUIRED = ("time_ns", "op", "offset_bytes", "size_bytes")
 _TEXT = ("op", "file")
 _KNOWN = (*_REQUIRED, "file", "stream")

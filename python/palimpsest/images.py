@@ -11,8 +11,6 @@ import click
 from . import _core
 from .parameters import ImageFile, json_option
 
-__all__ = ["OPTIONS", "add_to", "complete", "look"]
-
 OPTIONS = (
     click.option(
         "--image",

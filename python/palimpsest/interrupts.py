@@ -11,8 +11,6 @@ import signal
 import sys
 from types import FrameType
 
-__all__ = ["STATUS", "at_end", "at_work", "end_command", "while_loading"]
-
 STATUS = 130
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _LINE = b"interrupted\n"

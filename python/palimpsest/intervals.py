@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from .errors import InputError
 
-__all__ = ["LEVEL", "METHODS", "Interval", "interval", "t_quantile"]
-
 METHODS = ("t", "bootstrap")
 LEVEL = 0.95
 """Share of intervals that have the true mean inside."""

@@ -7,8 +7,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["render"]
-
 
 def render(found: Mapping[str, Sequence[tuple[str, str]]]) -> RenderableType:
     """The entries of each kind; a heading a kind where there is more than one."""

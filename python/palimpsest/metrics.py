@@ -11,23 +11,6 @@ from typing import Any
 from . import units
 from .result import Result
 
-__all__ = [
-    "LATENCIES",
-    "METRICS",
-    "SECTIONS",
-    "Metric",
-    "best",
-    "change",
-    "factor",
-    "is_figure",
-    "is_modelled",
-    "modelled",
-    "relative",
-    "response_time",
-    "unequal_promises",
-    "verdicts",
-]
-
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 """Percentiles of a table: the key in a result, and its heading."""
 

@@ -16,8 +16,6 @@ from .serving import DRIVE, KEPT, OUTCOME, PAGE, OwnFolder, run_drive, run_optio
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["CHOOSES_CHANNELS", "add_to"]
-
 CHOOSES_CHANNELS = "block"
 """The layer above which the file system chooses channels: that of a mount where no other is said."""
 

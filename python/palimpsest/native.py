@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["PROBLEM", "VARIABLE"]
-
 VARIABLE = "PALIMPSEST_CORE"
 _NAME = "palimpsest._core"
 

@@ -14,8 +14,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-__all__ = ["NEEDS", "Need", "is_given", "name_of", "refuse_idle"]
-
 _Values = Mapping[str, Any]
 
 

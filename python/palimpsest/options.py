@@ -7,8 +7,6 @@ from typing import Any
 
 from .errors import InputError
 
-__all__ = ["ARRIVALS", "COMPARED_FTLS", "FIDELITIES", "FIRST_OPERATIONS", "PAYLOADS", "REGISTRIES", "RunOptions"]
-
 FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
 ARRIVALS = ("recorded", "spread")

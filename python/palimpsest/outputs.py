@@ -25,9 +25,6 @@ from .errors import InputError
 from .files import named, parquet, write_in_order, write_whole
 from .result import Comparison, Result
 
-__all__ = ["load", "rewrite_report", "save", "save_operations"]
-
-
 _PAGE = "report.html"
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from . import charts
 from .charts.blocks import STATES, SUBPAGES
 
-__all__ = ["Section", "chart", "fill", "plotly_source", "script_data"]
-
 
 @dataclass(frozen=True)
 class Section:

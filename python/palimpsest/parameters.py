@@ -13,22 +13,6 @@ from click.core import ParameterSource
 from . import states, units
 from .errors import InputError
 
-__all__ = [
-    "Choice",
-    "Count",
-    "Duration",
-    "Folder",
-    "ParquetFile",
-    "Seed",
-    "Seeds",
-    "cores",
-    "jobs_option",
-    "json_option",
-    "make_folder",
-    "out_option",
-    "state_options",
-]
-
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 

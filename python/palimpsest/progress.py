@@ -21,8 +21,6 @@ from .engine import Progress as Callback
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["LINE_EVERY_S", "QUIET_S", "Lines", "ProgressBoard", "at_terminal", "clock"]
-
 QUIET_S = 2.0
 """A run shorter than this shows nothing."""
 

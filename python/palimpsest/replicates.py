@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["Replicates", "replicate"]
-
 _PERCENTILES = (50, 90, 99, 99.9)
 _LABEL_WIDTH = 21
 

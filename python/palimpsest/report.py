@@ -22,8 +22,6 @@ from .metrics import (
 from .page import Section
 from .result import Result, flatten
 
-__all__ = ["fragment", "page"]
-
 _PERCENTILES = (
     ("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("p9999", "p99.99"),
     ("max", "max"),

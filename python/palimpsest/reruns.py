@@ -18,8 +18,6 @@ from .files import digest
 from .options import RunOptions
 from .result import Result, flatten
 
-__all__ = ["Outcome", "rerun"]
-
 _SHOWN = 5
 
 SERVED = ("nbd", "device", "files")

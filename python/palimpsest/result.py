@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import RenderableType
 
-__all__ = ["Comparison", "Plots", "Result", "Table", "Views", "figures", "flatten", "show_with"]
-
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested figures as one level, the names joined by dots: `{"latency_ns.read.p99": 81000, ...}`."""

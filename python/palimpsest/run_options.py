@@ -10,18 +10,6 @@ from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
 from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option, state_options
 
-__all__ = [
-    "force_option",
-    "ftl_option",
-    "in_order",
-    "precondition_option",
-    "run_options",
-    "seed_option",
-    "set_option",
-    "ssd_option",
-    "strict_option",
-]
-
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
 

@@ -27,20 +27,6 @@ from .run_options import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = [
-    "CLOCK",
-    "DRIVE",
-    "KEPT",
-    "OUTCOME",
-    "PAGE",
-    "PLACE",
-    "OwnFolder",
-    "add_to",
-    "listen_option",
-    "run_drive",
-    "run_option",
-]
-
 PLACE = "127.0.0.1:10809"
 """Where a drive is served if nothing else is said: the port of NBD, for programs of this machine only."""
 

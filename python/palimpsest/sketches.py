@@ -7,8 +7,6 @@ exact.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["KINDS", "Sketch", "merged"]
-
 KINDS = ("all", "read", "write")
 """Classes of requests that a result has a sketch of."""
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from . import _core, units
 from .errors import InputError
 
-__all__ = ["DEFAULT_SIZE", "FOLDER", "SIZE", "environment", "keep_states", "prepare", "say", "share", "size_of", "take"]
-
 FOLDER = "PALIMPSEST_STATE"
 """Environment variable of `--state`."""
 SIZE = "PALIMPSEST_STATE_SIZE"

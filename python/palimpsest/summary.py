@@ -11,8 +11,6 @@ from . import units
 from .metrics import LATENCIES, is_modelled, response_time
 from .result import Result, flatten
 
-__all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
-
 CAUSES = (
     "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
 )  # fmt: skip

@@ -8,8 +8,6 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["TABLES", "TIMELINE", "of_series", "of_volumes", "to_series"]
-
 TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     "time": (
         "timeseries.parquet",

@@ -7,8 +7,6 @@ from .options import RunOptions
 from .result import Result
 from .units import nanoseconds
 
-__all__ = ["beyond_the_end", "expect_inside"]
-
 _EXPECTED = "expected a window that begins before the end of the run"
 
 

@@ -16,8 +16,6 @@ from .progress import ProgressBoard
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["add_to"]
-
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 

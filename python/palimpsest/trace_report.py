@@ -13,8 +13,6 @@ from . import page as shell
 from .files import write_in_order
 from .page import Section
 
-__all__ = ["page", "render", "rows", "write"]
-
 Description = Mapping[str, Any]
 Row = tuple[str, str]
 

@@ -14,8 +14,6 @@ from . import _core
 from .engine import Progress
 from .errors import Interrupted
 
-__all__ = ["Conversion", "TraceOptions", "convert", "describe", "losses"]
-
 _LOSSES = {
     "trims": "trims left out",
     "flushes": "flushes left out",

@@ -6,21 +6,6 @@ Only for what people see. Results hold exact integers (nanoseconds, bytes); the 
 import math
 import re
 
-__all__ = [
-    "count",
-    "energy",
-    "nanoseconds",
-    "number",
-    "own",
-    "parse_bytes",
-    "parse_count",
-    "percent",
-    "rate",
-    "ratio",
-    "size",
-    "terabytes",
-]
-
 _COUNT = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?)\s*([kKmMgG]?)\s*")
 _COUNT_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _BYTES = re.compile(r"\s*([0-9.]+)\s*([kKMGTP]?i?)B?\s*")

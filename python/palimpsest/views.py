@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from rich.console import RenderableType
 
-__all__ = ["figure", "html", "save", "text"]
-
 
 def text(results: Sequence[Result], *, together: bool) -> "RenderableType":
     """The summary of one run, or `together` the comparison, as something rich can print."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from . import _core
 
-__all__ = ["BIASES", "Life", "bit_error_rates", "life"]
-
 BIASES = ("none", "reprogram", "voltage")
 """What cycles may be biased by: nothing, low pages that are programmed again, or a raised threshold voltage alone."""
 

@@ -26,8 +26,6 @@ import numpy.typing as npt
 from . import _core
 from .errors import Error, InputError
 
-__all__ = ["Code", "Encoded", "EncodingFailed", "codes", "spare_needed"]
-
 Bytes = npt.NDArray[np.uint8]
 
 _BLOCK = 256

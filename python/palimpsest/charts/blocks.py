@@ -10,8 +10,6 @@ import polars as pl
 from ..result import Result
 from .common import Panel, Specification, label, layer, panels, part, trace
 
-__all__ = ["STATES", "SUBPAGES", "frames", "states", "wear", "wear_map"]
-
 STATES = {
     "free": ("#d9d8d3", "#4a4945"),
     "open": ("#009e73", "#009e73"),

@@ -6,8 +6,6 @@ from typing import Any
 from ..metrics import factor, relative
 from ..result import Result
 
-__all__ = ["DASHES", "Panel", "Specification", "label", "layer", "panels", "part", "trace"]
-
 Specification = dict[str, Any]
 
 SLOTS = 8

@@ -6,8 +6,6 @@ from ..metrics import factor, relative
 from ..result import Result
 from .common import Specification, label, layer, part, trace
 
-__all__ = ["CAUSES", "flash", "utilization"]
-
 CAUSES = (
     "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
 )  # fmt: skip

@@ -9,8 +9,6 @@ from typing import Any
 from ..result import Result
 from .common import part
 
-__all__ = ["MOST_DRAWN", "timeline"]
-
 MOST_DRAWN = 20_000
 """Operations that a page gets at the most: some 2 MB."""
 

@@ -7,8 +7,6 @@ from typing import Any
 from ..result import Result
 from .common import DASHES, Panel, Specification, layer, panels, part, trace
 
-__all__ = ["progress", "reliability", "time"]
-
 _DECADES = 50
 
 Values = list[float | None]

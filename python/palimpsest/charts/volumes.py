@@ -7,8 +7,6 @@ from ..metrics import modelled
 from ..result import Result
 from .common import Specification, label, trace
 
-__all__ = ["DRAWN", "LISTED", "busiest", "volumes"]
-
 DRAWN = 20
 LISTED = 50
 """How many volumes a chart and a table have."""

@@ -23,8 +23,6 @@ from .namespaces import LoopDevice, kill_others, mount, unmount
 from .owners import owners
 from .windows import State
 
-__all__ = ["Checker", "Verdict", "Whose", "check_tasks", "image_of", "write_image"]
-
 _KEPT_IMAGES = 64
 _RUN_UNITS = 256
 

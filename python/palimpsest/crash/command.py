@@ -25,8 +25,6 @@ from .store import Store, id_of, plan_in, state_of
 from .summary import summary
 from .windows import CACHES, State, key_of
 
-__all__ = ["add_to"]
-
 _SSD, _FTL = "mga-8k", "page"
 """The drive where none is named: one whose layer can have any cache."""
 

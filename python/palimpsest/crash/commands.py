@@ -27,8 +27,6 @@ from .namespaces import fork
 from .nbd import served, uri_of
 from .windows import CACHES
 
-__all__ = ["Outcome", "Plan", "Step", "Work", "perform"]
-
 Step = str | Callable[..., object]
 
 _PLACES = ("dev", "file", "mount", "output", "nbd")

@@ -15,8 +15,6 @@ from .commands import Plan
 from .history import FLUSH, History
 from .windows import State
 
-__all__ = ["Cut", "Cuts", "Left", "smallest"]
-
 Cut = tuple[int, ...]
 """A flash operation, and those of the recoveries from the cut in it."""
 

@@ -21,8 +21,6 @@ from .recording import record
 from .store import Store, id_of, state_of
 from .windows import EXHAUSTIVE, State, Window, key_of, states, windows
 
-__all__ = ["Checkers", "Explored", "Limits", "Say", "explore_in", "prepare"]
-
 _STATES, _CUTS = 64, 32
 _LONG_SCRIPT = 4000
 """Requests of a script of which a batch has fewer cuts, as each plays them all."""

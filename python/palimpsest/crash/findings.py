@@ -16,8 +16,6 @@ from .history import TEXT, WRITE, History
 from .store import Store, id_of, state_of
 from .windows import State, key_of
 
-__all__ = ["Finding", "Write", "describe", "findings"]
-
 _MOST_TRIES = 200
 _SHOWN = 12
 

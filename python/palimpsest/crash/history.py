@@ -15,8 +15,6 @@ from pathlib import Path
 
 from ..errors import InputError
 
-__all__ = ["FLUSH", "MAGIC", "TEXT", "WRITE", "Event", "History", "place_of"]
-
 MAGIC = b"PALCRSH1"
 _HEAD = struct.Struct("<BB6xQQ")
 _WRITE, _FLUSH, _ZERO, _TEXT, _MARK = range(5)

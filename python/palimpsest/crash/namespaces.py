@@ -23,8 +23,6 @@ from pathlib import Path
 
 from ..errors import InputError
 
-__all__ = ["Enclosed", "LoopDevice", "fork", "is_root", "kill_others", "missing", "mount", "sync_files", "unmount"]
-
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
 _MNT_DETACH = 2

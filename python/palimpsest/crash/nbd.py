@@ -19,8 +19,6 @@ from pathlib import Path
 from ..errors import InputError
 from .namespaces import fork
 
-__all__ = ["served", "uri_of"]
-
 _READ, _WRITE, _DISCONNECT, _FLUSH, _WRITE_ZEROES = 0, 1, 2, 3, 6
 _EXPORT_NAME, _ABORT, _LIST, _INFO, _GO = 1, 2, 3, 6, 7
 _ACKNOWLEDGED, _SERVER, _INFORMED, _UNSUPPORTED = 1, 2, 3, 1 << 31 | 1

@@ -8,8 +8,6 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-__all__ = ["owners"]
-
 _JOURNAL = "8"
 _AT_ONCE = 200
 

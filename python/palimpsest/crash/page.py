@@ -11,8 +11,6 @@ from .exploring import Explored
 from .findings import Finding
 from .windows import EXHAUSTIVE
 
-__all__ = ["page"]
-
 _BARS = 200
 _SAYS = (
     "States that were checked, by the request after which the power failed. States of the same bytes are counted once, "

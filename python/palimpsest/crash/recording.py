@@ -17,8 +17,6 @@ from ..files import named
 from .commands import Outcome, Plan, Step, Work, perform
 from .namespaces import Enclosed, LoopDevice, kill_others, missing, mount, sync_files, unmount
 
-__all__ = ["record"]
-
 _FILE = "drive"
 _USUAL = ("ext4", "xfs", "btrfs", "f2fs")
 

@@ -21,8 +21,6 @@ from .commands import Plan
 from .cuts import Cut
 from .windows import State
 
-__all__ = ["Store", "id_of", "plan_in"]
-
 _RECORDING, _LOG, _STATES, _CUTS = "recording.json", "log.bin", "states.jsonl", "cuts.jsonl"
 _FORMAT = 1
 

@@ -9,8 +9,6 @@ from .findings import Finding
 from .history import FLUSH, TEXT, WRITE
 from .windows import EXHAUSTIVE
 
-__all__ = ["summary"]
-
 
 def summary(explored: Explored, found: Sequence[Finding]) -> dict[str, Any]:
     """What was explored, and what was found; sizes are bytes, times seconds."""

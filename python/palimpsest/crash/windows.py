@@ -22,8 +22,6 @@ from math import prod
 
 from .history import FLUSH, TEXT, History, place_of
 
-__all__ = ["CACHES", "EXHAUSTIVE", "State", "Window", "key_of", "states", "windows"]
-
 CACHES = ("volatile", "protected", "none")
 
 EXHAUSTIVE = 1 << 12

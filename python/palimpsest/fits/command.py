@@ -14,8 +14,6 @@ from ..sweeps.engines import ENGINES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["add_to"]
-
 
 class _Bytes(click.ParamType[int]):
     """An amount of bytes, such as `7.68TB`."""

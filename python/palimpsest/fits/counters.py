@@ -20,8 +20,6 @@ from ..reproduce.batch import Batch
 from .measured import How, Measurement, Target
 from .space import Drive
 
-__all__ = ["COLUMNS", "read"]
-
 _UNITS = {"bytes": 1.0, "gb": 1e9, "tb": 1e12, "data_units_written": 512_000.0}
 _LOGS = {"data_units_written": ("host", 512_000.0), "physical_media_units_written": ("media", 1.0)}
 """Names of NVMe's SMART log and of OCP's, with the kind and the bytes of a unit."""

@@ -18,8 +18,6 @@ from itertools import combinations
 from .search import Budget, Evaluations, Point, Task, count, departures, loss, objective, residuals
 from .space import Key, Values
 
-__all__ = ["SLACK", "Range", "improve", "ranges"]
-
 SLACK = 0.21
 """By how much the mean square of the residuals may grow: the root by a tenth."""
 _LEAST = 0.01

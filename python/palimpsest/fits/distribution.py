@@ -6,8 +6,6 @@ A percentile is a target where ten requests at least lie beyond it.
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["FIGURES", "figures"]
-
 _SHARES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 FIGURES = ("mean", *_SHARES)
 """What times are reduced to."""

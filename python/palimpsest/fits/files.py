@@ -11,8 +11,6 @@ from ..errors import InputError
 from . import counters, fio_json, fio_logs, stated, tables, traces
 from .measured import How, Measurement
 
-__all__ = ["READERS", "Kind", "read", "read_all"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:

@@ -20,8 +20,6 @@ from ..validate.measures import MEASURES, measure, rate
 from .measured import GroupRuns, How, Measurement, Target, check_workload, tolerance
 from .space import Drive
 
-__all__ = ["KEPT", "read"]
-
 KEPT = (
     "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",

@@ -21,8 +21,6 @@ from . import distribution
 from .measured import GroupRuns, How, Measurement, Target, tolerance
 from .space import Drive
 
-__all__ = ["is_one", "read"]
-
 _NAME = re.compile(r"_(?P<kind>lat|clat|slat|bw|iops)(\.\d+)?\.log$")
 _DIRECTIONS = ("read", "write", "trim")
 _LEAST, _MOST = 2_000, 20_000

@@ -16,8 +16,6 @@ from ..reproduce.batch import Batch
 from ..result import Result
 from .space import Drive
 
-__all__ = ["TOLERANCES", "GroupRuns", "How", "Measurement", "Target", "check_workload", "residual", "tolerance"]
-
 TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
 """The relative deviation that counts as one, by figure."""
 _OTHERS = 0.3

@@ -22,8 +22,6 @@ from .running import Fit
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["configuration", "page", "render", "status", "to_dict", "to_json", "write"]
-
 _Rows = Sequence[tuple[Measurement, Target, float | None]]
 
 

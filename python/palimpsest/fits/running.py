@@ -24,8 +24,6 @@ from .measured import How, Measurement, Target
 from .search import Budget, Evaluations, Point, Task, Watching, minimise, objective, prior, residuals, weighed
 from .space import Drive, Key, Values, default_space, parse_all, values_of
 
-__all__ = ["Fit", "Settings", "Stage", "fit"]
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -29,11 +29,6 @@ from ..sweeps.runs import Runner
 from .measured import Measurement, Target, residual
 from .space import Drive, Key, Values
 
-__all__ = [
-    "Budget", "Evaluations", "Point", "Task", "count", "departures", "loss", "minimise",
-    "objective", "prior", "residuals", "weighed",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Task:

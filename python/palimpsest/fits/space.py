@@ -16,8 +16,6 @@ from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 
-__all__ = ["Drive", "Key", "Values", "default_space", "parse", "parse_all", "values_of"]
-
 Values = Mapping[str, float | str]
 """The value of each key: a number in the unit of its bounds, or a choice."""
 

@@ -22,8 +22,6 @@ from ..validate.measures import MEASURES, measure
 from .measured import GroupRuns, How, Measurement, Target, check_workload
 from .space import Drive
 
-__all__ = ["read"]
-
 _KEYS = ("workload", "measure", "value", "unit", "precondition", "requests", "tolerance")
 _AMPLIFICATION = "write_amplification"
 _REQUESTS = 20_000

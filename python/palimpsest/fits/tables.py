@@ -16,8 +16,6 @@ from ..validate import amplification, forms, judge, truth
 from .measured import How, Measurement, Target, tolerance
 from .space import Drive
 
-__all__ = ["read"]
-
 _WINDOW = 0.03
 """The relative deviation that counts as one, of write amplification in a window of a pass."""
 

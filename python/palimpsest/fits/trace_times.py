@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-__all__ = ["FORMATS", "Format", "Wrong", "format_of", "times"]
-
 Lines = Sequence[str]
 Answered = tuple[str, float | None]
 """A request: `read`, `write` or another kind, and its response time in nanoseconds, where the trace has it."""

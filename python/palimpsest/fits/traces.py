@@ -20,8 +20,6 @@ from .measured import GroupRuns, How, Measurement, Target, tolerance
 from .space import Drive
 from .trace_times import Format, Wrong, format_of, times
 
-__all__ = ["is_one", "read"]
-
 _MOST = 50_000
 _FIRST = 4
 

@@ -10,8 +10,6 @@ from ..parameters import Choice as Words
 from ..sketches import KINDS as REQUESTS
 from .styles import STYLES
 
-__all__ = ["add_to"]
-
 _KINDS = ("cdf", "tail", "bars", "lines", "heat", "time", "table")
 _ENDINGS = (".pdf", ".svg", ".pgf", ".png")
 

@@ -13,8 +13,6 @@ from .styles import COLOURS, DASHES, HATCHES, MARKERS, STYLES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ENDINGS", "draw"]
-
 ENDINGS = (".pdf", ".svg", ".pgf", ".png")
 _HEIGHT = 0.62
 """Height over width."""

@@ -6,8 +6,6 @@ from ..errors import InputError
 from ..metrics import METRICS
 from .series import Source
 
-__all__ = ["table", "tex"]
-
 _SPECIAL = {"\\": r"\textbackslash{}", **{sign: rf"\{sign}" for sign in "&%$#_{}"}, "~": r"\textasciitilde{}"}
 
 

@@ -23,8 +23,6 @@ from ..sweeps.results import load as load_sweep
 from ..sweeps.store import is_sweep
 from ..sweeps.values import axis_text, numbers
 
-__all__ = ["KINDS", "Choice", "Source", "load", "table"]
-
 KINDS = ("cdf", "tail", "bars", "lines", "heat", "time")
 _SCHEMA = {"series": pl.String(), "x": pl.Float64(), "y": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
 _Rows = list[dict[str, Any]]

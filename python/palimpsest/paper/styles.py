@@ -9,8 +9,6 @@ those of Okabe and Ito (2008), from dark to light.
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["COLOURS", "DASHES", "HATCHES", "MARKERS", "STYLES", "Style"]
-
 
 @dataclass(frozen=True)
 class Style:

@@ -18,8 +18,6 @@ from .task import Outcome
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["SweepBoard"]
-
 _LONGEST_LABEL = 60
 _PRECONDITION = 0.5
 """Share of the progress of a point that its preconditioning counts as, an assumption: its time is not known before."""

@@ -14,8 +14,6 @@ from .values import axis_text, numbers
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["axis", "chart", "figures", "first_shown", "unit"]
-
 _PREFERRED = ("latency_ns.write.p99", "latency_ns.read.p99", "write_amplification", "throughput.iops")
 _REPEATED = ("seed",)
 """Axes that repeat a point rather than change it: averaged, not drawn."""

@@ -3,8 +3,6 @@
 import re
 import socket
 
-__all__ = ["PATIENCE_S", "answers"]
-
 PATIENCE_S = 10
 """Seconds that a cluster has to answer."""
 

@@ -22,8 +22,6 @@ from ..errors import Error, InputError
 from .cluster import PATIENCE_S, answers
 from .task import Outcome, Task, Watch, lost, run_point
 
-__all__ = ["outcomes"]
-
 
 class _Unwanted(BaseException):
     """The point was cancelled."""

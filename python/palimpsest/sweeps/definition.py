@@ -25,8 +25,6 @@ from ..metrics import METRICS, is_figure
 from .lines import line_of
 from .values import Value, expand, is_range
 
-__all__ = ["OPTIONS", "Definition", "Settings", "from_mapping", "from_text", "to_toml"]
-
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
     "format", "columns", "volumes", "arrivals", "repeat", "until",

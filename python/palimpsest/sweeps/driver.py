@@ -23,8 +23,6 @@ from .results import Sweep, load, manifest
 from .store import LATENCY, TABLE, TIMES, Store, read_points
 from .task import OTHER_SIMULATOR, Outcome, Watch
 
-__all__ = ["Plan", "plan", "run", "sweep"]
-
 Finished = Callable[[Outcome], None]
 
 

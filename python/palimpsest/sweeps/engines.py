@@ -15,8 +15,6 @@ from typing import Any
 from ..errors import InputError
 from .task import Outcome, Task, Watch
 
-__all__ = ["ENGINES", "Engine", "find", "session"]
-
 Engine = Callable[[Sequence[Task], str | None, int | None, Watch], Iterator[Outcome]]
 
 # Name: module, package that has to be installed, example of an address.

@@ -9,8 +9,6 @@ from ..result import Result
 from .task import Outcome
 from .values import Value
 
-__all__ = ["FinishedPoints", "PointResult"]
-
 
 @dataclass(frozen=True)
 class PointResult:

@@ -18,8 +18,6 @@ from typing import IO
 from .. import states
 from .task import Outcome, Task, Watch, encode, lost
 
-__all__ = ["outcomes"]
-
 _ATTEMPTS = 2
 _LOOKED_AT = 500
 """Of the waiting points, so many are looked at for the one that suits a worker best."""

@@ -19,8 +19,6 @@ from .definition import OPTIONS, Definition, Settings
 from .task import Task, WorkloadFile, simulator
 from .values import Value
 
-__all__ = ["Point", "resolve"]
-
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "columns", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
 _NOT_OF_STATES = ("name", "host", "controller", "sim")

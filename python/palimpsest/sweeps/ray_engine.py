@@ -23,8 +23,6 @@ import ray.exceptions
 from .cluster import answers
 from .task import Outcome, Task, Watch, lost, run_point
 
-__all__ = ["outcomes", "session"]
-
 _RETRIES = 3
 
 

@@ -15,8 +15,6 @@ from .finished import FinishedPoints
 from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
-__all__ = ["fragment", "page"]
-
 MOST_NUMBERS = 2_000_000
 """Numbers in a page; of a larger sweep it has fewer figures, the table in sweep.parquet has all."""
 MOST_ROWS = 2_000

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["Sweep", "load", "manifest"]
-
 SCHEMA_VERSION = 1
 
 

@@ -19,8 +19,6 @@ from ..result import Result
 from . import engines
 from .task import Outcome, Task, WorkloadFile, simulator
 
-__all__ = ["Runner", "runner"]
-
 Runner = Callable[[Sequence[RunOptions]], tuple[list[Result], BaseException | None]]
 """As `engine.run_many`: the results of the runs that finished, in order, and what ended the others."""
 

@@ -11,8 +11,6 @@ from .finished import FinishedPoints, PointResult
 from .points import Point
 from .values import axis_text
 
-__all__ = ["KEY_METRICS", "key_metrics", "promises", "render", "render_plan", "summary_line"]
-
 MOST_ROWS = 60
 """Points that are shown; all are in sweep.parquet."""
 

@@ -28,8 +28,6 @@ from ..errors import InputError
 from ..files import named, open_new, write_whole
 from .task import LASTING, Outcome
 
-__all__ = ["LATENCY", "MANIFEST", "TABLE", "TIMES", "Store", "is_sweep"]
-
 MANIFEST = "sweep.json"
 TABLE = "sweep.parquet"
 TIMES = "times.parquet"

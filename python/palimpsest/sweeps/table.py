@@ -15,8 +15,6 @@ from .values import axis_text, numbers
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["axis_columns", "data_frame", "distributions", "is_time", "times"]
-
 
 def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
     """The axes by name, a value for each point; those of quantities followed by their numbers."""

@@ -20,8 +20,6 @@ from ..errors import Error, WorkloadIoError, one_line
 from ..files import digest, holder
 from ..options import RunOptions
 
-__all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "simulator"]
-
 Task = dict[str, Any]
 """`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`, and
 `state`, which points that go on from one preconditioned drive share. If there are: `jobs`, the text of a job file that

@@ -9,8 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-__all__ = ["Value", "axis_text", "expand", "is_range", "numbers", "quantity"]
-
 Value = str | int | float | bool
 """One value of an axis, as the sweep file has it."""
 

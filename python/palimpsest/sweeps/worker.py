@@ -12,8 +12,6 @@ import sys
 from .. import states
 from .task import encode, run_point
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Runs points until there are no more."""

@@ -18,8 +18,6 @@ from ..reproduce.figures import Figure
 from .judge import Row
 from .truth import Table
 
-__all__ = ["check", "curve", "deviation", "draw", "fits", "measure", "runs"]
-
 FIRST_PASS = 5
 """The first pass of the mean curve: those before show the drive filling up."""
 

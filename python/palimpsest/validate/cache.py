@@ -9,9 +9,6 @@ from typing import Any
 
 from ..result import Result
 
-__all__ = ["CACHE", "FULL", "levels"]
-
-
 FEW = 8
 """Windows of which the median could be that of the fall."""
 

@@ -12,8 +12,6 @@ from ..progress import ProgressBoard
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["add_to"]
-
 
 def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
     """Adds the command to the command line; `show` prints a result."""

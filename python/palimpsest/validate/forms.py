@@ -13,8 +13,6 @@ from . import amplification, points, response
 from .judge import Row
 from .truth import Table
 
-__all__ = ["FORMS", "Form", "form_of"]
-
 
 @dataclass(frozen=True)
 class Form:

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["Bar", "Row"]
-
 
 @dataclass(frozen=True, slots=True)
 class Bar:

@@ -5,8 +5,6 @@ from typing import Any
 
 from ..result import Result
 
-__all__ = ["MEASURES", "REQUESTS", "measure", "percentile", "rate"]
-
 REQUESTS = 20_000
 """Requests of a run where a table does not say how many."""
 

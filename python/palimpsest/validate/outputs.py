@@ -19,8 +19,6 @@ from .truth import Table
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["Validation", "page", "render", "to_json", "write"]
-
 HEADS = ("conditions", "figure", "real", "ours", "deviation", "bar", "within", "mark")
 
 

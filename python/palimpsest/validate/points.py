@@ -24,8 +24,6 @@ from .measures import MEASURES, REQUESTS
 from .measures import measure as figure_of
 from .truth import Table
 
-__all__ = ["check", "draw", "fits", "measure", "runs"]
-
 COLUMNS = ("drive", "figure", "real", "unit", "measure", "workload", "precondition", "bar", "mark", "source")
 MARKS = ("fitted", "predicted")
 FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_per_block=132"

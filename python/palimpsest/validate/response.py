@@ -24,8 +24,6 @@ from .judge import Row
 from .measures import REQUESTS, percentile
 from .truth import Table
 
-__all__ = ["check", "draw", "fits", "measure", "runs"]
-
 _TIME = re.compile(r"(mean|p\d{1,2}(?:\.\d+)?)_us")
 
 

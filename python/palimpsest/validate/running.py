@@ -7,8 +7,6 @@ from ..reproduce.batch import Batch
 from . import forms, truth
 from .outputs import Validation
 
-__all__ = ["read", "validate"]
-
 
 def read(folder: Path | None = None) -> list[truth.Table]:
     """The tables of a folder, or of the package, each checked against its form.

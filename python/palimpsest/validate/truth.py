@@ -16,8 +16,6 @@ from typing import Any
 from ..errors import InputError
 from .judge import Bar
 
-__all__ = ["OWN", "Table", "read", "table_of"]
-
 OWN = Path(__file__).parent / "truth"
 """The folder of the package's own tables."""
 
