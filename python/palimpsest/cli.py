@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -31,7 +31,7 @@ from . import (
     trace_commands,
 )
 from . import reproduce as reproduction
-from .commands import Commands, forget_unknown_width, help_width
+from .commands import Commands, forget_unknown_width, help_width, say, show
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
@@ -46,13 +46,10 @@ from .parameters import (
 )
 from .progress import ProgressBoard
 from .result import Comparison, Result
-from .run_options import ftl_option, run_options, set_option, ssd_option
+from .run_options import check, ftl_option, own_folder, run_options, set_option, ssd_option
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
 from .validate import command as validate_command
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def _version() -> str:
@@ -111,17 +108,17 @@ def run(
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
     seeds, method = _seeds(options)
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
-    _check([chosen], strict=strict)
-    _expect_own_folder(out, [chosen], force=force)
+    check([chosen], strict=strict)
+    own_folder(out, [chosen], force=force)
     if seeds:
         _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
         return
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
-    _print_result(result.to_json() if as_json else result)
+    show(result.to_json() if as_json else result)
     if out is not None:
         result.save(out)
-        click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
+        say(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables")
     _write_operations(result, operations, chosen.operations)
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
@@ -166,8 +163,8 @@ def compare(
     names = runs or _names(ftl or ",".join(COMPARED_FTLS))
     chosen = [base.labelled(text) for text in names]
     _expect_different([each.label or each.ftl or "" for each in chosen])
-    _check(chosen, strict=strict)
-    _expect_own_folder(out, chosen, force=force)
+    check(chosen, strict=strict)
+    own_folder(out, chosen, force=force)
     if seeds:
         _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
         return
@@ -177,18 +174,18 @@ def compare(
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
     if results:
-        _print_result(Comparison(results).to_json() if as_json else Comparison(results))
+        show(Comparison(results).to_json() if as_json else Comparison(results))
         if out is not None:
             Comparison(results).save(out)
-            click.echo(f"wrote {out}/report.html, summary.json and a folder for each layer", err=True)
+            say(f"wrote {out}/report.html, summary.json and a folder for each layer")
         _write_operations(Comparison(results), operations, base.operations)
     if failure is not None:
         if results:
-            click.echo(f"{len(results)} of {len(chosen)} runs finished", err=True)
+            say(f"{len(results)} of {len(chosen)} runs finished")
         raise failure
 
 
-sweep_command.add_to(cli, lambda result: _print_result(result))
+cli.add_command(sweep_command.sweep)
 
 
 @cli.command(short_help="Repeat the experiments of a paper.")
@@ -254,14 +251,14 @@ def reproduce(
 
     together = paper == "all"
     for shown in [outputs.to_json(made, out, each_apart=together)] if as_json else map(outputs.render, made):
-        _print_result(shown)
+        show(shown)
     if out is not None:
         outputs.write(made, out, each_apart=together)
-        click.echo(f"wrote {out}/index.html, and the data and pictures of its figures", err=True)
+        say(f"wrote {out}/index.html, and the data and pictures of its figures")
 
 
-validate_command.add_to(cli, lambda result: _print_result(result))
-fit_command.add_to(cli, lambda result: _print_result(result))
+cli.add_command(validate_command.validate)
+cli.add_command(fit_command.fit)
 
 
 @cli.command(short_help="Make an HTML page from results.")
@@ -284,11 +281,11 @@ def report(folder: Path) -> None:
         warnings.simplefilter("always", UserWarning)
         path = outputs.rewrite_report(folder)
     for warning in caught:
-        click.echo(f"warning: {warning.message}", err=True)
+        say(f"warning: {warning.message}")
     click.echo(path)
 
 
-figure_command.add_to(cli)
+cli.add_command(figure_command.figure)
 
 
 @cli.command(short_help="Repeat the runs of a folder, and compare.")
@@ -340,18 +337,18 @@ def list_(kind: str | None, as_json: bool) -> None:
     """
     found = {each: _core.list_registry(each) for each in ([kind] if kind else REGISTRIES)}
     if as_json:
-        _print_result(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
+        show(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
         return
     from . import listing
 
-    _print_result(listing.render(found))
+    show(listing.render(found))
 
 
-@cli.command(short_help="Print the resolved configuration.")
+@cli.command("show", short_help="Print the resolved configuration.")
 @ssd_option
 @ftl_option
 @set_option
-def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
+def show_(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
     """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
 
     \b
@@ -359,7 +356,7 @@ def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
       palimpsest show --ssd mga-16k
       palimpsest show --ssd mga-16k --set part.nop=4 > my-drive.toml
     """
-    _check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
+    check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
     click.echo(_core.show(ssd, ftl, list(overrides)), nl=False)
 
 
@@ -399,24 +396,10 @@ def _replicate(
 
     with ProgressBoard() as board:
         made = replicate(chosen, seeds, method, jobs, board.callback)
-    _print_result(made.to_json() if as_json else made)
+    show(made.to_json() if as_json else made)
     if out is not None:
         made.save(out)
-        click.echo(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed", err=True)
-
-
-def _expect_own_folder(out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None:
-    """Makes the folder of `--out`, unless it has results of other runs, which are not overwritten without `--force`."""
-    if out is None:
-        return
-    summary = out / "summary.json"
-    if not force and summary.is_file():
-        found = engine.made_from(summary)
-        if found != [engine.provenance(each)["options"] for each in chosen]:
-            raise errors.InputError(
-                f"--out {out}: there are results of another run; expected another folder, or --force to replace them"
-            )
-    make_folder(out)
+        say(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed")
 
 
 def _write_operations(results: Result | Comparison, file: Path | None, window: str | None) -> None:
@@ -433,7 +416,7 @@ def _write_operations(results: Result | Comparison, file: Path | None, window: s
     from . import outputs
 
     written = outputs.save_operations(results, file)
-    click.echo(f"wrote {' and '.join(map(str, written))}", err=True)
+    say(f"wrote {' and '.join(map(str, written))}")
 
 
 def _names(ftls: str) -> list[str]:
@@ -451,31 +434,7 @@ def _expect_different(labels: Sequence[str]) -> None:
             raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
 
 
-def _check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
-    """Finds mistakes in the configurations before anything runs; notes settings that only some of the runs read."""
-    for each in runs:
-        timelines.expect_inside(each)
-    for line in engine.check(runs, strict=strict):
-        click.echo(f"note: {line}", err=True)
-
-
-def _print_result(result: "str | RenderableType") -> None:
-    states.say(lambda note: click.echo(note, err=True))
-    if isinstance(result, str):
-        click.echo(result)
-        return
-    from rich.console import Console
-
-    # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
-    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
-    with console.capture() as captured:
-        console.print(result)
-    text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
-    click.echo(text, color=console.is_terminal)
-
-
-trace_commands.add_to(cli, _print_result)
+cli.add_command(trace_commands.trace)
 
 
 def _add_rest() -> None:
@@ -483,10 +442,9 @@ def _add_rest() -> None:
     from . import attaching, images, mounting, serving
     from .crash import command as crash_command
 
-    images.add_to(cli)
-    for served in (serving, attaching, mounting):
-        served.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
-    crash_command.add_to(cli)
+    for each in (images.image_group, serving.serve, attaching.attach, attaching.detach, mounting.mount):
+        cli.add_command(each)
+    cli.add_command(crash_command.crash)
 
 
 cli.add_rest = _add_rest
@@ -501,7 +459,7 @@ def _fail(error: BaseException) -> NoReturn:
         _drop_output()
     interrupts.at_end(status)
     if status == errors.EXIT_INTERRUPTED:
-        click.echo(text, err=True)
+        say(text)
     else:
         _say(text)
     sys.exit(status)
@@ -525,7 +483,7 @@ def _ending(error: BaseException) -> tuple[int, str]:
 
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
-        click.echo(f"error: {errors.one_line(text)}", err=True)
+        say(f"error: {errors.one_line(text)}")
 
 
 def _usage_text(error: click.UsageError) -> str:

@@ -3,11 +3,15 @@
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from . import states
 from .needs import refuse_idle
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _NARROW = 60
 
@@ -85,3 +89,30 @@ def forget_unknown_width() -> None:
 def help_width() -> int:
     """As wide as the terminal, even where that is narrower than click believes possible; readable on wide ones."""
     return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
+
+
+def command(name: str | None = None, *, short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Makes a function a command that a group adds; `name` is that of the function by default."""
+    return click.command(name, cls=_SingleCommand, short_help=short_help)
+
+
+def say(line: str) -> None:
+    """Prints a message on standard error."""
+    click.echo(line, err=True)
+
+
+def show(result: "str | RenderableType") -> None:
+    """Prints a result on standard output: text as it is, anything else by rich; notes about states come first."""
+    states.say(say)
+    if isinstance(result, str):
+        click.echo(result)
+        return
+    from rich.console import Console
+
+    # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
+    with console.capture() as captured:
+        console.print(result)
+    text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+    click.echo(text, color=console.is_terminal)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from . import _core
+from .commands import Commands, say
 from .parameters import ImageFile, json_option
 
 OPTIONS = (
@@ -58,7 +59,7 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
     }
     for setting in needed if not image.exists() else []:
         if setting in reasons:
-            click.echo(f"{setting}: {reasons[setting]}", err=True)
+            say(f"{setting}: {reasons[setting]}")
     options["overrides"] = (*options["overrides"], *needed)
     return kept
 
@@ -125,55 +126,51 @@ def _compact_lines(found: Mapping[str, Any]) -> list[str]:
 _image = click.argument("image", type=ImageFile(exists=True), metavar="FILE")
 
 
-def add_to(group: click.Group) -> None:
-    """Adds the commands to the command line.
+@click.group("image", cls=Commands, short_help="Look at the file that keeps a served drive.")
+def image_group() -> None:
+    """Look at a file that palimpsest serve --image made: one drive with its pages, wear and bad blocks."""
 
-    Args:
-        group: gets them.
+
+@image_group.command()
+@_image
+@json_option("what it holds")
+def info(image: Path, *, as_json: bool) -> None:
+    """Show drive, layer and configuration, what was written, wear, and size on disk.
+
+    \b
+    Examples:
+      palimpsest image info drive.pal
+      palimpsest image info drive.pal --json
     """
+    found = look("info", image)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
 
-    @group.group("image", short_help="Look at the file that keeps a served drive.")
-    def image_group() -> None:
-        """Look at a file that palimpsest serve --image made: one drive with its pages, wear and bad blocks."""
 
-    @image_group.command()
-    @_image
-    @json_option("what it holds")
-    def info(image: Path, *, as_json: bool) -> None:
-        """Show drive, layer and configuration, what was written, wear, and size on disk.
+@image_group.command()
+@_image
+@json_option("what was found")
+def check(image: Path, *, as_json: bool) -> None:
+    """Verify header, marks of blocks and every checksum of every page; status 1 where anything is damaged.
 
-        \b
-        Examples:
-          palimpsest image info drive.pal
-          palimpsest image info drive.pal --json
-        """
-        found = look("info", image)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
+    \b
+    Examples:
+      palimpsest image check drive.pal
+    """
+    found = look("check", image)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
+    if found["damaged"]:
+        sys.exit(1)
 
-    @image_group.command()
-    @_image
-    @json_option("what was found")
-    def check(image: Path, *, as_json: bool) -> None:
-        """Verify header, marks of blocks and every checksum of every page; status 1 where anything is damaged.
 
-        \b
-        Examples:
-          palimpsest image check drive.pal
-        """
-        found = look("check", image)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
-        if found["damaged"]:
-            sys.exit(1)
+@image_group.command()
+@_image
+@json_option("what was given back")
+def compact(image: Path, *, as_json: bool) -> None:
+    """Give space back that erased blocks, and cells without data, take on disk.
 
-    @image_group.command()
-    @_image
-    @json_option("what was given back")
-    def compact(image: Path, *, as_json: bool) -> None:
-        """Give space back that erased blocks, and cells without data, take on disk.
-
-        \b
-        Examples:
-          palimpsest image compact drive.pal
-        """
-        found = look("compact", image)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))
+    \b
+    Examples:
+      palimpsest image compact drive.pal
+    """
+    found = look("compact", image)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))

@@ -6,7 +6,7 @@ it (npm: plotly.js-cartesian-dist-min 4.1.1, under the MIT licence beside it): a
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from string import Template
@@ -33,6 +33,34 @@ class Section:
     short: str = ""
 
 
+def escape(value: object) -> str:
+    """Escapes a value for HTML."""
+    return html.escape(str(value))
+
+
+def row(cells: Iterable[object], tag: str = "td") -> str:
+    """A row of a table; the first cell is its heading. Cells of the tag `th` are headings of columns."""
+    first, *rest = map(escape, cells)
+    scope = ' scope="row"' if tag == "td" else ""
+    return f"<tr><th{scope}>{first}</th>{''.join(f'<{tag}>{cell}</{tag}>' for cell in rest)}</tr>"
+
+
+def table(name: str, rows: Iterable[str]) -> str:
+    """A table of the class `name` that scrolls where the page is narrow."""
+    return f'<div class="wide"><table class="{name}">{"".join(rows)}</table></div>'
+
+
+def tiles(shown: Iterable[tuple[str, str]]) -> str:
+    """Key figures: labels and values."""
+    divisions = (f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for label, value in shown)
+    return f'<div class="tiles">{"".join(divisions)}</div>'
+
+
+def details(summary: str, text: str) -> str:
+    """Preformatted HTML that opens by a click on the summary."""
+    return f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>"
+
+
 def asset(name: str) -> str:
     """The text of a file of the page."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
@@ -50,11 +78,11 @@ def script_data(data: object) -> str:
 
 def chart(name: str, says: str, *, hidden: bool = False) -> str:
     """The place where a chart of `fill`'s data is drawn, with how to read it below."""
-    label = html.escape(says, quote=True)
+    label = escape(says)
     return (
         f'<figure id="figure-{name}"{" hidden" if hidden else ""}>'
         f'<div class="chart" id="{name}" role="img" aria-label="{label}"></div>'
-        f"<figcaption>{html.escape(says)}</figcaption></figure>"
+        f"<figcaption>{label}</figcaption></figure>"
     )
 
 
@@ -91,17 +119,15 @@ def fill(
         "states": _colours(STATES), "subpages": _colours(SUBPAGES),
     }  # fmt: skip
     return Template(asset("report.template.html")).substitute(
-        title=html.escape(title),
-        under=html.escape(under),
+        title=escape(title),
+        under=escape(under),
         style=asset("report.css") + style,
         navigation="".join(
-            f'<a href="#{each.id}">{html.escape(each.short or each.title)}</a>'
-            for each in sections
-            if len(sections) > 1
+            f'<a href="#{each.id}">{escape(each.short or each.title)}</a>' for each in sections if len(sections) > 1
         ),
         head=head,
         sections="".join(
-            f'<section id="{each.id}"><h2>{html.escape(each.title)}</h2>{each.body}</section>' for each in sections
+            f'<section id="{each.id}"><h2>{escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
         plotly=plotly_source() if drawn or frames or timelines else "",
         data=script_data(data),

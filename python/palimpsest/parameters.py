@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -14,6 +14,7 @@ from . import states, units
 from .errors import InputError
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
+_Value = TypeVar("_Value")
 
 
 class Choice(click.Choice[str]):
@@ -106,78 +107,76 @@ def make_folder(folder: Path) -> None:
         )
 
 
-class Seed(click.ParamType[int]):
-    """A seed: a whole number of 64 bits."""
+class Parsed(click.ParamType[_Value]):
+    """A value that `read` makes of a text; the ValueError of `read` is the message."""
 
-    name = "N"
+    def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
+        self.name = name
+        self._read = read
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Reads the number, or fails with what was expected."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _Value:  # noqa: ANN401
+        """Returns the value of the text, or fails with the expected form."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # a default, which is a value
         try:
-            number = int(value)
-        except ValueError:
-            number = -1
-        if not 0 <= number < 2**64:
-            self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
-        return number
-
-
-class Seeds(click.ParamType[tuple[int, ...]]):
-    """Several seeds: `1..5`, or `1,2,7`."""
-
-    name = "1..5"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:  # noqa: ANN401
-        """Reads the seeds, or fails with what was expected."""
-        if isinstance(value, tuple):
-            return value
-        expected = "expected seeds such as 1..5 or 1,2,7, each once and at most 1000"
-        first, dots, last = value.partition("..")
-        try:
-            numbers = range(int(first), int(last) + 1) if dots else [int(each) for each in value.split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is no list of seeds; {expected}", param, ctx)
-        wrong = not numbers or len(numbers) > 1000 or len(set(numbers)) < len(numbers)
-        if wrong or not all(0 <= number < 2**64 for number in numbers):
-            self.fail(f"{value!r} is no list of seeds; {expected}", param, ctx)
-        return tuple(numbers)
-
-
-class Duration(click.ParamType[float]):
-    """A time of the world outside, in seconds: 90s, 10min, 2h."""
-
-    name = "TIME"
-    _UNITS: ClassVar = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
-        """Reads the time, or fails with what was expected."""
-        if isinstance(value, float):
-            return value
-        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h)", value)
-        seconds = float(match[1]) * self._UNITS[match[2]] if match else 0.0
-        if not 0 < seconds < 1e8:
-            self.fail("expected a time such as 90s, 10min or 2h", param, ctx)
-        return seconds
-
-
-class Count(click.ParamType[int]):
-    """A positive number of things: 250000, 1e6, 100k."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Reads the number, or fails with what was expected."""
-        if isinstance(value, int):
-            return value
-        try:
-            return units.parse_count(value)
+            return self._read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
+def _seed(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2**64:
+        raise ValueError(f"{text!r} is not a seed; expected a whole number from 0 to 2^64 - 1")
+    return number
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    first, dots, last = text.partition("..")
+    try:
+        numbers = range(int(first), int(last) + 1) if dots else [int(each) for each in text.split(",")]
+    except ValueError:
+        numbers = []
+    found = tuple(numbers[:1001])
+    if not 0 < len(set(found)) == len(found) <= 1000 or not all(0 <= number < 2**64 for number in found):
+        raise ValueError(
+            f"{text!r} is no list of seeds; expected seeds such as 1..5 or 1,2,7, each once and at most 1000"
+        )
+    return found
+
+
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h)", text)
+    seconds = float(match[1]) * {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}[match[2]] if match else 0.0
+    if not 0 < seconds < 1e8:
+        raise ValueError("expected a time such as 90s, 10min or 2h")
+    return seconds
+
+
+SEED = Parsed("N", _seed)
+SEEDS = Parsed("1..5", _seeds)
+DURATION = Parsed("TIME", _duration)
+"""Seconds of wall-clock time."""
+COUNT = Parsed("N", units.parse_count)
+
+
+def size_type(examples: str) -> Parsed[int]:
+    """An amount of data in bytes; the message for any other text has `examples`."""
+
+    def read(text: str) -> int:
+        if not (found := units.parse_bytes(text)) or found < 0:
+            raise ValueError(f"{text!r} is no size; expected one such as {examples}")
+        return found
+
+    return Parsed("SIZE", read)
+
+
 def jobs_option(what: str = "Runs") -> Callable[[_Command], _Command]:
     """The option `--jobs`, of runs or what else goes side by side; `cores` gives its default."""
-    return click.option("--jobs", type=Count(), help=f"{what} at a time.  [default: as many as there are cores]")
+    return click.option("--jobs", type=COUNT, help=f"{what} at a time.  [default: as many as there are cores]")
 
 
 def cores(jobs: int | None) -> int:
@@ -185,9 +184,9 @@ def cores(jobs: int | None) -> int:
     return jobs or os.cpu_count() or 1
 
 
-def out_option(does: str) -> Callable[[_Command], _Command]:
-    """The option `--out`, a folder; `does` says what goes there. It is known before files that may lie there are."""
-    return click.option("--out", type=Folder(), metavar="DIR", help=does, is_eager=True)
+def out_option(does: str, *, required: bool = False) -> Callable[[_Command], _Command]:
+    """The option `--out`, a folder, with the help `does`. Eager, because other options name files in that folder."""
+    return click.option("--out", type=Folder(), metavar="DIR", required=required, help=does, is_eager=True)
 
 
 def json_option(what: str) -> Callable[[_Command], _Command]:

@@ -1,6 +1,5 @@
 """The description of a workload, as a table for the terminal and as one self-contained HTML page."""
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -291,11 +290,10 @@ def _volume_table(description: Description) -> str:
             f"{units.size(window['mean_bytes'])} in {_window(window)}", units.size(window["max_bytes"]),
             units.percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
         )  # fmt: skip
-        body.append(f'<tr><th scope="row">{volume["volume"]}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
+        body.append(shell.row((volume["volume"], *cells)))
     left = len(description["volumes"]) - len(body)
     under = f"<p>{left:,} more with fewer page accesses are in trace.json.</p>" if left else ""
-    head = "".join(f"<th>{head}</th>" for head in heads)
-    return f'<div class="wide"><table class="volumes"><tr>{head}</tr>{"".join(body)}</table></div>{under}'
+    return shell.table("volumes", [shell.row(heads, "th"), *body]) + under
 
 
 def _locality_charts(description: Description) -> dict[str, tuple[str, str, charts.Specification | None]]:
@@ -328,7 +326,6 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         **_locality_charts(description),
     }
     drawn = {name: each for name, each in specifications.items() if each[2] is not None}
-    found = rows(description)
     tiles = [
         ("requests", units.count(description["requests"]["all"])),
         ("reads", units.percent(description["read_ratio"])),
@@ -336,18 +333,15 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         ("writes to the hottest 20 %", units.percent(description["locality"]["hot_write_ratio"])),
         ("sequential", units.percent(description["sequential_ratio"]["all"])),
     ]
-    table = "".join(f'<tr><th scope="row">{label}</th><td>{html.escape(value)}</td></tr>' for label, value in found)
     sections = [Section(f"of-{name}", title, shell.chart(name, says)) for name, (title, says, _) in drawn.items()]
     return shell.fill(
         title="Workload",
         under=str(description["workload"]),
-        head='<div class="tiles">'
-        + "".join(f"<div><b>{html.escape(value)}</b><span>{label}</span></div>" for label, value in tiles)
-        + "</div>",
+        head=shell.tiles(tiles),
         sections=[
             *sections,
             *([Section("volumes", "Volumes", _volume_table(description))] if description["volumes"] else []),
-            Section("figures", "Figures", f'<div class="wide"><table class="settings">{table}</table></div>'),
+            Section("figures", "Figures", shell.table("settings", map(shell.row, rows(description)))),
         ],
         drawn={name: chart for name, (_, _, chart) in drawn.items() if chart is not None},
     )

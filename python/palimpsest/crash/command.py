@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from .. import completion, units
+from .. import completion
 from .. import progress as lines
+from ..commands import command, say
 from ..errors import EXIT_FAILURE, InputError
-from ..parameters import Choice, Count, Duration, Folder, cores, jobs_option, json_option
+from ..parameters import COUNT, DURATION, Choice, cores, jobs_option, json_option, out_option, size_type
 from ..run_options import ftl_option, in_order, precondition_option, seed_option, set_option
 from .checking import image_of, write_image
 from .commands import Plan
@@ -29,40 +30,25 @@ _SSD, _FTL = "mga-8k", "page"
 """The drive where none is named: one whose layer can have any cache."""
 
 
-class Bytes(click.ParamType[int]):
-    """An amount of data."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Bytes."""
-        if isinstance(value, int):
-            return value
-        found = units.parse_bytes(value)
-        if found is None or found <= 0:
-            self.fail(f"{value!r} is no size; expected one such as 64MiB", param, ctx)
-        return found
-
-
 _OPTIONS = (
     click.option("--setup", multiple=True, metavar="COMMAND", help="Make the file system, and what is there before."),
     click.option("--run", metavar="COMMAND", help="The program; what it prints is what it promises."),
     click.option(
         "--check", multiple=True, metavar="COMMAND", help="Say by its status whether a state is right; may be repeated."
     ),
-    click.option("--out", type=Folder(), metavar="DIR", required=True, help="Keep recording, states and page in DIR."),
+    out_option("Keep recording, states and page in DIR.", required=True),
     click.option(
         "--cache", type=Choice(CACHES), default="volatile", help="What of the drive's cache a power cut spares."
     ),
-    click.option("--budget", type=Count(), default="1000", metavar="N", help="Check so many states of DIR at most."),
+    click.option("--budget", type=COUNT, default="1000", metavar="N", help="Check so many states of DIR at most."),
     click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after so long."),
-    click.option("--size", type=Bytes(), default="64MiB", help="Bytes of the disk."),
+    click.option("--size", type=size_type("64MiB"), default="64MiB", help="Bytes of the disk."),
     click.option(
         "--atomic", type=Choice(("512", "4096")), default="4096", help="Bytes that are kept or lost as a whole."
     ),
     click.option("--mount-options", default="", metavar="A,B", help="Options of the mount, such as noauto_da_alloc."),
     click.option(
-        "--timeout", type=Duration(), default="60s", help="Most time of a check; setup and run have ten times it."
+        "--timeout", type=DURATION, default="60s", help="Most time of a check; setup and run have ten times it."
     ),
     click.option(
         "--ssd",
@@ -86,10 +72,6 @@ _OPTIONS = (
     ),
     json_option("what was found"),
 )
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
@@ -126,50 +108,43 @@ def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
     )
 
 
-def add_to(group: click.Group) -> None:
-    """Adds the command to the command line.
+@command(short_help="Explore what a power cut leaves of a program (Linux).")
+@in_order(*_OPTIONS)
+def crash(
+    *,
+    out: Path,
+    budget: int,
+    minutes: float | None,
+    jobs: int | None,
+    state: str | None,
+    keep: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run a program once on a recorded disk, and check each state that a power cut may leave of it.
 
-    Args:
-        group: gets it.
+    Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
+    file system is mounted, {nbd} the NBD URI of the disk, {output} a file with what the program had printed before
+    the cut. The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
+
+    \b
+    Examples:
+      palimpsest crash --setup 'mkfs.ext4 -q {dev}' --run './run.sh {mount}' --check './check.sh {mount}' --out a
+      palimpsest crash --run './store {file}' --check './store --verify {file} {output}' --size 1MiB --out b
+      palimpsest crash --out a --budget 10000
+      palimpsest crash --out a --state 3fa91c02d7aa --keep state.img
     """
-
-    @group.command(short_help="Explore what a power cut leaves of a program (Linux).")
-    @in_order(*_OPTIONS)
-    def crash(
-        *,
-        out: Path,
-        budget: int,
-        minutes: float | None,
-        jobs: int | None,
-        state: str | None,
-        keep: Path | None,
-        as_json: bool,
-        **options: Any,  # noqa: ANN401
-    ) -> None:
-        """Run a program once on a recorded disk, and check each state that a power cut may leave of it.
-
-        Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
-        file system is mounted, {nbd} the NBD URI of the disk, {output} a file with what the program had printed before
-        the cut. The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
-
-        \b
-        Examples:
-          palimpsest crash --setup 'mkfs.ext4 -q {dev}' --run './run.sh {mount}' --check './check.sh {mount}' --out a
-          palimpsest crash --run './store {file}' --check './store --verify {file} {output}' --size 1MiB --out b
-          palimpsest crash --out a --budget 10000
-          palimpsest crash --out a --state 3fa91c02d7aa --keep state.img
-        """
-        plan = _plan(out, state, options)
-        store = Store(out.resolve(), plan, force=options["force"])
-        try:
-            if state is not None:
-                sys.exit(_replay(plan, store, state, keep, as_json=as_json))
-            limits = Limits(budget, None if minutes is None else minutes * 60)
-            found = _explore(plan, store, limits, cores(jobs), as_json=as_json)
-        finally:
-            store.close()
-        if found:
-            sys.exit(EXIT_FAILURE)
+    plan = _plan(out, state, options)
+    store = Store(out.resolve(), plan, force=options["force"])
+    try:
+        if state is not None:
+            sys.exit(_replay(plan, store, state, keep, as_json=as_json))
+        limits = Limits(budget, None if minutes is None else minutes * 60)
+        found = _explore(plan, store, limits, cores(jobs), as_json=as_json)
+    finally:
+        store.close()
+    if found:
+        sys.exit(EXIT_FAILURE)
 
 
 def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bool) -> bool:
@@ -184,11 +159,11 @@ def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bo
             said[0] = time.monotonic()
             rate = (done - len(before)) / (said[0] - begun)
             left = f", {rate:.3g}/s, {lines.clock((all_ - done) / rate)} left" if rate > 0 else ""
-            _say(f"states: {done:,} of {all_:,} ({100 * done / all_:.0f} %), {failed} fail{left}")
+            say(f"states: {done:,} of {all_:,} ({100 * done / all_:.0f} %), {failed} fail{left}")
 
     interrupted: Interrupted | None = None
     try:
-        explored, checkers = explore_in(plan, store, limits, jobs, _say, progress)
+        explored, checkers = explore_in(plan, store, limits, jobs, say, progress)
     except Interrupted as error:
         interrupted, explored = error, error.explored
         made = findings(explored, store, None)
@@ -238,7 +213,7 @@ def _cut_again(cuts: Cuts, history: History, one: State, state: str) -> None:
     if found != state:
         what = f"the cut in flash operation {', '.join(map(str, one.cut))} leaves {found or 'nothing'} now"
         raise InputError(f"--state {state}: {what}; expected the version of palimpsest that explored it, or --force")
-    _say(f"cut the power of the drive again; its last recovery had {left.recovery} flash operations")
+    say(f"cut the power of the drive again; its last recovery had {left.recovery} flash operations")
 
 
 def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json: bool) -> int:
@@ -246,7 +221,7 @@ def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json:
     line = next((line for line in store.states() if line["id"] == state), None)
     if line is None:
         raise InputError(f"--state {state}: there is no such state in {store.out}; expected one that was explored")
-    sized, history = prepare(plan, store, _say)
+    sized, history = prepare(plan, store, say)
     one = state_of(line)
     if one.cut:
         _cut_again(Cuts(sized, history), history, one, state)
