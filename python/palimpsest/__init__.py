@@ -74,7 +74,7 @@ _show_with(_views)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - each name has a type of its own
-    """Imports a name when it is first used: the command must begin to handle an interrupt before it loads the rest."""
+    """Imports a name when it is first used, because the command must handle interrupts before the rest is loaded."""
     if name == "__version__":
         value = importlib.import_module("._core", __name__).version()
     elif name in _MODULE_OF:

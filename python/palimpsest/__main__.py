@@ -5,7 +5,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """The command, interrupted without a traceback even while it is being loaded."""
+    """Runs the command; an interrupt while modules load ends the process without a traceback."""
     # What is loaded stays: to look for garbage in it takes a tenth of a short command, and as much at its end.
     gc.set_threshold(100_000)
     from .cli import main as command

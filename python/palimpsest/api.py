@@ -1,4 +1,4 @@
-"""What a Python program calls: a drive, a workload, a run, a comparison."""
+"""The Python interface: a drive, a workload, a run, a comparison."""
 
 import numbers
 import warnings
@@ -24,29 +24,29 @@ _DEFAULT = RunOptions()
 
 
 class Settings(TypedDict, total=False):
-    """How a workload is run; each may be left out.
+    """Options of a run; all are optional.
 
     Attributes:
-        overrides: configuration keys and their values.
+        overrides: configuration keys with values.
         precondition: `none`, `fill:90%`, `fill:90%,random:2x` or `steady`.
-        requests: requests to run, such as `1e6` or `"100k"`; all that the workload has where None.
+        requests: number of requests, such as `1e6` or `"100k"`; None for the whole workload.
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only (latencies are then None).
-        payload: `none`; `tag` to check every read against what was written; `bytes` for real data.
-        check: verify data and times: at least the payload `tag`, and no operation or acknowledgement before the data
-            that it needs. A layer that breaks this order ends the run with a `RuleError`.
-        seed: seed of everything random.
+        payload: `none`; `tag` to check every read against the last write; `bytes` for real data.
+        check: verify data (at least the payload `tag`) and times: an operation or acknowledgement before the data that
+            it needs raises `RuleError`.
+        seed: seed of all random numbers.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
-        format: the format of a trace, as `palimpsest list traces` has it; recognised by its content where None.
-        columns: where a text without a known format has what, as `--columns` has it.
-        volumes: where the volumes of a trace lie: `"apart"` (the default if the format has volumes), `"overlaid"`, or
-            the numbers of those that are played, such as `"3,7"` or `[3, 7]`.
+        format: format of a trace, as in `palimpsest list traces`; None to recognise the format by content.
+        columns: columns of a text without a known format, as in `--columns`.
+        volumes: addresses of the volumes of a trace: `"apart"` (default if the format has volumes), `"overlaid"`, or
+            the numbers of the played volumes, such as `"3,7"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
-        repeat: plays the workload again: a number of times, or `"2dw"` until the drive was written twice.
-        until: `"worn-out"` plays it again until the drive can write no more (`faults.wear_out`).
-        series: keep time series and histograms, for plots and Parquet (the default).
-        operations: keep the times of the flash operations of the first 1000 requests (True), or of a window: requests
-            such as `"501..600"`, or times such as `"10ms..12ms"`; they are the tables `operations` and `requests`.
+        repeat: repetitions of the workload: a number, or `"2dw"` for two drive writes.
+        until: `"worn-out"` repeats the workload until the drive can write no more (`faults.wear_out`).
+        series: keep time series and histograms, for plots and Parquet (default).
+        operations: keep the times of the flash operations of the first 1000 requests (True), or of a window of requests
+            (`"501..600"`) or times (`"10ms..12ms"`), in the tables `operations` and `requests`.
     """
 
     overrides: Mapping[str, object]
@@ -81,30 +81,27 @@ def _assignments(overrides: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def fio(**keys: object) -> str:
-    """A synthetic workload in fio's language.
+    """Returns a synthetic workload in fio's language, for the `workload` of a run.
 
     Args:
         **keys: fio's keys, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
-            `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`.
-
-    Returns:
-        The specification, for the `workload` of a run. A key without a meaning here is an error of that run.
+            `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`. The run refuses unknown keys.
     """
     return ",".join(f"{key}={int(value) if isinstance(value, bool) else _text(value)}" for key, value in keys.items())
 
 
 class Ssd:
-    """A drive: a preset or a TOML file, a translation layer, and changes to single configuration keys.
+    """A drive: a preset or a TOML file, a translation layer, and changes of configuration keys.
 
     >>> Ssd("mga-16k", ftl="mga", **{"part.nop": 4})
 
     Args:
         ssd: preset (`palimpsest list ssds`) or path of a TOML file.
-        ftl: translation layer (`palimpsest list ftls`); the preset's own where None.
-        **overrides: configuration keys and their values. Quantities carry units, as in `"16KiB"` or `"35us"`.
+        ftl: translation layer (`palimpsest list ftls`); None for the layer of the preset.
+        **overrides: configuration keys with values. Quantities carry units, as in `"16KiB"` or `"35us"`.
 
     Raises:
-        InputError: there is no such drive, layer or key, or a value is out of its range.
+        InputError: the drive, layer or key is unknown, or a value is out of range.
     """
 
     def __init__(self, ssd: str | Path = _DEFAULT.ssd, /, ftl: str | None = None, **overrides: object) -> None:
@@ -115,7 +112,7 @@ class Ssd:
 
     @property
     def config(self) -> str:
-        """The resolved configuration as TOML: every key with what it means and where its value comes from."""
+        """The resolved configuration as TOML: every key with meaning and source of the value."""
         return self._config
 
     def __repr__(self) -> str:
@@ -134,11 +131,7 @@ class Ssd:
 
 
 def _whole(name: str, value: object, least: int) -> int:
-    """A number that the native module can take; a count as the command line has it, such as `"100k"`.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Reads a whole number of 64 bits; `requests` may be text such as `"100k"`. Raises InputError for other values."""
     if isinstance(value, str) and name == "requests":
         try:
             return units.parse_count(value)
@@ -171,11 +164,7 @@ def _volumes(value: str | int | Sequence[int] | None) -> str | None:
 
 
 def _named(workload: Workload) -> str:
-    """The name of a workload; of a data frame, that of a trace with its requests.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Returns the name of a workload; a data frame is written as a trace. Raises InputError for other types."""
     if frames.is_frame(workload):
         return str(frames.trace_of(cast("frames.Frame", workload)))
     if not isinstance(workload, str | Path):
@@ -185,11 +174,7 @@ def _named(workload: Workload) -> str:
 
 
 def _expect_names(ssd: object, ftl: object) -> None:
-    """Refuses what is no name of a drive or a layer.
-
-    Raises:
-        InputError: with what was expected.
-    """
+    """Raises InputError for values that name no drive or no layer."""
     if not isinstance(ssd, str | Path | Ssd):
         raise InputError(f"ssd: expected a preset, the path of a TOML file, or an Ssd, found {ssd!r}")
     if ftl is not None and not isinstance(ftl, str):
@@ -230,7 +215,7 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | None, setting
 
 
 class Trace:
-    """A workload to look at; `palimpsest.trace` makes it."""
+    """A workload without a drive, made by `palimpsest.trace`."""
 
     def __init__(self, options: traces.TraceOptions) -> None:
         self._options = options
@@ -239,13 +224,13 @@ class Trace:
         """Describes the workload, as `palimpsest trace info --json` does; see docs/workloads.md.
 
         Returns:
-            Figures as plain data: ratios are shares of one, sizes are in bytes, times in nanoseconds; None where there
-            is nothing to divide by. `reuse` has miss ratios by the size of an LRU cache, `working_sets` distinct pages
-            by window, each for `all`, `read` and `write`; `volumes` has both by volume.
+            Figures as plain data: ratios are shares of one, sizes bytes, times nanoseconds; None for a division by
+                zero. `reuse` has miss ratios by the size of an LRU cache, `working_sets` distinct pages by window, each
+                for `all`, `read` and `write`; `volumes` has both by volume.
 
         Raises:
             InputError: the workload is wrong.
-            WorkloadIoError: it could not be read.
+            WorkloadIoError: reading failed.
         """
         return traces.describe(self._options, progress)[0]
 
@@ -264,22 +249,22 @@ def trace(
     columns: str | None = None,
     volumes: str | int | Sequence[int] | None = None,
 ) -> Trace:
-    """A trace, or any other workload, to look at without a drive.
+    """Returns a trace, or any other workload, to describe without a drive.
 
     >>> ps.trace("web_3.csv.zst").info()["reuse"]["all"]["misses"]
 
     Args:
         workload: preset, trace file, fio job file, specification, or data frame, as in `palimpsest.run`.
-        ssd: the drive that a generated workload is laid out on; a trace needs none.
-        requests: requests to take; all where None.
-        seed: seed of everything random.
-        skip_bad: see `palimpsest.api.Settings`, as for the options below.
-        format: the format of a trace.
-        columns: where a text without a known format has what.
-        volumes: where its volumes lie, or which are taken.
+        ssd: drive for the layout of a generated workload; a trace needs none.
+        requests: number of requests; None for all.
+        seed: seed of all random numbers.
+        skip_bad: as in `palimpsest.api.Settings`, like the options below.
+        format: format of a trace.
+        columns: columns of a text without a known format.
+        volumes: addresses or numbers of volumes.
 
     Raises:
-        InputError: an option is wrong. The file is opened when it is described.
+        InputError: an option is wrong. `info` opens the file.
     """
     _expect_names(ssd, None)
     return Trace(
@@ -310,19 +295,19 @@ def run(
         workload: preset, trace file, fio job file, specification (see `fio`), or data frame with the columns of the
             trace format `parquet`.
         ssd: preset, TOML file or `Ssd`.
-        ftl: translation layer; the drive's own where None.
-        progress: called about ten times a second with phase, requests done, requests expected (0 where unknown) and
-            simulated nanoseconds; an exception that it raises ends the run.
-        **settings: how it is run; see `palimpsest.api.Settings`.
+        ftl: translation layer; None for the layer of the drive.
+        progress: called about ten times a second with phase, requests done, requests expected (0 if unknown) and
+            simulated nanoseconds. An exception of this function ends the run.
+        **settings: see `palimpsest.api.Settings`.
 
     Raises:
         InputError: an option or the workload is wrong.
-        DeviceError: the simulated drive failed, such as at the end of its life.
+        DeviceError: the simulated drive failed, for example at the end of life.
         RuleError: the translation layer broke a rule of flash.
-        WorkloadIoError: the workload could not be read.
+        WorkloadIoError: reading the workload failed.
 
     Warns:
-        UserWarning: the file of the drive sets a key that the layer named here does not read.
+        UserWarning: the file of the drive sets a key that the layer does not read.
     """
     options = _options(workload, ssd, ftl, settings)
     _check([options])
@@ -333,7 +318,7 @@ def run(
 
 
 def _warn_of_window(options: RunOptions, results: Sequence[Result]) -> None:
-    """Warns where the timeline is empty. The command line refuses such a window; a program keeps the result."""
+    """Warns of an empty timeline. The command line refuses such a window; a program keeps the result."""
     beyond = timelines.beyond_the_end(options.operations, results)
     if beyond is not None:
         warnings.warn(beyond.replace("--operations-window", "operations"), UserWarning, stacklevel=3)
@@ -361,17 +346,17 @@ def replicate(
     >>> replicate(["page", "mga"], seeds=range(1, 6), ssd="mga-16k", workload="trade", jobs=2)
 
     Args:
-        ftls: as in `compare`; the drive's own layer where None.
-        seeds: of each run; several, for intervals.
+        ftls: as in `compare`; None for the layer of the drive.
+        seeds: seeds of each run; an interval needs two or more.
         interval: `t` (Student's t) or `bootstrap`.
         ssd: preset, TOML file or `Ssd`.
         workload: as in `palimpsest.run`.
-        jobs: how many run at a time.
-        **settings: how they are run; see `palimpsest.api.Settings`.
+        jobs: runs at a time.
+        **settings: see `palimpsest.api.Settings`.
 
     Raises:
-        InputError: as `compare`, or there is no seed, or no such interval.
-        Error: as `palimpsest.run`; nothing is returned then.
+        InputError: as `compare`, or the seeds or the interval are wrong.
+        Error: as `palimpsest.run`; no result is returned then.
     """
     if "seed" in settings:
         raise InputError("seed: `seeds` names the seed of every run; expected one of them")
@@ -396,16 +381,13 @@ def _labelled(base: RunOptions, ftls: Sequence[str] | Mapping[str, Mapping[str, 
 
 
 def load(folder: str | Path) -> Result | Comparison:
-    """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
-
-    Args:
-        folder: the folder.
+    """Reads the results in a folder of `palimpsest run --out`, `compare --out`, or `save`.
 
     Returns:
-        A `Result` for a run, a `Comparison` for a comparison; equal to what was written, series and all.
+        A `Result` for a run, a `Comparison` for a comparison; equal to the saved result, series included.
 
     Raises:
-        InputError: there are none, or they are not what was written.
+        InputError: the folder has no results, or damaged ones.
     """
     from . import outputs
 
@@ -426,15 +408,15 @@ def compare(
     >>> compare({"greedy": {"ftl.victim": "greedy"}, "cb": {"ftl.victim": "cost-benefit"}})
 
     Args:
-        ftls: layers; or labels and what each changes: configuration keys, `ftl`, `ssd`. Ratios are to the first.
+        ftls: layers; or labels with changes: configuration keys, `ftl`, `ssd`. Ratios are to the first.
         ssd: preset, TOML file or `Ssd`.
         workload: as in `palimpsest.run`.
-        jobs: how many run at a time. Figures outside `sim` do not depend on it.
-        **settings: how they are run; see `palimpsest.api.Settings`.
+        jobs: runs at a time. Only figures under `sim` depend on this number.
+        **settings: see `palimpsest.api.Settings`.
 
     Raises:
-        ValueError: there is no layer in the list.
-        Error: as `palimpsest.run`; nothing is returned then.
+        ValueError: the list has no layer.
+        Error: as `palimpsest.run`; no result is returned then.
 
     Warns:
         UserWarning: a layer does not read a configuration key that another layer reads.

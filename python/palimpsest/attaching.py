@@ -10,7 +10,7 @@ from .run_options import in_order, seed_option
 from .serving import CLOCK, DRIVE, KEPT, OUTCOME, PAGE, listen_option, run_drive, run_option
 
 _ALWAYS = {"once": False, "timeout_s": 30.0}
-"""How it is served in any case: most time for a message of a client by NBD."""
+"""Settings of every attached drive; `timeout_s` limits messages of NBD clients."""
 
 _OPTIONS = (
     *DRIVE,
@@ -31,8 +31,9 @@ _OPTIONS = (
 def attach(*, name: str | None, file_only: bool, listen: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401
     """Attach a simulated drive to this machine as a block device, and print its figures at the end.
 
-    The drive is a file, by FUSE, and a loop device over it where the user is root: file systems and programs use
-    it as any other. Ctrl-C, SIGTERM and palimpsest detach unmount its file systems and end it. --image keeps it.
+    The drive is a file, by FUSE, and for root also a loop device over that file, so any file system and program can use
+    the drive. Ctrl-C, SIGTERM and palimpsest detach unmount file systems on the drive and end the command. --image
+    keeps the drive.
 
     \b
     Examples:
@@ -51,9 +52,9 @@ def attach(*, name: str | None, file_only: bool, listen: tuple[str, ...], **opti
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "everything", is_flag=True, help="End all attached drives of this user.")
 def detach(names: tuple[str, ...], *, everything: bool) -> None:
-    """End attached drives, by name, device or file, and wait for it. Its file systems are unmounted first.
+    """End attached drives, by name, device or file: unmount their file systems, and wait for the end.
 
-    What a killed palimpsest attach left behind is removed.
+    Also removes the remains of a killed palimpsest attach.
 
     \b
     Examples:

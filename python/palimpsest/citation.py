@@ -1,4 +1,4 @@
-"""How to cite: BibTeX of this version. `CITATION.cff` says the same."""
+"""The BibTeX entry of this version; `CITATION.cff` has the same content."""
 
 from . import _core
 
@@ -7,7 +7,7 @@ TITLE = "{Palimpsest: a laboratory for solid-state drives}"
 
 
 def bibtex() -> str:
-    """An entry for the version that runs, with the digest of its sources."""
+    """Returns the entry of the running version, with the digest of the sources."""
     return (
         "@software{palimpsest,\n"
         f"  author  = {{{AUTHOR}}},\n"

@@ -1,8 +1,8 @@
 """The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `validate`, `report`, `list`, `show`, ....
 
-Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
-wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
-imported where they are used: `run --json` needs none of them.
+Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: wrong input, with a
+message of one line; 130: interrupted, finished results are kept; 1: any other failure. Tables, plots and Parquet are
+imported on use, because `run --json` needs none of them.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ from .validate import command as validate_command
 
 
 def _version() -> str:
-    """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""
+    """The version; a module of `make dev` is named, because its runs are slower."""
     return _core.version() + (" (dev build)" if _core.profile() == "dev" else "")
 
 
@@ -229,9 +229,9 @@ def reproduce(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Repeat the experiments of a paper: its figures, and its claims beside what is measured here.
+    """Repeat the experiments of a paper: figures and claims of the paper beside the simulated ones.
 
-    PAPER is one of mga, llh, spread, codesign and womv, or all for those that exist.
+    PAPER is one of mga, llh, spread, codesign and womv, or all.
 
     \b
     Examples:
@@ -291,7 +291,7 @@ cli.add_command(figure_command.figure)
 @cli.command(short_help="Repeat the runs of a folder, and compare.")
 @click.argument("folder", metavar="DIR", type=Folder(exists=True))
 def rerun(folder: Path) -> None:
-    """Repeat the run or comparison in DIR as its results say, and say whether the bytes agree (status 1 if not).
+    """Repeat the run or comparison in DIR with its recorded options, and compare the bytes (status 1 if they differ).
 
     \b
     Example:
@@ -327,7 +327,7 @@ def cite() -> None:
 def list_(kind: str | None, as_json: bool) -> None:
     """List the names of drives, layers, workloads, ...
 
-    KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; all of them where it is left out.
+    KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; the default is all of them.
 
     \b
     Examples:
@@ -349,7 +349,7 @@ def list_(kind: str | None, as_json: bool) -> None:
 @ftl_option
 @set_option
 def show_(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
-    """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
+    """Print the resolved configuration as TOML: every key with its meaning and the source of its value.
 
     \b
     Examples:
@@ -375,7 +375,7 @@ def completion_(shell: str) -> None:
 
 
 def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
-    """Options of the command line as those of a run; `operations` is the file for the timeline."""
+    """Turns options of the command line into those of a run; `operations` is the file of the timeline."""
     window = options.pop("operations_window")
     return options | {
         "overrides": tuple(options["overrides"]),
@@ -384,7 +384,7 @@ def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
 
 
 def _seeds(options: dict[str, Any]) -> tuple[tuple[int, ...] | None, str]:
-    """Takes the seeds and the method of their intervals out of the options."""
+    """Takes the seeds and the method of the intervals out of the options."""
     return options.pop("seeds"), options.pop("interval")
 
 
@@ -403,11 +403,7 @@ def _replicate(
 
 
 def _write_operations(results: Result | Comparison, file: Path | None, window: str | None) -> None:
-    """Writes the timeline to `file`, if one is given.
-
-    Raises:
-        InputError: the window lies beyond the end of every run.
-    """
+    """Writes the timeline to `file`, if given. Raises InputError if the window is beyond the end of every run."""
     if file is None:
         return
     beyond = timelines.beyond_the_end(window, [results] if isinstance(results, Result) else list(results))
@@ -438,7 +434,7 @@ cli.add_command(trace_commands.trace)
 
 
 def _add_rest() -> None:
-    """Adds images, served drives and crashes, whose modules take a quarter of the time in which a command starts."""
+    """Adds images, served drives and crashes late, because importing them takes a quarter of the start of a command."""
     from . import attaching, images, mounting, serving
     from .crash import command as crash_command
 
@@ -451,7 +447,7 @@ cli.add_rest = _add_rest
 
 
 def _fail(error: BaseException) -> NoReturn:
-    """Prints what ended the command in one line, and ends it with the status of that."""
+    """Prints the cause of a failure in one line, and exits with the matching status."""
     if os.environ.get("PALIMPSEST_DEBUG"):
         traceback.print_exception(error)
     status, text = _ending(error)
@@ -466,7 +462,7 @@ def _fail(error: BaseException) -> NoReturn:
 
 
 def _ending(error: BaseException) -> tuple[int, str]:
-    """The status of what ended the command, and its line."""
+    """Returns status and message for the exception that ended the command."""
     if isinstance(error, KeyboardInterrupt | errors.Interrupted | click.Abort):
         return errors.EXIT_INTERRUPTED, "interrupted"
     if isinstance(error, click.UsageError):
@@ -499,25 +495,25 @@ def _usage_text(error: click.UsageError) -> str:
 
 
 def _drop_output() -> None:
-    """Drops the rest of standard output, which cannot be written: the end of Python would try again, and fail."""
+    """Redirects standard output, which cannot be written, because Python would try again at exit, and fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _quiet_end() -> NoReturn:
-    """The reader of standard output is gone: end without a message, as programs in a pipe do."""
+    """Ends without a message if the reader of standard output has gone, as programs in a pipe do."""
     _drop_output()
     sys.exit(128 + signal.SIGPIPE)
 
 
 def _buffer_output() -> None:
-    """Gives standard output the buffer that PYTHONUNBUFFERED took: without one the rest of a short write is lost."""
+    """Buffers standard output under PYTHONUNBUFFERED too, because the rest of a short write would be lost."""
     if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.RawIOBase):
         encoding, wrong = sys.stdout.encoding, sys.stdout.errors
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.detach()), encoding, wrong)
 
 
 def main() -> NoReturn:
-    """The command; ends the process with the status that the contract names."""
+    """Runs the command; ends the process with the status that the contract names."""
     if os.environ.get(completion.VARIABLE):
         sys.exit(completion.answer(cli, os.environ[completion.VARIABLE]))
     if sys.stdout is None:

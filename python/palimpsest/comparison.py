@@ -1,7 +1,7 @@
-"""Several runs side by side, for a terminal: a column for each layer, ratios to the first, the best marked.
+"""Several runs side by side, for a terminal: a column for each layer, ratios to the first.
 
-The best of a row is marked by `*`, so that it shows without colour; rows of equal values have no best.
-Where the columns do not fit, the table is split; the first layer, to which the ratios refer, is not repeated.
+`*` marks the best of a row, so the mark shows without colour; rows of equal values have no mark. A table that is too
+wide is split; the first layer, the base of the ratios, is not repeated.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Tex
 
 
 def _column_groups(total: int, width: int) -> list[list[int]]:
-    """The results of each table: as many a table as fit."""
+    """The results of each table: as many as fit."""
     # A blank apart from the column before, which the first has not.
     fitting = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH)
     return [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
@@ -76,7 +76,7 @@ class _SideBySide:
 
 
 def render(results: Sequence[Result]) -> RenderableType:
-    """The comparison as something rich can print."""
+    """The comparison for rich."""
     first = results[0]
     before = first.get("precondition") or {}
     lines = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never through a link. Errors name the file."""
+"""Files that are written completely or not at all, and never through a link. Errors name the file."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LARGEST_TEXT = 16 << 20
-"""Bytes of the longest file of settings that is read."""
+"""Most bytes of a file of settings."""
 
 
 _digests: dict[tuple[str, int, int], str] = {}
@@ -21,26 +21,23 @@ _digests_lock = threading.Lock()
 
 
 def holder(path: Path) -> Path:
-    """The file that has the content of a path: itself, or the archive in a path such as `traces.zip/a.csv`."""
+    """The file with the content of a path: the path, or the archive in a path such as `traces.zip/a.csv`."""
     if path.exists():
         return path
     return next((parent for parent in path.parents if parent.is_file()), path)
 
 
 _IMAGE = b"PALIMPSEST-FLASH"
-"""The first bytes of an image of a drive: `crates/flash/src/nand/image/layout.rs` has the places of the rest."""
+"""First bytes of the image of a drive; `crates/flash/src/nand/image/layout.rs` has the layout."""
 
 _PAGE, _CONFIGURATION = 4096, 1 << 20
 
 
 def digest(path: Path) -> str:
-    """The digest of a file's content, blake2b of 128 bits; of one that did not change since, from memory.
+    """Returns the digest of a file's content, blake2b of 128 bits, cached until the file changes.
 
-    Of a trace in an archive (`traces.zip/a.csv`) it is that of the archive and the name; of an image of a drive that of
-    its header and configuration, which is what it says of a drive.
-
-    Raises:
-        OSError: it cannot be read.
+    A trace in an archive (`traces.zip/a.csv`) has the digest of the archive and the name; an image of a drive the
+    digest of header and configuration, which describe the drive. Raises OSError if reading fails.
     """
     file_of = holder(path)
     if file_of != path:
@@ -63,20 +60,12 @@ def digest(path: Path) -> str:
 
 
 def open_new(path: Path, flags: int) -> TextIO:
-    """Opens a text file to write, which is made if it is not there.
-
-    Raises:
-        OSError: it cannot be opened, or is a link.
-    """
+    """Opens a text file to write, and creates it if needed. Raises OSError, also for a link."""
     return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o666), "a+", encoding="utf-8")
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is there completely or not at all, whatever happens meanwhile, in place of a link too.
-
-    Raises:
-        OSError: the file could not be written; the error names `path`.
-    """
+    """Writes a file completely or not at all, also in place of a link. Raises OSError that names `path`."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with named(path):
         try:
@@ -92,7 +81,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Errors of the operating system inside name this file: a write to a full disk names none."""
+    """Makes errors of the operating system inside name this file, because a write to a full disk names none."""
     try:
         yield
     except OSError as error:
@@ -100,14 +89,9 @@ def named(path: Path) -> Iterator[None]:
 
 
 def write_in_order(folder: Path, files: Iterable[tuple[str, bytes | str]]) -> None:
-    """Writes files into a folder, which is made if it is not there. After an error the files before it stay.
+    """Writes files into a folder, the most important first, because a full disk keeps the first files.
 
-    Args:
-        folder: the folder.
-        files: names and contents, the most important first: a full disk keeps the first files.
-
-    Raises:
-        OSError: a file could not be written; the error names this file, and lists those that were kept.
+    Raises OSError that names the file and lists the kept ones.
     """
     kept: list[str] = []
     for name, content in files:
@@ -129,18 +113,16 @@ def _kept_text(names: Sequence[str]) -> str:
 
 
 def parquet(table: "pl.DataFrame") -> bytes:
-    """A table as the bytes of a Parquet file."""
+    """Returns a table as the bytes of a Parquet file."""
     written = io.BytesIO()
     table.write_parquet(written)
     return written.getvalue()
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of settings.
+    """Reads a file of settings.
 
-    Raises:
-        OSError: it cannot be read, or is far too long.
-        UnicodeDecodeError: it is no text.
+    Raises OSError if reading fails or the file is too long, UnicodeDecodeError for binary data.
     """
     with path.open("rb") as file:
         content = file.read(LARGEST_TEXT + 1)

@@ -1,7 +1,7 @@
-"""Data frames as workloads: written as Parquet traces, which the process keeps until it ends.
+"""Data frames as workloads: written as Parquet traces, which the process keeps until exit.
 
-A frame is polars', pandas' or an Arrow table, with the columns of the trace format `parquet` (docs/workloads.md). Other
-columns are left out. Ignored: frames larger than memory.
+A frame is a table of polars, pandas or Arrow with the columns of the trace format `parquet` (docs/workloads.md). Other
+columns are ignored. Frames larger than memory are not supported.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _LIBRARIES = {"polars": ("DataFrame", "LazyFrame"), "pandas": ("DataFrame",), "p
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value is a data frame, of a library that is loaded if it is."""
+    """True for a data frame; imports no library."""
     kind = type(value)
     return kind.__name__ in _LIBRARIES.get(kind.__module__.partition(".")[0], ())
 
 
 def trace_of(frame: Frame) -> Path:
-    """A Parquet trace with the requests of a data frame; the same file for the same requests.
+    """Writes a Parquet trace with the requests of a data frame; equal requests give the same file.
 
     Args:
         frame: a row a request, with the columns `time_ns`, `op` (`read`, `write`, ...), `offset_bytes`, `size_bytes`,
             and optionally `file` and `stream`.
 
     Raises:
-        InputError: it lacks a column, or one has another type.
+        InputError: a column is missing, or has another type.
     """
     import polars as pl
 
@@ -64,7 +64,7 @@ def trace_of(frame: Frame) -> Path:
 
 
 def _columns(frame: Any) -> pl.DataFrame:  # noqa: ANN401 - of three libraries
-    """The columns of a trace that a frame has, as polars has them."""
+    """The columns of a trace in a frame, as a data frame of polars."""
     import polars as pl
 
     library = type(frame).__module__.partition(".")[0]

@@ -21,21 +21,14 @@ OPTIONS = (
     ),
     click.option("--image-sync", is_flag=True, help="What is flushed survives a crash of the machine, too: fdatasync."),
 )
-"""The options of a drive that is kept in an image, as decorators."""
+"""The options of a drive in an image, as decorators."""
 
 
 def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
-    """Completes the options of a drive that an image keeps: where it is there already, drive and seed are its own.
+    """Completes the options of a drive in an image: drive and seed of an existing image replace the defaults.
 
-    Args:
-        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed, and
-            those of `OPTIONS`, which are taken.
-
-    Returns:
-        How the drive is kept, for `engine.serve`.
-
-    Raises:
-        InputError: an image cannot keep this drive, or the file is a damaged image.
+    Takes the options of `OPTIONS` out, changes `ssd`, `overrides` and `seed`, and returns arguments for `engine.serve`.
+    Raises InputError if an image cannot keep this drive, or the file is a damaged image.
     """
     image: Path | None = options.pop("image")
     kept = {"image": None if image is None else str(image), "image_sync": bool(options.pop("image_sync"))}
@@ -65,17 +58,10 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
 
 
 def look(what: str, image: Path) -> dict[str, Any]:
-    """Looks at an image.
+    """Inspects an image: `info` (content), `check` (checksums) or `compact` (gives space back).
 
-    Args:
-        what: `info` (what it holds), `check` (whether all of it matches its checksums) or `compact` (gives space back).
-        image: the file.
-
-    Returns:
-        What was found; counts are bytes, pages, blocks, erases or times, as the keys say.
-
-    Raises:
-        InputError: the file is no image that can be used, or a server has it.
+    Counts are bytes, pages, blocks, erases or times, as the keys say. Raises InputError if the file is no usable image,
+    or a server has the image open.
     """
     found: dict[str, Any] = json.loads(_core.look_at_image(what, str(image)))
     return found
@@ -128,14 +114,14 @@ _image = click.argument("image", type=ImageFile(exists=True), metavar="FILE")
 
 @click.group("image", cls=Commands, short_help="Look at the file that keeps a served drive.")
 def image_group() -> None:
-    """Look at a file that palimpsest serve --image made: one drive with its pages, wear and bad blocks."""
+    """Inspect a file of palimpsest serve --image: one drive with its pages, wear and bad blocks."""
 
 
 @image_group.command()
 @_image
 @json_option("what it holds")
 def info(image: Path, *, as_json: bool) -> None:
-    """Show drive, layer and configuration, what was written, wear, and size on disk.
+    """Show drive, layer and configuration, written amounts, wear, and size on disk.
 
     \b
     Examples:
@@ -150,7 +136,7 @@ def info(image: Path, *, as_json: bool) -> None:
 @_image
 @json_option("what was found")
 def check(image: Path, *, as_json: bool) -> None:
-    """Verify header, marks of blocks and every checksum of every page; status 1 where anything is damaged.
+    """Verify header, block marks and all page checksums; status 1 if anything is damaged.
 
     \b
     Examples:
@@ -166,7 +152,7 @@ def check(image: Path, *, as_json: bool) -> None:
 @_image
 @json_option("what was given back")
 def compact(image: Path, *, as_json: bool) -> None:
-    """Give space back that erased blocks, and cells without data, take on disk.
+    """Return disk space of erased blocks, and of cells without data, to the file system.
 
     \b
     Examples:

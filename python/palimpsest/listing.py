@@ -1,4 +1,4 @@
-"""What `palimpsest list` prints: names, and a line about each."""
+"""The output of `palimpsest list`: names with descriptions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 def render(found: Mapping[str, Sequence[tuple[str, str]]]) -> RenderableType:
-    """The entries of each kind; a heading a kind where there is more than one."""
+    """The entries of each kind, with a heading for each kind if there are several."""
     parts: list[RenderableType] = []
     for kind, entries in found.items():
         table = Table.grid(padding=(0, 2))

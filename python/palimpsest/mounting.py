@@ -15,7 +15,7 @@ from .run_options import in_order, seed_option
 from .serving import DRIVE, KEPT, OUTCOME, PAGE, run_drive, run_option
 
 CHOOSES_CHANNELS = "block"
-"""The layer above which the file system chooses channels: that of a mount where no other is said."""
+"""The layer above which the file system chooses channels: the default of a mount."""
 
 _OPTIONS = (
     *DRIVE,
@@ -45,7 +45,8 @@ _OPTIONS = (
 def mount(folder: Path, *, scheme: str, **options: Any) -> None:  # noqa: ANN401
     """Mount the co-designed file system, on a simulated drive, at the empty FOLDER; print the figures at the end.
 
-    Any program can use it. It is empty at first. umount, Ctrl-C and SIGTERM end it. --image keeps it.
+    Any program can use the file system, which is empty at first. umount, Ctrl-C and SIGTERM end the command. --image
+    keeps the drive.
 
     \b
     Examples:
@@ -64,11 +65,7 @@ def mount(folder: Path, *, scheme: str, **options: Any) -> None:  # noqa: ANN401
 
 
 def _expect_channels(scheme: str, options: Mapping[str, Any], image: Path | None) -> None:
-    """Refuses a scheme above a layer that chooses the channels itself.
-
-    Raises:
-        InputError: with the layer.
-    """
+    """Raises InputError for a scheme above a layer that chooses the channels itself."""
     is_of_image = image is not None and not is_given(click.get_current_context(), "ssd")
     ssd = str(image.absolute()) if is_of_image and image is not None else options["ssd"]
     layer = engine.layer_of(RunOptions(ssd=ssd, ftl=options["ftl"], overrides=tuple(options["overrides"])))

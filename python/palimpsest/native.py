@@ -1,7 +1,7 @@
 """The native module that simulates: the package's own, or one with more layers that `PALIMPSEST_CORE` names.
 
-A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"). It
-replaces `palimpsest._core` before anything imports that.
+A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"), which
+replaces `palimpsest._core` before the first import.
 """
 
 import importlib
@@ -17,9 +17,9 @@ _NAME = "palimpsest._core"
 
 
 def _choose() -> str | None:
-    """Replaces the package's module by the one that the environment names; gives the reason where it cannot.
+    """Replaces the package's module by the module of the environment; returns the reason of a failure.
 
-    The reason is not raised here: the import of a package must not fail by it, and a command prints it in one line.
+    The reason is not raised here: importing the package must succeed, and a command prints the reason in one line.
     """
     named = os.environ.get(VARIABLE, "")
     if not named or _NAME in sys.modules:
@@ -35,11 +35,7 @@ def _choose() -> str | None:
 
 
 def _load(named: str) -> ModuleType:
-    """The module of that path or name.
-
-    Raises:
-        ImportError: there is none, or it cannot be loaded.
-    """
+    """Loads the module of that path or name. Raises ImportError if that fails."""
     path = Path(named)
     if not (os.sep in named or path.suffix in {".so", ".dylib", ".pyd", ".dll"}):
         return importlib.import_module(named)
@@ -60,4 +56,4 @@ def _reason(error: Exception) -> str:
 
 
 PROBLEM = _choose()
-"""Why the module that the environment names cannot be loaded; None where it can, or where none is named."""
+"""The reason why loading the module of the environment failed; None without a failure."""

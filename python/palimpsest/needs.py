@@ -1,8 +1,7 @@
-"""Options that have an effect only beside others: the table of them, and the refusal of one that would do nothing.
+"""Options without an effect unless others are given: the table, and the refusal of an idle option.
 
-A row names an option of a command, the condition under which the command reads the option, and the refusal. A command
-checks its rows after parsing and before it starts. Only options on the command line count: defaults and environment
-variables are for every call.
+A command checks its rows after parsing and before the start. Only options on the command line count, because defaults
+and environment variables apply to every call.
 """
 
 import re
@@ -19,13 +18,7 @@ _Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An option, and when its command reads it.
-
-    Attributes:
-        option: name of the parameter.
-        met: whether the command reads the option beside these other values.
-        refusal: why it does not, and the expected command line.
-    """
+    """An option, the condition `met` on the other values under which the command reads the option, and the refusal."""
 
     option: str
     met: Callable[[_Values], bool]
@@ -166,7 +159,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 
 
 def name_of(context: click.Context) -> str:
-    """The words of a command, without that of the program."""
+    """The words of a command, without the program's."""
     words: list[str] = []
     at: click.Context | None = context
     while at is not None and at.parent is not None:
@@ -181,11 +174,7 @@ def is_given(context: click.Context, option: str) -> bool:
 
 
 def refuse_idle(context: click.Context) -> None:
-    """Refuses the first option on the command line that the command would not read.
-
-    Raises:
-        click.BadParameter: the option, why it has no effect, and the expected command line.
-    """
+    """Raises click.BadParameter for the first option on the command line that the command would not read."""
     for need in NEEDS.get(name_of(context), ()):
         if is_given(context, need.option) and not need.met(context.params):
             parameter = next(each for each in context.command.params if each.name == need.option)

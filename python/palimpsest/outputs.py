@@ -1,12 +1,12 @@
 """Files of `--out DIR`: written after a run, read again by `palimpsest report DIR`.
 
 A run: summary.json, config.toml, report.html, and the tables timeseries, latency, wear, utilization, snapshots and
-blocks as Parquet, with operations and requests where a timeline was kept. A comparison: summary.json with all runs,
+blocks as Parquet, with operations and requests if a timeline was kept. A comparison: summary.json with all runs,
 report.html over them, and a folder of a run for each layer.
 
-Files are made in a folder of their own beside DIR, figures before pages, and moved into DIR when all are complete,
-summary.json last: a DIR that has it has all of one result. If a file cannot be written, as on a full disk, the files
-before it are moved and stay. Links in DIR are replaced, not followed.
+Files are written to a temporary folder beside DIR, figures before pages, and moved into DIR when all are complete,
+summary.json last: a DIR with summary.json has all files of one result. After an error, such as a full disk, the files
+before the failed one are moved and stay. Links in DIR are replaced, not followed.
 """
 
 import json
@@ -36,7 +36,7 @@ def _page(results: Sequence[Result]) -> str:
 
 
 def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | str]]:
-    """The files of a run but its page."""
+    """The files of a run except the page."""
     yield f"{within}summary.json", result.to_json() + "\n"
     yield f"{within}config.toml", result.configuration
     for name, table in tables.of_series(result.series).items():
@@ -44,7 +44,7 @@ def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | st
 
 
 def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -> Iterator[tuple[str, bytes | str]]:
-    """All files of a run or a comparison, pages last. A page is made when the files before it are written."""
+    """All files of a run or a comparison, pages last; each page is made after the files before it are written."""
     if not together:
         yield from _figures(results[0])
     else:
@@ -58,16 +58,9 @@ def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -
 
 
 def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None) -> Path:
-    """Writes the files of one run, or of a comparison, into a folder, which is made if it is not there; gives its path.
+    """Writes the files of one run, or of a comparison if `together`, and `more` files by name; returns the folder.
 
-    Args:
-        results: at least one; one, unless together.
-        folder: where to.
-        together: whether they are a comparison: its own files, and those of each run in a folder named after the layer.
-        more: other files of the folder, by name.
-
-    Raises:
-        OSError: a file could not be written; the error lists the files that were kept.
+    Raises OSError that lists the kept files.
     """
     with named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +86,7 @@ def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mappi
 
 
 def _place_beside(folder: Path) -> Path:
-    """Where the files of a folder are made: beside the folder, or inside if they could not be moved from there."""
+    """The parent of the temporary folder: beside the folder, or inside if files could not be moved from there."""
     if not folder.is_dir():
         return folder.parent
     is_mounted = folder.stat().st_dev != folder.parent.stat().st_dev
@@ -107,7 +100,7 @@ def _umask() -> int:
 
 
 def _expect_room(made: Path, folder: Path) -> None:
-    """Finds what no file can replace, before anything changes."""
+    """Raises OSError for a file in the place of a folder, or the reverse, before anything changes."""
     for path in made.rglob("*"):
         place = folder / path.relative_to(made)
         if not place.is_symlink() and place.exists() and place.is_dir() != path.is_dir():
@@ -116,7 +109,7 @@ def _expect_room(made: Path, folder: Path) -> None:
 
 
 def _put(made: Path, folder: Path) -> None:
-    """Moves the files of a result into its folder, in place of those of an earlier one."""
+    """Moves the files of a result into its folder, in place of those of an earlier result."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         made.replace(folder.resolve())
         return
@@ -137,12 +130,9 @@ def _put(made: Path, folder: Path) -> None:
 
 
 def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
-    """Writes the timeline: operations to `file`, requests beside it (`NAME-requests.parquet`); gives both paths.
+    """Writes the timeline: operations to `file`, requests beside it (`NAME-requests.parquet`); returns both paths.
 
     The tables of a comparison have the layer in a first column `ftl`.
-
-    Raises:
-        OSError: a file could not be written.
     """
     files = [file, file.with_name(f"{file.stem}-requests.parquet")]
     names = [path.name for path in files]
@@ -152,13 +142,9 @@ def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
 
 
 def load(folder: str | Path) -> Result | Comparison:
-    """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
+    """Reads the results in a folder: a `Result` for a run, a `Comparison` for a comparison.
 
-    Returns:
-        A `Result` for a run, a `Comparison` for a comparison.
-
-    Raises:
-        InputError: there are none, or they are not what was written.
+    Raises InputError if the folder has no results, or damaged ones.
     """
     data, results = _read_results(Path(folder))
     return Comparison(results) if "runs" in data else results[0]
@@ -187,11 +173,7 @@ def _read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """The folder of a run inside that of its comparison.
-
-    Raises:
-        InputError: it would be somewhere else.
-    """
+    """The folder of a run inside that of its comparison. Raises InputError for any other place."""
     path = folder / name
     if Path(name).name != name or name in (".", "..") or path.is_symlink():
         raise InputError(f"{folder / 'summary.json'}:1: ftl {name!r}: expected a folder of a run inside this one")
@@ -230,12 +212,7 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
 
 
 def rewrite_report(folder: Path) -> Path:
-    """Writes report.html from the results in a folder, and gives its path.
-
-    Raises:
-        InputError: as `load`.
-        OSError: the page could not be written.
-    """
+    """Writes report.html from the results in a folder; returns its path. Raises InputError as `load`."""
     _, results = _read_results(folder)
     path = folder / _PAGE
     write_whole(path, _page(results).encode())

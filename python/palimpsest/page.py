@@ -1,7 +1,7 @@
-"""The shell of every page: one HTML file that needs nothing but itself, with its styles, its scripts and plotly.
+"""The shell of every page: one self-contained HTML file, with styles, scripts and plotly.
 
-`assets/plotly-cartesian.min.js` is the part of plotly.js that draws bars, lines and heat maps, as its publishers build
-it (npm: plotly.js-cartesian-dist-min 4.1.1, under the MIT licence beside it): a third of the whole.
+`assets/plotly-cartesian.min.js` is the part of plotly.js that draws bars, lines and heat maps, as published (npm:
+plotly.js-cartesian-dist-min 4.1.1, under the MIT licence beside it): a third of the whole.
 """
 
 import html
@@ -18,14 +18,7 @@ from .charts.blocks import STATES, SUBPAGES
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page, with an entry in the navigation.
-
-    Attributes:
-        id: its anchor.
-        title: its heading, and its name in the navigation.
-        body: HTML.
-        short: its name in the navigation, if another.
-    """
+    """A section of a page: anchor, heading, HTML, and the name in the navigation if other than the heading."""
 
     id: str
     title: str
@@ -67,7 +60,7 @@ def asset(name: str) -> str:
 
 
 def plotly_source() -> str:
-    """plotly.js for a script element: what charts of this package need of it."""
+    """plotly.js for a script element, reduced to the charts of this package."""
     return asset("plotly-cartesian.min.js")
 
 
@@ -77,7 +70,7 @@ def script_data(data: object) -> str:
 
 
 def chart(name: str, says: str, *, hidden: bool = False) -> str:
-    """The place where a chart of `fill`'s data is drawn, with how to read it below."""
+    """The place of a chart of `fill`'s data, with an explanation below."""
     label = escape(says)
     return (
         f'<figure id="figure-{name}"{" hidden" if hidden else ""}>'
@@ -87,7 +80,7 @@ def chart(name: str, says: str, *, hidden: bool = False) -> str:
 
 
 def _colours(of: dict[str, tuple[str, str]]) -> list[dict[str, str]]:
-    """Names with their colours on a light and a dark page, as the page's script wants them."""
+    """Names with their colours on a light and a dark page, for the page's script."""
     return [{"name": name, "light": light, "dark": dark} for name, (light, dark) in of.items()]
 
 
@@ -101,17 +94,17 @@ def fill(
     timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
 ) -> str:
-    """The page. Without charts and frames it is without plotly, too.
+    """The page; plotly is included only for charts, frames or timelines.
 
     Args:
-        title: its heading, as text.
-        under: the line below it, as text.
+        title: heading, as text.
+        under: line below the heading, as text.
         head: HTML before the first section.
-        sections: in their order.
+        sections: in order.
         drawn: charts by the names that `chart` gave their places.
-        frames: snapshots of blocks to play, as `charts.blocks.frames` makes them.
-        timelines: flash operations to draw over time, as `charts.gantt.timeline` makes them.
-        style: CSS beside that of every page.
+        frames: snapshots of blocks to play, from `charts.blocks.frames`.
+        timelines: flash operations over time, from `charts.gantt.timeline`.
+        style: more CSS.
     """
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,

@@ -1,6 +1,5 @@
-"""Kinds of values that options of the command line take."""
+"""Types of values of options on the command line, and options that several commands share."""
 
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -11,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from . import states, units
-from .errors import InputError
+from .errors import InputError, did_you_mean
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _Value = TypeVar("_Value")
@@ -22,19 +21,18 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
         """The message for any other value."""
-        near = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        meant = did_you_mean(str(value).lower(), self.choices)
         return f"{value!r} is not known{meant}; expected one of {', '.join(self.choices)}"
 
 
 class Folder(click.Path):
-    """A folder, which need not be there unless `exists` says so."""
+    """A folder, which must be there only if `exists`."""
 
     def __init__(self, *, exists: bool = False) -> None:
         super().__init__(path_type=Path, file_okay=False, exists=exists)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it is that of something else, or empty."""
+        """Returns the path; fails for an empty name or any other kind of file."""
         if value == "":
             self.fail("the name is empty; expected a folder", param, ctx)
         try:
@@ -45,7 +43,7 @@ class Folder(click.Path):
 
 
 class ImageFile(click.Path):
-    """A file that keeps a drive, or a place for one."""
+    """A file that keeps a drive, which must be there only if `exists`."""
 
     name = "FILE"
 
@@ -53,7 +51,7 @@ class ImageFile(click.Path):
         super().__init__(exists=exists, dir_okay=False, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it is that of a folder, or of nothing where a file must be."""
+        """Returns the path; fails for a folder, or for a missing file."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -62,13 +60,13 @@ class ImageFile(click.Path):
 
 
 class ParquetFile(click.Path):
-    """A Parquet file to write: its folder is there, or `--out` makes it, and it may be written."""
+    """A Parquet file to write, in a folder that is there or that `--out` makes."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it cannot be written or its name promises another format."""
+        """Returns the path; fails if the file cannot be written or has another ending."""
         path = Path(value)
         if path.suffix != ".parquet":
             self.fail(f"{value}: expected a name that ends in .parquet", param, ctx)
@@ -84,7 +82,7 @@ class ParquetFile(click.Path):
 
 
 def _is_made(folder: Path, out: object) -> bool:
-    """Whether `folder` is there when `out`, that of `--out` if there is one, has been made with those above it."""
+    """Whether making the folder `out` of `--out`, if given, makes `folder` too."""
     if not isinstance(out, Path):
         return False
     whole = out.absolute()
@@ -92,11 +90,7 @@ def _is_made(folder: Path, out: object) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder of `--out` before anything runs, so that a wrong one costs no simulation.
-
-    Raises:
-        InputError: it cannot be made.
-    """
+    """Makes the folder of `--out` before any run, so that a wrong one costs no simulation. Raises InputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -175,12 +169,12 @@ def size_type(examples: str) -> Parsed[int]:
 
 
 def jobs_option(what: str = "Runs") -> Callable[[_Command], _Command]:
-    """The option `--jobs`, of runs or what else goes side by side; `cores` gives its default."""
+    """The option `--jobs`; `cores` has the default."""
     return click.option("--jobs", type=COUNT, help=f"{what} at a time.  [default: as many as there are cores]")
 
 
 def cores(jobs: int | None) -> int:
-    """What `--jobs` says, or the number of cores."""
+    """The value of `--jobs`, or the number of cores."""
     return jobs or os.cpu_count() or 1
 
 
@@ -211,7 +205,7 @@ def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> No
 
 
 def state_options(command: _Command) -> _Command:
-    """The options `--state` and `--state-size`, which take effect when they are read."""
+    """The options `--state` and `--state-size`, which take effect during parsing."""
     command = click.option(
         "--state",
         type=Folder(),

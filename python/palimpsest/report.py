@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing but itself, for one run or several side by side."""
+"""The report: one self-contained HTML page, for one run or several side by side."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def _section(heads: Sequence[str], title: str) -> str:
 
 
 def _heads(results: Sequence[Result]) -> list[str]:
-    """Heads of a table with a column for each layer, and one for its ratio to the first."""
+    """Heads of a table: a column for each layer, and one for the ratio to the first."""
     heads: list[str] = [""]
     for index, result in enumerate(results):
         heads += [result.label] if index == 0 else [result.label, "ratio"]
@@ -40,7 +40,7 @@ def _heads(results: Sequence[Result]) -> list[str]:
 
 
 def _metrics_table(results: Sequence[Result]) -> str:
-    """Every figure, a column for each layer, with ratios to the first where there are several."""
+    """Every figure, a column for each layer, with ratios to the first if there are several."""
     heads = _heads(results)
     rows = [row(heads, "th")]
     for section, metrics in SECTIONS:
@@ -71,7 +71,6 @@ def _facts(results: Sequence[Result]) -> str:
 
 
 def _tiles(result: Result) -> str:
-    """The key figures of a run."""
     latency = result["latency_ns"] or {}
     throughput = result["throughput"] or {}
     shown = [
@@ -101,7 +100,7 @@ def _notes(results: Sequence[Result]) -> str:
 
 
 def fragment(results: Sequence[Result]) -> str:
-    """The figures as HTML tables without a page around them, for notebooks."""
+    """The figures as HTML tables without a page, for notebooks."""
     return f"<dl>{_facts(results)}</dl>{_metrics_table(results)}"
 
 
@@ -129,7 +128,7 @@ def _percentiles(results: Sequence[Result]) -> str:
 def _amounts(
     results: Sequence[Result], of: Callable[[Result], Mapping[str, Any]], show: Callable[[float | None], str]
 ) -> list[str]:
-    """Rows of a table of whatever a layer reports, ratios to the first beside it."""
+    """Rows of figures by name, with ratios to the first."""
     found = [of(result) for result in results]
     rows = []
     for name in dict.fromkeys(name for figures in found for name in figures):
@@ -169,7 +168,7 @@ def _own_table(results: Sequence[Result]) -> str:
 
 
 def _volume_table(results: Sequence[Result]) -> str:
-    """Requests, bytes and response times of each volume, a row for each layer where there are several."""
+    """Requests, bytes and response times of each volume, a row for each layer."""
     rows: list[str] = []
     left = 0
     for result in results:
@@ -197,7 +196,7 @@ def _layers(attribute: str, names: Sequence[str]) -> str:
 
 
 def _player(results: Sequence[Result]) -> str:
-    """The map of blocks with its controls; `assets/report.js` draws and plays it."""
+    """The map of blocks with its controls; `assets/report.js` draws and plays the map."""
     layer = _layers("data-layer", [result["ftl"] for result in results])
     shown = "".join(
         f'<button type="button" data-quantity="{name}" aria-pressed="{str(name == "state").lower()}">{text}</button>'
@@ -217,7 +216,7 @@ def _player(results: Sequence[Result]) -> str:
 
 
 def _timeline(names: Sequence[str]) -> str:
-    """The timeline with what moves it, of the layers that have one; `assets/gantt.js` brings it to life."""
+    """The timeline and its controls, for layers that have one; `assets/gantt.js` draws the timeline."""
     layer = _layers("data-run", names)
     moves = (
         ("earlier", "earlier"), ("later", "later"), ("closer", "zoom in"), ("farther", "zoom out"),
@@ -255,7 +254,7 @@ def _response_times(results: Sequence[Result]) -> str:
 def _sections(
     results: Sequence[Result], drawn: Mapping[str, charts.Specification], plays: bool, timed: Sequence[str]
 ) -> list[Section]:
-    """The charts, those on one subject together."""
+    """The charts, grouped by subject."""
 
     def figures(*names: str) -> str:
         return "".join(shell.chart(name, charts.CHARTS[name].says) for name in names if name in drawn)
@@ -278,7 +277,7 @@ def _sections(
 
 
 def _reliability_table(results: Sequence[Result]) -> str:
-    """What reads with errors took and lost; nothing where reads have none."""
+    """Retries and losses of reads with errors; empty without such reads."""
     if not any(result.get("reliability") or result.get("rain") for result in results):
         return ""
 
@@ -321,7 +320,7 @@ def _settings(text: str) -> dict[str, object]:
 
 
 def _marked(text: str, different: set[str]) -> str:
-    """A configuration with the lines of the keys that differ marked."""
+    """A configuration with the lines of different keys marked."""
     lines, table = [], ""
     for line in text.splitlines():
         bare = line.strip()
@@ -336,7 +335,7 @@ def _marked(text: str, different: set[str]) -> str:
 
 
 def _configuration(texts: Mapping[str, str]) -> str:
-    """What differs between the configurations, by layer, and all of each."""
+    """The differences between configurations, by layer, and each configuration."""
     found = {name: _settings(text) for name, text in texts.items()}
     keys = dict.fromkeys(key for settings in found.values() for key in settings)
     different = {key for key in keys if len({repr(settings.get(key)) for settings in found.values()}) > 1}

@@ -1,8 +1,7 @@
-"""`palimpsest rerun DIR`: repeats the runs of a folder as its results say they were made, and compares the bytes.
+"""`palimpsest rerun DIR`: repeats the runs of a folder with their recorded options, and compares the bytes.
 
-Figures, notes and tables are compared, all but `sim`: the same sources of the simulator give the same bytes. A drive
-that was a file is taken from the folder (`config.toml`), where it is complete. Traces must be where they were, with the
-same content.
+Figures, notes and tables are compared, except `sim`: the same sources of the simulator give the same bytes. A drive
+from a file is taken from `config.toml` of the folder, which is complete. Traces must have the same path and content.
 """
 
 import dataclasses
@@ -24,17 +23,14 @@ SERVED = ("nbd", "device", "files")
 """The workloads of drives that programs used."""
 
 _OF_SERVING = ("workload", "trace_format", "endurance", "notes", "interrupted")
-"""What the result of a drive that programs used says of these programs, which its record has not, and of its end."""
+"""Figures about the programs that used a drive, which a record lacks, and about the end of the service."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run.
+    """The comparison of one run.
 
-    Attributes:
-        label: of the run.
-        notes: what is not as it was: the version, the sources.
-        differences: figures and tables that differ, with both values; none where the bytes agree.
+    `notes` has a changed version of the simulator, `differences` the figures and tables that differ, with both values.
     """
 
     label: str
@@ -42,7 +38,7 @@ class Outcome:
     differences: list[str]
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """The lines for a terminal."""
         count = len(self.differences)
         yield f"{self.label}: {'every byte agrees' if not count else f'{count} figures or tables differ'}"
         yield from (f"  {line}" for line in (*self.notes, *self.differences[:_SHOWN]))
@@ -55,9 +51,7 @@ def rerun(
 ) -> tuple[list[Outcome], list[Result]]:
     """Repeats the run or comparison in a folder.
 
-    Raises:
-        InputError: there is none, it says not how it was made, or a file that it was made from is not there or changed.
-        Error: a run failed.
+    Raises InputError if the folder has no run, does not record the options, or an input is missing or changed.
     """
     loaded = outputs.load(folder)
     together = not isinstance(loaded, Result)
@@ -108,13 +102,10 @@ def _options(result: Result, folder: Path) -> RunOptions:
 
 
 def with_record(result: Result, record: Path, out: Path, *, image: bool) -> Result:
-    """The result of a drive that programs used, with where the record of their requests is, so that it can be played.
+    """Adds the place of the record to the result of a served drive, so that `rerun` can play the record.
 
-    Args:
-        result: of the drive.
-        record: the file.
-        out: the folder of the result; a record elsewhere is named by its whole path.
-        image: whether the drive is kept in an image, and so was not new: then nothing plays the same.
+    A record outside the folder `out` is named by its whole path. A drive in an `image` was not new, so no record
+    replays it.
     """
     if image:
         return result

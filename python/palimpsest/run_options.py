@@ -174,7 +174,7 @@ def check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
 
 
 def own_folder(out: Path | None, runs: Sequence[RunOptions], *, force: bool) -> None:
-    """Makes the folder of `--out`; without `force` a folder with results of other runs is refused."""
+    """Makes the folder of `--out`; refuses a folder with results of other runs, unless `force`."""
     if out is None:
         return
     summary = out / "summary.json"

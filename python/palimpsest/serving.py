@@ -28,7 +28,7 @@ from .run_options import (
 )
 
 PLACE = "127.0.0.1:10809"
-"""Where a drive is served if nothing else is said: the port of NBD, for programs of this machine only."""
+"""The default place of a drive: the port of NBD, for programs of this machine only."""
 
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -73,11 +73,11 @@ OUTCOME = (
 
 DRIVE = (ssd_option, ftl_option, set_option)
 KEPT = (*images.OPTIONS, RECORD, PRECONDITION)
-"""The options of a drive for programs, as decorators: which drive it is, and how it is kept and recorded."""
+"""The options of a drive for programs, as decorators: the drive, the image, the record."""
 
 
 def run_option(places: str) -> Callable[[_Command], _Command]:
-    """The option `--run`: a command finds these `places` in its environment."""
+    """The option `--run`; the environment of the command has these `places`."""
     text = f"Run this in a shell, with {places}, and end with it and its status."
     return click.option("--run", metavar="COMMAND", help=text)
 
@@ -107,7 +107,7 @@ _OPTIONS = (
 
 
 _RECORD_ENDS = "the record ends after"
-"""How the note of the core begins if a record could not be written to the end, as on a full disk."""
+"""The beginning of the note of the core about an incomplete record, such as on a full disk."""
 
 
 @command(short_help="Serve a drive to real programs (NBD).")
@@ -115,7 +115,8 @@ _RECORD_ENDS = "the record ends after"
 def serve(listen: tuple[str, ...], *, once: bool, timeout: float, **options: Any) -> None:  # noqa: ANN401
     """Serve a simulated drive to real programs as a network block device (NBD), and print its figures.
 
-    The data goes through the translation layer, and every read is verified. It is lost at the end without --image.
+    The data goes through the translation layer, and every read is verified. Without --image the data is lost at the
+    end.
 
     \b
     Examples:
@@ -133,13 +134,8 @@ def serve(listen: tuple[str, ...], *, once: bool, timeout: float, **options: Any
 def run_drive(workload: str, options: dict[str, Any], serving: Mapping[str, object]) -> None:
     """Serves the drive of a command to its end, shows the result, and exits with the status of the command beside it.
 
-    Args:
-        workload: name of its requests in the result.
-        options: those that all such commands have; they are taken.
-        serving: `listen`, `once`, `timeout_s`, and settings of one command.
-
-    Raises:
-        Error: the record could not be written to the end.
+    `workload` names the requests in the result; the common `options` are taken; `serving` has `listen`, `once`,
+    `timeout_s`, and settings of one command. Raises Error if the record is incomplete.
     """
     options["overrides"] = asked = tuple(options["overrides"])
     kept = images.complete(options)

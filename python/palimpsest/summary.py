@@ -19,7 +19,7 @@ _COLUMN_WIDTH = 9
 
 
 def config_value(result: Result, key: str) -> Any:  # noqa: ANN401 - a configuration value is of any type
-    """A resolved configuration value by its dotted key; None where the result does not hold it."""
+    """A resolved configuration value by its dotted key; None if the result lacks the key."""
     config = result.get("config", {})
     return flatten(config).get(key) if isinstance(config, dict) else None
 
@@ -77,7 +77,7 @@ def mean_sizes(result: Result) -> dict[str, float | None]:
 
 
 def precondition_line(result: Result) -> str | None:
-    """The precondition in one line; None where the result has none."""
+    """The precondition in one line; None if the result has none."""
     before = result.get("precondition")
     if not before:
         return None
@@ -92,7 +92,7 @@ def precondition_line(result: Result) -> str | None:
 
 
 def workload_line(result: Result) -> str:
-    """The workload in one line: how many requests, of what kind and size."""
+    """The workload in one line: number, kinds and sizes of requests."""
     requests, sizes = result["requests"], mean_sizes(result)
     total = sum(requests.values())
     parts = []
@@ -115,13 +115,7 @@ def facts(rows: list[tuple[str, str]]) -> Table:
 
 
 class Figures:
-    """Figures in rows and columns; transposed where the terminal is too narrow, so that no number is cut.
-
-    Args:
-        title: heading of the column of row names.
-        columns: their headings.
-        rows: the name of each, and a figure for each column.
-    """
+    """Figures in rows and columns; transposed on a narrow terminal, so that no number is cut."""
 
     def __init__(self, title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
         self._title = title
@@ -366,7 +360,7 @@ def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def speed_line(result: Result) -> str:
-    """Speed of the simulator: wall time with the precondition, the rate of requests without it, and memory."""
+    """Speed of the simulator: wall time with the precondition, rate of requests without it, memory."""
     sim = result["sim"]
     return (
         f"{units.number(sim['wall_s'])} s, "
@@ -376,7 +370,7 @@ def speed_line(result: Result) -> str:
 
 
 def render(result: Result) -> RenderableType:
-    """The summary as something rich can print."""
+    """The summary for rich."""
     before = precondition_line(result)
     head = [
         ("drive", drive_line(result)),

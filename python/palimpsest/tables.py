@@ -1,6 +1,6 @@
 """The series of a result as tables, and back: time, latency, wear, utilisation, writes, states of blocks, the timeline.
 
-A table is a data frame of Polars with fixed columns; each has the name of the Parquet file that keeps it.
+A table is a data frame of polars with fixed columns, kept in one Parquet file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,11 +65,14 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
         },
     ),
 }  # fmt: skip
-"""File and columns of each table. Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram
-buckets by lower bound; counts of `writes` and `snapshots` since the measurement began."""
+"""File and columns of each table.
+
+Times in nanoseconds; `busy`, `programmed` and `valid` shares of one; histogram buckets by lower bound; counts of
+`writes` and `snapshots` since the measurement began.
+"""
 
 TIMELINE = ("operations", "requests")
-"""The tables of a timeline, which only runs that were asked for one have."""
+"""The tables of a timeline, which only runs with `operations` have."""
 
 _CELL = ("channel", "die", "plane", "first_block", "blocks")
 _PER_CELL = ("programmed", "valid", "erases")
@@ -77,7 +80,7 @@ _STATES = ("free", "open", "partial", "full", "reused", "bad")
 
 
 def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
-    """The series of a result as data frames; empty where the result has none."""
+    """The series of a result as data frames; empty if the result has none."""
     if not series:
         return {}
     time, wear = series.get("time") or {}, series.get("wear") or {}

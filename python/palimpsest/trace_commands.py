@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
-    """The options of a command that reads traces, generates workloads, or does both."""
+    """The options of a command that reads traces, generates workloads, or both."""
     options = []
     if generated:
         options += [
@@ -118,7 +118,7 @@ def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN4
 def convert(source: str, output: str, **options: Any) -> None:  # noqa: ANN401
     """Write the trace IN as OUT, in the format that the ending of OUT names, or --format; .gz or .zst compress.
 
-    What the format cannot hold is reported on standard error.
+    Standard error reports all data that the format cannot hold.
 
     \b
     Examples:

@@ -30,22 +30,22 @@ _VOLUMES = 6
 
 
 def _volumes(volumes: Sequence[Mapping[str, Any]]) -> str:
-    """How many, and those with most requests."""
+    """The number of volumes, and the busiest ones."""
     found = sorted(volumes, key=lambda volume: -sum(volume["requests"].values()))
     shown = ", ".join(f"{each['volume']} ({units.count(sum(each['requests'].values()))})" for each in found[:_VOLUMES])
     return f"{len(found):,}; number (requests): {shown}{', ...' if len(found) > _VOLUMES else ''}"
 
 
 _CACHES = tuple(2**exponent for exponent in range(20, 64, 4))
-"""Sizes of caches whose miss ratios the table has: 1 MiB, 16 MiB, 256 MiB, ..."""
+"""Sizes of caches with a miss ratio in the table: 1 MiB, 16 MiB, 256 MiB, ..."""
 
 
 _WINDOWS = (10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9)
-"""Windows whose working sets the table has."""
+"""Windows with a working set in the table, in nanoseconds."""
 
 
 def _miss_ratio(reuse: Mapping[str, Any], cache_bytes: float) -> float | None:
-    """The share of page accesses that miss in an LRU cache of the largest size of the curve that is no larger."""
+    """The share of page accesses that miss in an LRU cache, of the largest size of the curve up to `cache_bytes`."""
     if not reuse["page_accesses"]:
         return None
     fitting = [point["miss_ratio"] for point in reuse["misses"] if point["cache_bytes"] <= cache_bytes]
@@ -53,7 +53,7 @@ def _miss_ratio(reuse: Mapping[str, Any], cache_bytes: float) -> float | None:
 
 
 def _window(working_set: Mapping[str, Any]) -> str:
-    """The length of a window, for people."""
+    """The length of a window, as text."""
     if working_set["window_ns"] is None:
         return f"{working_set['window_requests']:,} requests"
     units_of_time = (("d", 86_400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9))
@@ -86,7 +86,7 @@ def _locality(description: Description) -> list[Row]:
 
 
 def rows(description: Description) -> list[Row]:
-    """The figures, a line each: what, and how much."""
+    """The figures, a line each: name and value."""
     requests, sizes, locality = description["requests"], description["bytes"], description["locality"]
     sequential, contiguous = description["sequential_ratio"], description["contiguous_ratio"]
     sampled = locality["sampled_share"]
@@ -149,7 +149,7 @@ def render(description: Description) -> Table:
 
 
 def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | None:
-    """Requests over time and address: how many there are in each cell."""
+    """Requests over time and address: the number in each cell."""
     cells: list[list[int]] = counts[kind]
     if not any(any(row) for row in cells):
         return None
@@ -240,7 +240,7 @@ def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.
 
 
 def _working_chart(description: Description) -> tuple[str, charts.Specification] | None:
-    """The working set over time, in the shortest windows of which there are not too many, and their length."""
+    """The working set over time, in the shortest windows that were kept whole, and their length."""
     sets = description["working_sets"]
     at = next(index for index, each in enumerate(sets["all"]) if each["bytes"])
     window, count = sets["all"][at], len(sets["all"][at]["bytes"])
@@ -268,7 +268,7 @@ _LISTED_VOLUMES = 50
 
 
 def _busiest(description: Description) -> list[Mapping[str, Any]]:
-    """Volumes with reads or writes, those with most page accesses first."""
+    """Volumes with reads or writes, ordered by page accesses."""
     known = [volume for volume in description["volumes"] if volume["locality"]]
     return sorted(known, key=lambda volume: -volume["locality"]["reuse"]["page_accesses"])
 
@@ -348,10 +348,6 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
 
 
 def write(description: Description, counts: Mapping[str, Any], folder: Path) -> None:
-    """Writes trace.json and trace.html into a folder.
-
-    Raises:
-        OSError: a file could not be written; the error lists the files that were kept.
-    """
+    """Writes trace.json and trace.html into a folder."""
     files = [("trace.json", json.dumps(description, indent=2) + "\n"), ("trace.html", page(description, counts))]
     write_in_order(folder, files)

@@ -1,7 +1,7 @@
 """`palimpsest trace`: descriptions of workloads, and workloads written as traces in any format.
 
-Both stream: memory does not grow with the trace, but for the names of files where it has them (see `palimpsest._core`
-and, for what the description keeps of pages, `metrics::profile` of the crate `lab`).
+Both stream: memory does not grow with the trace, except for names of files (see `palimpsest._core` and, for pages in a
+description, `metrics::profile` of the crate `lab`).
 """
 
 import json
@@ -31,16 +31,12 @@ class TraceOptions:
 
     Attributes:
         workload: trace file, job file, preset or specification.
-        file: whether it must be a file.
-        ssd: the drive that a generated workload is laid out on; a trace needs none.
-        requests: requests to take; all where None.
-        seed: seed of everything random.
-        skip_bad: whether bad lines of a trace are counted and skipped.
-        columns: where a text without a known format has what.
-        volumes: `apart`, `overlaid`, or numbers of some; where None apart in a description, overlaid in a new trace.
-        input_format: format that a trace is read as, instead of recognising it.
+        file: whether the workload must be a file.
+        ssd: drive for the layout of a generated workload; a trace needs none.
+        volumes: `apart`, `overlaid`, or numbers; None for apart in a description, overlaid in a new trace.
+        input_format: format of the input; None to recognise the format.
         output: file to write.
-        output_format: format of it; by its ending where None.
+        output_format: None for the format that the ending of `output` names.
         of_generated: options of the user that only a generated workload reads: a description of a trace refuses them.
     """
 
@@ -58,26 +54,20 @@ class TraceOptions:
     of_generated: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """The form that the native module takes."""
+        """The form for the native module."""
         return json.dumps(asdict(self))
 
 
 Conversion = Mapping[str, Any]
-"""What was written: `input_format`, `output_format`, requests `read` and `written`, `skipped_lines`, `without_times`,
+"""The written trace: `input_format`, `output_format`, requests `read` and `written`, `skipped_lines`, `without_times`,
 and `losses`, in requests."""
 
 
 def describe(options: TraceOptions, progress: Progress | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The description of a workload.
+    """Describes a workload; returns the figures, and the counts for a picture: rows of addresses, columns of time.
 
-    Returns:
-        The description (ratios as shares of one, sizes in bytes, times in nanoseconds; null where there is nothing to
-        divide by), and the counts for a picture: rows of rising address, columns of time.
-
-    Raises:
-        InputError: the workload is wrong.
-        WorkloadIoError: it could not be read.
-        KeyboardInterrupt: the user ended it.
+    Ratios are shares of one, sizes bytes, times nanoseconds; None for a division by zero. Raises InputError for a wrong
+    workload, WorkloadIoError if reading fails, KeyboardInterrupt.
     """
     try:
         description, counts = _core.trace_info(options.to_json(), progress)
@@ -87,13 +77,7 @@ def describe(options: TraceOptions, progress: Progress | None = None) -> tuple[d
 
 
 def convert(options: TraceOptions, progress: Progress | None = None) -> Conversion:
-    """Writes a workload as a trace. A file that was not written whole is removed.
-
-    Raises:
-        InputError: the workload, the name of the output or a format is wrong.
-        WorkloadIoError: reading or writing failed.
-        KeyboardInterrupt: the user ended it.
-    """
+    """Writes a workload as a trace, and removes an incomplete file. Raises the errors of `describe`."""
     try:
         written: Conversion = json.loads(_core.trace_convert(options.to_json(), progress))
     except Interrupted as error:
@@ -102,7 +86,7 @@ def convert(options: TraceOptions, progress: Progress | None = None) -> Conversi
 
 
 def losses(done: Conversion, output: Path) -> list[str]:
-    """What the format could not hold, a line each."""
+    """The data that the format could not hold, a line each."""
     lines = [f"{_LOSSES[name]}: {count:,} requests" for name, count in done["losses"].items() if count]
     if done["without_times"]:
         lines.append("arrival times: the workload is a closed loop and has none, so all are 0; rate_iops gives it some")

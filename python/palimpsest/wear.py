@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from . import _core
 
 BIASES = ("none", "reprogram", "voltage")
-"""What cycles may be biased by: nothing, low pages that are programmed again, or a raised threshold voltage alone."""
+"""Bias of cycles: none, low pages programmed again, or a raised threshold voltage alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class Life:
     """The lifetime of a block.
 
     Attributes:
-        endurance: cycles that the part is rated for, at which a block that is never biased reaches the limit.
+        endurance: rated cycles of the part, at which a block without bias reaches the limit.
         cycles: cycles until the raw bit error rate of this block reaches the limit.
-        ends_biased: whether it is a biased cycle that reaches it; usual ones would still be below it.
+        ends_biased: whether a biased cycle reaches the limit, before a usual one would.
         lasting_loss: share of the endurance that the biased cycles cost permanently.
     """
 
@@ -37,20 +37,17 @@ def bit_error_rates(
     window: float = 0.0,
     overrides: Sequence[str] = (),
 ) -> list[float]:
-    """The raw bit error rate of a block after so many cycles.
+    """The raw bit error rate (errors a bit read) of a block after each of these numbers of program and erase cycles.
 
     Args:
         cycles: program and erase cycles, in any order.
         part: preset (`palimpsest list parts`) or path of a part file.
         bias: one of `BIASES`.
-        window: share of the part's endurance up to which all cycles are biased, from 0 to 1; usual ones follow.
+        window: share of the part's endurance, from 0 to 1, within which all cycles are biased.
         overrides: configuration keys, each `key=value`.
 
-    Returns:
-        A rate (errors a bit read) for each of `cycles`.
-
     Raises:
-        InputError: there is no such part, bias or key.
+        InputError: the part, bias or key is unknown.
     """
     return _core.bit_error_rates(part, list(overrides), bias, window, list(cycles))
 
@@ -58,16 +55,8 @@ def bit_error_rates(
 def life(
     part: str = "a16", bias: str = "reprogram", window: float = 0.0, biased: float = 1.0, overrides: Sequence[str] = ()
 ) -> Life:
-    """The lifetime of a block.
+    """The lifetime of a block; `biased` is the share of biased cycles within the window, other arguments as above.
 
-    Args:
-        part: preset or path of a part file.
-        bias: one of `BIASES`.
-        window: share of the part's endurance up to which cycles may be biased, from 0 to 1.
-        biased: share of the cycles up to there that are biased.
-        overrides: configuration keys, each `key=value`.
-
-    Raises:
-        InputError: there is no such part, bias or key.
+    Raises InputError for an unknown part, bias or key.
     """
     return Life(*_core.life(part, list(overrides), bias, window, biased))

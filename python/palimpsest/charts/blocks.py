@@ -1,4 +1,4 @@
-"""Blocks: how often each was erased, what they held and what state they were in over the run."""
+"""Blocks over the run: erases, content and state."""
 
 import base64
 from array import array
@@ -24,14 +24,14 @@ SUBPAGES = {
     "valid": ("#56b4e9", "#56b4e9"),
     "invalid": ("#e69f00", "#e69f00"),
 }
-"""Colours of what subpages hold that are not free."""
+"""Colours of the content of subpages that are not free."""
 
 _MOST_CELLS = 2048
 _FEW_ERASES = 12
 
 
 def wear(results: Sequence[Result]) -> Specification | None:
-    """How many blocks were erased how often."""
+    """Number of blocks by number of erases."""
     traces = []
     for index, result in enumerate(results):
         erases = part(result, "wear").get("erases") or []
@@ -59,7 +59,7 @@ def wear(results: Sequence[Result]) -> Specification | None:
 
 
 def _mean_erases(result: Result) -> list[list[float]]:
-    """Erases by plane and block, neighbours of a plane joined where there are many; empty where nothing is known."""
+    """Erases by plane and block; neighbours of a plane are joined if there are many. Empty without data."""
     erases, planes = part(result, "wear").get("erases") or [], part(result, "wear").get("plane") or []
     rows: dict[int, list[int]] = {}
     for number, plane in zip(erases, planes, strict=True):
@@ -100,14 +100,14 @@ def wear_map(results: Sequence[Result]) -> Specification | None:
 
 
 def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
-    """The times of the snapshots: in simulated seconds, or in thousands of requests where there is no time."""
+    """The times of the snapshots: simulated seconds, or thousands of requests in counted runs."""
     if any(series["time_ns"]):
         return "simulated time (s)", [time / 1e9 for time in series["time_ns"]]
     return "requests (thousands)", [requests / 1e3 for requests in series["requests"]]
 
 
 def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
-    """The share of a drive at each snapshot, of those of its cells, in percent."""
+    """The share of a drive at each snapshot, in percent, from those of its cells."""
     cells, total = len(blocks), sum(blocks)
     return [
         100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
@@ -116,7 +116,7 @@ def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
 
 
 def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
-    """Shares of all subpages by snapshot, in percent: valid, invalid, free; empty where the layer reports none."""
+    """Shares of all subpages by snapshot, in percent: valid, invalid, free; empty if the layer reports none."""
     if series.get("valid") is None:
         return {}
     valid, programmed = (_mean(series[name], series["blocks"]) for name in ("valid", "programmed"))
@@ -125,7 +125,7 @@ def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
 
 
 def states(results: Sequence[Result]) -> Specification | None:
-    """What the subpages hold and the states of the blocks over the run, stacked; panels for each layer."""
+    """Content of subpages and states of blocks over the run, stacked; panels for each layer."""
     drawn: list[Panel] = []
     axis = ""
 
@@ -171,7 +171,7 @@ def _encoded(values: Sequence[float], most: float, code: str) -> str:
 
 
 def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
-    """The state that is shown of each cell: bad or open where any of its blocks is, else what most of them are."""
+    """The shown state of each cell: bad or open if any block is, else the most frequent one."""
     cells = pl.DataFrame(dict(zip(names, counts, strict=True)))
     greatest = pl.max_horizontal(*names)
     shown = [
@@ -183,11 +183,11 @@ def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
 
 
 def frames(result: Result) -> dict[str, Any] | None:
-    """The snapshots of all blocks, as the page plays them; None where there are none.
+    """The snapshots of all blocks, as the page plays them; None without snapshots.
 
-    `state` is a byte for each cell of each snapshot: bad or open where any of its blocks is, else what most of them
-    are; `valid` is a byte (255: all of it), `erases` two (65535: `most_erases`), lower byte first. `counts` are the
-    blocks in each state, by snapshot.
+    `state` is a byte for each cell of each snapshot: bad or open if any block is, else the most frequent state. `valid`
+    is a byte (255: all), `erases` two (65535: `most_erases`), lower byte first. `counts` are the blocks in each state,
+    by snapshot.
     """
     series = part(result, "blocks")
     if not series.get("requests"):

@@ -16,7 +16,7 @@ _SHARE = 0.002
 
 
 def _thinned(lower: Sequence[int], counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Buckets, neighbours joined: within 0.4 % of a time and 0.2 % of all requests, which no picture shows."""
+    """Buckets, neighbours joined within 0.4 % of a time and 0.2 % of all requests, which no picture shows."""
     total, kept, left = sum(counts), list[tuple[int, int]](), 0
     for bound, count in zip(lower, counts, strict=True):
         if kept and count and bound < kept[-1][0] * _STEP and left + count < _SHARE * total:
@@ -54,7 +54,7 @@ def _lines(
     results: Sequence[Result], points: Callable[[Sequence[int], Sequence[int]], tuple[list[float], list[float]]],
     hover: str,
 ) -> list[Specification]:  # fmt: skip
-    """A line for each kind of request of each result. Named with the 99th percentile, and its ratio to the first's."""
+    """A line for each kind of request of each result, named with the 99th percentile and its ratio to the first's."""
     traces = []
     for index, result in enumerate(results):
         for position, kind in enumerate(("read", "write")):
@@ -80,7 +80,7 @@ def _lines(
 
 
 def _time_axis(traces: Sequence[Specification]) -> dict[str, Any]:
-    """Decades, with 2 and 5 in between where there would be a tick or two."""
+    """Decades, with 2 and 5 in between if there were only one or two ticks."""
     axis: dict[str, Any] = {"type": "log", "title": {"text": "response time (us)"}, "exponentformat": "none"}
     times = [time for each in traces for time in each["x"] if time > 0]
     if max(times) >= 100 * min(times):
@@ -102,7 +102,7 @@ def cdf(results: Sequence[Result]) -> Specification | None:
 
 
 def latency(results: Sequence[Result]) -> Specification | None:
-    """Share of requests that take at least as long as a response time: the tail at a glance, p99 at 1 %."""
+    """Share of requests that take at least a response time: p99 is at 1 %."""
     traces = _lines(results, exceedance, "%{y:.3%} take at least %{x:,.1f} us")
     if not traces:
         return None

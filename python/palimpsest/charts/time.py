@@ -1,4 +1,4 @@
-"""What a run did over its simulated time, or over bytes written where there is no time."""
+"""Series of a run over simulated time, or over bytes written in counted runs."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,11 +11,11 @@ _DECADES = 50
 
 Values = list[float | None]
 Line = tuple[str, int, int, Callable[[Result], Values]]
-"""What it shows, the slot of its colour alone, its dash, and its values."""
+"""Name, slot of colour, dash, and values."""
 
 
 def _lengths(result: Result) -> list[float]:
-    """Seconds that each window lasted: the last one ends with the run."""
+    """Seconds of each window; the last one ends with the run."""
     series = part(result, "time")
     end = result["simulated_ns"]
     return [min(series["window_ns"], max(0, end - start)) / 1e9 for start in series["start_ns"]]
@@ -74,7 +74,7 @@ _RELIABILITY: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
 
 
 def _axis(traces: Sequence[Specification]) -> dict[str, Any]:
-    """A logarithmic axis where values lie decades apart."""
+    """A logarithmic axis if values are decades apart."""
     values = [value for each in traces for value in each["y"] if value]
     if max(values) < _DECADES * min(values):
         return {}
@@ -94,7 +94,7 @@ def time(results: Sequence[Result]) -> Specification | None:
 
 
 def reliability(results: Sequence[Result]) -> Specification | None:
-    """ECC margin, retries and losses over simulated time, of runs whose reads have errors."""
+    """ECC margin, retries and losses over simulated time, of runs with read errors."""
     with_errors = [result for result in results if any(_column("ecc_margin")(result))]
     return _over_time(results, _RELIABILITY) if with_errors else None
 
@@ -128,7 +128,7 @@ def _over_time(
 
 
 def progress(results: Sequence[Result]) -> Specification | None:
-    """Write amplification, collection and erases over what the host has written: for runs without time."""
+    """Write amplification, collection and erases over bytes that the host has written, for counted runs."""
     drawn: list[Panel] = []
     for title, key, what, hover in (
         ("write amplification", "data_bytes", "write amplification", "%{y:.3~f}"),

@@ -75,7 +75,7 @@ _OPTIONS = (
 
 
 def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
-    """What is to be explored: as said, or as in the folder."""
+    """The plan of the options, or of the folder."""
     given = click.get_current_context()
     known = plan_in(out) if not options["force"] else None
 
@@ -121,11 +121,12 @@ def crash(
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """Run a program once on a recorded disk, and check each state that a power cut may leave of it.
+    """Run a program once on a recorded disk, and check each state that a power cut may leave.
 
     Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
-    file system is mounted, {nbd} the NBD URI of the disk, {output} a file with what the program had printed before
-    the cut. The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
+    file system is mounted, {nbd} the NBD URI of the disk, {output} a file with the output of the program before the
+    cut.
+    The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out the exploration continues.
 
     \b
     Examples:
@@ -203,11 +204,7 @@ def _closing_line(explored: Explored, made: list[Finding], out: Path) -> str:
 
 
 def _cut_again(cuts: Cuts, history: History, one: State, state: str) -> None:
-    """The power fails again where it did.
-
-    Raises:
-        InputError: the drive holds something else then.
-    """
+    """Repeats the power cut. Raises InputError if the drive holds another state then."""
     left = cuts.left(one.cut)
     found = None if left.state is None else id_of(key_of(history, left.state))
     if found != state:
@@ -217,7 +214,7 @@ def _cut_again(cuts: Cuts, history: History, one: State, state: str) -> None:
 
 
 def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json: bool) -> int:
-    """Builds and checks one state; the status of the command."""
+    """Builds and checks one state; returns the status of the command."""
     line = next((line for line in store.states() if line["id"] == state), None)
     if line is None:
         raise InputError(f"--state {state}: there is no such state in {store.out}; expected one that was explored")

@@ -1,9 +1,9 @@
-"""What is explored: the commands, or functions of Python, and the disk that they get.
+"""The explored commands, or functions of Python, and the places of their disk.
 
-A command is for the shell. `{dev}` in it is the block device (a file, for who is not root), `{file}` the file under it,
-`{mount}` the folder where its file system is mounted, `{nbd}` the NBD URI of the disk, and `{output}` the file with
-what the program had said; the same names are variables of its environment. A function gets the path of the mount, or
-else of the file, and a check, if it takes two arguments, what the program had said.
+A command is for the shell. In it `{dev}` is the block device (for users other than root a file), `{file}` the file
+under the device, `{mount}` the folder of its file system, `{nbd}` the NBD URI of the disk, and `{output}` the file with
+the output of the program so far; the environment has variables of the same names. A function gets the path of the
+mount, or else of the file; a check with two parameters also gets the output of the program.
 """
 
 import contextlib
@@ -36,25 +36,25 @@ _TIMED_OUT = 124
 
 @dataclass(frozen=True)
 class Plan:
-    """What is explored.
+    """The settings of an exploration.
 
     Attributes:
-        setup: makes the file system and what is there before, in order; those with `{mount}` after it is mounted.
+        setup: makes the file system and its first content, in order; steps with `{mount}` run after mounting.
         run: the program.
-        check: says whether a state is right, by status 0 or without an exception; each that has `{mount}` finds the
-            file system mounted, each that has not finds it unmounted, in order.
+        check: succeeds for a right state (status 0, or no exception); steps with `{mount}` run with the file system
+            mounted, others with it unmounted, in order.
         mounts: whether functions get the mounted file system.
         size: bytes of the disk.
         unit: bytes that a cut keeps or loses as a whole.
         cache: one of `CACHES`.
-        mount_options: of the file system.
+        mount_options: options of the file system.
         timeout_s: most time of a check.
         run_timeout_s: most time of setup and program.
-        ssd: the drive, of which the states after each flash operation are explored; None: of no drive.
+        ssd: the drive whose states after each flash operation are explored, or None.
         ftl: its layer.
         overrides: its settings.
-        precondition: its state at first, as of a run: a drive in use collects garbage.
-        seed: of what is drawn, and of the drive.
+        precondition: its first state, as of a run: a drive in use collects garbage.
+        seed: seed of the drawn states, and of the drive.
     """
 
     setup: tuple[Step, ...]
@@ -100,7 +100,7 @@ class Plan:
         return any(isinstance(step, str) and f"{{{place}}}" in step for step in steps)
 
     def wants_mount(self, step: Step) -> bool:
-        """Whether the file system must be mounted for it."""
+        """Whether the file system must be mounted for the step."""
         return "{mount}" in step if isinstance(step, str) else self.mounts
 
     @property
@@ -110,77 +110,74 @@ class Plan:
 
     @property
     def needs_device(self) -> bool:
-        """Whether there is a block device."""
+        """Whether a block device is needed."""
         return self.is_mounted or (self.uses("dev") and os.geteuid() == 0)
 
     def described(self) -> dict[str, Any]:
-        """What makes explorations different, for JSON."""
+        """The settings that distinguish explorations, by the names of their options, for JSON."""
 
-        def name(step: Step) -> str:
-            return step if isinstance(step, str) else f"{step.__module__}.{step.__qualname__}"
+        def plain(value: Any) -> object:  # noqa: ANN401 - a field of any type
+            if isinstance(value, tuple):
+                return [plain(each) for each in value]
+            return f"{value.__module__}.{value.__qualname__}" if callable(value) else value
 
-        return {
-            "setup": [name(step) for step in self.setup],
-            "run": name(self.run),
-            "check": [name(step) for step in self.check],
-            "size": self.size,
-            "atomic": self.unit,
-            "cache": self.cache,
-            "mount_options": self.mount_options,
-            "ssd": self.ssd,
-            "ftl": self.ftl,
-            "set": list(self.overrides),
-            "precondition": self.precondition,
-            "seed": self.seed,
-        }
+        return {name: plain(getattr(self, field)) for field, name in OPTIONS.items()}
+
+
+OPTIONS = {
+    "setup": "setup", "run": "run", "check": "check", "size": "size", "unit": "atomic", "cache": "cache",
+    "mount_options": "mount_options", "ssd": "ssd", "ftl": "ftl", "overrides": "set", "precondition": "precondition",
+    "seed": "seed",
+}  # fmt: skip
+"""Fields of a plan that distinguish explorations, with the names of their options."""
+
+
+def text_of(step: Step) -> str:
+    """A command, or the name of a function."""
+    return step if isinstance(step, str) else step.__qualname__
 
 
 @dataclass(frozen=True)
 class Work:
-    """The places of an enclosed process, the same in each: its folder is a file system in memory of its own."""
+    """The places of an enclosed process, equal in each, because its folder is a private file system in memory."""
 
     folder: Path
 
     @property
     def mount(self) -> Path:
-        """Where the file system is mounted."""
+        """The mount point of the file system."""
         return self.folder / "mount"
 
     @property
     def output(self) -> Path:
-        """What the program had said."""
+        """The output of the program."""
         return self.folder / "output"
 
     @property
     def socket(self) -> Path:
-        """Where the disk is served by NBD."""
+        """The NBD socket of the disk."""
         return self.folder / "nbd"
 
     def beside(self, step: Step, file: Path) -> AbstractContextManager[None]:
-        """What must be there while a step is done: the server of the disk, if it wants it."""
+        """The server of the disk during a step, if the step uses one."""
         return served(file, self.socket) if isinstance(step, str) and "{nbd}" in step else nullcontext()
 
     def places(self, file: Path, device: str | None) -> dict[str, str]:
-        """Each place by its name."""
+        """Each place by name."""
         found = (device or str(file), str(file), str(self.mount), str(self.output), uri_of(self.socket))
         return dict(zip(_PLACES, found, strict=True))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended.
-
-    Attributes:
-        status: 0 if well; 124 if its time was over.
-        output: the last of what it wrote.
-    """
+    """The end of a step: status (0: success, 124: timeout) and the end of its output."""
 
     status: int
     output: str
 
     @property
     def line(self) -> str:
-        """Its last line, or else its status."""
+        """The last line of the output, or else the status."""
         if self.status == _TIMED_OUT:
             return "its time was over"
         lines = [line for line in self.output.splitlines() if line.strip()]
@@ -197,16 +194,16 @@ def perform(
     stdout: int | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Does a step in a process of its own, and ends what is left of it.
+    """Runs a step in a process, and kills the processes that it leaves.
 
     Args:
-        step: what is done.
-        places: the places by their names.
-        timeout_s: most time for it.
-        log: gets what it writes.
+        step: the command or function.
+        places: the places by name.
+        timeout_s: most time.
+        log: receives the output.
         mounted: whether a function gets the mount.
-        stdout: where what it says goes, if not there.
-        meanwhile: is called often.
+        stdout: file descriptor for standard output instead of the log.
+        meanwhile: called often.
     """
     with log.open("w+b") as written:
         out = written.fileno() if stdout is None else stdout
@@ -255,7 +252,7 @@ def _start(
 
 
 def _call(step: Callable[..., object], places: Mapping[str, str], *, mounted: bool) -> None:
-    """Calls it with the path, and with what was said if it takes that."""
+    """Calls a function with the path, and with the output if the function takes it."""
     path = Path(places["mount" if mounted else "file"])
     required = [
         each

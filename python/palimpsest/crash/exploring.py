@@ -1,8 +1,8 @@
-"""Explores the states of a program, on all cores: which are built and checked, in which order, and until when.
+"""Explores the states of a program, on all cores: the choice and order of states, and the limits.
 
-Work goes in batches: some states of the cache, and some cuts of the drive, whose states follow. Those of a batch are
-known before it begins, and are kept in that order, so that the same states are explored on any number of cores; only a
-limit of time, or an interrupt, ends it elsewhere. A state whose bytes were seen with the same said is not checked.
+Work is done in batches: some states of the cache, and some cuts of the drive, whose states follow. Batches are fixed in
+advance, and kept in order, so the explored states do not depend on the number of cores; only a time limit, or an
+interrupt, ends at another place. A state with the bytes and output of an earlier state is not checked.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import InputError
 from .checking import Verdict, Whose, check_tasks
-from .commands import Plan, Step
+from .commands import Plan
 from .cuts import Cut, Cuts, again, smallest, spread
 from .history import History
 from .namespaces import Enclosed
@@ -23,9 +23,11 @@ from .windows import EXHAUSTIVE, State, Window, key_of, states, windows
 
 _STATES, _CUTS = 64, 32
 _LONG_SCRIPT = 4000
-"""Requests of a script of which a batch has fewer cuts, as each plays them all."""
+"""Requests of a script above which a batch has fewer cuts, because each cut replays all requests."""
 _MOST_SEEN = 4096
-"""Drawn states in a row that were all seen before: then no more are drawn."""
+"""After this number of drawn states in a row that are duplicates, no more are drawn."""
+
+_KILLED = "a process that checks states was killed; expected to go on with the same --out"
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int, int], None]
@@ -33,12 +35,7 @@ Progress = Callable[[int, int, int], None]
 
 @dataclass
 class Limits:
-    """When it ends.
-
-    Attributes:
-        states: so many states of the folder were checked.
-        seconds: it has taken so long; None: as long as it takes.
-    """
+    """The limits: checked states of the folder, and seconds, or None."""
 
     states: int = 1000
     seconds: float | None = None
@@ -46,20 +43,19 @@ class Limits:
 
 @dataclass
 class Explored:
-    """What was explored.
+    """The explored states.
 
     Attributes:
-        plan: with the drive as it is.
-        history: what was recorded.
+        plan: the plan with the resolved drive.
         found: the windows of the program.
-        kind: the kind of its file system, if it has one.
+        kind: the kind of its file system, or None.
         states: a line for each state, in order.
-        duplicates: states that had been seen.
-        cuts: cuts that were tried.
-        cuts_in_recovery: those of them that went on in a recovery.
+        duplicates: number of states that equalled earlier ones.
+        cuts: number of cuts.
+        cuts_in_recovery: number of cuts that continued in a recovery.
         operations: flash operations of the program.
         is_complete: whether no states are left.
-        seconds: how long this took.
+        seconds: time of the exploration.
     """
 
     plan: Plan
@@ -87,7 +83,7 @@ class Checkers:
             for _ in range(jobs):
                 self._all.append(Enclosed(store.work, body))
             for each in self._all:
-                _answer(each.connection)
+                each.receive(_KILLED)
         except BaseException:
             self.end()
             raise
@@ -98,9 +94,10 @@ class Checkers:
         until: float | None = None,
         done: Callable[[int], None] | None = None,
     ) -> list[Any]:
-        """What each task came to, in order; fewer where the time was over."""
+        """The outcome of each task, in order; fewer after the time limit."""
         results: list[Any] = [None] * len(tasks)
-        idle, doing, following = [each.connection for each in self._all], dict[Connection, int](), 0
+        by_link = {each.connection: each for each in self._all}
+        idle, doing, following = list(by_link), dict[Connection, int](), 0
         left = len(tasks)
         while left:
             over = until is not None and time.monotonic() > until
@@ -114,7 +111,7 @@ class Checkers:
             for ready in wait(list(doing), timeout=0.2):
                 assert isinstance(ready, Connection)
                 number = doing.pop(ready)
-                results[number] = _answer(ready)
+                results[number] = by_link[ready].receive(_KILLED)
                 idle.append(ready)
                 left -= 1
                 if done is not None:
@@ -122,30 +119,15 @@ class Checkers:
         return results[:following]
 
     def end(self) -> None:
-        """Ends them all."""
+        """Ends all processes."""
         for each in self._all:
             each.end()
 
 
-def _answer(link: Connection) -> Any:  # noqa: ANN401
-    try:
-        kind, what = link.recv()
-    except EOFError:
-        raise InputError("a process that checks states was killed; expected to go on with the same --out") from None
-    if kind == "broken":
-        raise RuntimeError(what)
-    if kind == "failed":
-        raise InputError(what)
-    if kind == "system":
-        raise OSError(*what)
-    return what
-
-
 def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
-    """Records the program, unless that was done, and reads the record.
+    """Records the program, unless recorded, and reads the record.
 
-    Raises:
-        InputError: the program fails, or cannot be recorded here; the drive is wrong.
+    Raises InputError if the program fails, this machine cannot record, or the drive is wrong.
     """
     sized = plan if plan.ssd is None else smallest(plan)
     if not store.is_recorded:
@@ -162,12 +144,9 @@ def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
 def explore_in(
     plan: Plan, store: Store, limits: Limits, jobs: int, say: Say, progress: Progress | None = None
 ) -> tuple[Explored, Checkers]:
-    """Explores the states of a program; the checkers are still there, and to be ended.
+    """Explores the states of a program; the caller must end the returned checkers.
 
-    Raises:
-        InputError: a command fails, or is of no use as a check.
-        DeviceError: the drive failed.
-        RuleError: the layer lost what it had said to be durable.
+    Raises InputError if a command fails, or is useless as a check; DeviceError and RuleError as the drive does.
     """
     begin = time.monotonic()
     sized, history = prepare(plan, store, say)
@@ -180,7 +159,7 @@ def explore_in(
     except KeyboardInterrupt:
         checkers.end()
         explored.seconds = time.monotonic() - begin
-        raise _Interrupted(explored) from None
+        raise Interrupted(explored) from None
     except BaseException:
         checkers.end()
         raise
@@ -188,15 +167,12 @@ def explore_in(
     return explored, checkers
 
 
-class _Interrupted(KeyboardInterrupt):
-    """The user ended it; what was explored is kept."""
+class Interrupted(KeyboardInterrupt):
+    """The user ended the exploration; explored states are kept."""
 
     def __init__(self, explored: Explored) -> None:
         super().__init__()
         self.explored = explored
-
-
-Interrupted = _Interrupted
 
 
 class _Exploration:
@@ -241,7 +217,7 @@ class _Exploration:
         self._explored.cuts_in_recovery = sum(len(cut) > 1 for cut in self._tried)
 
     def _try_check(self) -> None:
-        """The check is right of what was there before, and of all that there is at the end."""
+        """The check must accept the state before the program, and the state at the end."""
         history = self._explored.history
         stop = len(history.events)
         ends = [(State(0, 0, ()), "before the program ran"), (State(stop, history.last_said(stop), ()), "at its end")]
@@ -255,7 +231,7 @@ class _Exploration:
             self._seen.add(key_of(history, state))
 
     def _sources(self) -> Iterator[tuple[list[State], list[Cut]]]:
-        """Batches of states that were not seen, and cuts that were not tried."""
+        """Batches of new states, and of new cuts."""
         history = self._explored.history
         of_cache: Iterator[State] | None = states(self._explored.found, self._explored.plan.seed)
         count = 0 if self._cuts is None else self._cuts.operations
@@ -295,7 +271,7 @@ class _Exploration:
             yield chosen, cuts
 
     def _left_by(self, cuts: list[Cut], until: float | None) -> list[State]:
-        """The states that cuts leave and that were not seen."""
+        """The new states that cuts leave."""
         history, new, lines = self._explored.history, list[State](), list[dict[str, Any]]()
         before = len(self._explored.states)
         for cut, left in zip(cuts, self._checkers.do(cuts, until, lambda _: self._report(before)), strict=False):
@@ -333,7 +309,7 @@ class _Exploration:
 
 
 def line_of(history: History, state: State, verdict: Verdict) -> dict[str, Any]:
-    """What is kept of a state."""
+    """The entry of a state in the file of states."""
     line: dict[str, Any] = {
         "id": id_of(key_of(history, state)),
         "stop": state.stop,
@@ -346,8 +322,3 @@ def line_of(history: History, state: State, verdict: Verdict) -> dict[str, Any]:
     if not verdict.ok:
         line |= {"what": verdict.what, "line": verdict.line, "output": verdict.output[-4000:]}
     return line
-
-
-def text_of(step: Step) -> str:
-    """A step as text."""
-    return step if isinstance(step, str) else step.__qualname__

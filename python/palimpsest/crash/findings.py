@@ -1,8 +1,8 @@
-"""What goes wrong, and the shortest history that leads there.
+"""Failures, and the shortest history that leads to each.
 
-States that fail in the same way (the same check, the same line but for numbers) are one finding. Of these the one with
-the earliest cut, and then with the fewest lost writes, represents all. Of a state of the cache writes are then taken
-back into it, one after the other, as long as it still fails: what is lost in the end has to be, each by itself.
+States that fail alike (the same check, the same line except for numbers) are one finding, represented by the state with
+the earliest cut, then the fewest lost writes. Lost writes of a state of the cache are then restored, one at a time,
+while the check still fails: each write that remains lost is needed for the failure.
 """
 
 import re
@@ -22,16 +22,16 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Write:
-    """A write of the program, and what of it a state has.
+    """A write of the program, and the part of it in a state.
 
     Attributes:
         number: the request, from 1.
-        offset: its first byte.
-        length: its bytes.
-        kept: units of it that are there.
-        units: units that it changed.
-        zeros: whether it wrote zeros.
-        owner: whose bytes these are in the file system, where that is known.
+        offset: first byte.
+        length: bytes.
+        kept: kept units.
+        units: changed units.
+        zeros: whether zeros were written.
+        owner: file of the file system with these bytes, if known.
     """
 
     number: int
@@ -44,25 +44,25 @@ class Write:
 
     @property
     def is_lost(self) -> bool:
-        """Whether any of it is."""
+        """Whether any unit is lost."""
         return self.kept < self.units
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that goes wrong.
+    """A failure.
 
     Attributes:
-        id: the state that represents all.
-        what: the check that fails.
-        line: what it says.
-        output: the end of all that it says.
-        count: how many of the states that were explored fail so.
+        id: the representing state.
+        what: the failed check.
+        line: its last line.
+        output: the end of its output.
+        count: number of explored states that fail so.
         requests: requests of the program before the cut, the one in flight included.
-        said: the last lines that the program had said by then.
-        next: what it said next.
-        writes: since the last flush, what is there and what is lost.
-        cut: the flash operation in which the power failed, and those of the recoveries; empty for a state of the cache.
+        said: the last lines of the program's output by then.
+        next: its next output.
+        writes: kept and lost writes since the last flush.
+        cut: flash operation of the power cut, and those of the recoveries; empty for a state of the cache.
     """
 
     id: str
@@ -77,11 +77,11 @@ class Finding:
     cut: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The finding for JSON."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """For a terminal."""
+        """The lines for a terminal."""
         made = [f"{self.what}: {self.line}"]
         when = f"in flash operation {self.cut[0]} of the program" if self.cut else "with a volatile cache"
         if len(self.cut) > 1:
@@ -115,7 +115,7 @@ def _class_of(line: dict[str, Any]) -> tuple[str, str]:
 
 
 def _shortened(history: History, state: State) -> State:
-    """The same bytes and the same said by the earliest cut that may leave them."""
+    """The same bytes and output by the earliest cut that may leave them."""
     held = dict(state.picks)
     units: dict[int, int] = {}
     stop = state.stop
@@ -144,7 +144,7 @@ class _Shrinking:
         self._explored = explored
 
     def shrunk(self, line: dict[str, Any]) -> dict[str, Any]:
-        """The line of the smallest state that fails in the same way and that is found."""
+        """The line of the smallest found state that fails in the same way."""
         state, tries = _shortened(self._history, state_of(line)), 0
         wanted = _class_of(line)
         by_write: dict[int, list[tuple[int, int]]] = {}
@@ -175,7 +175,7 @@ class _Shrinking:
 
 
 def findings(explored: Explored, store: Store, checkers: Checkers | None) -> list[Finding]:
-    """What goes wrong, the earliest first; without checkers as it was found, else as short as it can be."""
+    """The failures, the earliest first; reduced to the shortest history if checkers are given."""
     classes: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in explored.states:
         if not line["ok"]:
@@ -192,7 +192,7 @@ def findings(explored: Explored, store: Store, checkers: Checkers | None) -> lis
 
 
 def _named(found: list[Finding], checkers: Checkers) -> list[Finding]:
-    """With the names of the files whose bytes they write."""
+    """The findings with the files whose bytes are written."""
     places = {write.offset for finding in found for write in finding.writes}
     if not places:
         return found
@@ -205,7 +205,7 @@ def _named(found: list[Finding], checkers: Checkers) -> list[Finding]:
 
 
 def describe(history: History, line: dict[str, Any], count: int) -> Finding:
-    """A state that fails, for people."""
+    """A failing state as a finding."""
     state = _shortened(history, state_of(line))
     said = history.said_by(state.said).decode(errors="replace").splitlines()
     after = next((event.text for event in history.events[state.said :] if event.kind == TEXT), b"")

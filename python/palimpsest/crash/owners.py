@@ -1,6 +1,6 @@
-"""Whose bytes a place on the disk holds, for file systems of the ext family: by `debugfs`, where that is installed.
+"""Owners of bytes on the disk, for file systems of the ext family: by `debugfs`, if installed.
 
-It is asked of the disk at the end of the program: what was there before and is not any more has no name.
+`debugfs` reads the disk at the end of the program, so deleted files have no name.
 """
 
 import re
@@ -22,7 +22,7 @@ def _ask(file: Path, request: str) -> str:
 
 
 def owners(file: Path, places: Collection[int]) -> dict[int, str]:
-    """Names of files, `the journal`, or none, of these bytes of a file system in `file`."""
+    """Names of files, or `the journal`, of these bytes of a file system in `file`; unknown bytes are left out."""
     size = re.search(r"^Block size:\s+([0-9]+)", _ask(file, "stats -h"), re.M)
     if size is None:
         return {}

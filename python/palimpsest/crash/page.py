@@ -1,4 +1,4 @@
-"""The page of an exploration, `index.html`: what was found, and how much of what there is was explored."""
+"""The page of an exploration, `index.html`: findings, and the explored share of all states."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def _settings(found: dict[str, Any]) -> str:
 
 
 def page(explored: Explored, findings: Sequence[Finding], found: dict[str, Any]) -> str:
-    """The page; `found` is the summary of it."""
+    """The page; `found` is the summary of the exploration."""
     under = "A power cut loses data." if findings else "Nothing was lost in the states that were checked."
     if explored.is_complete:
         under += " These are all states that there are."

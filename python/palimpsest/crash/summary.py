@@ -1,4 +1,4 @@
-"""What was explored, as one object: `crash.json`."""
+"""The summary of an exploration as one object: `crash.json`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from .windows import EXHAUSTIVE
 
 
 def summary(explored: Explored, found: Sequence[Finding]) -> dict[str, Any]:
-    """What was explored, and what was found; sizes are bytes, times seconds."""
+    """The explored states, and the findings; sizes are bytes, times seconds."""
     history, sizes = explored.history, [window.size for window in explored.found]
     events = history.events
     return {

@@ -34,7 +34,7 @@ def fit(
     evaluations: int, minutes: float | None, seed: int, jobs: int | None, engine: str,
     address: str | None, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Search the drive that gives the MEASUREMENTS, and say which keys they determine.
+    """Search the drive that reproduces the MEASUREMENTS, and report which keys they determine.
 
     \b
     Measurements are
@@ -47,8 +47,9 @@ def fit(
 
     Without --vary: over-provisioning and victims for counts; times of the part, the controller and the host for
     response times.
-    Counts are fitted first, in runs without time. Where there are three groups or more (jobs, rows, passes), each
-    is also predicted from the others.
+    Counts are fitted first, in runs without time. With three groups or more (jobs, rows, passes), each is also
+    predicted
+    from the others.
 
     \b
     Examples:

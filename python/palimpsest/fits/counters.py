@@ -1,10 +1,10 @@
-"""Counters over time, as SMART or OCP logs have them: bytes of the host and of the media since the drive was new.
+"""Counters over time, as in SMART or OCP logs: bytes of the host and of the media since the drive was new.
 
-A CSV file with a line of column names, of which one names the host's bytes and one the media's: `host_bytes`,
-`host_gb`, `host_tb`, `host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or
-`nand_`; or by the names of the logs themselves, `data_units_written` (SMART) and `physical_media_units_written` (bytes,
-OCP). Capitals and blanks do not matter. Others are ignored. What was written is `--workload`, on a drive of
-`--capacity`. A group is the time between two lines.
+A CSV file whose first line names a counter of the host and one of the media: `host_bytes`, `host_gb`, `host_tb`,
+`host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or `nand_`; or the names of
+the logs, `data_units_written` (SMART) and `physical_media_units_written` (bytes, OCP). Capitals and blanks do not
+matter; other columns are ignored. `--workload` was written to a drive of `--capacity`. A group is the time between two
+lines.
 """
 
 import csv
@@ -26,18 +26,14 @@ _LOGS = {"data_units_written": ("host", 512_000.0), "physical_media_units_writte
 COLUMNS = {kind: tuple(f"{kind}_{unit}" for unit in _UNITS) for kind in ("host", "media", "nand")}
 """Names of columns."""
 _MOST = 400
-"""Windows that are compared at most; of more lines, neighbours are taken together."""
+"""Most compared windows; neighbours are joined in longer files."""
 _TOLERANCE = 0.03
 _FORGOTTEN = 4.0
-"""A drive that was overwritten so often does not show how often: what was written before is not simulated."""
+"""A drive that was overwritten so often does not show how often: earlier writes are not simulated."""
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads counters.
-
-    Raises:
-        InputError: a column is missing, a counter falls or is no number, or workload or capacity are not given.
-    """
+    """Reads counters. Raises InputError for a wrong file, or without workload or capacity."""
     for given, option in ((how.workload, "--workload"), (how.capacity, "--capacity")):
         if not given:
             raise InputError(f"{path}: counters do not say what was written to what; expected {option} beside them")
@@ -63,7 +59,7 @@ def read(path: Path, how: How) -> Measurement:
 
 
 def _column(path: Path, header: Sequence[str], kinds: Sequence[str]) -> tuple[int, float]:
-    """Where a counter is, and bytes of its unit."""
+    """Index of a counter, and bytes of its unit."""
     for at, name in enumerate(header):
         kind, _, unit = name.partition("_")
         if kind in kinds and unit in _UNITS:
@@ -105,16 +101,8 @@ class _Counters:
 
     def _run(self, drive: Drive, groups: frozenset[str]) -> RunOptions:
         last = max(target.at or 0.0 for target in self.targets if target.group in groups)
-        return RunOptions(
-            ssd=drive.ssd,
-            ftl=drive.ftl,
-            overrides=drive.overrides,
-            precondition=self._how.precondition or "none",
-            fidelity="count",
-            seed=drive.seed,
-            series=True,
-            workload=f"{self._how.workload},loops={math.ceil(last)}",
-        )
+        workload = f"{self._how.workload},loops={math.ceil(last)}"
+        return drive.run(workload, self._how.precondition or "none", counted=True)
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs the workload until the last line of the groups."""

@@ -1,6 +1,6 @@
-"""Response times of single requests, reduced to the figures that a fit compares: the mean and percentiles.
+"""Response times of single requests, reduced to mean and percentiles.
 
-A percentile is a target where ten requests at least lie beyond it.
+A percentile is a target if at least ten requests are beyond.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _BEYOND = 10
 
 
 def figures(nanoseconds: ArrayLike) -> dict[str, float]:
-    """Mean and percentiles in microseconds, of response times in nanoseconds; empty where there are none.
+    """Mean and percentiles in microseconds, of response times in nanoseconds; empty without times.
 
     >>> figures([1000.0, 3000.0])
     {'mean': 2.0}

@@ -1,10 +1,9 @@
-"""fio's output in JSON (`--output-format=json`): its own options become the workload, its figures what is fitted to.
+"""fio's output in JSON (`--output-format=json`): its options become the workload, its figures the targets.
 
-A group is a job. Copies of a job (`numjobs`) are taken together, and run as copies here. fio prints a job for each
-copy, with the same name, or one for all with `group_reporting`. Jobs that ran at the same time are refused. fio does
-not say so for certain: its output has no `stonewall`, but jobs after one are of the next `groupid` (those after
-`new_group`, which it does not distinguish, are taken for such). Options about the machine (engine, file name, run
-time, ...) play no part here.
+A group is a job. Copies of a job (`numjobs`) are joined, and run as copies here; fio prints a job for each copy, with
+the same name, or one for all with `group_reporting`. Parallel jobs are refused. The output has no `stonewall`, but jobs
+after one have the next `groupid` (jobs after `new_group` look the same, and are accepted). Options about the machine
+(engine, file name, run time, ...) are ignored.
 """
 
 import json
@@ -25,17 +24,13 @@ KEPT = (
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
     "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime", "fsync",
 )  # fmt: skip
-"""Options of fio that say what is requested."""
+"""Options of fio that describe the requests."""
 _LEAST, _MOST = 2_000, 20_000
 _PERCENTILES = {"50.000000": "p50", "90.000000": "p90", "95.000000": "p95", "99.000000": "p99", "99.900000": "p99.9"}
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads fio's output.
-
-    Raises:
-        InputError: it is not fio's, jobs ran together, or a job has no figures.
-    """
+    """Reads fio's output. Raises InputError for other files, jobs that ran together, or a job without figures."""
     try:
         text = path.read_text(encoding="utf-8")
         # fio prints its warnings before the object.
@@ -86,7 +81,7 @@ class _Job:
             raise InputError(f"{place}: it has no requests; expected reads or writes with their response times")
 
     def follows(self, before: "_Job") -> bool:
-        """Whether it began when the job before it had ended."""
+        """Whether the job began after the end of the job before."""
         return bool({"stonewall", "wait_for_previous"} & self.options.keys()) or not self._numbers & before._numbers
 
     def _add(self, kind: str, sides: Sequence[Mapping[str, Any]]) -> None:

@@ -1,10 +1,10 @@
-"""fio's logs (`write_lat_log`, `write_bw_log`, `write_iops_log`): what each request or each window of time measured.
+"""fio's logs (`write_lat_log`, `write_bw_log`, `write_iops_log`): measurements of requests or windows of time.
 
-A line has the time in milliseconds, the value, the direction (0 reads, 1 writes, 2 trims), and the block size, which
-is 0 where `log_avg_msec` made one line of a window. Latencies (`_lat`, `_clat`) are in nanoseconds; of windows only
-their mean is fitted, since windows have no percentiles of requests. Bandwidth (`_bw`, KiB/s) and IOPS (`_iops`) are
-taken of windows only: what fio writes for each request is no rate of the job. The log does not say what was
-requested: `--workload` does, as one job. A group is a direction. Ignored: offsets and priorities.
+A line has the time in milliseconds, the value, the direction (0 reads, 1 writes, 2 trims), and the block size, which is
+0 for a window of `log_avg_msec`. Latencies (`_lat`, `_clat`) are in nanoseconds; of windows only the mean is fitted,
+because windows have no percentiles of requests. Bandwidth (`_bw`, KiB/s) and IOPS (`_iops`) must be logs of windows,
+because values of single requests are no rate of the job. `--workload` describes the requests, as one job. A group is a
+direction. Offsets and priorities are ignored.
 """
 
 import math
@@ -29,16 +29,12 @@ _KIB = 1024
 
 
 def is_one(path: Path) -> bool:
-    """Whether the name is one that fio gives its logs."""
+    """Whether the name is one of fio's logs."""
     return _NAME.search(path.name) is not None
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a log.
-
-    Raises:
-        InputError: the workload is not given, a line is none of fio's, or the log has no figures to fit to.
-    """
+    """Reads a log. Raises InputError without a workload, for a wrong line, or a log without figures to fit to."""
     match = _NAME.search(path.name)
     kind = match["kind"] if match else ""
     if kind == "slat":
@@ -102,7 +98,7 @@ def _figures(kind: str, values: list[float], *, is_windows: bool) -> dict[str, t
 
 
 class _Log(GroupRuns):
-    """A group for each direction; both have one run."""
+    """A group for each direction; both share one run."""
 
     def __init__(
         self, path: Path, figures: Mapping[str, Mapping[str, tuple[float, str]]], requests: int, how: How

@@ -1,4 +1,4 @@
-"""What is fitted to: figures of a real drive, in groups that were measured together, and the runs that give ours.
+"""Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for our figures.
 
 A kind of measurement is one module with a function that reads a file, and one line in `files.READERS`.
 """
@@ -19,7 +19,7 @@ from .space import Drive
 TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
 """The relative deviation that counts as one, by figure."""
 _OTHERS = 0.3
-"""That of any further percentile."""
+"""The tolerance of other percentiles."""
 
 
 def tolerance(figure: str) -> float:
@@ -29,16 +29,15 @@ def tolerance(figure: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A number that was measured of a real drive, and that is fitted to.
+    """A measured number of a real drive.
 
     Attributes:
-        id: its name, which no other target of the measurement has.
-        group: what was measured together with it: a job, a row, a pass. Groups are what is held out.
-        name: what it is, such as `mean` or `write amplification`.
-        unit: of `real`.
-        real: the number.
+        id: unique name in the measurement.
+        group: job, row or pass of the measurement. Groups are held out together.
+        name: figure, such as `mean` or `write amplification`.
+        unit: unit of `real`.
         tolerance: the relative deviation that counts as one: the weight of the target is its inverse.
-        at: its place on the axis of the picture; None: in the order of the targets.
+        at: place on the axis of the picture; None for the order of the targets.
     """
 
     id: str
@@ -52,12 +51,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What a measurement does not say itself.
+    """Data that a measurement lacks.
 
     Attributes:
-        workload: what was run, for counters, as a fio-like specification.
-        capacity: of the real drive in bytes, for counters.
-        precondition: state of the drive before each run; empty: that of the measurement, or none.
+        workload: for counters, a fio-like specification.
+        capacity: for counters, bytes of the real drive.
+        precondition: state of the drive before each run; empty for that of the measurement, or none.
     """
 
     workload: str = ""
@@ -66,27 +65,21 @@ class How:
 
 
 class Measurement(Protocol):
-    """A file of them.
-
-    Attributes:
-        name: of the file.
-        targets: in order.
-        counted: whether its runs count operations only, so that times play no part.
-    """
+    """A file of measurements; if `counted`, its runs count operations only, and times have no effect."""
 
     name: str
     targets: tuple[Target, ...]
     counted: bool
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs what these groups need of several drives, side by side."""
+        """Runs these groups on several drives, side by side."""
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
 
 
 class GroupRuns(ABC):
-    """A measurement whose groups each have one run, which gives ours for all their targets."""
+    """A measurement with one run for each group."""
 
     name: str
     targets: tuple[Target, ...]
@@ -98,17 +91,17 @@ class GroupRuns(ABC):
 
     @abstractmethod
     def figure(self, target: Target, result: Result) -> float | None:
-        """Ours for a target, of the run of its group."""
+        """Ours for a target, from the run of its group."""
 
     def _groups(self, groups: frozenset[str]) -> list[str]:
         return [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs what these groups need of several drives, side by side."""
+        """Runs these groups on several drives, side by side."""
         batch.run(self.run(drive, group) for drive in drives for group in self._groups(groups))
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
+        """Ours for the targets of these groups, by id."""
         results = {group: batch[self.run(drive, group)] for group in self._groups(groups)}
         return {
             target.id: self.figure(target, results[target.group]) for target in self.targets if target.group in results
@@ -116,11 +109,7 @@ class GroupRuns(ABC):
 
 
 def check_workload(spec: str, place: str) -> None:
-    """Reads a specification that a measurement holds.
-
-    Raises:
-        InputError: a key or a value is wrong; the message begins with the place.
-    """
+    """Raises InputError at `place` if the specification is wrong."""
     try:
         _core.check(RunOptions(workload=spec).to_json())
     except InputError as error:
@@ -130,7 +119,7 @@ def check_workload(spec: str, place: str) -> None:
 
 
 def residual(target: Target, ours: float | None) -> float:
-    """How far ours is off: the logarithm of the ratio, in tolerances of the target; 20 where ours is missing."""
+    """The logarithm of the ratio of ours to real, in tolerances of the target; 20 if ours is missing."""
     if ours is None or ours <= 0:
         return _MISSING
     return max(-_MISSING, min(_MISSING, math.log(ours / target.real) / target.tolerance))

@@ -1,4 +1,4 @@
-"""What a fit gives: a drive file with the source of each value, JSON, tables for the terminal, pictures and a page."""
+"""The output of a fit: a drive file with the source of each value, JSON, tables, pictures and a page."""
 
 import html
 import json
@@ -41,7 +41,7 @@ def _mean_and_spread(rows: _Rows) -> tuple[float, float] | None:
 
 
 def status(made: Fit) -> str:
-    """One line: how well it fits, and what was held out."""
+    """One line: fitted values, deviations, and those of held-out groups."""
     seen = _mean_and_spread(made.of(held_out=False))
     parts = [f"{each.key.name} {each.key.text(each.best)}" for stage in made.stages for each in stage.ranges]
     said = f"fit: {', '.join(parts)}"
@@ -78,7 +78,7 @@ def _remarks(known: Range) -> str:
 
 
 def configuration(made: Fit) -> str:
-    """The drive that was found as TOML, the source of each fitted value beside it."""
+    """The found drive as TOML, with the source of each fitted value."""
     drive = made.drive
     shown = _core.show(drive.ssd, drive.ftl, list(drive.overrides))
     names = ", ".join(each.name for each in made.measurements)
@@ -124,7 +124,7 @@ def _pictures(made: Fit) -> list[Figure]:
 
 
 def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Figure:
-    """Measured and modelled over each other, and the deviation below."""
+    """Measured and modelled figures, and the deviation below."""
     if own["figure"].n_unique() == 1 and own.height > _FEW:
         long = own.unpivot(on=("real", "ours", "start"), index="at", variable_name="of", value_name="value")
         first = figures.lines("at", "of", "value", "passes over the drive", own["figure"][0])
@@ -154,7 +154,7 @@ def _agreement(rows: _Rows) -> dict[str, float | int | None]:
 
 
 def to_dict(made: Fit) -> dict[str, Any]:
-    """As the contract has it."""
+    """The fit in the form of the contract."""
     seen, hidden = made.of(held_out=False), made.of(held_out=True)
     return {
         "start": made.settings.start,
@@ -182,7 +182,7 @@ def to_dict(made: Fit) -> dict[str, Any]:
 
 
 def to_json(made: Fit) -> str:
-    """What `fit --json` prints, and `fit.json` holds."""
+    """The object of `fit --json`, and of `fit.json`."""
     return json.dumps(to_dict(made), indent=2)
 
 
@@ -208,7 +208,7 @@ def _left_out_text(made: Fit) -> list[str]:
 
 
 def render(made: Fit) -> "Group":
-    """The keys as a table, what was left out, and the closing line."""
+    """The keys as a table, predictions of groups, and the closing line."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -226,7 +226,7 @@ def render(made: Fit) -> "Group":
 
 
 def page(made: Fit) -> str:
-    """One page that needs nothing but itself."""
+    """One self-contained page."""
 
     def cell(text: object) -> str:
         return html.escape(str(text))
@@ -254,11 +254,7 @@ def page(made: Fit) -> str:
 
 
 def write(made: Fit, folder: Path) -> None:
-    """Writes drive.toml, fit.json, figures.csv and figures.parquet, index.html, and data and a picture of each file.
-
-    Raises:
-        OSError: a file could not be written.
-    """
+    """Writes drive.toml, fit.json, figures.csv and figures.parquet, index.html, and data and a picture of each file."""
     rows = _rows(made)
     more: dict[str, bytes | str] = {
         "drive.toml": configuration(made),

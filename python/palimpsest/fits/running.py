@@ -1,7 +1,7 @@
-"""A fit: counts first, then times; then what the measurements determine, and how well what was held out is predicted.
+"""A fit: counts first, then times; then the determined ranges, and predictions of held-out groups.
 
-Stages. Counted targets (write amplification) do not depend on times. So the keys that move them are fitted to them
-alone, in runs without an engine, and kept; the others are fitted to the timed targets.
+Counted targets (write amplification) do not depend on times. So the keys that change them are fitted to them alone, in
+runs without an engine, and fixed; the others are fitted to the timed targets.
 """
 
 import fnmatch
@@ -27,22 +27,22 @@ from .space import Drive, Key, Values, default_space, parse_all, values_of
 
 @dataclass(frozen=True)
 class Settings:
-    """How a fit is done.
+    """The settings of a fit.
 
     Attributes:
-        start: preset or file of the drive at which the search starts.
-        ftl: its layer; that of the drive where None.
-        overrides: keys of it that are kept, such as those that make it small.
-        vary: `KEY=LOW..HIGH` or `KEY=A,B,C`; where there are none, over-provisioning and victims for counts, times of
-            the part and the host for times.
+        start: preset or file of the first drive.
+        ftl: its layer; None for that of the drive.
+        overrides: fixed keys, such as those that make the drive small.
+        vary: `KEY=LOW..HIGH` or `KEY=A,B,C`; empty for over-provisioning and victims for counts, times of the part and
+            the host for times.
         hold_out: shares such as `25%`, or patterns of groups such as `4+*`, that the search does not see.
-        evaluations: of a stage, at most.
-        minutes: of a stage, at most; None: no limit.
-        seed: of the search. Runs have their own.
-        jobs: runs at a time; None: all cores, or all that the cluster has.
-        engine: what runs them: `local`, in threads of this process, or one of sweeps with a cluster.
-        address: of the cluster.
-        how: what measurements do not say themselves.
+        evaluations: most points of a stage.
+        minutes: most time of a stage, or None.
+        seed: seed of the search; runs have their own.
+        jobs: runs at a time; None for all cores, or all of the cluster.
+        engine: `local`, threads of this process, or an engine of sweeps with a cluster.
+        address: address of the cluster.
+        how: data that measurements lack.
     """
 
     start: str
@@ -61,15 +61,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stage:
-    """What was fitted together.
+    """A joint fit of `counts` or `times`.
 
-    Attributes:
-        name: `counts` or `times`.
-        task: of the search.
-        best: the best point.
-        ranges: of its keys.
-        evaluations: how many points it took.
-        left_out: by group, the root mean square of its residuals where the point is chosen by the others alone.
+    `evaluations` is the number of points; `left_out` has by group the root mean square of its residuals at the point
+    that the other groups choose.
     """
 
     name: str
@@ -82,17 +77,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit found.
+    """The result of a fit.
 
     Attributes:
-        settings: of it.
-        measurements: what it was held to.
         stages: counts, times, or both.
-        drive: the drive that was found.
-        ours: ours there, by id of the target, by measurement, of all groups.
+        drive: the found drive.
+        ours: ours there, for each measurement by id of the target, of all groups.
         start: the same at the start.
-        held_out: by measurement, the groups that the search did not see.
-        without_effect: keys of the default space that move no target, and are left as they are.
+        held_out: for each measurement, the groups that the search did not see.
+        without_effect: keys of the default space that change no target, and stay unchanged.
     """
 
     settings: Settings
@@ -106,11 +99,11 @@ class Fit:
 
     @property
     def is_validated(self) -> bool:
-        """Whether something was held out."""
+        """Whether any group was held out."""
         return any(self.held_out) or any(stage.left_out for stage in self.stages)
 
     def of(self, *, held_out: bool) -> list[tuple[Measurement, Target, float | None]]:
-        """Figures beside ours, those that the search saw or those that it did not."""
+        """Figures beside ours, of held-out groups or of the others."""
         return [
             (measurement, target, ours.get(target.id))
             for measurement, ours, hidden in zip(self.measurements, self.ours, self.held_out, strict=True)
@@ -124,11 +117,7 @@ def _groups(measurement: Measurement) -> list[str]:
 
 
 def _held_out(measurements: Sequence[Measurement], settings: Settings) -> tuple[frozenset[str], ...]:
-    """The groups of each measurement that are held out.
-
-    Raises:
-        InputError: a share or pattern is wrong, nothing matches it, or nothing is left to fit to.
-    """
+    """The held-out groups of each measurement. Raises InputError for a wrong share or pattern, or if none is left."""
     hidden: list[set[str]] = [set() for _ in measurements]
     for text in settings.hold_out:
         before = sum(map(len, hidden))
@@ -170,15 +159,8 @@ def fit(
 ) -> Fit:
     """Fits a drive to measurements.
 
-    Args:
-        paths: of the measurements.
-        settings: how.
-        folder: where evaluations are kept, so that a fit that was stopped goes on; None: nowhere.
-        report: receives the name of the stage and the number of its evaluations.
-        progress: gives the progress callback of a run by its label.
-
-    Raises:
-        InputError: a file, key or share is wrong; nothing can be varied; a key that was asked for moves no figure.
+    A fit with a `folder` keeps its evaluations there, and continues from earlier ones. `report` receives the stage and
+    the number of its evaluations. Raises InputError for a wrong file, key or share, or a varied key without effect.
     """
     with runner(settings.engine, settings.address, settings.jobs) as run:
         return _fit(paths, settings, folder, report, progress, None if settings.engine == "local" else run)
@@ -236,7 +218,7 @@ def _fit(
 
 
 def _depends_on(paths: Sequence[Path], settings: Settings) -> str:
-    """A digest of what evaluations depend on beside the drive's overrides: simulator, files, and how they are run."""
+    """A digest of the inputs of evaluations beside the drive's overrides: simulator, files, settings."""
     start = Path(settings.start)
     files = [digest(path) for path in (*paths, *([start] if start.is_file() else []))]
     return hashlib.blake2b(repr([simulator(), files, settings.how]).encode(), digest_size=8).hexdigest()
@@ -270,7 +252,7 @@ def _effective(
     groups: tuple[frozenset[str], ...],
     evaluations: Evaluations,
 ) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys that move counted targets, and others that move timed ones: each from end to end, the rest between."""
+    """The keys that change counted targets, and those that change only timed ones, each varied from end to end."""
     middle: Values = {key.name: _middle(key) for key in keys}
     task = Task(drive, keys, measurements, groups)
     wanted = [{**middle, key.name: value} for key in keys for value in key.ends()]
@@ -324,7 +306,7 @@ def _other_choices(task: Task, best: Point) -> list[Values]:
 
 
 def _left_out(task: Task, points: Sequence[Point]) -> dict[str, float]:
-    """Each group predicted by the point that the other groups choose; none where there are fewer than three groups."""
+    """Each group predicted by the point that the other groups choose; empty for fewer than three groups."""
     groups = task.observations()
     count = len(set(groups))
     if count < 3:

@@ -29,11 +29,7 @@ _UNITS = {"us": 1.0, "ms": 1000.0}
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads such figures.
-
-    Raises:
-        InputError: a key is unknown, missing or wrong.
-    """
+    """Reads such figures. Raises InputError for an unknown, missing or wrong key."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

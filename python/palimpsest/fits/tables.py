@@ -1,7 +1,7 @@
-"""Tables as `palimpsest validate` has them: response times by number in flight, write amplification by pass.
+"""Tables of `palimpsest validate`: response times by number in flight, write amplification by pass.
 
-The workload, how a small drive represents the whole, and the order of columns are those of the table's entry (see
-`validate.truth`). A group is a row: so many in flight, or a pass.
+The table's entry (`validate.truth`) has the workload, the overrides of a small drive, and the columns. A group is a row
+(a number in flight), or a pass.
 """
 
 import tempfile
@@ -17,15 +17,11 @@ from .measured import How, Measurement, Target, tolerance
 from .space import Drive
 
 _WINDOW = 0.03
-"""The relative deviation that counts as one, of write amplification in a window of a pass."""
+"""The relative deviation of the write amplification in a window of a pass that counts as one."""
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a table.
-
-    Raises:
-        InputError: it is no table of a known form, or not as its form has to be.
-    """
+    """Reads a table. Raises InputError if the form is unknown, or the table has another form."""
     table = truth.table_of(path)
     form = forms.form_of(table)
     if how.precondition:
@@ -62,7 +58,7 @@ class _Rows:
         return replace(self._table, drive=drive.ssd, quick=(*self._table.quick, *layer, *drive.overrides), rows=rows)
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs all of them; those beside a job that is too fast are run again, capped, one drive at a time."""
+        """Runs all groups; `ours` repeats those beside a job that was too fast, capped, one drive at a time."""
         tables = [self._on(drive, groups) for drive in drives]
         folder = Path(self._folder.name)
         batch.run(
@@ -87,7 +83,7 @@ def _row_id(table: truth.Table, row: tuple[int, Mapping[str, str]]) -> str:
 
 
 class _Curve:
-    """Write amplification in equal windows: a group for each pass. The first pass, before collection, is left out."""
+    """Write amplification in equal windows: a group for each pass, except the first, before collection."""
 
     counted = True
 
@@ -106,16 +102,9 @@ class _Curve:
         )
 
     def _run(self, drive: Drive, passes: int) -> RunOptions:
-        return RunOptions(
-            ssd=drive.ssd,
-            ftl=drive.ftl,
-            overrides=(*self._table.quick, *drive.overrides),
-            precondition=self._table.precondition or "none",
-            fidelity="count",
-            seed=drive.seed,
-            series=True,
-            workload=f"{self._table.workload},loops={passes}",
-        )
+        small = replace(drive, overrides=(*self._table.quick, *drive.overrides))
+        workload = f"{self._table.workload},loops={passes}"
+        return small.run(workload, self._table.precondition or "none", counted=True)
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs as many passes as the groups need."""

@@ -1,9 +1,9 @@
 """A trace with the response time of each request: replayed with its arrivals, and compared as distributions by class.
 
-The formats are those of `trace_times`; plain, or compressed by gzip or zstd. The first 50,000 requests are read,
-replayed at their own times on a drive that is full, addresses beyond it folded into it, and held against ours of the
-same requests. A class, and a group, is the reads or the writes. Ignored: requests without a response time, and what the
-machine of the trace did besides. Times of an ETW trace are those of completions, from which arrivals are replayed.
+The formats are those of `trace_times`; plain, or compressed by gzip or zstd. The first 50,000 requests are replayed at
+their own times on a full drive, addresses beyond the drive folded. A class, and a group, is the reads or the writes.
+Ignored: requests without a response time, and other load of the traced machine. Times of an ETW trace are completions,
+from which arrivals are replayed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _FIRST = 4
 
 
 def is_one(path: Path) -> bool:
-    """Whether the first lines are of such a trace."""
+    """Whether the first lines are from such a trace."""
     try:
         return format_of(_lines(path, _FIRST)) is not None
     except (OSError, pl.exceptions.PolarsError):
@@ -33,11 +33,7 @@ def is_one(path: Path) -> bool:
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a trace.
-
-    Raises:
-        InputError: a line is not one of such a trace, or none has a response time.
-    """
+    """Reads a trace. Raises InputError for a wrong line, or a trace without response times."""
     if how.workload:
         raise InputError(f"{path}: the trace is the workload itself; expected no --workload beside it")
     try:
@@ -71,7 +67,7 @@ def _lines(path: Path, most: int) -> Sequence[str]:
 
 
 class _Trace(GroupRuns):
-    """A group for each class; both have one run."""
+    """A group for each class; both share one run."""
 
     def __init__(
         self, path: Path, form: Format, figures: Mapping[str, Mapping[str, float]], requests: int, how: How

@@ -43,7 +43,7 @@ def figure(
     ylabel: str | None,
     log: str | None,
 ) -> None:
-    """Draw a figure for a paper from folders of `run --out`, `compare --out` or `sweep`; its data as CSV beside it.
+    """Draw a figure for a paper from folders of `run --out`, `compare --out` or `sweep`; its data go to a CSV file.
 
     KIND is cdf or tail (response times), bars, lines, heat (figures, over the axes of a sweep), time (series), or
     table (LaTeX).
@@ -89,7 +89,7 @@ _LABELS = {
 
 
 def _labels(choice: object) -> tuple[str, str]:
-    """The labels of the axes where none are given."""
+    """The default labels of the axes."""
     from .series import Choice
 
     assert isinstance(choice, Choice)

@@ -10,11 +10,7 @@ _SPECIAL = {"\\": r"\textbackslash{}", **{sign: rf"\{sign}" for sign in "&%$#_{}
 
 
 def table(source: Source) -> pl.DataFrame:
-    """Figures with their values in base units: nanoseconds, bytes, microjoules.
-
-    Raises:
-        InputError: it is a sweep, which is a table itself.
-    """
+    """Figures with their values in base units: nanoseconds, bytes, microjoules. Raises InputError for a sweep."""
     if source.sweep is not None:
         raise InputError("figure table: a sweep is a table, sweep.parquet; expected folders of runs")
     rows = []

@@ -1,4 +1,4 @@
-"""The address of a cluster: whether a server listens there. The engines that have one share this."""
+"""The address of a cluster: whether a server listens there. Engines with a cluster share this check."""
 
 import re
 import socket
@@ -8,9 +8,9 @@ PATIENCE_S = 10
 
 
 def answers(address: str) -> bool:
-    """Whether a server listens at `[PROTOCOL://]HOST:PORT`; True of other forms, which only the clients parse.
+    """Whether a server listens at `[PROTOCOL://]HOST:PORT`; True for other forms, which only the clients parse.
 
-    The clients themselves take up to a minute to find out that none does.
+    The clients themselves take up to a minute to fail.
     """
     match = re.fullmatch(r"(?:(?:tcp|tls|ray)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address)
     if match is None:

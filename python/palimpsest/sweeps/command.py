@@ -36,9 +36,9 @@ def sweep(
 ) -> None:  # fmt: skip
     """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
-    All points are checked before the first one runs. Each is kept when it is done: after Ctrl-C or a crash the
-    same command resumes, and of a changed file it runs only the points that are new. DIR gets
-    sweep.parquet, a row for each point, and report.html.
+    All points are checked before the first one runs. Each is kept when done: after Ctrl-C or a crash the same command
+    resumes, and of a changed file it runs only new points. DIR gets sweep.parquet, a row for each point, and
+    report.html.
 
     \b
     A file:
@@ -102,7 +102,7 @@ def _show(found: Sweep, board: SweepBoard, *, as_json: bool) -> None:
 
 
 def _say_kept(planned: driver.Plan) -> None:
-    """After an interrupt or a failure: what is kept, and how to resume."""
+    """After an interrupt or a failure, prints the number of kept points, and how to resume."""
     folder = planned.folder
     if folder is None or not is_sweep(folder):
         return

@@ -1,9 +1,8 @@
-"""Engine `dask`: the workers of a cluster that is already there, through its scheduler.
+"""Engine `dask`: the workers of a running cluster, through its scheduler.
 
-Dask gives the points of a worker that is lost to others, and gives a point up when it has lost four workers
-(`distributed.scheduler.allowed-failures`). A point has no effect but its outcome, so that it does not matter if it is
-run twice; each outcome is taken once. When the sweep ends early, or is no more, running points end within a
-second.
+Dask moves the points of a lost worker to others, and gives a point up after four lost workers
+(`distributed.scheduler.allowed-failures`). A point has no effect except its outcome, so running a point twice is
+harmless; each outcome is taken once. When the sweep ends early or is killed, running points end within a second.
 """
 
 import asyncio
@@ -45,17 +44,11 @@ def _run(task: Task) -> Outcome:
 
 
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the cluster and gives the outcome of each as it comes; cancels the others when it is closed.
+    """Runs points on the cluster and yields each outcome; cancels the others when closed.
 
-    Args:
-        tasks: the points.
-        address: of the scheduler, as `tcp://host:8786`.
-        jobs: points at a time; as many as the workers have threads where None.
-        watch: not called: remote points report no progress.
-
-    Raises:
-        InputError: there is no scheduler at the address.
-        Error: the cluster went away.
+    `address` is that of the scheduler, such as `tcp://host:8786`; `jobs` defaults to the threads of the workers;
+    `watch` is not called, because remote points report no progress. Raises InputError without a scheduler at the
+    address, Error if the cluster is lost.
     """
     with _without_tracebacks():
         yield from _outcomes(_connect(address), tasks, address, jobs)
@@ -63,7 +56,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
 
 @contextlib.contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Keeps Dask from writing tracebacks of what is reported in one line."""
+    """Keeps Dask from writing tracebacks of errors that are reported in one line."""
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm", "utils")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,8 +1,8 @@
-"""The engines, which run the points of a sweep. One file each, and one line here.
+"""The engines that run the points of a sweep. One file each, and one line here.
 
-An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it gives the outcome of every point once, in the
-order in which they come, and ends all work when it is closed. It writes no file; the driver does. One whose cluster
-takes long to join has `session(address)`, too, a context in which all its points use the same connection.
+An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it yields the outcome of every point once, in order
+of completion, and ends all work when closed. It writes no file. An engine whose cluster takes long to join also has a
+context `session(address)`, in which all points share a connection.
 """
 
 import contextlib
@@ -26,10 +26,9 @@ ENGINES: dict[str, tuple[str, str | None, str | None]] = {
 
 
 def find(name: str, address: str | None, point_timeout: float | None = None) -> Engine:
-    """The engine of a name.
+    """Returns the engine of a name.
 
-    Raises:
-        InputError: there is none, its package is not installed, the address is wrong for it, or it cannot end points.
+    Raises InputError if the engine is unknown, its package is missing, the address is wrong, or it cannot end points.
     """
     if name not in ENGINES:
         raise InputError(f"--engine {name}: there is no such engine; expected one of {', '.join(ENGINES)}")
@@ -54,11 +53,7 @@ def find(name: str, address: str | None, point_timeout: float | None = None) -> 
 
 
 def session(name: str, address: str | None) -> contextlib.AbstractContextManager[None]:
-    """Keeps an engine that `find` found joined to its cluster; nothing where joining it takes no time.
-
-    Raises:
-        InputError: there is no cluster at the address.
-    """
+    """Keeps an engine of `find` joined to its cluster; does nothing if joining takes no time. Raises InputError."""
     module = importlib.import_module(f".{ENGINES[name][0]}", __package__)
     joined: contextlib.AbstractContextManager[None] = (
         module.session(address) if hasattr(module, "session") else contextlib.nullcontext()

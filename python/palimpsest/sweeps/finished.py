@@ -1,4 +1,4 @@
-"""The finished points of a sweep as plain data: the axes and figures that tables, plots and pages are made of."""
+"""The finished points of a sweep as plain data: axes and figures for tables, plots and pages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ class PointResult:
     """One finished point.
 
     Attributes:
-        axes: its value of every axis of the sweep; None where it has none.
-        identity: digest of all that its figures depend on.
+        axes: value of every axis of the sweep; None if the point has none.
+        identity: digest of all inputs of its figures.
         status: `done` or `failed`.
-        error: why it failed, in one line; None where it did not.
-        result: what it measured; None where it failed.
-        reused: whether it was finished before this call, and not run again.
+        error: reason of the failure, in one line, or None.
+        result: the result; None after a failure.
+        reused: whether an earlier call finished the point.
     """
 
     axes: dict[str, Value | None]
@@ -39,7 +39,7 @@ class PointResult:
 
     @property
     def label(self) -> str:
-        """The point in a few words."""
+        """The values of the axes in a few words."""
         return ", ".join(f"{key} {value}" for key, value in self.axes.items() if value is not None) or "the base"
 
 
@@ -50,10 +50,10 @@ class FinishedPoints(Sequence[PointResult]):
         title: heading of the report.
         axes: names of the axes.
         points: the finished points.
-        total: points that the sweep has, finished or not.
-        folder: where its files are; None where they were not kept.
+        total: number of points, finished or not.
+        folder: folder of the files, or None.
         text: the sweep file.
-        shown: what the report shows first: figure, x, colour, facet.
+        shown: default selection of the report: figure, x, colour, facet.
     """
 
     def __init__(
@@ -83,15 +83,11 @@ class FinishedPoints(Sequence[PointResult]):
 
     @property
     def failed(self) -> list[PointResult]:
-        """The points that failed, each with its `error`."""
+        """The failed points, each with its `error`."""
         return [point for point in self._points if point.status != "done"]
 
     def values(self, axis: str) -> list[Value]:
-        """The values of an axis, in the order in which they come.
-
-        Raises:
-            KeyError: the sweep has no such axis.
-        """
+        """The values of an axis, in order of appearance. Raises KeyError for an unknown axis."""
         if axis not in self.axes:
             raise KeyError(f"no axis {axis!r}; the sweep has {', '.join(self.axes) or 'none'}")
         found = [point.axes.get(axis) for point in self._points]

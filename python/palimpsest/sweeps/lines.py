@@ -1,7 +1,6 @@
-"""The line of a key in a TOML file, for messages: tomllib keeps no positions.
+"""The line of a key in a TOML file, for messages, because tomllib keeps no positions.
 
-Lines are read one by one, headers of tables and keys as TOML itself reads them. A key inside an inline table has the
-line of that table.
+Headers of tables and keys are read line by line, as in TOML. A key inside an inline table has the line of that table.
 """
 
 import re
@@ -33,11 +32,9 @@ def _dotted(path: Path) -> tuple[str, ...]:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line (from 1) of a key, or else of the innermost of its tables that is found.
+    """The line (from 1) of a key, or else of the innermost of its tables in the file.
 
-    Args:
-        text: the file.
-        path: names of tables and the key; a number after the name of an array of tables says which of them.
+    `path` has names of tables and the key; a number after the name of an array of tables is the index.
     """
     wanted = _dotted(tuple(path))
     best, line = 0, 1

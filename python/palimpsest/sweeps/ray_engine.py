@@ -1,9 +1,8 @@
-"""Engine `ray`: a Ray cluster that is already there.
+"""Engine `ray`: a running Ray cluster.
 
-Ray starts a point anew when its worker is lost, up to three times. A point has no effect but its outcome, so that it
-does not matter if it is run twice; each outcome is taken once. When the sweep ends early, the workers of running
-points are ended; when it is no more, Ray itself ends them. Ray also ends this process, after a minute,
-when the head of the cluster is gone.
+Ray restarts a point up to three times after losing its worker. A point has no effect except its outcome, so running a
+point twice is harmless; each outcome is taken once. When the sweep ends early, the workers of running points are ended;
+if the sweep is killed, Ray ends them. Ray also ends this process a minute after losing the head of the cluster.
 """
 
 import collections
@@ -27,17 +26,11 @@ _RETRIES = 3
 
 
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the cluster and gives the outcome of each as it comes; cancels the others when it is closed.
+    """Runs points on the cluster and yields each outcome; cancels the others when closed.
 
-    Args:
-        tasks: the points.
-        address: of the cluster: `auto`, `host:6379`, or `ray://host:10001`.
-        jobs: points at a time; twice as many as the cluster has cores where None.
-        watch: not called: remote points report no progress.
-
-    Raises:
-        InputError: there is no cluster at the address.
-        Error: the cluster went away.
+    `address` is `auto`, `host:6379`, or `ray://host:10001`; `jobs` defaults to twice the cores of the cluster; `watch`
+    is not called, because remote points report no progress. Raises InputError without a cluster at the address, Error
+    if the cluster is lost.
     """
     with session(address):
         yield from _outcomes(tasks, address, jobs)
@@ -45,10 +38,9 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
 
 @contextlib.contextmanager
 def session(address: str | None) -> Iterator[None]:
-    """Joins the cluster for all points that are run meanwhile: its workers, which take seconds to start, are theirs.
+    """Joins the cluster for all points in the context: they share its workers, which take seconds to start.
 
-    Raises:
-        InputError: there is no cluster at the address.
+    Raises InputError without a cluster at the address.
     """
     ours = _connect(address)
     try:
@@ -82,7 +74,7 @@ def _outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None) -> I
 
 
 def _connect(address: str | None) -> bool:
-    """Joins the cluster, and says whether that was for us alone: a session that is there is used as it is."""
+    """Joins the cluster unless joined already; returns whether it did."""
     if ray.is_initialized():
         return False
     wrong = (

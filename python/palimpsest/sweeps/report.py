@@ -1,4 +1,4 @@
-"""The page of a sweep, which needs nothing but itself: any figure over any axes, all points, and what failed."""
+"""The page of a sweep, self-contained: any figure over any axes, all points, and failures."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
 MOST_NUMBERS = 2_000_000
-"""Numbers in a page; of a larger sweep it has fewer figures, the table in sweep.parquet has all."""
+"""Most numbers of a page; the page of a larger sweep has fewer figures, the table in sweep.parquet has all."""
 MOST_ROWS = 2_000
 FRAGMENT_ROWS = 30
 
@@ -44,7 +44,7 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
 
 
 def fragment(sweep: FinishedPoints) -> str:
-    """The points as an HTML table without a page around it, for notebooks."""
+    """The points as an HTML table without a page, for notebooks."""
     table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
     return f"<p>{escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
 
@@ -67,7 +67,7 @@ def _shared(sweep: FinishedPoints) -> str:
 
 
 def _data(sweep: FinishedPoints) -> dict[str, Any]:
-    """What the page draws from."""
+    """The data of the page's charts."""
     figures = charts.figures(sweep)
     most = max(8, MOST_NUMBERS // max(1, len(sweep)))
     kept = dict(list(figures.items())[:most])

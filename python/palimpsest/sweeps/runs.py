@@ -1,6 +1,6 @@
-"""Runs that are not those of a sweep, on its engines: options go out, results come back in their order.
+"""Single runs on the engines of sweeps: options go out, results come back in order.
 
-A job file travels with its run, and so does the drive; a trace has to be on every worker.
+A job file and the drive are sent with the run; a trace must be on every worker.
 """
 
 import contextlib
@@ -20,24 +20,18 @@ from . import engines
 from .task import Outcome, Task, WorkloadFile, simulator
 
 Runner = Callable[[Sequence[RunOptions]], tuple[list[Result], BaseException | None]]
-"""As `engine.run_many`: the results of the runs that finished, in order, and what ended the others."""
+"""As `engine.run_many`: the finished results, in order, and the exception that ended the others."""
 
 _SERIES = ("latency", "writes")
-"""Series that come back, where a run keeps series."""
+"""Series that come back, if a run keeps series."""
 _JOB_FILE_BYTES = 1 << 16
 
 
 @contextlib.contextmanager
 def runner(engine: str, address: str | None, jobs: int | None) -> Iterator[Runner]:
-    """Runs by an engine of sweeps; from the first of them on, its cluster is joined once for all.
+    """Runs by an engine of sweeps, whose cluster is joined once, at the first run; `jobs` has the engine's default.
 
-    Args:
-        engine: its name.
-        address: of its cluster.
-        jobs: runs at a time; as the engine has it where None.
-
-    Raises:
-        InputError: there is no such engine, or no such address; see `engines.find`.
+    Raises InputError for an unknown engine or a wrong address; see `engines.find`.
     """
     start = engines.find(engine, address)
     with contextlib.ExitStack() as joined:

@@ -12,7 +12,7 @@ from .points import Point
 from .values import axis_text
 
 MOST_ROWS = 60
-"""Points that are shown; all are in sweep.parquet."""
+"""Most points of the table; sweep.parquet has all."""
 
 _GAP = 2
 _KEY_PATHS = (
@@ -24,7 +24,7 @@ KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metri
 
 
 def key_metrics(points: Sequence[PointResult]) -> list[Metric]:
-    """Those of the key figures that at least one point has."""
+    """The key figures that at least one point has."""
     results = [point.result for point in points if point.result is not None]
     return [metric for metric in KEY_METRICS if metric.is_shown(results)]
 
@@ -37,13 +37,13 @@ def _table(axes: Sequence[str]) -> Table:
 
 
 def _headings(axes: Sequence[str]) -> list[str]:
-    """The axes without the table of their key, where that leaves them different."""
+    """The axes without the table of their key, if they still differ."""
     short = [axis.rpartition(".")[2] for axis in axes]
     return [name if short.count(name) == 1 else axis for name, axis in zip(short, axes, strict=True)]
 
 
 class _Points:
-    """The table; built when the width is known, with as many figures as fit."""
+    """The table, built for the width of the console, with as many figures as fit."""
 
     def __init__(self, sweep: FinishedPoints) -> None:
         self.sweep = sweep
@@ -73,7 +73,7 @@ class _Points:
 
 
 def render(sweep: FinishedPoints) -> RenderableType:
-    """The sweep as something rich can print."""
+    """The sweep for rich."""
     unequal = promises(sweep)
     parts: list[RenderableType] = [Text(unequal, style="yellow"), Text()] if unequal else []
     parts += [_Points(sweep)] if len(sweep) else []
@@ -87,12 +87,12 @@ def render(sweep: FinishedPoints) -> RenderableType:
 
 
 def promises(sweep: FinishedPoints) -> str | None:
-    """The sentence that says which layers make different promises for a write; None where all make the same."""
+    """The warning of layers that make different promises for a write; None if all make the same."""
     return unequal_promises((point.result.label, point.result) for point in sweep if point.result is not None)
 
 
 def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:
-    """How many points there are, and how they ended; `with_reused` also how many of them were finished before."""
+    """The numbers of points, done and failed; `with_reused` also of points finished before."""
     reused = sum(point.reused for point in sweep) if with_reused else 0
     done = len(sweep) - len(sweep.failed)
     parts = [f"{done:,} of {sweep.total:,} points done"]

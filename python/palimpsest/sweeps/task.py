@@ -1,8 +1,8 @@
-"""One point as it is sent to a worker, and the outcome: plain JSON both ways.
+"""One point as a message to a worker, and the outcome: plain JSON both ways.
 
-A worker checks first that it would compute the same: the simulator was built from the same sources, and the
-file of the workload is there, with the same content. All else that a point depends on is sent with it. The
-outcome includes the user's mistakes; only what is wrong with the worker itself raises.
+A worker first checks that it would compute the same: its simulator was built from the same sources, and it has the file
+of the workload, with the same content. All other inputs are in the message. Mistakes of the user are outcomes; only
+defects of the worker raise.
 """
 
 import json
@@ -21,23 +21,23 @@ from ..files import digest, holder
 from ..options import RunOptions
 
 Task = dict[str, Any]
-"""`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`, and
-`state`, which points that go on from one preconditioned drive share. If there are: `jobs`, the text of a job file that
-travels with the task, and `series`, names of series that come back with the result."""
+"""`identity`, `options` (for the native module), `drive` (TOML, if from a file), `file`, `simulator`, and `state`,
+equal for points that continue from one preconditioned drive. Optional: `jobs`, the text of a job file, and `series`,
+names of series to return."""
 Outcome = dict[str, Any]
-"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` where the
+"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` if the
 task names some."""
 
 LASTING = ("DeviceError", "RuleError", "InputError")
-"""Errors that recur whenever the same point is run: it is not tried again."""
+"""Errors that recur whenever the same point is run, so it is not tried again."""
 
 OTHER_SIMULATOR = "OtherSimulator"
-"""Kind of the error of a worker that has another simulator: no point can be run on it."""
+"""Kind of the error of a worker with another simulator, which cannot run any point."""
 
 
 @dataclass(frozen=True)
 class WorkloadFile:
-    """The file of a workload: where it is, and what is in it."""
+    """The file of a workload: path, size, time of change and digest."""
 
     path: str
     size: int
@@ -46,11 +46,7 @@ class WorkloadFile:
 
     @classmethod
     def read(cls, path: str) -> "WorkloadFile":
-        """Takes the fingerprint of a file; of one that did not change since it was taken last, from memory.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Takes the fingerprint of a file; the digest is cached until the file changes. Raises OSError."""
         status = holder(Path(path)).stat()
         return cls(path, status.st_size, status.st_mtime_ns, digest(Path(path)))
 
@@ -61,12 +57,7 @@ def simulator() -> str:
 
 
 def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
-    """Runs one point.
-
-    Args:
-        task: the point.
-        progress: receives the progress; what it raises ends the run and is raised again.
-    """
+    """Runs one point; an exception of `progress` ends the run and is raised again."""
     begin = time.monotonic()
     outcome: Outcome = {"identity": task["identity"], "status": "failed", "result": None, "error": None}
     try:
@@ -80,7 +71,7 @@ def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
 
 
 class OtherSimulator(Error):
-    """The worker would compute something else."""
+    """The worker would compute other figures."""
 
 
 def _expect_same_simulator(task: Task) -> None:

@@ -1,7 +1,7 @@
-"""A worker process of the engine `local`: points come in as lines of JSON, progress and outcomes go out as such.
+"""A worker process of the engine `local`: reads points as lines of JSON, writes progress and outcomes likewise.
 
-Points share states of preconditioned drives. It ends when its input does. While it runs a point it reports progress ten
-times a second, so that it notices at once when its sweep was killed, and ends.
+Points share states of preconditioned drives. The process ends at the end of its input. Progress goes out ten times a
+second, so a worker whose sweep was killed fails to write, and ends.
 """
 
 import json
@@ -14,7 +14,7 @@ from .task import encode, run_point
 
 
 def main() -> None:
-    """Runs points until there are no more."""
+    """Runs points until the input ends."""
     # The sweep alone decides what an interrupt means, and nothing but messages goes to its pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = os.dup(sys.stdout.fileno())

@@ -1,6 +1,6 @@
-"""Speed within and beyond the fast cache, and where it ends: two levels of throughput of a run.
+"""Speed within and beyond the fast cache, and its size: two levels of throughput of a run.
 
-It fills a drive, or writes to a full one that was idle.
+The run fills a drive, or writes to a full drive that was idle.
 """
 
 from collections.abc import Sequence
@@ -10,16 +10,13 @@ from typing import Any
 from ..result import Result
 
 FEW = 8
-"""Windows of which the median could be that of the fall."""
+"""With fewer windows the median could be that of the fall."""
 
 
 def levels(moved: Sequence[float]) -> tuple[int, float, float]:
-    """Where a series falls from one level to another: the place, and the mean before and from there on.
+    """The fall of a series (bytes of equal windows) from one level to another: index, and means before and after.
 
-    The place is that with the least squares of what is left. Without a fall it is the end of the series.
-
-    Args:
-        moved: bytes of equal windows.
+    The index minimises the squares of the deviations. Without a fall it is the length of the series.
     """
     total, squares = sum(moved), sum(value * value for value in moved)
     best, found, before = squares - total * total / len(moved), len(moved), 0.0
@@ -34,7 +31,7 @@ def levels(moved: Sequence[float]) -> tuple[int, float, float]:
 
 
 def _windows(result: Result) -> tuple[list[float], float]:
-    """Bytes of the whole windows of a run, and their seconds: the last is short."""
+    """Bytes of the complete windows of a run, and their seconds."""
     series: dict[str, Any] = (result.series or {})["time"]
     moved = [float(value) for value in series["bytes"][:-1]]
     # The drive was idle before.
@@ -62,7 +59,7 @@ def _slow(result: Result, scale: float) -> float | None:  # noqa: ARG001
 
 
 FULL = ("cache.full.size", "cache.full.fast", "cache.full.slow")
-"""The same of a run that writes to a full drive."""
+"""The same figures of a run that writes to a full drive."""
 
 CACHE = {
     "cache.size": _size,

@@ -21,10 +21,10 @@ from ..progress import ProgressBoard
 @out_option("Also write index.html, the rows, and data and a picture of each table.")
 @json_option("the rows")
 def validate(*, quick: bool, truth: Path | None, jobs: int | None, out: Path | None, as_json: bool) -> None:
-    """Run the figures that were published of real drives on the presets that model them.
+    """Run published figures of real drives on the presets that model them.
 
-    Each row has the real figure, ours, the deviation, the bar that it is held to, and whether the preset was fitted
-    to it or predicts it.
+    Each row has the real figure, ours, the deviation, the allowed deviation (bar), and whether the preset was fitted to
+    the row or predicts it.
 
     \b
     Examples:

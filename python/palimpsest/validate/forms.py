@@ -1,10 +1,7 @@
-"""The forms of tables: what their columns are, how their rows are run, and how they are drawn.
-
-A form is one module and one line here.
-"""
+"""The forms of tables: columns, runs, and pictures. A form is one module and one name here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Protocol
 
 from ..errors import InputError
 from ..options import RunOptions
@@ -14,36 +11,29 @@ from .judge import Row
 from .truth import Table
 
 
-@dataclass(frozen=True)
-class Form:
-    """A form.
+class Form(Protocol):
+    """A module that is a form."""
 
-    Attributes:
-        check: raises an InputError, with file and line, for a table that has not this form.
-        runs: runs that a table needs of the presets that exist, as far as they are known before any has run.
-        measure: rows with our figures; without them where the preset of a row does not exist.
-        draw: a picture of the rows; None where there is nothing to draw.
-    """
+    def check(self, table: Table) -> None:
+        """Raises InputError with file and line for a table of another form."""
 
-    check: Callable[[Table], None]
-    runs: Callable[..., list[RunOptions]]
-    measure: Callable[..., list[Row]]
-    draw: Callable[[Table, list[Row]], Figure | None]
+    @property
+    def runs(self) -> Callable[..., list[RunOptions]]:
+        """Runs of a table on the existing presets, as far as they are known before the first run."""
+
+    @property
+    def measure(self) -> Callable[..., list[Row]]:
+        """Rows with our figures, which are missing for unknown presets."""
+
+    def draw(self, table: Table, rows: list[Row]) -> Figure | None:
+        """A picture of the rows, or None."""
 
 
-FORMS: dict[str, Form] = {
-    "response-times": Form(response.check, response.runs, response.measure, response.draw),
-    "amplification-curve": Form(amplification.check, amplification.runs, amplification.measure, amplification.draw),
-    "points": Form(points.check, points.runs, points.measure, points.draw),
-}
+FORMS: dict[str, Form] = {"response-times": response, "amplification-curve": amplification, "points": points}
 
 
 def form_of(table: Table) -> Form:
-    """The form of a table, which is checked.
-
-    Raises:
-        InputError: there is no such form, or the table has not the one that it is said to have.
-    """
+    """The form of a table, after checking the table. Raises InputError."""
     if table.form not in FORMS:
         place = table.path.parent / "tables.toml"
         raise InputError(f"{place}: [{table.name}] form: no form {table.form!r}; expected one of {', '.join(FORMS)}")

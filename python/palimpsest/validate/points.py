@@ -1,9 +1,9 @@
 """The form `points`: single figures of drives, a row each.
 
-Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, what of our run it is; `workload`;
-`precondition`; `bar`, empty where the row is shown only; `mark`, fitted or predicted; `source`. Figures of a fast cache
-(`cache.*`) are of a run that fills the drive, once; its size is scaled to the capacity of the preset. Those of a full
-drive (`cache.full.*`) are of a run of the workload as it is, which leaves the drive idle before it writes a little.
+Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, the name of our figure; `workload`;
+`precondition`; `bar`, empty for a row that is shown only; `mark`, fitted or predicted; `source`. Figures of a fast
+cache (`cache.*`) come from a run that fills the drive once; the size is scaled to the capacity of the preset. Those of
+a full drive (`cache.full.*`) come from the unchanged workload, which leaves the drive idle before it writes a little.
 """
 
 import tomllib
@@ -27,9 +27,9 @@ from .truth import Table
 COLUMNS = ("drive", "figure", "real", "unit", "measure", "workload", "precondition", "bar", "mark", "source")
 MARKS = ("fitted", "predicted")
 FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_per_block=132"
-"""Overrides of quick and full runs that fill the drive: planes of a small one have a hundred blocks all the same."""
+"""Overrides of quick and full runs that fill the drive: planes even of a small one have a hundred blocks."""
 FULLS = ("ssd.capacity=128GiB", "part.pages_per_block=132")
-"""Overrides of runs that write to a full drive: a hundredth of its blocks are several."""
+"""Overrides of runs that write to a full drive: a hundredth of its blocks must be several."""
 
 
 def fits(columns: tuple[str, ...]) -> bool:
@@ -38,11 +38,7 @@ def fits(columns: tuple[str, ...]) -> bool:
 
 
 def check(table: Table) -> None:
-    """Checks the columns and cells of a table.
-
-    Raises:
-        InputError: a column is missing or a cell is not as expected.
-    """
+    """Raises InputError if a column is missing or a cell is wrong."""
     for column in COLUMNS:
         if column not in table.columns:
             raise InputError(f"{table.path}:1: the column {column} is missing; expected {', '.join(COLUMNS)}")
@@ -78,7 +74,7 @@ def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptio
 
 
 def _bytes(ssd: str, overrides: tuple[str, ...]) -> float:
-    """Bytes that the host sees of a drive."""
+    """Bytes of a drive as the host sees them."""
     shown = tomllib.loads(_core.show(ssd, None, list(overrides)))
     drive, part = shown["ssd"], shown["part"]
     pages = part["pages_per_block"]
@@ -125,7 +121,7 @@ def measure(table: Table, batch: Batch, drives: frozenset[str], *, quick: bool) 
 
 
 def draw(table: Table, rows: list[Row]) -> Figure | None:
-    """Deviations of all rows that were run; None where there are none."""
+    """Deviations of all rows that were run; None without rows."""
     data = pl.DataFrame(
         [{"row": row.id, "ratio": row.ours / row.real} for row in rows if row.ours is not None],
         schema={"row": pl.String(), "ratio": pl.Float64()},

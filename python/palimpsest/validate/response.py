@@ -1,8 +1,8 @@
 """The form `response-times`: reads at several numbers in flight, alone or beside a second job.
 
-Columns: `iodepth`; `append_MBps`, the rate at which the second job is capped, 0 or none where there is no such job;
-`iops` of the reads; and response times, `mean_us` and percentiles such as `p99.9_us`. An empty cell is no figure.
-Ignored: what the host adds.
+Columns: `iodepth`; `append_MBps`, the rate limit of the second job, 0 or none without this job; `iops` of the reads;
+and response times, `mean_us` and percentiles such as `p99.9_us`. Empty cells are skipped. Times of the host are not
+modelled.
 """
 
 import contextlib
@@ -33,11 +33,7 @@ def fits(columns: tuple[str, ...]) -> bool:
 
 
 def check(table: Table) -> None:
-    """Checks the columns and cells of a table.
-
-    Raises:
-        InputError: one is unknown, or no number.
-    """
+    """Checks the columns and cells of a table. Raises InputError."""
     known = ("iodepth", "append_MBps", "iops")
     for column in table.columns:
         if column not in known and not _TIME.fullmatch(column):
@@ -84,14 +80,14 @@ def _section(name: str, spec: str, *keys: str) -> str:
 
 
 class _Jobs:
-    """Job files of reads beside another job, in a folder of their own while they are run."""
+    """Job files of reads beside another job, in a folder."""
 
     def __init__(self, table: Table, folder: Path) -> None:
         self.table = table
         self.folder = folder
 
     def file(self, point: _Point, requests: int, *, capped: bool) -> str:
-        """The job file of a row; `capped`: the second job comes at its rate, else as fast as one in flight can."""
+        """The job file of a row; the second job runs at its rate if `capped`, else at most one request in flight."""
         size = next((part[3:] for part in self.table.beside.split(",") if part.startswith("bs=")), "4k")
         rate = point.append * 1e6 / _bytes_of(size)
         # Simulated time bounds both: the reads take as long as the real drive took for as many, and half as much again.
@@ -126,7 +122,7 @@ def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: b
 
 
 def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | None = None) -> list[RunOptions]:
-    """The runs of a table that need no file, and those that need one where there is a folder for it."""
+    """The runs of a table without job files; with a `folder` for job files, all runs."""
     if table.drive not in drives:
         return []
     with _job_files(table, folder) as jobs:
@@ -136,7 +132,7 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | No
 
 @contextlib.contextmanager
 def _job_files(table: Table, folder: Path | None) -> "Iterator[_Jobs]":
-    """Job files in a folder, or in one that is there for as long as they are needed."""
+    """Job files in the folder, or in a temporary one."""
     if folder is not None:
         yield _Jobs(table, folder)
         return
@@ -169,14 +165,9 @@ def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iter
 def measure(
     table: Table, batch: Batch, drives: frozenset[str], *, quick: bool, folder: Path | None = None
 ) -> list[Row]:
-    """The rows of a table, run on its preset.
+    """The rows of a table, run on its preset by `batch`; `quick` runs are short, on a small drive.
 
-    Args:
-        table: of this form.
-        batch: runs the simulations.
-        drives: presets that exist.
-        quick: few requests on a small drive.
-        folder: for job files, as `runs` had it.
+    `drives` are the known presets, `folder` is for job files, as in `runs`.
     """
     points = list(_points(table))
     if table.drive not in drives:

@@ -9,11 +9,7 @@ from .outputs import Validation
 
 
 def read(folder: Path | None = None) -> list[truth.Table]:
-    """The tables of a folder, or of the package, each checked against its form.
-
-    Raises:
-        InputError: a table is not as described; with file and line.
-    """
+    """The tables of a folder, or of the package, each checked. Raises InputError with file and line."""
     tables = truth.read(folder)
     for table in tables:
         forms.form_of(table)
@@ -21,16 +17,7 @@ def read(folder: Path | None = None) -> list[truth.Table]:
 
 
 def validate(tables: list[truth.Table], batch: Batch, *, quick: bool = False) -> Validation:
-    """Runs every row of the tables whose drive has a preset.
-
-    Args:
-        tables: of `read`.
-        batch: runs the simulations.
-        quick: few requests on small drives: a minute.
-
-    Raises:
-        Error: a run failed; see `engine.run_one`.
-    """
+    """Runs all rows of the tables whose drive has a preset; `quick` runs take a minute. Raises Error if one fails."""
     drives = frozenset(name for name, _ in _core.list_registry("ssds"))
     # Together first, so that runs of different tables go side by side.
     batch.run(run for table in tables for run in forms.form_of(table).runs(table, drives, quick=quick))

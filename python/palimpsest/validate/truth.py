@@ -1,9 +1,8 @@
-"""Tables of what real drives were measured to do: a folder of CSV files, and `tables.toml`, which describes them.
+"""Tables of measurements of real drives: a folder of CSV files, and `tables.toml`, which describes them.
 
-An entry of `tables.toml` has the name of a CSV file without `.csv`, and says its form, the preset that models the
-drive, the source, and how its rows are run. A folder needs entries only for tables that the package has no table like:
-one without an entry has that of the package's table of the same name, else that of the only one with the same first
-column.
+An entry of `tables.toml` has the name of a CSV file without `.csv`: form, preset of the drive, source, and how to run
+the rows. A table without an entry uses that of the package's table of the same name, else that of the only one with the
+same first column.
 """
 
 import csv
@@ -31,23 +30,17 @@ class Table:
     """A table with its description.
 
     Attributes:
-        name: of its file, without `.csv`.
-        path: of its file.
-        form: what its rows are; a name of `forms.FORMS`.
+        form: name in `forms.FORMS`.
         drive: preset that models the drive.
-        title: of what drive it is.
-        source: where the figures are from.
-        about: how they were measured, and remarks.
-        workload: what is run, as a fio-like specification, without what the rows say.
-        beside: a second job that runs beside it, where a row says so.
-        precondition: state of the drive before a run.
-        fitted: ids of rows by which the preset was chosen; `*` at the end matches any text.
+        about: method of measurement, and remarks.
+        workload: fio-like specification, completed by the rows.
+        beside: second job, for rows that have one.
+        fitted: ids of rows to which the preset was fitted; `*` at the end matches any text.
         quick: overrides that make the drive small.
         full: overrides of the larger drive of a full run.
-        bars: by condition and figure, how far ours may be off.
-        requests: of a quick and of a full run.
-        columns: of the file.
-        rows: lines of the file: their number, and their cells by column.
+        bars: allowed deviation by condition and figure.
+        requests: numbers for a quick and a full run.
+        rows: lines of the file: number, and cells by column.
     """
 
     name: str
@@ -73,20 +66,16 @@ class Table:
         return self.quick if quick else self.full
 
     def is_fitted(self, row: str) -> bool:
-        """Whether the preset was chosen by the row of this id."""
+        """Whether the preset was fitted to the row of this id."""
         return any(row == name or (name.endswith("*") and row.startswith(name[:-1])) for name in self.fitted)
 
     def bar(self, condition: str, figure: str) -> Bar | None:
-        """How far a figure may be off under a condition; None where no bar is set."""
+        """The allowed deviation of a figure under a condition, or None."""
         text = self.bars.get(condition, {}).get(figure, "")
         return Bar.parse(text, f"{self.path.parent / 'tables.toml'}: [{self.name}.bars.{condition}] {figure}")
 
     def number(self, line: int, cells: Mapping[str, str], column: str) -> float | None:
-        """The number in a cell; None where the cell is empty.
-
-        Raises:
-            InputError: it is no number.
-        """
+        """The number in a cell; None for an empty cell. Raises InputError for other text."""
         text = cells[column].strip()
         try:
             value = float(text) if text else None
@@ -120,7 +109,7 @@ def _cells(path: Path) -> tuple[tuple[str, ...], tuple[tuple[int, dict[str, str]
 
 
 def _described(path: Path) -> dict[str, dict[str, Any]]:
-    """The entries of a `tables.toml`; none where there is no such file."""
+    """The entries of a `tables.toml`; none if the file is missing."""
     if not path.is_file():
         return {}
     try:
@@ -173,11 +162,7 @@ def _table(path: Path, entry: Mapping[str, Any]) -> Table:
 
 
 def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The entry of the package's table of the same name, or of the only one with the first column of this one.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The entry of the package's table of the same name, or of the only one with the same first column."""
     if path.stem in own:
         return own[path.stem]
     header = _cells(path)[0]
@@ -191,24 +176,13 @@ def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
 
 
 def table_of(path: Path) -> Table:
-    """The table of one file, described beside it or by the package.
-
-    Raises:
-        InputError: it is not as described; with file and line.
-    """
+    """The table of one file, described beside it or by the package. Raises InputError with file and line."""
     given = _described(path.parent / "tables.toml")
     return _table(path, given[path.stem] if path.stem in given else _entry_of(path, _described(OWN / "tables.toml")))
 
 
 def read(folder: Path | None = None) -> list[Table]:
-    """The tables of a folder, or of the package, by name.
-
-    Args:
-        folder: with CSV files, and `tables.toml` where they need one; other files are passed over. None: the package's.
-
-    Raises:
-        InputError: there is no table, or one is not as described; with file and line.
-    """
+    """The tables of a folder, or of the package, by name. Raises InputError with file and line."""
     own = _described(OWN / "tables.toml")
     if folder is None:
         return [_table(OWN / f"{name}.csv", entry) for name, entry in own.items()]
