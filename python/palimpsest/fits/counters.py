@@ -10,14 +10,14 @@ lines.
 import csv
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from ..errors import InputError
 from ..options import RunOptions
-from ..reproduce.batch import Batch
-from .measured import How, Measurement, Target
+from ..result import Result
+from .measured import How, Measurement, OneRun, Target
 from .space import Drive
 
 _UNITS = {"bytes": 1.0, "gb": 1e9, "tb": 1e12, "data_units_written": 512_000.0}
@@ -55,7 +55,7 @@ def read(path: Path, how: How) -> Measurement:
     if len(rows) < 2:
         raise InputError(f"{path}: expected two lines of counters at least, found {len(rows)}")
     step = math.ceil((len(rows) - 1) / _MOST)
-    return _Counters(path, [*rows[:-1:step], rows[-1]], how)
+    return _counters(path.name, [*rows[:-1:step], rows[-1]], how)
 
 
 def _column(path: Path, header: Sequence[str], kinds: Sequence[str]) -> tuple[int, float]:
@@ -82,49 +82,39 @@ def _number(path: Path, number: int, line: Sequence[str], at: int, unit: float) 
     return value * unit
 
 
-class _Counters:
+def _counters(name: str, rows: Sequence[tuple[float, float]], how: How) -> OneRun:
     """Write amplification between two lines, each at its place in passes over the capacity since the drive was new."""
+    passes = [host / float(how.capacity or 1) for host, _ in rows]
+    skipped = max(0.0, passes[0] - _FORGOTTEN)
+    places = [place - skipped for place in passes]
+    targets = tuple(
+        Target(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
+        for (before, after), end in zip(pairwise(rows), places[1:], strict=True)
+        if (ratio := (after[1] - before[1]) / (after[0] - before[0])) > 0
+    )
 
-    counted = True
+    def loops(groups: frozenset[str]) -> int:
+        return math.ceil(max(target.at or 0.0 for target in targets if target.group in groups))
 
-    def __init__(self, path: Path, rows: Sequence[tuple[float, float]], how: How) -> None:
-        self.name = path.name
-        self._how = how
-        passes = [host / float(how.capacity or 1) for host, _ in rows]
-        skipped = max(0.0, passes[0] - _FORGOTTEN)
-        self._places = [place - skipped for place in passes]
-        self.targets = tuple(
-            Target(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
-            for (before, after), end in zip(pairwise(rows), self._places[1:], strict=True)
-            if (ratio := (after[1] - before[1]) / (after[0] - before[0])) > 0
-        )
+    def run(drive: Drive, groups: frozenset[str]) -> RunOptions:
+        return drive.run(f"{how.workload},loops={loops(groups)}", how.precondition or "none", counted=True)
 
-    def _run(self, drive: Drive, groups: frozenset[str]) -> RunOptions:
-        last = max(target.at or 0.0 for target in self.targets if target.group in groups)
-        workload = f"{self._how.workload},loops={math.ceil(last)}"
-        return drive.run(workload, self._how.precondition or "none", counted=True)
-
-    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs the workload until the last line of the groups."""
-        batch.run(self._run(drive, groups) for drive in drives)
-
-    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
-        options = self._run(drive, groups)
-        written = (batch[options].series or {})["writes"]
+    def figures(result: Result, groups: frozenset[str]) -> dict[str, float | None]:
+        written = (result.series or {})["writes"]
         host, data = written["host_bytes"], written["data_bytes"]
-        passes = int(options.workload.rpartition("=")[2])
 
         def programmed(place: float) -> tuple[float, float]:
-            at = host[-1] * place / passes
+            at = host[-1] * place / loops(groups)
             after = min(len(host) - 1, max(1, bisect_left(host, at)))
             share = (at - host[after - 1]) / max(1, host[after] - host[after - 1])
             return at, data[after - 1] + share * (data[after] - data[after - 1])
 
         found: dict[str, float | None] = {}
-        for before, end in pairwise(self._places):
+        for before, end in pairwise(places):
             group = f"to {end:.4g} passes"
             if group in groups:
                 (left, least), (right, most) = programmed(before), programmed(end)
                 found[group] = (most - least) / (right - left) if right > left else None
         return found
+
+    return OneRun(name, targets, run, figures)

@@ -49,7 +49,25 @@ def read(path: Path, how: How) -> Measurement:
         raise InputError(
             f"{path}: {len(made)} jobs without stonewall, which ran together; expected one after the other"
         )
-    return _Fio(path, made, how)
+    by_name = {job.name: job for job in made}
+    targets = tuple(
+        Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
+        for job in made
+        for name, real, unit in job.figures
+        if real > 0
+    )
+
+    def run(drive: Drive, group: str) -> RunOptions:
+        job = by_name[group]
+        return drive.run(job.spec, how.precondition, max(_LEAST, min(_MOST, job.requests)))
+
+    return GroupRuns(path.name, targets, run, _figure)
+
+
+def _figure(target: Target, result: Result) -> float | None:
+    """Ours: rates of reads and writes are counted apart."""
+    kind, _, name = target.name.partition(".")
+    return rate(result, kind) if name == "iops" else measure(target.name, result)
 
 
 class _Job:
@@ -99,31 +117,6 @@ class _Job:
             for key, name in _PERCENTILES.items():
                 if shares.get(key):
                     self.figures.append((f"{kind}.{name}", float(shares[key]) / 1000, "us"))
-
-
-class _Fio(GroupRuns):
-    """A group for each job."""
-
-    def __init__(self, path: Path, jobs: Sequence[_Job], how: How) -> None:
-        self.name = path.name
-        self._jobs = {job.name: job for job in jobs}
-        self._how = how
-        self.targets = tuple(
-            Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
-            for job in jobs
-            for name, real, unit in job.figures
-            if real > 0
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:
-        """The job on a drive."""
-        job = self._jobs[group]
-        return drive.run(job.spec, self._how.precondition, max(_LEAST, min(_MOST, job.requests)))
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours: rates of reads and writes are counted apart."""
-        kind, _, what = target.name.partition(".")
-        return rate(result, kind) if what == "iops" else measure(target.name, result)
 
 
 assert all(f"{kind}.{name}" in MEASURES for kind in ("read", "write") for name in _PERCENTILES.values())

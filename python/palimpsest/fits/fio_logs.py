@@ -9,7 +9,6 @@ direction. Offsets and priorities are ignored.
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +50,17 @@ def read(path: Path, how: How) -> Measurement:
         direction: _figures(kind, [sample.value for sample in found], is_windows=direction in windows)
         for direction, found in samples.items()
     }
-    return _Log(path, figures, max(map(len, samples.values())), how)
+    requests = max(_LEAST, min(_MOST, max(map(len, samples.values()))))
+    targets = tuple(
+        Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", unit, real, tolerance(name.replace("bandwidth", "iops")))
+        for kind, each in figures.items()
+        for name, (real, unit) in each.items()
+    )
+
+    def run(drive: Drive, _group: str) -> RunOptions:
+        return drive.run(how.workload, how.precondition, requests)
+
+    return GroupRuns(path.name, targets, run, _figure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,35 +106,13 @@ def _figures(kind: str, values: list[float], *, is_windows: bool) -> dict[str, t
     return {name: (value, "us") for name, value in figures.items()}
 
 
-class _Log(GroupRuns):
-    """A group for each direction; both share one run."""
-
-    def __init__(
-        self, path: Path, figures: Mapping[str, Mapping[str, tuple[float, str]]], requests: int, how: How
-    ) -> None:
-        self.name = path.name
-        self._how = how
-        self._requests = max(_LEAST, min(_MOST, requests))
-        self.targets = tuple(
-            Target(
-                f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", unit, real, tolerance(name.replace("bandwidth", "iops"))
-            )
-            for kind, each in figures.items()
-            for name, (real, unit) in each.items()
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:  # noqa: ARG002 - both groups have this run
-        """The workload on a drive."""
-        return drive.run(self._how.workload, self._how.precondition, self._requests)
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours, of the direction alone."""
-        kind, _, what = target.name.partition(".")
-        if what == "iops":
-            return rate(result, kind)
-        if what == "bandwidth":
-            seconds = result["simulated_ns"] / 1e9
-            return (
-                result["host"]["bytes_read" if kind == "read" else "bytes_written"] / seconds / 1e6 if seconds else None
-            )
-        return measure(target.name, result)
+def _figure(target: Target, result: Result) -> float | None:
+    """Ours, of the direction alone."""
+    kind, _, name = target.name.partition(".")
+    if name == "iops":
+        return rate(result, kind)
+    if name == "bandwidth":
+        moved = result["host"]["bytes_read" if kind == "read" else "bytes_written"]
+        seconds = result["simulated_ns"] / 1e9
+        return moved / seconds / 1e6 if seconds else None
+    return measure(target.name, result)

@@ -4,8 +4,7 @@ A kind of measurement is one module with a function that reads a file, and one l
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,20 +77,15 @@ class Measurement(Protocol):
         """Ours for the targets of these groups, by id."""
 
 
-class GroupRuns(ABC):
-    """A measurement with one run for each group."""
+@dataclass
+class GroupRuns:
+    """A measurement with one run for each group; groups may share one. `figure` gives ours for a target."""
 
     name: str
     targets: tuple[Target, ...]
-    counted = False
-
-    @abstractmethod
-    def run(self, drive: Drive, group: str) -> RunOptions:
-        """The run of a group; groups may share one."""
-
-    @abstractmethod
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours for a target, from the run of its group."""
+    run: Callable[[Drive, str], RunOptions]
+    figure: Callable[[Target, Result], float | None]
+    counted: bool = False
 
     def _groups(self, groups: frozenset[str]) -> list[str]:
         return [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
@@ -106,6 +100,25 @@ class GroupRuns(ABC):
         return {
             target.id: self.figure(target, results[target.group]) for target in self.targets if target.group in results
         }
+
+
+@dataclass
+class OneRun:
+    """A counted measurement whose groups share one run of the options `run`; `figures` gives ours by id."""
+
+    name: str
+    targets: tuple[Target, ...]
+    run: Callable[[Drive, frozenset[str]], RunOptions]
+    figures: Callable[[Result, frozenset[str]], Mapping[str, float | None]]
+    counted: bool = True
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs these groups on several drives, side by side."""
+        batch.run(self.run(drive, groups) for drive in drives)
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Ours for the targets of these groups, by id."""
+        return self.figures(batch[self.run(drive, groups)], groups)
 
 
 def check_workload(spec: str, place: str) -> None:

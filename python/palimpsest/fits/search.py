@@ -43,23 +43,17 @@ class Task:
     groups: tuple[frozenset[str], ...]
     start: Values = field(default_factory=dict)
 
+    def _seen(self) -> list[tuple[int, Target]]:
+        measured = enumerate(zip(self.measurements, self.groups, strict=True))
+        return [(at, target) for at, (each, groups) in measured for target in each.targets if target.group in groups]
+
     def targets(self) -> list[Target]:
         """The targets that the search sees."""
-        return [
-            target
-            for measurement, groups in zip(self.measurements, self.groups, strict=True)
-            for target in measurement.targets
-            if target.group in groups
-        ]
+        return [target for _, target in self._seen()]
 
     def observations(self) -> list[tuple[int, str]]:
         """Measurement and group of each target: targets of one group are one observation."""
-        return [
-            (at, target.group)
-            for at, (measurement, groups) in enumerate(zip(self.measurements, self.groups, strict=True))
-            for target in measurement.targets
-            if target.group in groups
-        ]
+        return [(at, target.group) for at, target in self._seen()]
 
 
 @dataclass(frozen=True)

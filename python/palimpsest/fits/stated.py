@@ -11,7 +11,7 @@ tolerance = "5%"          # optional
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,25 @@ def read(path: Path, how: How) -> Measurement:
     entries = data.get("figure")
     if not isinstance(entries, list) or not entries or set(data) != {"figure"}:
         raise InputError(f"{path}: expected [[figure]] entries and nothing else, found {', '.join(data) or 'nothing'}")
-    return _Stated(path, [_entry(entry, f"{path}: [[figure]] {at}", how) for at, entry in enumerate(entries, start=1)])
+    figures = {
+        f"figure {at}": _entry(entry, f"{path}: [[figure]] {at}", how) for at, entry in enumerate(entries, start=1)
+    }
+    targets = tuple(
+        Target(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
+        for name, entry in figures.items()
+    )
+
+    def run(drive: Drive, group: str) -> RunOptions:
+        entry = figures[group]
+        counted = entry["measure"] == _AMPLIFICATION
+        return drive.run(entry["workload"], entry["precondition"], entry["requests"], counted=counted)
+
+    counted = all(target.name == _AMPLIFICATION for target in targets)
+    return GroupRuns(path.name, targets, run, _figure, counted)
+
+
+def _figure(target: Target, result: Result) -> float | None:
+    return result[target.name] if target.name == _AMPLIFICATION else measure(target.name, result)
 
 
 def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 - as TOML has it
@@ -91,26 +109,3 @@ def _tolerance(text: object, place: str) -> float:
     if not 0 < share < 10:
         raise InputError(f"{place}: tolerance is {text!r}; expected a share such as 5%")
     return share
-
-
-class _Stated(GroupRuns):
-    """A group for each figure."""
-
-    def __init__(self, path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-        self.name = path.name
-        self._entries = {f"figure {at}": entry for at, entry in enumerate(entries, start=1)}
-        self.counted = all(entry["measure"] == _AMPLIFICATION for entry in entries)
-        self.targets = tuple(
-            Target(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
-            for name, entry in self._entries.items()
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:
-        """The workload of a figure on a drive."""
-        entry = self._entries[group]
-        counted = entry["measure"] == _AMPLIFICATION
-        return drive.run(entry["workload"], entry["precondition"], entry["requests"], counted=counted)
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours."""
-        return result[target.name] if target.name == _AMPLIFICATION else measure(target.name, result)

@@ -12,8 +12,9 @@ from pathlib import Path
 from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
+from ..result import Result
 from ..validate import amplification, forms, judge, truth
-from .measured import How, Measurement, Target, tolerance
+from .measured import How, Measurement, OneRun, Target, tolerance
 from .space import Drive
 
 _WINDOW = 0.03
@@ -27,7 +28,7 @@ def read(path: Path, how: How) -> Measurement:
     if how.precondition:
         table = replace(table, precondition=how.precondition)
     if table.form == "amplification-curve":
-        return _Curve(table)
+        return _curve(table)
     if table.form == "response-times":
         return _Rows(table, form)
     raise InputError(
@@ -82,45 +83,33 @@ def _row_id(table: truth.Table, row: tuple[int, Mapping[str, str]]) -> str:
     return f"{int(table.number(line, cells, 'iodepth') or 0)}+{append or 0.0:g}"
 
 
-class _Curve:
+def _curve(table: truth.Table) -> OneRun:
     """Write amplification in equal windows: a group for each pass, except the first, before collection."""
+    windows = table.columns[1:]
+    targets = tuple(
+        Target(f"{number} {window}", f"pass {number}", "write amplification", "", real, _WINDOW, number + float(window))
+        for number, (line, cells) in enumerate(table.rows)
+        if number
+        for window in windows
+        if (real := table.number(line, cells, window))
+    )
 
-    counted = True
+    def run(drive: Drive, groups: frozenset[str]) -> RunOptions:
+        small = replace(drive, overrides=(*table.quick, *drive.overrides))
+        workload = f"{table.workload},loops={_passes(groups)}"
+        return small.run(workload, table.precondition or "none", counted=True)
 
-    def __init__(self, table: truth.Table) -> None:
-        self.name = table.path.name
-        self._table = table
-        windows = table.columns[1:]
-        self.targets = tuple(
-            Target(
-                f"{number} {window}", f"pass {number}", "write amplification", "", real, _WINDOW, number + float(window)
-            )
-            for number, (line, cells) in enumerate(table.rows)
-            if number
-            for window in windows
-            if (real := table.number(line, cells, window))
-        )
-
-    def _run(self, drive: Drive, passes: int) -> RunOptions:
-        small = replace(drive, overrides=(*self._table.quick, *drive.overrides))
-        workload = f"{self._table.workload},loops={passes}"
-        return small.run(workload, self._table.precondition or "none", counted=True)
-
-    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs as many passes as the groups need."""
-        batch.run(self._run(drive, _passes(groups)) for drive in drives)
-
-    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
-        passes, windows = _passes(groups), self._table.columns[1:]
-        written = (batch[self._run(drive, passes)].series or {})["writes"]
-        curve = amplification.curve(written["host_bytes"], written["data_bytes"], passes, len(windows))
+    def figures(result: Result, groups: frozenset[str]) -> dict[str, float | None]:
+        written = (result.series or {})["writes"]
+        curve = amplification.curve(written["host_bytes"], written["data_bytes"], _passes(groups), len(windows))
         return {
             f"{number} {window}": value
             for number, values in enumerate(curve)
             if f"pass {number}" in groups
             for window, value in zip(windows, values, strict=True)
         }
+
+    return OneRun(table.path.name, targets, run, figures)
 
 
 def _passes(groups: frozenset[str]) -> int:

@@ -6,7 +6,7 @@ Ignored: requests without a response time, and other load of the traced machine.
 from which arrivals are replayed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +18,7 @@ from ..validate.measures import percentile
 from . import distribution
 from .measured import GroupRuns, How, Measurement, Target, tolerance
 from .space import Drive
-from .trace_times import Format, Wrong, format_of, times
+from .trace_times import Wrong, format_of, times
 
 _MOST = 50_000
 _FIRST = 4
@@ -52,7 +52,21 @@ def read(path: Path, how: How) -> Measurement:
     figures = {kind: distribution.figures(found[kind]) for kind in ("read", "write") if found.get(kind)}
     if not figures:
         raise InputError(f"{path}: no request has a response time; expected them {form.where}")
-    return _Trace(path, form, figures, count, how)
+    targets = tuple(
+        Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", "us", real, tolerance(name))
+        for kind, each in figures.items()
+        for name, real in each.items()
+    )
+
+    def run(drive: Drive, _group: str) -> RunOptions:
+        return drive.run(str(path), how.precondition, count, trace=form.run)
+
+    return GroupRuns(path.name, targets, run, _figure)
+
+
+def _figure(target: Target, result: Result) -> float | None:
+    kind, _, name = target.name.partition(".")
+    return percentile(result, kind, name)
 
 
 def _lines(path: Path, most: int) -> Sequence[str]:
@@ -64,27 +78,3 @@ def _lines(path: Path, most: int) -> Sequence[str]:
             truncate_ragged_lines=True,
         ).to_series()
     ]  # fmt: skip
-
-
-class _Trace(GroupRuns):
-    """A group for each class; both share one run."""
-
-    def __init__(
-        self, path: Path, form: Format, figures: Mapping[str, Mapping[str, float]], requests: int, how: How
-    ) -> None:
-        self.name = path.name
-        self._path, self._form, self._requests, self._how = path, form, requests, how
-        self.targets = tuple(
-            Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", "us", real, tolerance(name))
-            for kind, each in figures.items()
-            for name, real in each.items()
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:  # noqa: ARG002 - both groups have this run
-        """The trace on a drive."""
-        return drive.run(str(self._path), self._how.precondition, self._requests, trace=self._form.run)
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours, of the class alone."""
-        kind, _, name = target.name.partition(".")
-        return percentile(result, kind, name)
