@@ -120,11 +120,7 @@ class Ssd:
         return f"Ssd({', '.join(parts)})"
 
     def run(
-        self,
-        workload: Workload = _DEFAULT.workload,
-        *,
-        progress: Progress | None = None,
-        **settings: Unpack[Settings],
+        self, workload: Workload = _DEFAULT.workload, *, progress: Progress | None = None, **settings: Unpack[Settings]
     ) -> Result:
         """Runs a workload on a new drive of this kind; see `palimpsest.run`."""
         return run(workload, ssd=self, progress=progress, **settings)

@@ -19,31 +19,13 @@ from typing import Any, NoReturn
 
 import click
 
-from . import (
-    _core,
-    completion,
-    engine,
-    errors,
-    interrupts,
-    native,
-    states,
-    timelines,
-    trace_commands,
-)
+from . import _core, completion, engine, errors, interrupts, native, states, timelines, trace_commands
 from . import reproduce as reproduction
 from .commands import Commands, forget_unknown_width, help_width, say, show
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
-from .parameters import (
-    Choice,
-    Folder,
-    cores,
-    jobs_option,
-    json_option,
-    make_folder,
-    out_option,
-)
+from .parameters import Choice, Folder, cores, jobs_option, json_option, make_folder, out_option
 from .progress import ProgressBoard
 from .result import Comparison, Result
 from .run_options import check, ftl_option, own_folder, run_options, set_option, ssd_option
@@ -201,12 +183,7 @@ cli.add_command(sweep_command.sweep)
 )
 @click.option("--assumed", "settings", flag_value=reproduction.ASSUMED, help="As assumed here, chosen blind.")
 @click.option("--implied", "settings", flag_value=reproduction.IMPLIED, help="As the paper's own numbers imply.")
-@click.option(
-    "--traces",
-    type=Folder(exists=True),
-    metavar="DIR",
-    help="Folder of real traces, for an extra figure.",
-)
+@click.option("--traces", type=Folder(exists=True), metavar="DIR", help="Folder of real traces, for an extra figure.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63),

@@ -27,7 +27,6 @@ Progress = Callable[[str, int, int, int], None]
 Phases are `precondition`, `warmup` and `run`.
 """
 
-
 _LOOK_EVERY_S = 0.1
 
 
@@ -203,9 +202,7 @@ def _watching(stop: threading.Event, progress: Progress | None) -> Progress:
 
 
 def run_many(
-    runs: Sequence[RunOptions],
-    jobs: int = 1,
-    progress: Callable[[str], Progress | None] = lambda _label: None,
+    runs: Sequence[RunOptions], jobs: int = 1, progress: Callable[[str], Progress | None] = lambda _label: None
 ) -> tuple[list[Result], BaseException | None]:
     """Runs up to `jobs` simulations at a time; `progress` returns the callback of a run by its label.
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 LARGEST_TEXT = 16 << 20
 """Most bytes of a file of settings."""
 
-
 _digests: dict[tuple[str, int, int], str] = {}
 _digests_lock = threading.Lock()
 

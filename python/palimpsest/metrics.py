@@ -134,7 +134,6 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
 
 METRICS = tuple(metric for _, metrics in SECTIONS for metric in metrics)
 
-
 _TIMES = "mean|p50|p90|p99|p999|p9999|max"
 _FIGURES = {
     "latency_ns": rf"(all|read|write)\.({_TIMES})",

@@ -64,10 +64,7 @@ _RUN = (
     _FORCE,
 )
 
-_SERVED = (
-    _beside("image_sync", "image", "there is no image; expected --image FILE"),
-    _FORCE,
-)
+_SERVED = (_beside("image_sync", "image", "there is no image; expected --image FILE"), _FORCE)
 
 _EXPLORED = "this describes a recording, and no program is given to record; expected --run COMMAND beside it"
 _ONE_STATE = "--state checks one state; expected without --state"

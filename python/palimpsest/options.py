@@ -16,7 +16,6 @@ COMPARED_FTLS = ("page", "subpage")
 FIRST_OPERATIONS = "1..1000"
 """The default window of a timeline: the first measured requests."""
 
-
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
 # Values may have commas: a change begins with a key.
 _CHANGES = re.compile(r",(?=(?:[a-z_]+\.[a-z_]+|ftl|ssd)=)")

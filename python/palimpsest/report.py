@@ -8,16 +8,7 @@ from . import charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import (
-    SECTIONS,
-    best,
-    factor,
-    modelled,
-    relative,
-    response_time,
-    unequal_promises,
-    verdicts,
-)
+from .metrics import SECTIONS, best, factor, modelled, relative, response_time, unequal_promises, verdicts
 from .page import Section, details, escape, row, table, tiles
 from .result import Result, flatten
 

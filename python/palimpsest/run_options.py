@@ -17,10 +17,7 @@ _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 ftl_option = click.option(
-    "--ftl",
-    metavar="NAME",
-    help="Translation layer.  [default: the drive's own]",
-    shell_complete=completion.layers,
+    "--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]", shell_complete=completion.layers
 )
 ssd_option = click.option(
     "--ssd",

@@ -30,7 +30,6 @@ from .run_options import (
 PLACE = "127.0.0.1:10809"
 """The default place of a drive: the port of NBD, for programs of this machine only."""
 
-
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -104,7 +103,6 @@ _OPTIONS = (
     ),
     *OUTCOME,
 )
-
 
 _RECORD_ENDS = "the record ends after"
 """The beginning of the note of the core about an incomplete record, such as on a full disk."""

@@ -39,7 +39,6 @@ def _volumes(volumes: Sequence[Mapping[str, Any]]) -> str:
 _CACHES = tuple(2**exponent for exponent in range(20, 64, 4))
 """Sizes of caches with a miss ratio in the table: 1 MiB, 16 MiB, 256 MiB, ..."""
 
-
 _WINDOWS = (10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9)
 """Windows with a working set in the table, in nanoseconds."""
 

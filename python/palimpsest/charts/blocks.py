@@ -20,10 +20,7 @@ STATES = {
 }
 """Colours of the states of a block on a light and a dark page (Okabe and Ito's, distinct for all readers)."""
 
-SUBPAGES = {
-    "valid": ("#56b4e9", "#56b4e9"),
-    "invalid": ("#e69f00", "#e69f00"),
-}
+SUBPAGES = {"valid": ("#56b4e9", "#56b4e9"), "invalid": ("#e69f00", "#e69f00")}
 """Colours of the content of subpages that are not free."""
 
 _MOST_CELLS = 2048

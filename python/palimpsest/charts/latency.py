@@ -10,7 +10,6 @@ from .common import DASHES, Specification, label, layer, part, trace
 
 _TICKS = {1.0: "all", 0.5: "p50", 0.1: "p90", 0.01: "p99", 0.001: "p99.9", 1e-4: "p99.99", 1e-5: "p99.999"}
 
-
 _STEP = 1.004
 _SHARE = 0.002
 

@@ -29,7 +29,6 @@ from .windows import CACHES, State, key_of
 _SSD, _FTL = "mga-8k", "page"
 """The drive where none is named: one whose layer can have any cache."""
 
-
 _OPTIONS = (
     click.option("--setup", multiple=True, metavar="COMMAND", help="Make the file system, and what is there before."),
     click.option("--run", metavar="COMMAND", help="The program; what it prints is what it promises."),

@@ -27,7 +27,6 @@ CACHES = ("volatile", "protected", "none")
 EXHAUSTIVE = 1 << 12
 """Most states of a window that is explored completely."""
 
-
 _LONG = 1000
 
 

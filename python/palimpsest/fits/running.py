@@ -226,9 +226,7 @@ def _depends_on(paths: Sequence[Path], settings: Settings) -> str:
 
 def _default(drive: Drive, measurements: Sequence[Measurement]) -> tuple[Key, ...]:
     return default_space(
-        drive,
-        counted=any(each.counted for each in measurements),
-        timed=any(not each.counted for each in measurements),
+        drive, counted=any(each.counted for each in measurements), timed=any(not each.counted for each in measurements)
     )
 
 

@@ -111,10 +111,7 @@ def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: b
     # Deep queues need more requests until each place in them was taken often.
     requests = max(requests, 200 * point.depth)
     base = RunOptions(
-        ssd=table.drive,
-        overrides=table.overrides(quick=quick),
-        precondition=table.precondition or "none",
-        series=True,
+        ssd=table.drive, overrides=table.overrides(quick=quick), precondition=table.precondition or "none", series=True
     )
     if point.append:
         return replace(base, workload=jobs.file(point, requests, capped=capped))
