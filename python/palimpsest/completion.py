@@ -68,20 +68,17 @@ class _Bash(BashComplete):
         """Does nothing, because `palimpsest completion` states the required version."""
 
 
-class _Zsh(ZshComplete):
+class _Plain(ShellComplete):
     def format_completion(self, item: CompletionItem) -> str:
         """As click's, which has no incomplete values."""
-        return super().format_completion(_plain(item))
+        plain = CompletionItem(item.value, "plain", item.help) if item.type == _OPEN else item
+        return super().format_completion(plain)
 
 
-class _Fish(FishComplete):
-    def format_completion(self, item: CompletionItem) -> str:
-        """As click's, which has no incomplete values."""
-        return super().format_completion(_plain(item))
+class _Zsh(_Plain, ZshComplete): ...
 
 
-def _plain(item: CompletionItem) -> CompletionItem:
-    return CompletionItem(item.value, "plain", item.help) if item.type == _OPEN else item
+class _Fish(_Plain, FishComplete): ...
 
 
 _CLASSES: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}

@@ -57,7 +57,7 @@ def trace_of(frame: Frame) -> Path:
             raise InputError(f"workload: the column {name} of the data frame has {kind}; expected {expected}")
         if requests[name].null_count():
             raise InputError(f"workload: the column {name} of the data frame has missing values; expected {expected}")
-    written = _folder() / "writing.parquet"
+    written = Path(_kept().name) / "writing.parquet"
     requests.write_parquet(written, compression="zstd")
     name = blake2b(written.read_bytes(), digest_size=6).hexdigest()
     return written.rename(written.with_name(f"frame-{name}.parquet"))
@@ -82,7 +82,3 @@ def _columns(frame: Any) -> pl.DataFrame:  # noqa: ANN401 - of three libraries
 @functools.cache
 def _kept() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="palimpsest-frames-")
-
-
-def _folder() -> Path:
-    return Path(_kept().name)

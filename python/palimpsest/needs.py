@@ -33,21 +33,17 @@ def _without(option: str, other: str, refusal: str) -> Need:
     return Need(option, lambda values: not values[other], refusal)
 
 
-def _several_seeds(values: _Values) -> bool:
-    return len(values["seeds"] or ()) > 1
-
-
-def _some_run_has_default_drive(values: _Values) -> bool:
-    return not values["runs"] or not all(re.search(r"[:,]ssd=", run) for run in values["runs"])
-
-
 _FORCE = _beside("force", "out", "there is no folder to replace results in; expected --out DIR beside it")
 _ONE_FORMAT = _without("format", "columns", "--columns says how the text is read; expected one of them")
 _SAME_FORMAT = _without("input_format", "columns", "--columns says how the text is read; expected one of them")
 
 _RUN = (
     _without("seed", "seeds", "--seeds names the seed of every run; expected one of them"),
-    Need("interval", _several_seeds, "an interval needs several seeds; expected --seeds 1..5 beside it"),
+    Need(
+        "interval",
+        lambda values: len(values["seeds"] or ()) > 1,
+        "an interval needs several seeds; expected --seeds 1..5 beside it",
+    ),
     _without("operations", "seeds", "expected without --seeds, as a timeline is that of one run"),
     _beside("operations_window", "operations", "expected with --operations FILE"),
     Need(
@@ -89,11 +85,8 @@ _CRASH = (
 )
 
 _AXES = "only a sweep has axes; expected the folder of a sweep, and one of bars, lines and heat"
-_NO_TABLE = "a table of LaTeX has no drawing; expected another KIND"
-
-
-def _is_drawn(values: _Values) -> bool:
-    return str(values["kind"]) != "table"
+_LOGARITHMIC = {"table": (), "heat": ("none",), "bars": ("none", "y")}
+"""Kinds with the values of --log that they read; other kinds read all."""
 
 
 def _of_sweep(*kinds: str) -> Callable[[_Values], bool]:
@@ -101,11 +94,6 @@ def _of_sweep(*kinds: str) -> Callable[[_Values], bool]:
         return values["kind"] in kinds and any((Path(each) / "sweep.json").is_file() for each in values["results"])
 
     return met
-
-
-def _takes_logarithm(values: _Values) -> bool:
-    drawn = {"table": (), "heat": ("none",), "bars": ("none", "y")}
-    return values["kind"] not in drawn or values["log"] in drawn[values["kind"]]
 
 
 _FIGURE = (
@@ -121,10 +109,17 @@ _FIGURE = (
     ),
     Need("x", _of_sweep("bars", "lines", "heat"), _AXES),
     Need("by", _of_sweep("cdf", "tail", "bars", "lines", "heat"), _AXES.replace("bars,", "cdf, tail, bars,")),
-    *(Need(option, _is_drawn, _NO_TABLE) for option in ("style", "columns", "xlabel", "ylabel")),
+    *(
+        Need(
+            each,
+            lambda values: bool(values["kind"] != "table"),
+            "a table of LaTeX has no drawing; expected another KIND",
+        )
+        for each in ("style", "columns", "xlabel", "ylabel")
+    ),
     Need(
         "log",
-        _takes_logarithm,
+        lambda values: values["log"] in _LOGARITHMIC.get(values["kind"], (values["log"],)),
         "bars have a logarithmic y axis only, heat and table none; expected cdf, tail, lines or time",
     ),
 )
@@ -134,7 +129,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "compare": (
         *_RUN,
         _without("ftl", "runs", "expected runs as arguments, or --ftl, not both"),
-        Need("ssd", _some_run_has_default_drive, "each RUN has a drive of its own; expected a RUN without ssd=..."),
+        Need(
+            "ssd",
+            lambda values: not values["runs"] or not all(re.search(r"[:,]ssd=", run) for run in values["runs"]),
+            "each RUN has a drive of its own; expected a RUN without ssd=...",
+        ),
     ),
     "sweep": (
         Need(

@@ -10,6 +10,7 @@ from rich.table import Table
 from . import charts, units
 from . import page as shell
 from .files import write_in_order
+from .listing import pairs
 from .page import Section
 
 Description = Mapping[str, Any]
@@ -139,12 +140,7 @@ def rows(description: Description) -> list[Row]:
 
 def render(description: Description) -> Table:
     """The figures as a table for the terminal."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows(description):
-        table.add_row(name, value)
-    return table
+    return pairs(rows(description))
 
 
 def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | None:

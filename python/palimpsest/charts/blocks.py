@@ -2,6 +2,7 @@
 
 import base64
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,15 +35,12 @@ def wear(results: Sequence[Result]) -> Specification | None:
         erases = part(result, "wear").get("erases") or []
         if not erases:
             continue
-        counts: dict[int, int] = {}
-        for number in erases:
-            counts[number] = counts.get(number, 0) + 1
+        counts = Counter(erases)
         numbers = sorted(counts)
-        base = sum(part(results[0], "wear").get("erases") or [])
-        name = label(result, results, "blocks")
+        said = name = label(result, results, "blocks")
         if len(results) > 1:
+            base = sum(part(results[0], "wear").get("erases") or [])
             name = layer(result, results, sum(erases), base, "erases")
-        said = label(result, results, "blocks")
         traces.append(
             trace(index, type="bar", name=name, x=numbers, y=[counts[number] for number in numbers],
                   hovertemplate=f"{said}: %{{y:,}} erased %{{x}} times<extra></extra>")

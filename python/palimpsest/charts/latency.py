@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..metrics import modelled, response_time
@@ -29,24 +30,16 @@ def _thinned(lower: Sequence[int], counts: Sequence[int]) -> list[tuple[int, int
 
 def exceedance(lower: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
     """Response times in microseconds, and the share of requests that took at least as long, from a histogram."""
-    total = sum(counts)
-    times, shares, left = [], [], total
-    for bound, count in _thinned(lower, counts):
-        times.append(bound / 1000)
-        shares.append(left / total)
-        left -= count
-    return times, shares
+    found, total = _thinned(lower, counts), sum(counts)
+    done = accumulate((count for _, count in found[:-1]), initial=0)
+    return [bound / 1000 for bound, _ in found], [(total - before) / total for before in done] if found else []
 
 
 def cumulative(lower: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
     """Response times in microseconds, and the share of requests in per cent that took at most about as long."""
-    total = sum(counts)
-    times, shares, done = [], [], 0
-    for bound, count in _thinned(lower, counts):
-        done += count
-        times.append(bound / 1000)
-        shares.append(100 * done / total)
-    return times, shares
+    found, total = _thinned(lower, counts), sum(counts)
+    done = accumulate(count for _, count in found)
+    return [bound / 1000 for bound, _ in found], [100 * so_far / total for so_far in done]
 
 
 def _lines(

@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -214,34 +213,27 @@ def perform(
         return Outcome(status, written.read().decode(errors="replace"))
 
 
-def _start(
-    step: Step, places: Mapping[str, str], out: int, errors: int, *, mounted: bool
-) -> "subprocess.Popen[bytes] | int":
-    if isinstance(step, str):
-        text = re.sub(r"\{(dev|file|mount|output|nbd)\}", lambda found: shlex.quote(places[found[1]]), step)
-        return subprocess.Popen(
-            ["sh", "-c", text],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=errors,
-            env={**os.environ, **places},
-            start_new_session=True,
-        )
+def _start(step: Step, places: Mapping[str, str], out: int, errors: int, *, mounted: bool) -> int:
+    """Starts a step in a process; returns the process number."""
     child = fork()
     if child:
         return child
     status = 1
     try:
         os.setsid()
-        os.dup2(out, 1)
-        os.dup2(errors, 2)
-        sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
+        for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), out, errors)):
+            os.dup2(source, target)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if isinstance(step, str):
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            text = re.sub(r"\{(dev|file|mount|output|nbd)\}", lambda found: shlex.quote(places[found[1]]), step)
+            os.execvpe("sh", ["sh", "-c", text], {**os.environ, **places})
+        sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
         _call(step, places, mounted=mounted)
         status = 0
     except BaseException as error:
         traceback.print_exc()
-        # The last line is what a finding is known by: an assertion of pytest has many.
+        # A finding is identified by the last line: an assertion of pytest has many.
         said = str(error).splitlines()
         print(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__, file=sys.stderr)
     finally:
@@ -264,31 +256,18 @@ def _call(step: Callable[..., object], places: Mapping[str, str], *, mounted: bo
     step(*arguments)
 
 
-def _wait(process: "subprocess.Popen[bytes] | int", deadline: float, meanwhile: Callable[[], None] | None) -> int:
-    pid = process if isinstance(process, int) else process.pid
+def _wait(process: int, deadline: float, meanwhile: Callable[[], None] | None) -> int:
     pause = 0.0005
     while True:
-        if isinstance(process, int):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
-        else:
-            code = process.poll()
-            if code is not None:
-                return code
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
         if meanwhile is not None:
             meanwhile()
         if time.monotonic() > deadline:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-            _reap(process)
+                os.killpg(process, signal.SIGKILL)
+            os.waitpid(process, 0)
             return _TIMED_OUT
         time.sleep(pause)
         pause = min(pause * 1.2, 0.01)
-
-
-def _reap(process: "subprocess.Popen[bytes] | int") -> None:
-    if isinstance(process, int):
-        os.waitpid(process, 0)
-    else:
-        process.wait()

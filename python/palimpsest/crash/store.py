@@ -108,15 +108,12 @@ class Store:
             "timeout_s": plan.timeout_s,
             "file_system": kind,
         }
-        self._write(_RECORDING, json.dumps(found, indent=2) + "\n")
+        write_whole(self.out / _RECORDING, json.dumps(found, indent=2).encode() + b"\n")
         self.kind, self.is_recorded = kind, True
 
     def write(self, found: Mapping[str, Any], page: str) -> None:
         """Writes `crash.json` and `index.html`. Raises OSError that lists the kept files."""
         write_in_order(self.out, [("crash.json", json.dumps(found, indent=2) + "\n"), ("index.html", page)])
-
-    def _write(self, name: str, text: str) -> None:
-        write_whole(self.out / name, text.encode())
 
     def close(self) -> None:
         """Unlocks the folder, and removes it if nothing was recorded."""

@@ -55,14 +55,12 @@ def check(table: Table) -> None:
 
 
 def _passes(table: Table, *, quick: bool) -> int:
-    return max(FIRST_PASS + 2, min(len(table.rows), table.requests.get("quick" if quick else "full", len(table.rows))))
+    return max(FIRST_PASS + 2, min(len(table.rows), table.count(len(table.rows), quick=quick)))
 
 
 def _options(table: Table, *, quick: bool) -> RunOptions:
-    return RunOptions(
-        ssd=table.drive, overrides=table.overrides(quick=quick), precondition=table.precondition or "none",
-        fidelity="count", series=True, workload=f"{table.workload},loops={_passes(table, quick=quick)}",
-    )  # fmt: skip
+    workload = f"{table.workload},loops={_passes(table, quick=quick)}"
+    return table.run(workload, quick=quick, fidelity="count")
 
 
 def runs(table: Table, drives: frozenset[str], *, quick: bool) -> list[RunOptions]:

@@ -59,18 +59,15 @@ def check(table: Table) -> None:
 
 
 def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptions:
-    full, fills = cells["measure"] in FULL, cells["measure"] in CACHE
-    requests = table.requests.get("quick" if quick else "full", REQUESTS)
-    if full:
-        return RunOptions(
-            ssd=cells["drive"], overrides=FULLS, precondition=cells["precondition"] or "none", series=True,
-            workload=cells["workload"],
-        )  # fmt: skip
-    return RunOptions(
-        ssd=cells["drive"], overrides=(FILLS[0][quick], FILLS[1]) if fills else table.overrides(quick=quick),
-        precondition=cells["precondition"] or "none", series=True,
-        workload=f"{cells['workload']},{'loops=1' if fills else f'n={requests}'}",
-    )  # fmt: skip
+    drive, precondition, workload = cells["drive"], cells["precondition"] or "none", cells["workload"]
+    overrides = table.overrides(quick=quick)
+    if cells["measure"] in FULL:
+        overrides = FULLS
+    elif cells["measure"] in CACHE:
+        overrides, workload = (FILLS[0][quick], FILLS[1]), f"{workload},loops=1"
+    else:
+        workload += f",n={table.count(REQUESTS, quick=quick)}"
+    return RunOptions(ssd=drive, overrides=overrides, precondition=precondition, series=True, workload=workload)
 
 
 def _bytes(ssd: str, overrides: tuple[str, ...]) -> float:

@@ -9,7 +9,7 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -107,15 +107,11 @@ def _bytes_of(size: str) -> int:
 
 
 def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: bool = False) -> RunOptions:
-    requests = table.requests.get("quick" if quick else "full", REQUESTS)
     # Deep queues need more requests until each place in them was taken often.
-    requests = max(requests, 200 * point.depth)
-    base = RunOptions(
-        ssd=table.drive, overrides=table.overrides(quick=quick), precondition=table.precondition or "none", series=True
-    )
+    requests = max(table.count(REQUESTS, quick=quick), 200 * point.depth)
     if point.append:
-        return replace(base, workload=jobs.file(point, requests, capped=capped))
-    return replace(base, workload=f"{table.workload},iodepth={point.depth},n={requests}")
+        return table.run(jobs.file(point, requests, capped=capped), quick=quick)
+    return table.run(f"{table.workload},iodepth={point.depth},n={requests}", quick=quick)
 
 
 def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | None = None) -> list[RunOptions]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..options import RunOptions
 from .judge import Bar
 
 OWN = Path(__file__).parent / "truth"
@@ -64,6 +65,17 @@ class Table:
     def overrides(self, *, quick: bool) -> tuple[str, ...]:
         """Overrides of the drive for a run."""
         return self.quick if quick else self.full
+
+    def run(self, workload: str, *, quick: bool, fidelity: str = "timed") -> RunOptions:
+        """A run of a workload on the drive, with series."""
+        return RunOptions(
+            ssd=self.drive, overrides=self.overrides(quick=quick), precondition=self.precondition or "none",
+            fidelity=fidelity, series=True, workload=workload,
+        )  # fmt: skip
+
+    def count(self, default: int, *, quick: bool) -> int:
+        """Number of requests of a run."""
+        return self.requests.get("quick" if quick else "full", default)
 
     def is_fitted(self, row: str) -> bool:
         """Whether the preset was fitted to the row of this id."""
