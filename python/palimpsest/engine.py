@@ -22,10 +22,8 @@ from .options import RunOptions
 from .result import Result
 
 Progress = Callable[[str, int, int, int], None]
-"""Callback about ten times a second: phase, requests done, requests expected (0 if unknown), simulated nanoseconds.
-
-Phases are `precondition`, `warmup` and `run`.
-"""
+"""Callback about ten times a second: phase (`precondition`, `warmup` or `run`), requests done, requests expected (0 if
+unknown), simulated nanoseconds."""
 
 _LOOK_EVERY_S = 0.1
 
@@ -106,10 +104,7 @@ _KEPT = ("series", "sketch", "operations", "label")
 
 
 def provenance(options: RunOptions) -> dict[str, Any]:
-    """The origin of figures: version and digest of the simulator's sources, options, and digests of files.
-
-    A file that cannot be read twice, such as a pipe, has no digest.
-    """
+    """The origin of figures: version and sources of the simulator, options, and digests of regular files."""
     found = {}
     for name in ("workload", "ssd"):
         path = Path(getattr(options, name))

@@ -88,10 +88,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 def write_in_order(folder: Path, files: Iterable[tuple[str, bytes | str]]) -> None:
-    """Writes files into a folder, the most important first, because a full disk keeps the first files.
-
-    Raises OSError that names the file and lists the kept ones.
-    """
+    """Writes files, the most important first, which a full disk keeps. Raises OSError that lists the kept files."""
     kept: list[str] = []
     for name, content in files:
         path = folder / name
@@ -119,10 +116,7 @@ def parquet(table: "pl.DataFrame") -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Reads a file of settings.
-
-    Raises OSError if reading fails or the file is too long, UnicodeDecodeError for binary data.
-    """
+    """Reads a file of settings. Raises OSError, also for a file that is too long, or UnicodeDecodeError."""
     with path.open("rb") as file:
         content = file.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:

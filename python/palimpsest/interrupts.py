@@ -42,10 +42,7 @@ def is_command(arguments: list[str]) -> bool:
 
 
 def at_work() -> None:
-    """Makes an interrupt a KeyboardInterrupt, and also the signals by which systems end programs.
-
-    Signals that nohup ignores stay ignored.
-    """
+    """Makes interrupts and ending signals KeyboardInterrupts; signals that nohup ignores stay ignored."""
     for number in _ENDS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)

@@ -54,10 +54,7 @@ def t_quantile(degrees: int, level: float = LEVEL) -> float:
 
 
 def interval(values: Sequence[float], method: str = "t", level: float = LEVEL) -> Interval:
-    """The mean of the values, one for each seed, with an interval by the method `t` or `bootstrap`.
-
-    `level` is the share of intervals that contain the true mean. Raises InputError for an unknown method.
-    """
+    """The mean of values by seed, and its interval of this level by `t` or `bootstrap`. Raises InputError."""
     if method not in METHODS:
         raise InputError(f"interval {method!r}: expected one of {', '.join(METHODS)}")
     number, mean = len(values), math.fsum(values) / len(values)

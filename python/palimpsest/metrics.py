@@ -20,10 +20,7 @@ def _is_modelled_time(times: Mapping[str, Any], key: str) -> bool:
 
 
 def modelled(times: Mapping[str, Any] | None, key: str) -> float | None:
-    """A response time of a distribution; None if not measured or not modelled by the drive.
-
-    The drive does not model a response time of 0 ns, nor the mean of requests of which half take 0 ns.
-    """
+    """A response time; None if not measured or not modelled, as 0 ns, or the mean if half of the requests take 0 ns."""
     times = times or {}
     return times.get(key) if _is_modelled_time(times, key) else None
 
@@ -244,10 +241,7 @@ def unequal_promises(labelled: Iterable[tuple[str, Result]]) -> str | None:
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
-    """A sentence for each layer after the first: figures lower and higher than the first layer's, in per cent.
-
-    Latencies are left out if the layer and the first make different promises for a write.
-    """
+    """Lower and higher figures of each layer after the first, in per cent; no latencies for unequal promises."""
     sentences = []
     for result in results[1:]:
         lower: list[str] = []

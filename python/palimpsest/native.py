@@ -17,10 +17,7 @@ _NAME = "palimpsest._core"
 
 
 def _choose() -> str | None:
-    """Replaces the package's module by the module of the environment; returns the reason of a failure.
-
-    The reason is not raised here: importing the package must succeed, and a command prints the reason in one line.
-    """
+    """Loads the module of the environment; returns the reason of a failure, which commands print in one line."""
     named = os.environ.get(VARIABLE, "")
     if not named or _NAME in sys.modules:
         return None

@@ -58,10 +58,7 @@ class RunOptions:
         return replace(self, ftl=ftl)
 
     def labelled(self, text: str) -> "RunOptions":
-        """The same run with changes: `LAYER`, or `LABEL:KEY=VALUE,...` with configuration keys, `ftl` or `ssd`.
-
-        Raises InputError for any other text.
-        """
+        """The same run with changes: `LAYER`, or `LABEL:KEY=VALUE,...` with keys, `ftl` or `ssd`. Raises InputError."""
         label, colon, changes = text.partition(":")
         if not _LABEL.fullmatch(label):
             expected = "expected a layer, or LABEL:KEY=VALUE,... with letters, digits, '.', '_', '+' or '-' as label"

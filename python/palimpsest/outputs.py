@@ -58,9 +58,9 @@ def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -
 
 
 def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None) -> Path:
-    """Writes the files of one run, or of a comparison if `together`, and `more` files by name; returns the folder.
+    """Writes the files of a run, or of a comparison (`together`), and `more` files.
 
-    Raises OSError that lists the kept files.
+    Raises OSError that lists kept files.
     """
     with named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -130,10 +130,7 @@ def _put(made: Path, folder: Path) -> None:
 
 
 def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
-    """Writes the timeline: operations to `file`, requests beside it (`NAME-requests.parquet`); returns both paths.
-
-    The tables of a comparison have the layer in a first column `ftl`.
-    """
+    """Writes operations to `file`, requests to `NAME-requests.parquet`; `ftl` is the first column of comparisons."""
     files = [file, file.with_name(f"{file.stem}-requests.parquet")]
     names = [path.name for path in files]
     made = (parquet(results.to_polars(table)) for table in tables.TIMELINE)
@@ -142,10 +139,7 @@ def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
 
 
 def load(folder: str | Path) -> Result | Comparison:
-    """Reads the results in a folder: a `Result` for a run, a `Comparison` for a comparison.
-
-    Raises InputError if the folder has no results, or damaged ones.
-    """
+    """Reads a `Result` or `Comparison` in a folder. Raises InputError if the folder has none, or a damaged one."""
     data, results = _read_results(Path(folder))
     return Comparison(results) if "runs" in data else results[0]
 

@@ -104,10 +104,7 @@ class Board:
 
 
 class ProgressBoard(Board):
-    """A bar for each run at a terminal, else lines: requests done, rate, simulated time, time left.
-
-    Lines begin with `headline`, such as the stage of a search.
-    """
+    """A bar for each run at a terminal, else lines that begin with `headline`."""
 
     def __init__(self, enabled: bool | None = None, every_s: float | None = None) -> None:
         super().__init__(enabled, every_s)

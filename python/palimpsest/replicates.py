@@ -23,10 +23,7 @@ _LABEL_WIDTH = 21
 
 
 class Replicates:
-    """Runs, each with several seeds.
-
-    `results` has the first run with all seeds, then the second, ...; `method` is `t` or `bootstrap`.
-    """
+    """Runs, each with several seeds: `results` has all of the first run, then of the second, ...."""
 
     def __init__(self, results: Sequence[Result], labels: Sequence[str], seeds: Sequence[int], method: str) -> None:
         self.labels, self.seeds, self.method = list(labels), list(seeds), method

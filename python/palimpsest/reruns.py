@@ -28,10 +28,7 @@ _OF_SERVING = ("workload", "trace_format", "endurance", "notes", "interrupted")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The comparison of one run.
-
-    `notes` has a changed version of the simulator, `differences` the figures and tables that differ, with both values.
-    """
+    """The comparison of one run: a changed simulator, and figures and tables that differ, with both values."""
 
     label: str
     notes: list[str]
@@ -49,10 +46,7 @@ class Outcome:
 def rerun(
     folder: Path, progress: Callable[[str], engine.Progress | None] = lambda _label: None
 ) -> tuple[list[Outcome], list[Result]]:
-    """Repeats the run or comparison in a folder.
-
-    Raises InputError if the folder has no run, does not record the options, or an input is missing or changed.
-    """
+    """Repeats the run or comparison in a folder. Raises InputError if its options or inputs are missing or changed."""
     loaded = outputs.load(folder)
     together = not isinstance(loaded, Result)
     before = [loaded] if isinstance(loaded, Result) else list(loaded)

@@ -35,10 +35,7 @@ _TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
 
 
 def _need(*packages: str) -> None:
-    """Raises ImportError that names the packages to install, if any is missing.
-
-    The message does not name an extra of this project, because the registry has another project of this name.
-    """
+    """Raises ImportError for missing packages. The registry's package of this project's name is another project."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
@@ -154,9 +151,9 @@ class Shown(Table):
         raise NotImplementedError
 
     def save(self, folder: str | Path, more: Mapping[str, str] | None = None) -> Path:
-        """Writes the files of `run --out` or `compare --out`, and `more` files by name; returns the folder.
+        """Writes the files of `--out`, and `more` files by name; returns the folder.
 
-        Raises OSError that lists the kept files.
+        Raises OSError that lists kept files.
         """
         return self._views.save(self._runs(), Path(folder), together=self._together, more=more or {})
 

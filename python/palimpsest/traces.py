@@ -29,15 +29,9 @@ _LOSSES = {
 class TraceOptions:
     """A workload to describe or to write.
 
-    Attributes:
-        workload: trace file, job file, preset or specification.
-        file: whether the workload must be a file.
-        ssd: drive for the layout of a generated workload; a trace needs none.
-        volumes: `apart`, `overlaid`, or numbers; None for apart in a description, overlaid in a new trace.
-        input_format: format of the input; None to recognise the format.
-        output: file to write.
-        output_format: None for the format that the ending of `output` names.
-        of_generated: options of the user that only a generated workload reads: a description of a trace refuses them.
+    `file` says whether the workload must be a file; generated workloads are laid out on `ssd`. Formats are recognised,
+    or named by the ending of `output`, if None. `of_generated` are given options that a trace does not read, which are
+    refused.
     """
 
     workload: str

@@ -1,7 +1,4 @@
-"""Quantities for people: `1.2 ms`, `16KiB`, `1e6`.
-
-Results hold exact integers (nanoseconds, bytes); the native module reads the configuration.
-"""
+"""Quantities for people: `1.2 ms`, `16KiB`, `1e6`. Results hold exact integers (nanoseconds, bytes)."""
 
 import math
 import re
@@ -20,10 +17,7 @@ NOT_MODELLED = "not modelled"
 
 
 def parse_count(text: str) -> int:
-    """A number of things: `250000`, `1e6`, `100k`, `1.5M`.
-
-    Raises ValueError with the expected form unless the text is a whole number from 1 to 2^63 - 1.
-    """
+    """A whole number from 1 to 2^63 - 1: `250000`, `1e6`, `100k`, `1.5M`. Raises ValueError with the expected form."""
     match = _COUNT.fullmatch(text)
     if match is None:
         raise ValueError(f"not a number; expected one such as 250000, 1e6 or 100k, found {text!r}")

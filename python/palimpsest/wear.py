@@ -55,8 +55,5 @@ def bit_error_rates(
 def life(
     part: str = "a16", bias: str = "reprogram", window: float = 0.0, biased: float = 1.0, overrides: Sequence[str] = ()
 ) -> Life:
-    """The lifetime of a block; `biased` is the share of biased cycles within the window, other arguments as above.
-
-    Raises InputError for an unknown part, bias or key.
-    """
+    """The lifetime of a block; `biased` is the share of biased cycles within the window. Raises InputError."""
     return Life(*_core.life(part, list(overrides), bias, window, biased))

@@ -137,9 +137,9 @@ class Code:
         return self._core.first_bytes()
 
     def write_first(self, message: npt.ArrayLike) -> Bytes:
-        """Pages after a first write of `first_bytes` bytes, or a row of them a page, into erased cells.
+        """Pages after a first write of `first_bytes` bytes, or a row of them a page.
 
-        Raises InputError for another type or shape.
+        Raises InputError for other shapes.
         """
         packed, batch = self._packed("message", message, self.first_bytes)
         return self._unpacked(self._core.write_first(packed.tobytes()), self.page_bytes, batch)
@@ -166,10 +166,7 @@ class Code:
         return Encoded(self._unpacked(encoded, self.page_bytes, batch), np.asarray(attempts > 0), attempts, equations)
 
     def encode(self, cells: npt.ArrayLike, message: npt.ArrayLike, seed: int = 0) -> Bytes:
-        """Writes messages over pages, with the arguments and errors of `try_encode`.
-
-        Raises EncodingFailed if a message cannot be written over its page.
-        """
+        """As `try_encode`, but raises EncodingFailed if a message cannot be written over its page."""
         encoded = self.try_encode(cells, message, seed)
         failed = int(encoded.ok.size - np.count_nonzero(encoded.ok))
         if failed:

@@ -28,15 +28,7 @@ _KEPT_IMAGES = 64
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a check.
-
-    Attributes:
-        ok: whether the state is right.
-        what: the failed step: a check, or the mount.
-        line: last line of the output.
-        output: end of the output.
-        seconds: time to build and check.
-    """
+    """The outcome of a check: the failed step, the last line and the end of its output, and the time taken."""
 
     ok: bool
     what: str = ""

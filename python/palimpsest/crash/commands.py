@@ -195,14 +195,8 @@ def perform(
 ) -> Outcome:
     """Runs a step in a process, and kills the processes that it leaves.
 
-    Args:
-        step: the command or function.
-        places: the places by name.
-        timeout_s: most time.
-        log: receives the output.
-        mounted: whether a function gets the mount.
-        stdout: file descriptor for standard output instead of the log.
-        meanwhile: called often.
+    `log` receives the output; `stdout` is a file descriptor for standard output instead; `mounted` says whether a
+    function gets the mount; `meanwhile` is called often.
     """
     with log.open("w+b") as written:
         out = written.fileno() if stdout is None else stdout

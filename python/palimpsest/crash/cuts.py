@@ -25,20 +25,14 @@ _IN_RECOVERY = 6
 
 @dataclass(frozen=True)
 class Left:
-    """The state after a cut; None if the cut came after all requests.
-
-    `recovery` counts operations of the last recovery.
-    """
+    """The state after a cut, None after all requests, and the flash operations of the last recovery."""
 
     state: State | None
     recovery: int
 
 
 def smallest(plan: Plan) -> Plan:
-    """The plan with the smallest drive of its kind that has enough bytes, unless the plan sets the size.
-
-    Raises InputError.
-    """
+    """The plan with the smallest sufficient drive, unless the plan sets its size. Raises InputError."""
     assert plan.ssd is not None
     cache = _ACKNOWLEDGED[plan.cache]
     given = [*plan.overrides, *([] if _sets(plan, "buffer.ack") else [cache])]
@@ -67,10 +61,7 @@ def _sets(plan: Plan, key: str) -> bool:
 
 
 class Cuts:
-    """The cuts of a drive that replays a history.
-
-    Raises InputError if the drive is wrong, DeviceError if the drive cannot hold the data.
-    """
+    """The cuts of a drive that replays a history. Raises InputError or DeviceError if the drive cannot."""
 
     def __init__(self, plan: Plan, history: History) -> None:
         self._history, self._is_used = history, plan.precondition != "none"
@@ -105,10 +96,7 @@ class Cuts:
         self.operations = operations[-1] - self.before if len(operations) > self._first else 0
 
     def left(self, cut: Cut) -> Left:
-        """The state after a cut, whose operation counts from the first of the program, from 1.
-
-        Raises RuleError if the layer lost durable data.
-        """
+        """The state after a cut, counted from 1 for the program's first operation. Raises RuleError for lost data."""
         found = self._script.cut(self.before + cut[0], list(cut[1:]))
         if found is None:
             return Left(None, 0)

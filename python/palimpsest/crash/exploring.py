@@ -46,16 +46,12 @@ class Explored:
     """The explored states.
 
     Attributes:
-        plan: the plan with the resolved drive.
         found: the windows of the program.
         kind: the kind of its file system, or None.
         states: a line for each state, in order.
         duplicates: number of states that equalled earlier ones.
-        cuts: number of cuts.
-        cuts_in_recovery: number of cuts that continued in a recovery.
         operations: flash operations of the program.
         is_complete: whether no states are left.
-        seconds: time of the exploration.
     """
 
     plan: Plan
@@ -125,10 +121,7 @@ class Checkers:
 
 
 def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
-    """Records the program, unless recorded, and reads the record.
-
-    Raises InputError if the program fails, this machine cannot record, or the drive is wrong.
-    """
+    """Records the program, unless recorded, and reads the record. Raises InputError if recording fails."""
     sized = plan if plan.ssd is None else smallest(plan)
     if not store.is_recorded:
         begin = time.monotonic()
@@ -144,10 +137,7 @@ def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
 def explore_in(
     plan: Plan, store: Store, limits: Limits, jobs: int, say: Say, progress: Progress | None = None
 ) -> tuple[Explored, Checkers]:
-    """Explores the states of a program; the caller must end the returned checkers.
-
-    Raises InputError if a command fails, or is useless as a check; DeviceError and RuleError as the drive does.
-    """
+    """Explores the states of a program; the caller must end the checkers. Raises InputError for a useless check."""
     begin = time.monotonic()
     sized, history = prepare(plan, store, say)
     cuts = None if sized.ssd is None else Cuts(sized, history)

@@ -22,17 +22,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Write:
-    """A write of the program, and the part of it in a state.
-
-    Attributes:
-        number: the request, from 1.
-        offset: first byte.
-        length: bytes.
-        kept: kept units.
-        units: changed units.
-        zeros: whether zeros were written.
-        owner: file of the file system with these bytes, if known.
-    """
+    """A write of the program: `kept` of its changed `units` are in a state; `number` counts requests from 1."""
 
     number: int
     offset: int
@@ -50,19 +40,10 @@ class Write:
 
 @dataclass(frozen=True)
 class Finding:
-    """A failure.
+    """A failure, represented by the state `id`; `count` explored states fail so.
 
-    Attributes:
-        id: the representing state.
-        what: the failed check.
-        line: its last line.
-        output: the end of its output.
-        count: number of explored states that fail so.
-        requests: requests of the program before the cut, the one in flight included.
-        said: the last lines of the program's output by then.
-        next: its next output.
-        writes: kept and lost writes since the last flush.
-        cut: flash operation of the power cut, and those of the recoveries; empty for a state of the cache.
+    `said` has the last lines of output before the cut, `next` the next line, `writes` those since the last flush; `cut`
+    is empty for a state of the cache.
     """
 
     id: str

@@ -28,16 +28,10 @@ ZEROS = b""
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A request, or output.
+    """A request, or output (`text`).
 
-    Attributes:
-        kind: `WRITE`, `FLUSH` or `TEXT`.
-        units: changed units of a write, each with the digest of its new contents.
-        durable: whether the write is acknowledged when durable.
-        offset: first byte of a write.
-        length: bytes of a write.
-        zeros: whether the write writes zeros, or unmaps.
-        text: the output.
+    A write has its changed `units` with the digests of their new contents; a `durable` one is acknowledged when
+    durable; one of `zeros` may be an unmap.
     """
 
     kind: str
@@ -73,15 +67,10 @@ def adjacent(units: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[byt
 
 @dataclass
 class History:
-    """The events since the moment when all earlier writes were durable.
+    """The events since all earlier writes were durable.
 
-    Attributes:
-        unit: bytes of a unit.
-        size: bytes of the disk.
-        base: contents at that moment, without zeros.
-        events: the events.
-        ended: number of events at the end of the program.
-        contents: the contents of each digest.
+    `base` has the contents of that moment without zeros, `contents` those of each digest; the program ended before
+    event `ended`.
     """
 
     unit: int

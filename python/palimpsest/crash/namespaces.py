@@ -98,10 +98,7 @@ def unmount(place: Path) -> None:
 
 
 class LoopDevice:
-    """A block device over a file, in blocks of 4 KiB; closed with its last user, at the latest with this process.
-
-    Raises OSError if no device is free, or the file cannot have one.
-    """
+    """A block device over a file, in blocks of 4 KiB; closed with its last user. Raises OSError if none is free."""
 
     def __init__(self, file: Path, *, direct: bool) -> None:
         self._held = -1
@@ -188,10 +185,7 @@ def _enter() -> None:
 
 
 class Enclosed:
-    """A process in its own namespaces that runs `body`, with a file system in memory at the folder `work`.
-
-    `connection` carries requests and answers; it ends with EOFError.
-    """
+    """A process in its own namespaces that runs `body(connection)`, with a file system in memory at `work`."""
 
     def __init__(self, work: Path, body: Callable[[Connection], None]) -> None:
         self.connection, theirs = Pipe()
@@ -209,10 +203,10 @@ class Enclosed:
         theirs.close()
 
     def receive(self, killed: str) -> Any:  # noqa: ANN401 - each request has an answer of its own type
-        """Waits for the next answer, and returns its content.
+        """Returns the next answer; `killed` is the message for a killed process.
 
-        Raises InputError if the body refused the request, or with the text `killed` if the process was killed; OSError
-        for a failed system call; RuntimeError with the traceback for a bug of the body.
+        Raises InputError for a refused request or a killed process, OSError for a failed system call, RuntimeError for
+        a bug.
         """
         try:
             kind, what = self.connection.recv()

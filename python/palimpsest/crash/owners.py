@@ -1,7 +1,4 @@
-"""Owners of bytes on the disk, for file systems of the ext family: by `debugfs`, if installed.
-
-`debugfs` reads the disk at the end of the program, so deleted files have no name.
-"""
+"""Owners of bytes on a disk with a file system of the ext family, by `debugfs`; deleted files have no name."""
 
 import re
 import subprocess

@@ -58,10 +58,7 @@ def plan_in(out: Path) -> Plan | None:
 
 
 class Store:
-    """The folder, locked by this process.
-
-    Raises InputError if the folder cannot be made, is in use, or has another exploration.
-    """
+    """The folder, locked by this process. Raises InputError if it is in use, or has another exploration."""
 
     def __init__(self, out: Path, plan: Plan, *, force: bool = False) -> None:
         self.out = out

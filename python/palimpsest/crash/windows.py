@@ -31,10 +31,7 @@ _LONG = 1000
 
 
 class Window:
-    """Cuts with the same durable writes and output, represented by the last.
-
-    Events before `start` are durable, events before `stop` have reached the drive, and text before `said` was printed.
-    """
+    """Cuts with the same durable events, before `start`, and the same output, before `said`; `stop` is the last."""
 
     def __init__(self, history: History, start: int, stop: int, said: int) -> None:
         self.history, self.start, self.stop, self.said = history, start, stop, said
@@ -77,11 +74,8 @@ class Window:
 class State:
     """A state after a power cut.
 
-    Attributes:
-        stop: events before it have reached the drive.
-        said: text before it was printed.
-        picks: units without their last contents, each with the event whose contents it holds.
-        cut: flash operation of the power cut, and those of the recoveries; empty for a state of the cache.
+    Events before `stop` have reached the drive, text before `said` was printed. `picks` are units without their last
+    contents, each with the event whose contents it holds. `cut` is empty for a state of the cache.
     """
 
     stop: int

@@ -29,14 +29,9 @@ _ROUNDS = 3
 
 @dataclass(frozen=True)
 class Range:
-    """The range of a key.
+    """The range of a key with equally good fits, or the equally good choices.
 
-    Attributes:
-        low: least value with an equally good fit; None for choices.
-        high: greatest such value.
-        choices: equally good values.
-        leans: `low` or `high` if the best value is that bound of the space.
-        flat: keys that can replace this one, because the measurements cannot distinguish them.
+    `leans` is `low` or `high` if the best value is that bound of the space; `flat` has keys that can replace this one.
     """
 
     key: Key

@@ -1,7 +1,4 @@
-"""Response times of single requests, reduced to mean and percentiles.
-
-A percentile is a target if at least ten requests are beyond.
-"""
+"""Response times of requests, reduced to their mean and those percentiles that ten requests exceed."""
 
 import numpy as np
 from numpy.typing import ArrayLike

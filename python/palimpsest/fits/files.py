@@ -11,7 +11,7 @@ from .measured import How, Measurement
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of files: how to read one, whether a path is one, and the fields of `How` that are read."""
+    """A kind of files: reader, test of a path, and the fields of `How` that are read."""
 
     read: Callable[[Path, How], Measurement]
     is_one: Callable[[Path], bool]

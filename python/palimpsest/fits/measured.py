@@ -1,7 +1,4 @@
-"""Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for our figures.
-
-A kind of measurement is one module with a function that reads a file, and one line in `files.READERS`.
-"""
+"""Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for ours."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -28,15 +25,10 @@ def tolerance(figure: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A measured number of a real drive.
+    """A measured number of a real drive, with a unique id.
 
-    Attributes:
-        id: unique name in the measurement.
-        group: job, row or pass of the measurement. Groups are held out together.
-        name: figure, such as `mean` or `write amplification`.
-        unit: unit of `real`.
-        tolerance: the relative deviation that counts as one: the weight of the target is its inverse.
-        at: place on the axis of the picture; None for the order of the targets.
+    Targets of one group (job, row, pass) are held out together. `tolerance` is the relative deviation that counts as
+    one; the weight is its inverse. `at` is the place on the axis of the picture.
     """
 
     id: str
@@ -50,13 +42,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Data that a measurement lacks.
-
-    Attributes:
-        workload: for counters, a fio-like specification.
-        capacity: for counters, bytes of the real drive.
-        precondition: state of the drive before each run; empty for that of the measurement, or none.
-    """
+    """Data that a measurement lacks: workload and bytes of the real drive, for counters, and the precondition."""
 
     workload: str = ""
     capacity: int | None = None

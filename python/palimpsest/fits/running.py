@@ -27,22 +27,9 @@ from .space import Drive, Key, Values, default_space, parse_all, values_of
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a fit.
+    """The settings of a fit; see `palimpsest.fit`.
 
-    Attributes:
-        start: preset or file of the first drive.
-        ftl: its layer; None for that of the drive.
-        overrides: fixed keys, such as those that make the drive small.
-        vary: `KEY=LOW..HIGH` or `KEY=A,B,C`; empty for over-provisioning and victims for counts, times of the part and
-            the host for times.
-        hold_out: shares such as `25%`, or patterns of groups such as `4+*`, that the search does not see.
-        evaluations: most points of a stage.
-        minutes: most time of a stage, or None.
-        seed: seed of the search; runs have their own.
-        jobs: runs at a time; None for all cores, or all of the cluster.
-        engine: `local`, threads of this process, or an engine of sweeps with a cluster.
-        address: address of the cluster.
-        how: data that measurements lack.
+    `minutes` and `evaluations` limit each stage; `seed` is that of the search; `how` has data that measurements lack.
     """
 
     start: str
@@ -61,11 +48,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stage:
-    """A joint fit of `counts` or `times`.
-
-    `evaluations` is the number of points; `left_out` has by group the root mean square of its residuals at the point
-    that the other groups choose.
-    """
+    """A fit of `counts` or `times`; `left_out` has the residual of each group at the point that the others choose."""
 
     name: str
     task: Task
@@ -79,13 +62,8 @@ class Stage:
 class Fit:
     """The result of a fit.
 
-    Attributes:
-        stages: counts, times, or both.
-        drive: the found drive.
-        ours: ours there, for each measurement by id of the target, of all groups.
-        start: the same at the start.
-        held_out: for each measurement, the groups that the search did not see.
-        without_effect: keys of the default space that change no target, and stay unchanged.
+    `ours` and `start` have, for each measurement, our figures by id of the target at the found drive and at the first;
+    `held_out` the groups that the search did not see; `without_effect` the keys that change no target.
     """
 
     settings: Settings

@@ -113,10 +113,7 @@ def departures(task: Task, values: Values) -> dict[str, float]:
 
 
 def objective(task: Task, point: Point) -> float:
-    """The minimised function: the loss, with the departures from the start as further residuals.
-
-    Informative measurements outweigh the prior; a key that they do not determine keeps the value of the drive.
-    """
+    """The loss, with departures from the start as further residuals, which hold keys that nothing determines."""
     return weighed(loss(task, point) ** 2, prior(task, point.values), count(task))
 
 
@@ -134,18 +131,10 @@ Watching = Callable[[str], Progress | None]
 
 
 class Evaluations:
-    """Evaluated points, each once.
+    """Evaluated points, each once, also in a `file`, a line of JSON each.
 
-    Args:
-        jobs: runs at a time.
-        file: file that keeps them, a line of JSON each, or None.
-        of: other inputs beside drive and groups; entries of the file with another value are ignored.
-        runner: runs them instead of threads of this process.
-        progress: returns the progress callback of a run by its label.
-
-    Attributes:
-        report: called after each evaluation with the spent number of its budget.
-        reused: number of points from the file.
+    Entries of the file with another value of `of` are ignored; `runner` replaces threads of this process; `report` is
+    called with the spent number of the budget.
     """
 
     def __init__(

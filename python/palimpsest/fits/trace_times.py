@@ -25,14 +25,9 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format.
+    """A format: recognition by first lines, requests of lines, options of the core, and the place of response times.
 
-    Attributes:
-        is_one: whether the first lines of a file have this format.
-        requests: the requests of its lines.
-        run: options by which the core reads the same file.
-        where: place of response times, in words.
-        lines: most lines of a request.
+    A request takes at most `lines` lines.
     """
 
     is_one: Callable[[Lines], bool]
@@ -125,10 +120,7 @@ def _is_blkparse(lines: Lines) -> bool:
 
 
 def _blkparse(lines: Lines) -> Iterator[Answered]:
-    """Issues, or queued requests if there are no issues near the start, as in the core; each ends with its completion.
-
-    A completion belongs to the newest request at the same sector of the same device.
-    """
+    """Issues, or queued requests without early issues, as in the core; a completion ends the newest request there."""
     events = [event for line in lines if (event := _BLKPARSE.fullmatch(f"{line} ")) is not None]
     action = "D" if any(event[4] == "D" for event in events) else "Q"
     found: list[Answered] = []

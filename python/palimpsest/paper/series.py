@@ -30,10 +30,7 @@ _Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Choice:
-    """The selection of a figure: the kind, a figure or column of the time series, a class of requests, and two axes.
-
-    `x` is the horizontal axis, `by` the axis of a sweep with a series for each value.
-    """
+    """A figure: kind, figure, class of requests, and axes of a sweep (`by` has a series for each value)."""
 
     kind: str
     figure: str | None = None

@@ -36,10 +36,7 @@ def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
 
 
 def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
-    """Every numeric figure, one value for each point, or None; figures that differ between points come first.
-
-    Figures that a drive does not model are None.
-    """
+    """Every numeric figure of each point, None if missing or not modelled; figures that differ come first."""
     rows = [{} if point.result is None else _modelled(point.result) for point in sweep]
     names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
     found = {

@@ -8,10 +8,7 @@ PATIENCE_S = 10
 
 
 def answers(address: str) -> bool:
-    """Whether a server listens at `[PROTOCOL://]HOST:PORT`; True for other forms, which only the clients parse.
-
-    The clients themselves take up to a minute to fail.
-    """
+    """Whether a server listens at `[PROTOCOL://]HOST:PORT`, which clients take a minute to find out; True otherwise."""
     match = re.fullmatch(r"(?:(?:tcp|tls|ray)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address)
     if match is None:
         return True

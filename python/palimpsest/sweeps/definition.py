@@ -47,14 +47,8 @@ Path_ = tuple[str | int, ...]
 class Definition:
     """A sweep as written, ranges expanded.
 
-    Attributes:
-        name: the file, for messages, or `sweep` without a file.
-        folder: base of relative paths of workloads and drives.
-        grid: groups of axes, each with one row of values for each step; groups are multiplied.
-        explicit: settings of single points.
-        excluded: settings of excluded points of the grid.
-        report: default selection of the report.
-        paths: place in the file of a setting of the base, an axis or an explicit point, by `(table, key)`.
+    `grid` has groups of axes, each with a row of values for each step, which are multiplied; `explicit` single points;
+    `paths` the place in the file of a setting, by `(table, key)`. Relative paths begin at `folder`.
     """
 
     title: str
@@ -110,10 +104,7 @@ def _matches(settings: Settings, pattern: Settings) -> bool:
 
 
 def from_text(text: str, name: str, folder: Path) -> Definition:
-    """Reads the sweep in a TOML text; `name` is used in messages, `folder` is the base of relative paths.
-
-    Raises InputError with file and line if the text is no TOML, or no sweep.
-    """
+    """Reads a TOML text; `name` is for messages, `folder` the base of relative paths. Raises InputError."""
     try:
         try:
             data = tomllib.loads(text)

@@ -166,10 +166,7 @@ def write_files(found: Sweep, store: Store) -> None:
 
 
 def rewrite(folder: Path) -> Path:
-    """Writes table and page of the sweep in a folder anew; returns the path of the page.
-
-    Raises InputError if the folder has no sweep or finished point, or a sweep is running there.
-    """
+    """Writes table and page in a folder anew; returns the page. Raises InputError without finished points."""
     found = load(folder)
     if not found:
         raise InputError(f"{folder}: no point of this sweep is finished; expected at least one")

@@ -26,10 +26,7 @@ ENGINES: dict[str, tuple[str, str | None, str | None]] = {
 
 
 def find(name: str, address: str | None, point_timeout: float | None = None) -> Engine:
-    """Returns the engine of a name.
-
-    Raises InputError if the engine is unknown, its package is missing, the address is wrong, or it cannot end points.
-    """
+    """Returns the engine of a name. Raises InputError if it is unknown, not installed, or does not take the options."""
     if name not in ENGINES:
         raise InputError(f"--engine {name}: there is no such engine; expected one of {', '.join(ENGINES)}")
     module, package, example = ENGINES[name]

@@ -12,16 +12,7 @@ from .values import Value
 
 @dataclass(frozen=True)
 class PointResult:
-    """One finished point.
-
-    Attributes:
-        axes: value of every axis of the sweep; None if the point has none.
-        identity: digest of all inputs of its figures.
-        status: `done` or `failed`.
-        error: reason of the failure, in one line, or None.
-        result: the result; None after a failure.
-        reused: whether an earlier call finished the point.
-    """
+    """One finished point, with its result or error; `reused` if an earlier call finished it."""
 
     axes: dict[str, Value | None]
     identity: str
@@ -44,17 +35,7 @@ class PointResult:
 
 
 class FinishedPoints(Sequence[PointResult]):
-    """The finished points of a sweep, in the order of its file.
-
-    Args:
-        title: heading of the report.
-        axes: names of the axes.
-        points: the finished points.
-        total: number of points, finished or not.
-        folder: folder of the files, or None.
-        text: the sweep file.
-        shown: default selection of the report: figure, x, colour, facet.
-    """
+    """The finished points of a sweep of `total` points, in the order of its file."""
 
     def __init__(
         self, title: str, axes: Sequence[str], points: Sequence[PointResult], total: int,

@@ -1,6 +1,6 @@
 """The line of a key in a TOML file, for messages, because tomllib keeps no positions.
 
-Headers of tables and keys are read line by line, as in TOML. A key inside an inline table has the line of that table.
+A key inside an inline table has the line of that table.
 """
 
 import re
@@ -32,10 +32,7 @@ def _dotted(path: Path) -> tuple[str, ...]:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line (from 1) of a key, or else of the innermost of its tables in the file.
-
-    `path` has names of tables and the key; a number after the name of an array of tables is the index.
-    """
+    """The line (from 1) of a key, or of the innermost found table; numbers in `path` index arrays of tables."""
     wanted = _dotted(tuple(path))
     best, line = 0, 1
     section: Path = ()

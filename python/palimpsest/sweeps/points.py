@@ -27,16 +27,7 @@ _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a sweep.
-
-    Attributes:
-        axes: value of every axis of the sweep; None if the point has none.
-        options: the run.
-        config: the resolved configuration.
-        file: the workload, if a file.
-        drive: the resolved drive as TOML, if from a file.
-        identity: digest of all inputs of the figures.
-    """
+    """One point of a sweep: axes, run and resolved configuration; a workload `file`, or a `drive` file as TOML."""
 
     axes: dict[str, Value | None]
     options: RunOptions
@@ -70,10 +61,7 @@ class Point:
 
 
 def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:
-    """All points, checked as far as possible without running them, and a line for each setting that some do not read.
-
-    Raises InputError with the line of the sweep file if a point cannot be run; with `strict` also for such a setting.
-    """
+    """All points, checked without running, and a line for each setting that some do not read. Raises InputError."""
     resolver = _Resolver(definition)
     listed = list(definition.points())
     points = [resolver.point(table, settings) for table, settings in listed]

@@ -38,10 +38,7 @@ def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch
 
 @contextlib.contextmanager
 def session(address: str | None) -> Iterator[None]:
-    """Joins the cluster for all points in the context: they share its workers, which take seconds to start.
-
-    Raises InputError without a cluster at the address.
-    """
+    """Joins the cluster for all points in the context, which share its workers. Raises InputError without a cluster."""
     ours = _connect(address)
     try:
         yield

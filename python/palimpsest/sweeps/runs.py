@@ -1,7 +1,4 @@
-"""Single runs on the engines of sweeps: options go out, results come back in order.
-
-A job file and the drive are sent with the run; a trace must be on every worker.
-"""
+"""Single runs on the engines of sweeps, results in order. Job files and drives are sent, traces must be on workers."""
 
 import contextlib
 import dataclasses
@@ -29,10 +26,7 @@ _JOB_FILE_BYTES = 1 << 16
 
 @contextlib.contextmanager
 def runner(engine: str, address: str | None, jobs: int | None) -> Iterator[Runner]:
-    """Runs by an engine of sweeps, whose cluster is joined once, at the first run; `jobs` has the engine's default.
-
-    Raises InputError for an unknown engine or a wrong address; see `engines.find`.
-    """
+    """Runs by an engine of sweeps, whose cluster is joined once, at the first run. Raises InputError."""
     start = engines.find(engine, address)
     with contextlib.ExitStack() as joined:
         is_joined = False

@@ -43,10 +43,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 class Store:
-    """The locked folder of a running sweep; use as a context.
-
-    Raises InputError if the folder cannot be made, has other files, or another sweep is writing there.
-    """
+    """The locked folder of a running sweep; use as a context. Raises InputError if it is in use or not a sweep's."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -102,10 +99,7 @@ class Store:
         write_whole(self.folder / name, content)
 
     def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Outcome]:
-        """The outcomes in the folder, except failures that another try may change.
-
-        `note` receives a line for each damaged file.
-        """
+        """The outcomes in the folder, except failures worth another try; `note` receives damaged files."""
         found = read_points(self.folder, identities, lambda what: note(f"{what}; the point is run anew"))
         return {identity: outcome for identity, outcome in found.items() if _lasts(outcome)}
 

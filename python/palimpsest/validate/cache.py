@@ -1,7 +1,4 @@
-"""Speed within and beyond the fast cache, and its size: two levels of throughput of a run.
-
-The run fills a drive, or writes to a full drive that was idle.
-"""
+"""Speed within and beyond the fast cache, and its size, from the throughput of a run that fills it."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -14,10 +11,7 @@ FEW = 8
 
 
 def levels(moved: Sequence[float]) -> tuple[int, float, float]:
-    """The fall of a series (bytes of equal windows) from one level to another: index, and means before and after.
-
-    The index minimises the squares of the deviations. Without a fall it is the length of the series.
-    """
+    """The index with the least squares where a series falls to another level, or the length, and both means."""
     total, squares = sum(moved), sum(value * value for value in moved)
     best, found, before = squares - total * total / len(moved), len(moved), 0.0
     for place in range(1, len(moved)):

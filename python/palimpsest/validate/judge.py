@@ -42,15 +42,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of a real drive and ours.
+    """One figure of a real drive and ours, None if not measured; `note` has the reason.
 
-    Attributes:
-        id: name of the row in its table, such as `4+614.3:mean_us`.
-        drive: the preset that models the drive.
-        ours: the simulated figure; None if not measured.
-        bar: allowed deviation; None for a row that is shown, not judged.
-        fitted: whether the preset was fitted to this row; else ours is a prediction.
-        note: the reason of a missing figure, or remarks.
+    `drive` is the preset that models the drive; `fitted` says whether the preset was fitted to this row.
     """
 
     table: str

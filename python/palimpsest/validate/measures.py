@@ -12,10 +12,7 @@ _SHARES = {"p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "p99.99": 
 
 
 def percentile(result: Result, kind: str, name: str) -> float | None:
-    """A response time in microseconds: `mean`, or a percentile such as `p99.9`; None without requests of this kind.
-
-    Percentiles that a timed result does not list are read off its histogram, within 1.6 %.
-    """
+    """A response time in microseconds: `mean` or `p99.9`, if not listed from the histogram (within 1.6 %), or None."""
     latencies: dict[str, Any] | None = result["latency_ns"][kind]
     if latencies is None:
         return None

@@ -158,10 +158,7 @@ def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iter
 def measure(
     table: Table, batch: Batch, drives: frozenset[str], *, quick: bool, folder: Path | None = None
 ) -> list[Row]:
-    """The rows of a table, run on its preset by `batch`; `quick` runs are short, on a small drive.
-
-    `drives` are the known presets, `folder` is for job files, as in `runs`.
-    """
+    """The rows of a table, run on its preset, if in `drives`; `folder` is for job files, as in `runs`."""
     points = list(_points(table))
     if table.drive not in drives:
         return [row for point in points for row in _rows(table, point, None, f"no preset {table.drive}")]

@@ -28,20 +28,11 @@ _SIZES = ("quick", "full")
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its description.
+    """A table with its description in `tables.toml`.
 
-    Attributes:
-        form: name in `forms.FORMS`.
-        drive: preset that models the drive.
-        about: method of measurement, and remarks.
-        workload: fio-like specification, completed by the rows.
-        beside: second job, for rows that have one.
-        fitted: ids of rows to which the preset was fitted; `*` at the end matches any text.
-        quick: overrides that make the drive small.
-        full: overrides of the larger drive of a full run.
-        bars: allowed deviation by condition and figure.
-        requests: numbers for a quick and a full run.
-        rows: lines of the file: number, and cells by column.
+    `drive` is the preset; `workload` is completed by the rows, of which some also run the job `beside`; ids in `fitted`
+    may end in `*`; `quick` and `full` are overrides; `bars` has allowed deviations by condition and figure; `rows` has
+    numbers of lines, and cells by column.
     """
 
     name: str
