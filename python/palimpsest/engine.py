@@ -163,15 +163,10 @@ def serve(
 ) -> tuple[Result, int]:
     """Serves a drive to real programs until a signal, or an event that `serving` names.
 
-    Args:
-        options: the drive; its payload is bytes.
-        serving: `listen` (places), `clock`, `page`, `once`, `run` (a command or None), `image` (a file or None),
-            `image_sync`, `record` (a file or None), `timeout_s`.
-        say: receives messages, from any thread; the first names the place of the drive.
-        progress: receives the progress of preconditioning.
-
-    Returns:
-        The result, and the status of the command that ran beside the drive (0 without one, 1 after a signal).
+    `serving` has `listen` (places), `clock`, `page`, `once`, `run` (a command or None), `image` (a file or None),
+    `image_sync`, `record` (a file or None), `timeout_s`. `say` receives messages, from any thread; the first names the
+    place of the drive. Returns the result, and the status of the command beside the drive (0 without one, 1 after a
+    signal).
     """
     configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
     try:

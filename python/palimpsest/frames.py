@@ -34,14 +34,10 @@ def is_frame(value: object) -> bool:
 
 
 def trace_of(frame: Frame) -> Path:
-    """Writes a Parquet trace with the requests of a data frame; equal requests give the same file.
+    """Writes a Parquet trace with the requests of a frame, a row each; equal requests give the same file.
 
-    Args:
-        frame: a row a request, with the columns `time_ns`, `op` (`read`, `write`, ...), `offset_bytes`, `size_bytes`,
-            and optionally `file` and `stream`.
-
-    Raises:
-        InputError: a column is missing, or has another type.
+    Raises InputError unless `time_ns`, `op` (`read`, `write`, ...), `offset_bytes`, `size_bytes`, and optionally `file`
+    and `stream`, have these types.
     """
     import polars as pl
 

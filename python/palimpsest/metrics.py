@@ -11,6 +11,11 @@ from .result import Result
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 """Percentiles of a table: the key in a result, and its heading."""
 
+CAUSES = (
+    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
+)  # fmt: skip
+"""Causes of flash operations, in the order of tables and charts."""
+
 _EQUAL = 1e-9
 
 

@@ -94,17 +94,10 @@ def fill(
     timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
 ) -> str:
-    """The page; plotly is included only for charts, frames or timelines.
+    """The page: `drawn` has charts by the names of `chart`, `frames` and `timelines` data for the scripts.
 
-    Args:
-        title: heading, as text.
-        under: line below the heading, as text.
-        head: HTML before the first section.
-        sections: in order.
-        drawn: charts by the names that `chart` gave their places.
-        frames: snapshots of blocks to play, from `charts.blocks.frames`.
-        timelines: flash operations over time, from `charts.gantt.timeline`.
-        style: more CSS.
+    Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` more
+    CSS.
     """
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,

@@ -159,11 +159,7 @@ def run_options(command: _Command) -> _Command:
 
 
 def check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
-    """Finds mistakes in configurations before anything runs; notes settings that only some of the runs read.
-
-    Raises:
-        InputError: a configuration or window is wrong; with `strict` also for such a setting.
-    """
+    """Checks configurations, and prints notes on settings that only some runs read. Raises InputError."""
     for each in runs:
         timelines.expect_inside(each)
     for line in engine.check(runs, strict=strict):

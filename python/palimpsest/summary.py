@@ -8,12 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from . import units
-from .metrics import LATENCIES, is_modelled, response_time
+from .metrics import CAUSES, LATENCIES, is_modelled, response_time
 from .result import Result, flatten
+from .units import count, nanoseconds, ratio, size
 
-CAUSES = (
-    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
-)  # fmt: skip
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
 
@@ -63,7 +61,7 @@ def drive_line(result: Result) -> str:
     capacity = _capacity(result)
     if capacity:
         spare = _share(config_value(result, "ssd.over_provisioning"))
-        parts.append(f"{units.size(capacity[1])} of {units.size(capacity[0])} usable (OP {units.percent(spare)})")
+        parts.append(f"{size(capacity[1])} of {size(capacity[0])} usable (OP {units.percent(spare)})")
     return f"{result['ssd']}: {', '.join(parts)}" if parts else str(result["ssd"])
 
 
@@ -83,9 +81,9 @@ def precondition_line(result: Result) -> str | None:
         return None
     if not before["bytes_written"]:
         return f"{before['spec']}: new drive"
-    text = f"{before['spec']}: {units.size(before['bytes_written'])} written"
+    text = f"{before['spec']}: {size(before['bytes_written'])} written"
     if before.get("last_write_amplification"):
-        text += f", write amplification {units.ratio(before['last_write_amplification'])} at its end"
+        text += f", write amplification {ratio(before['last_write_amplification'])} at its end"
     if before.get("converged") is not None:
         text += ", steady" if before["converged"] else ", not yet steady"
     return text
@@ -100,8 +98,8 @@ def workload_line(result: Result) -> str:
         if requests.get(kind):
             mean = sizes.get(kind)
             share = units.number(100 * requests[kind] / total).removesuffix(".00").removesuffix(".0")
-            parts.append(f"{share} % {plural}" + (f" of {units.size(mean)}" if mean else ""))
-    return f"{result['workload']}: {units.count(total)} requests; {', '.join(parts) or 'none measured'}"
+            parts.append(f"{share} % {plural}" + (f" of {size(mean)}" if mean else ""))
+    return f"{result['workload']}: {count(total)} requests; {', '.join(parts) or 'none measured'}"
 
 
 def facts(rows: list[tuple[str, str]]) -> Table:
@@ -172,7 +170,7 @@ def _volumes(result: Result) -> Figures | None:
     for volume in found[:_VOLUMES]:
         times = volume["latency_ns"] or {}
         read, write = (times.get(kind) or {} for kind in ("read", "write"))
-        shown = [units.count(sum(volume["requests"].values())), units.size(volume["bytes_written"])]
+        shown = [count(sum(volume["requests"].values())), size(volume["bytes_written"])]
         shown += [response_time(each, key) for each in (read, write) for key in ("mean", "p99")]
         rows.append((str(volume["volume"]), shown))
     if len(found) > _VOLUMES:
@@ -188,7 +186,7 @@ def _causes(result: Result) -> Figures:
     rows = []
     for kind in ("reads", "programs"):
         total = sum(causes[cause][kind] for cause in causes)
-        rows.append((kind, [units.count(total), *(units.count(causes[cause][kind]) for cause in active)]))
+        rows.append((kind, [count(total), *(count(causes[cause][kind]) for cause in active)]))
     return Figures("flash ops", ["total", *active], rows)
 
 
@@ -199,49 +197,37 @@ def _throughput_line(result: Result) -> str:
     if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
         return "not measured: the run counts operations, and has no times"
     return (
-        f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
-        f"over {units.nanoseconds(result['simulated_ns'])} of simulated time"
+        f"{count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
+        f"over {nanoseconds(result['simulated_ns'])} of simulated time"
     )
 
 
 def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
     flash, host = result["flash"], result["host"]
     reads = result["read_amplification"] or {}
-    yield (
-        "host",
-        f"{units.size(host['bytes_read'])} read, {units.size(host['bytes_written'])} written; "
-        f"{units.size(host['bytes_transferred'])} over the host link",
-    )
-    yield (
-        "flash",
-        f"{units.size(flash['bytes_sensed'])} sensed, {units.size(flash['bytes_transferred'])} over the flash buses; "
-        f"{units.size(result['padding_bytes'])} of padding",
-    )
+    written = f"{size(host['bytes_read'])} read, {size(host['bytes_written'])} written"
+    yield "host", f"{written}; {size(host['bytes_transferred'])} over the host link"
+    moved = f"{size(flash['bytes_sensed'])} sensed, {size(flash['bytes_transferred'])} over the flash buses"
+    yield "flash", f"{moved}; {size(result['padding_bytes'])} of padding"
     yield (
         "amplified",
-        f"writes {units.ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
-        f"reads {units.ratio(reads.get('host'))} host, {units.ratio(reads.get('gc'))} GC (sensed / wanted)",
+        f"writes {ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
+        f"reads {ratio(reads.get('host'))} host, {ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
-    ahead = result.get("read_ahead")
-    if ahead:
-        yield (
-            "read-ahead",
-            f"{units.count(ahead['subpages_read'])} subpages read, {units.count(ahead['subpages_hit'])} hits, "
-            f"{units.count(ahead['subpages_wasted'])} wasted; {units.size(ahead['buffer_bytes_peak'])} of memory",
-        )
-    special = [
-        (flash["partial_programs"], "partial programs"),
-        (flash["reprograms"], "re-programs"),
-        (flash.get("read_retries"), "read retries"),
-        (flash.get("failed_programs"), "failed programs"),
-        (flash.get("failed_erases"), "failed erases"),
-        (flash.get("pair_copies"), "pages copied before others of their word line"),
-    ]
-    yield (
-        "erases",
-        f"{units.count(flash['erases'])} blocks"
-        + "".join(f"; {units.count(number)} {what}" for number, what in special if number),
-    )
+    if ahead := result.get("read_ahead"):
+        counts = f"{count(ahead['subpages_read'])} subpages read, {count(ahead['subpages_hit'])} hits"
+        wasted = f"{count(ahead['subpages_wasted'])} wasted"
+        yield "read-ahead", f"{counts}, {wasted}; {size(ahead['buffer_bytes_peak'])} of memory"
+    special = {
+        "partial_programs": "partial programs",
+        "reprograms": "re-programs",
+        "read_retries": "read retries",
+        "failed_programs": "failed programs",
+        "failed_erases": "failed erases",
+        "pair_copies": "pages copied before others of their word line",
+    }
+    more = (f"; {count(flash[key])} {what}" for key, what in special.items() if flash.get(key))
+    yield "erases", f"{count(flash['erases'])} blocks{''.join(more)}"
 
 
 def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
@@ -250,111 +236,91 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         moved = gc["moved_subpages"] / gc["erased_blocks"] if gc["erased_blocks"] else None
         yield (
             "gc",
-            f"{units.count(gc['runs'])} runs erased {units.count(gc['erased_blocks'])} blocks and moved "
-            f"{units.count(gc['moved_subpages'])} subpages ({units.ratio(moved)} a block); "
-            f"{units.nanoseconds(gc['mean_ns'])} a run, mean; {units.nanoseconds(gc['p99_ns'])}, p99",
+            f"{count(gc['runs'])} runs erased {count(gc['erased_blocks'])} blocks and moved "
+            f"{count(gc['moved_subpages'])} subpages ({ratio(moved)} a block); "
+            f"{nanoseconds(gc['mean_ns'])} a run, mean; {nanoseconds(gc['p99_ns'])}, p99",
         )
     else:
         yield "gc", "none: free blocks stayed above ftl.gc_start"
-    checkpoint = result.get("checkpoint")
-    if checkpoint:
-        yield (
-            "checkpoints",
-            f"{units.count(checkpoint['begun'])}, programming {units.size(checkpoint['bytes_programmed'])} "
-            f"(write amplification {units.ratio(checkpoint['write_amplification'])} of it)",
-        )
+    if checkpoint := result.get("checkpoint"):
+        programmed = f"{count(checkpoint['begun'])}, programming {size(checkpoint['bytes_programmed'])}"
+        yield "checkpoints", f"{programmed} (write amplification {ratio(checkpoint['write_amplification'])} of it)"
     yield from _parity_rows(result)
     if merge["count"]:
-        yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
+        yield "merges", f"{count(merge['count'])}, moving {count(merge['moved_subpages'])} subpages"
 
 
 def _parity_rows(result: Result) -> Iterator[tuple[str, str]]:
     rain = result.get("rain")
     if not rain:
         return
-    said = (
-        f"{units.count(rain['parity_programs'])} pages, {units.size(rain['bytes_programmed'])} (write amplification "
-        f"{units.ratio(rain['write_amplification'])} of it)"
-    )
+    said = f"{count(rain['parity_programs'])} pages, {size(rain['bytes_programmed'])}"
+    said += f" (write amplification {ratio(rain['write_amplification'])} of it)"
     if rain["rebuilt_reads"] or rain["failed_rebuilds"]:
-        said += f"; {units.count(rain['rebuilt_reads'])} reads rebuilt, {units.count(rain['failed_rebuilds'])} not"
+        said += f"; {count(rain['rebuilt_reads'])} reads rebuilt, {count(rain['failed_rebuilds'])} not"
     if rain["rebuild_done"] is not None:
-        took = f" in {units.nanoseconds(rain['rebuild_ns'])}" if rain["rebuild_ns"] is not None else ""
+        took = f" in {nanoseconds(rain['rebuild_ns'])}" if rain["rebuild_ns"] is not None else ""
         times = rain["rebuild_latency_ns"]
-        meanwhile = f", requests meanwhile {units.nanoseconds(times['p99'])} p99" if times else ""
+        meanwhile = f", requests meanwhile {nanoseconds(times['p99'])} p99" if times else ""
         unfinished = "" if rain["rebuild_done"] else ", not done"
-        said += f"; {units.count(rain['moved_pages'])} pages moved from a dead die{took}{meanwhile}{unfinished}"
+        said += f"; {count(rain['moved_pages'])} pages moved from a dead die{took}{meanwhile}{unfinished}"
     yield "parity", said
 
 
 def _fault_rows(result: Result) -> Iterator[tuple[str, str]]:
     power, reliability = result.get("power") or {}, result.get("reliability")
     if power.get("cuts"):
-        times, written = power["recovery_ns"], power["bytes_programmed"]
-        took = ", ".join(f"{units.nanoseconds(times[key])} {name}" for key, name in _RECOVERY.items()) if times else ""
-        lost, cuts = power["unflushed_writes_lost"], f"{units.count(power['cuts'])} power cut"
-        yield (
-            "recovery",
-            f"of {cuts}{'s' if power['cuts'] > 1 else ''}{f': {took}' if took else ''}; "
-            f"{units.count(power['pages_scanned'])} pages scanned, {units.size(written)} programmed "
-            f"(write amplification {units.ratio(power['write_amplification'])} of it)"
-            + (f"; {units.count(lost)} unflushed writes lost" if lost else ""),
-        )
+        times, lost = power["recovery_ns"], power["unflushed_writes_lost"]
+        took = ", ".join(f"{nanoseconds(times[key])} {name}" for key, name in _RECOVERY.items()) if times else ""
+        said = f"of {count(power['cuts'])} power cut{'s' if power['cuts'] > 1 else ''}{f': {took}' if took else ''}; "
+        said += f"{count(power['pages_scanned'])} pages scanned, {size(power['bytes_programmed'])} programmed "
+        said += f"(write amplification {ratio(power['write_amplification'])} of it)"
+        yield "recovery", said + (f"; {count(lost)} unflushed writes lost" if lost else "")
     if reliability:
-        lost = sum(reliability["lost_subpages"].values())
-        failed, dies = reliability["failed_reads"], reliability["failed_dies"]
-        yield (
-            "lost data",
-            f"{units.count(lost)} subpages"
-            + (f"; {units.count(failed)} reads of the host failed" if failed is not None else "")
-            + (f"; {units.count(dies)} {'die' if dies == 1 else 'dies'} failed" if dies else ""),
-        )
+        said = f"{count(sum(reliability['lost_subpages'].values()))} subpages"
+        if reliability["failed_reads"] is not None:
+            said += f"; {count(reliability['failed_reads'])} reads of the host failed"
+        if dies := reliability["failed_dies"]:
+            said += f"; {count(dies)} {'die' if dies == 1 else 'dies'} failed"
+        yield "lost data", said
 
 
 def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
     mapping, energy, life = result["mapping"], result["energy_uj"], result["lifetime"]
-    tables = ", ".join(f"{name} {units.size(size)}" for name, size in mapping["tables"].items())
-    yield (
-        "map DRAM",
-        f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})"
-        + (f": {tables}" if tables else ""),
-    )
+    tables = ", ".join(f"{name} {size(each)}" for name, each in mapping["tables"].items())
+    yield "map DRAM", f"{size(mapping['bytes'])} (peak {size(mapping['bytes_peak'])}){f': {tables}' if tables else ''}"
     if energy and energy["total"] is None:
         yield "energy", f"{units.NOT_MODELLED}: the part gives none (part.e_read, part.e_program, part.e_erase)"
-    elif energy and energy["total"]:
-        shares = ", ".join(
-            f"{name} {units.percent(round(value / energy['total'], 3))}"
-            for name, value in energy.items()
-            if name != "total" and value
-        )
-        yield "energy", f"{units.energy(energy['total'])}: {shares}"
+    elif energy and (total := energy["total"]):
+        parts = {name: value for name, value in energy.items() if name != "total" and value}
+        shares = ", ".join(f"{name} {units.percent(round(value / total, 3))}" for name, value in parts.items())
+        yield "energy", f"{units.energy(total)}: {shares}"
     power = result.get("power_w") or {}
     if power.get("peak"):
-        until = f" over {units.nanoseconds(power['time_ns'])}, to its last operation" if power.get("time_ns") else ""
-        most = f"at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}"
+        until = f" over {nanoseconds(power['time_ns'])}, to its last operation" if power.get("time_ns") else ""
+        most = f"at most {power['peak']:.3g} W over {nanoseconds(power['window_ns'])}"
         yield "power", f"flash {power['mean']:.3g} W{until}; {most}"
     if life:
-        projected, fixed = life.get("projected_host_bytes"), life.get("slc_fixed")
-        yield (
-            "wear",
-            f"mean {units.ratio(life['mean_erases'])} erases a block, max {units.count(life['max_erases'])}"
-            + (f"; {units.count(life['retired_blocks'])} retired" if life.get("retired_blocks") else "")
-            + (f"; {units.size(projected)} of host writes over the lifetime" if projected else "")
-            + (f"; fixed fast cache: mean {units.ratio(fixed['mean_erases'])} erases a block" if fixed else ""),
-        )
+        said = f"mean {ratio(life['mean_erases'])} erases a block, max {count(life['max_erases'])}"
+        said += f"; {count(life['retired_blocks'])} retired" if life.get("retired_blocks") else ""
+        if projected := life.get("projected_host_bytes"):
+            said += f"; {size(projected)} of host writes over the lifetime"
+        if fixed := life.get("slc_fixed"):
+            said += f"; fixed fast cache: mean {ratio(fixed['mean_erases'])} erases a block"
+        yield "wear", said
 
 
 def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
     found = result.get("endurance")
     if not found or found["waf"] is None:
         return
+    text = f"WAF {ratio(found['waf'])}; TBW "
     if found["tbw"] is None:
-        yield "endurance", f"WAF {units.ratio(found['waf'])}; TBW not known, as no block was erased"
+        yield "endurance", f"{text}not known, as no block was erased"
         return
-    text = f"WAF {units.ratio(found['waf'])}; TBW {units.terabytes(found['tbw'])}, "
-    text += f"{units.number(found['dwpd_5_years'])} DWPD over 5 years"
+    text += f"{units.terabytes(found['tbw'])}, {units.number(found['dwpd_5_years'])} DWPD over 5 years"
     if found["years"] is not None:
-        load = f"{units.number(found['dwpd'])} DWPD, {units.size(found['host_bytes_per_day'])} a day"
+        load = f"{units.number(found['dwpd'])} DWPD, {size(found['host_bytes_per_day'])} a day"
         text += f"; {units.number(found['years'])} years at this load ({load})"
     yield "endurance", text
 
@@ -362,11 +328,8 @@ def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
 def speed_line(result: Result) -> str:
     """Speed of the simulator: wall time with the precondition, rate of requests without it, memory."""
     sim = result["sim"]
-    return (
-        f"{units.number(sim['wall_s'])} s, "
-        f"{units.count(round(sim['requests_per_s'] or 0))} requests/s, "
-        f"{units.size(sim.get('peak_rss_bytes'))} of memory"
-    )
+    speed = f"{units.number(sim['wall_s'])} s, {count(round(sim['requests_per_s'] or 0))} requests/s"
+    return f"{speed}, {size(sim.get('peak_rss_bytes'))} of memory"
 
 
 def render(result: Result) -> RenderableType:

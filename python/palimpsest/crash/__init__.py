@@ -29,14 +29,9 @@ class CrashError(AssertionError):
 
 @dataclass(frozen=True)
 class Exploration:
-    """The result of an exploration.
+    """The result of an exploration: the earliest finding first; `is_complete` if all states were checked.
 
-    Attributes:
-        findings: failures, the earliest first.
-        states: number of checked states.
-        duplicates: number of other states with the same bytes and the same output.
-        is_complete: whether all states were checked.
-        out: the folder.
+    `duplicates` are other states with the same bytes and output as checked ones.
     """
 
     findings: tuple[Finding, ...]

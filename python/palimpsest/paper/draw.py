@@ -30,17 +30,8 @@ def draw(
 ) -> bytes:
     """The drawing of the table of `series.table`, as the bytes of the file `path`, whose name has one of ENDINGS.
 
-    Args:
-        data: the series.
-        choice: the selection.
-        path: the file.
-        style: name of a venue.
-        columns: width in columns, 1 or 2.
-        labels: labels of the axes.
-        log: logarithmic axes: `x`, `y`, `xy` or empty.
-
-    Raises:
-        InputError: pgf needs LaTeX, which is missing.
+    The width is 1 or 2 `columns` of the venue `style`; `log` has the logarithmic axes: `x`, `y`, `xy` or empty. Raises
+    InputError if pgf lacks LaTeX.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas

@@ -94,24 +94,12 @@ def run(
     finished: Finished = lambda _: None,
     show: Callable[[Sweep], None] = lambda _: None,
 ) -> Sweep:
-    """Runs the unfinished points of a sweep, and all points if `fresh`.
+    """Runs the unfinished points of a sweep, and all points if `fresh`. Finished points are kept, however it ends.
 
-    Args:
-        planned: the sweep.
-        engine: `local`, `dask` or `ray`.
-        address: address of the cluster.
-        jobs: points at a time; None for all cores.
-        fresh: run finished points again.
-        point_timeout: seconds after which a running point fails; only on this machine.
-        note: receives a line for each damaged file, whose point is run anew.
-        watch: receives the progress of running points, if the engine reports progress.
-        begin: receives the numbers of points to run and of points finished before.
-        finished: receives each kept outcome.
-        show: receives the sweep before table and page are written, and after a point could not be kept.
-
-    Raises:
-        InputError: the folder or the cluster cannot be used.
-        Error: the cluster failed. Finished points are kept in all cases.
+    `note` receives damaged files, whose points are run anew; `watch` the progress of points; `begin` the numbers of
+    points to run and of finished ones; `finished` each kept outcome; `show` the sweep before table and page are
+    written, and after a point could not be kept. Raises InputError for a wrong folder or cluster, Error if the cluster
+    failed.
     """
     start = engines.find(engine, address, point_timeout)
     with contextlib.ExitStack() as opened:

@@ -70,15 +70,8 @@ class Sweep(FinishedPoints):
     ) -> "pl.DataFrame":
         """Percentiles over the requests of all points with the same values of the axes `by`, within 0.8 %.
 
-        Distributions of points that differ in other axes, such as seeds, are merged.
-
-        Args:
-            by: axes.
-            kind: `all`, `read` or `write`.
-            of: per cent.
-
-        Returns:
-            A row for each combination: the axes, and `p50_ns`, ... in nanoseconds.
+        Returns a row for each combination: the axes, and `p50_ns`, ... for the percentages `of`. Distributions of
+        points that differ in other axes, such as seeds, are merged; `kind` is `all`, `read` or `write`.
         """
         import polars as pl
 
@@ -91,16 +84,8 @@ class Sweep(FinishedPoints):
     def intervals(self, figure: str, by: Sequence[str], method: str = "t") -> "pl.DataFrame":
         """A figure as mean and 95 % confidence interval over the points with the same values of the axes `by`.
 
-        Args:
-            figure: name, such as `latency_ns.write.p99`.
-            by: axes; points that differ in others, such as seeds, are the repetitions.
-            method: `t` or `bootstrap`: see `palimpsest.intervals`.
-
-        Returns:
-            A row for each combination: the axes, `mean`, `low`, `high`, `deviation` and `number`.
-
-        Raises:
-            InputError: the method is unknown.
+        Returns a row for each combination: the axes, `mean`, `low`, `high`, `deviation` and `number` of points, which
+        differ in other axes, such as seeds. `method` is `t` or `bootstrap` (`palimpsest.intervals`), or an InputError.
         """
         import polars as pl
 
@@ -152,15 +137,10 @@ class Sweep(FinishedPoints):
         return json.dumps(self.to_dict(), indent=indent)
 
     def plot(self, figure: str | None = None, x: str | None = None, colour: str | None = None) -> "go.Figure":
-        """A figure over an axis, as a plotly chart; points that differ in other axes are averaged, with least and most.
+        """A figure over the axis `x`, a line for each value of `colour`, as a plotly chart.
 
-        Args:
-            figure: name, such as `latency_ns.write.p99`; None for the report's default.
-            x: axis; None for the one with most numbers.
-            colour: axis of the lines; None for the report's default.
-
-        Raises:
-            ValueError: the figure or axis is unknown.
+        None selects the report's figure and colour, and the axis with most numbers. Points that differ in other axes
+        are averaged, with least and most. Raises ValueError for an unknown figure or axis.
         """
         from .charts import chart
 

@@ -71,11 +71,8 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool) -> list[RunOption
 def curve(host: Sequence[int], data: Sequence[int], passes: int, windows: int) -> list[list[float]]:
     """Write amplification by window of each pass.
 
-    Args:
-        host: bytes written by the host, at ascending moments from 0 to the end of the last pass.
-        data: bytes programmed at the same moments; interpolated between them.
-        passes: passes over the drive.
-        windows: windows of a pass.
+    `host` has bytes written by the host at ascending moments, from 0 to the end of the last pass; `data` bytes
+    programmed at the same moments, which are interpolated.
     """
     total = host[-1]
     ends = [total * at / (passes * windows) for at in range(passes * windows + 1)]
