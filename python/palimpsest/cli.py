@@ -34,18 +34,18 @@ from .sweeps import store as sweep_store
 from .validate import command as validate_command
 
 
-def _version() -> str:
-    """The version; a module of `make dev` is named, because its runs are slower."""
-    return _core.version() + (" (dev build)" if _core.profile() == "dev" else "")
-
-
 @click.group(
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
-@click.version_option(_version(), prog_name="palimpsest", message="%(prog)s %(version)s")
+@click.version_option(
+    # Runs are slower with the module of `make dev`.
+    _core.version() + (" (dev build)" if _core.profile() == "dev" else ""),
+    prog_name="palimpsest",
+    message="%(prog)s %(version)s",
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Simulate solid-state drives, and compare flash translation layers on them.
@@ -144,7 +144,10 @@ def compare(
     base = RunOptions(series=out is not None, **_plain(options, operations))
     names = runs or _names(ftl or ",".join(COMPARED_FTLS))
     chosen = [base.labelled(text) for text in names]
-    _expect_different([each.label or each.ftl or "" for each in chosen])
+    labels = [each.label or each.ftl or "" for each in chosen]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
     check(chosen, strict=strict)
     own_folder(out, chosen, force=force)
     if seeds:
@@ -293,9 +296,15 @@ def cite() -> None:
     Examples:
       palimpsest cite >> thesis.bib
     """
-    from . import citation
-
-    click.echo(citation.bibtex(), nl=False)
+    click.echo(
+        "@software{palimpsest,\n"
+        "  author  = {{The Palimpsest developers}},\n"
+        "  title   = {{Palimpsest: a laboratory for solid-state drives}},\n"
+        f"  version = {{{_core.version()}}},\n"
+        "  year    = {2026},\n"
+        f"  note    = {{Simulator of flash translation layers; sources {_core.build()}}},\n"
+        "}"
+    )
 
 
 @cli.command("list")
@@ -401,12 +410,6 @@ def _names(ftls: str) -> list[str]:
     return names
 
 
-def _expect_different(labels: Sequence[str]) -> None:
-    for label in labels:
-        if labels.count(label) > 1:
-            raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
-
-
 cli.add_command(trace_commands.trace)
 
 
@@ -476,12 +479,6 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _quiet_end() -> NoReturn:
-    """Ends without a message if the reader of standard output has gone, as programs in a pipe do."""
-    _drop_output()
-    sys.exit(128 + signal.SIGPIPE)
-
-
 def _buffer_output() -> None:
     """Buffers standard output under PYTHONUNBUFFERED too, because the rest of a short write would be lost."""
     if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.RawIOBase):
@@ -511,7 +508,9 @@ def main() -> NoReturn:
     except SystemExit:
         raise
     except BrokenPipeError:
-        _quiet_end()
+        # The reader has gone: end without a message, as programs in a pipe do.
+        _drop_output()
+        sys.exit(128 + signal.SIGPIPE)
     except BaseException as error:
         _fail(error)
     sys.exit(0)

@@ -29,13 +29,6 @@ def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Tex
     return text
 
 
-def _column_groups(total: int, width: int) -> list[list[int]]:
-    """The results of each table: as many as fit."""
-    # A blank apart from the column before, which the first has not.
-    fitting = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH)
-    return [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
-
-
 class _SideBySide:
     """The table, built for the width of the console."""
 
@@ -43,7 +36,9 @@ class _SideBySide:
         self.results = results
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        groups = _column_groups(len(self.results), options.max_width)
+        # A blank separates a column from the one before, which the first column lacks.
+        fitting, total = max(1, (options.max_width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH), len(self.results)
+        groups = [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
         for position, group in enumerate(groups):
             yield self._table(group)
             if position + 1 < len(groups):

@@ -243,11 +243,7 @@ def _gather(
         error = future.exception()
         if error is None:
             results.append(future.result())
-        elif failure is None and not _is_stop(error):
+        # The native module raises the callback's exception as it is, or as the cause of an interrupt.
+        elif failure is None and not isinstance(error, _Stopped | KeyboardInterrupt | Interrupted):
             failure = error
     return results, failure
-
-
-def _is_stop(error: BaseException) -> bool:
-    # The native module raises the callback's exception as it is, or as the cause of an interrupt.
-    return isinstance(error, _Stopped | KeyboardInterrupt | Interrupted)

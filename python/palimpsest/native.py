@@ -24,7 +24,8 @@ def _choose() -> str | None:
     try:
         module = _load(named)
     except (ImportError, OSError) as error:
-        return f"{VARIABLE}={named}: {_reason(error)}; expected the path of a library of layers, or an installed module"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return f"{VARIABLE}={named}: {reason}; expected the path of a library of layers, or an installed module"
     if not hasattr(module, "configuration_keys"):
         return f"{VARIABLE}={named}: it is not the simulator; expected a library whose module calls palimpsest::module"
     sys.modules[_NAME] = module
@@ -46,10 +47,6 @@ def _load(named: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 PROBLEM = _choose()

@@ -38,11 +38,6 @@ _PATIENCE_S = 1.0
 """Most seconds that `end` waits for a line without a reader."""
 
 
-def _write_line(text: str) -> None:
-    """Writes a line to standard error, past its buffer: a blocked thread must not hold the buffer's lock at the end."""
-    os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="replace"))
-
-
 class Lines:
     """Prints a line of progress every `every_s` seconds (default `LINE_EVERY_S`), from a thread."""
 
@@ -57,7 +52,8 @@ class Lines:
         while not self._ended.wait(self._every_s):
             # The reader of standard error may be gone: the work continues.
             with contextlib.suppress(OSError, ValueError):
-                _write_line(self._line())
+                # Past the buffer of standard error, whose lock a blocked thread would hold at the end.
+                os.write(sys.stderr.fileno(), f"{self._line()}\n".encode(errors="replace"))
 
     def end(self) -> None:
         """Stops the lines."""

@@ -57,7 +57,10 @@ def rerun(
         data = new.to_dict() | {"ssd": old["ssd"]}
         data["config"]["name"] = old["config"].get("name", data["config"].get("name"))
         apart = _OF_SERVING if _record_of(old) is not None else ()
-        outcomes.append(Outcome(old.label, _notes(old), _differences(old, Result(data, new.series), apart)))
+        came = old["provenance"]
+        was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
+        notes = [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
+        outcomes.append(Outcome(old.label, notes, _differences(old, Result(data, new.series), apart)))
         made.append(new)
     return outcomes, made
 
@@ -114,12 +117,6 @@ def _record_of(result: Result) -> dict[str, str] | None:
     came = result.get("provenance")
     record = came.get("record") if isinstance(came, dict) else None
     return record if isinstance(record, dict) and {"file", "blake2b"} <= record.keys() else None
-
-
-def _notes(old: Result) -> list[str]:
-    came = old["provenance"]
-    was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
-    return [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
 
 
 def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[str]:

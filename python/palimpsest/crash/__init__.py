@@ -15,10 +15,9 @@ from ..parameters import cores
 from ..states import size_of
 from .commands import Plan, Step
 from .exploring import Limits, explore_in
-from .findings import Finding, findings
+from .findings import Finding, findings, summary
 from .page import page
 from .store import Store
-from .summary import summary
 
 __all__ = ["CrashError", "Exploration", "Finding", "check_crashes", "explore"]
 

@@ -19,11 +19,10 @@ from .checking import image_of, write_image
 from .commands import Plan
 from .cuts import Cuts
 from .exploring import Checkers, Explored, Interrupted, Limits, explore_in, line_of, prepare
-from .findings import Finding, describe, findings
+from .findings import Finding, describe, findings, summary
 from .history import History
 from .page import page
 from .store import Store, id_of, plan_in, state_of
-from .summary import summary
 from .windows import CACHES, State, key_of
 
 _SSD, _FTL = "mga-8k", "page"

@@ -65,7 +65,7 @@ class Cuts:
 
     def __init__(self, plan: Plan, history: History) -> None:
         self._history, self._is_used = history, plan.precondition != "none"
-        steps = list(_base(history))
+        steps = [*_pieces(history, sorted(history.base.items())), *([(0, b"")] if history.base else [])]
         self._first = len(steps)
         self._of_step: list[tuple[int, int]] = []
         """Of each step: its event, and how many units of that event were written by steps before it."""
@@ -119,12 +119,6 @@ class Cuts:
             # What preconditioning put there: the host has not written it before.
             return unit, -1
         raise InputError(f"after a cut unit {unit} holds what no request wrote: the layer lost data")
-
-
-def _base(history: History) -> Iterator[tuple[int, bytes]]:
-    yield from _pieces(history, sorted(history.base.items()))
-    if history.base:
-        yield 0, b""
 
 
 def _pieces(history: History, units: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

@@ -6,15 +6,17 @@ while the check still fails: each write that remains lost is needed for the fail
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
+from .. import _core
 from .checking import Whose
 from .exploring import Checkers, Explored, line_of
-from .history import TEXT, WRITE, History
+from .history import FLUSH, TEXT, WRITE, History
 from .store import Store, id_of, state_of
-from .windows import State, key_of
+from .windows import EXHAUSTIVE, State, key_of
 
 _MOST_TRIES = 200
 _SHOWN = 12
@@ -114,10 +116,6 @@ def _shortened(history: History, state: State) -> State:
     return State(stop, state.said, tuple(sorted(held.items())), state.cut)
 
 
-def _size(state: State) -> tuple[int, int]:
-    return state.stop, len(state.picks)
-
-
 class _Shrinking:
     def __init__(self, explored: Explored, checkers: Checkers, store: Store) -> None:
         self._history, self._checkers, self._store = explored.history, checkers, store
@@ -161,9 +159,14 @@ def findings(explored: Explored, store: Store, checkers: Checkers | None) -> lis
     for line in explored.states:
         if not line["ok"]:
             classes.setdefault(_class_of(line), []).append(line)
+
+    def rank(line: dict[str, Any]) -> tuple[int, int]:
+        state = _shortened(explored.history, state_of(line))
+        return state.stop, len(state.picks)
+
     made = []
     for lines in classes.values():
-        first = min(lines, key=lambda line: _size(_shortened(explored.history, state_of(line))))
+        first = min(lines, key=rank)
         count = len(lines)
         if checkers is not None and not first["cut"]:
             first = _Shrinking(explored, checkers, store).shrunk(first)
@@ -214,3 +217,46 @@ def describe(history: History, line: dict[str, Any], count: int) -> Finding:
         writes=tuple(writes),
         cut=state.cut,
     )
+
+
+def summary(explored: Explored, found: Sequence[Finding]) -> dict[str, Any]:
+    """The explored states, and the findings; sizes are bytes, times seconds."""
+    history, sizes = explored.history, [window.size for window in explored.found]
+    events = history.events
+    return {
+        "schema_version": 1,
+        "version": _core.version(),
+        "plan": explored.plan.described(),
+        "file_system": explored.kind,
+        "recorded": {
+            "requests": sum(event.kind != TEXT for event in events),
+            "writes": sum(event.kind == WRITE for event in events),
+            "flushes": sum(event.kind == FLUSH for event in events),
+            "bytes": sum(event.length for event in events if event.kind == WRITE and not event.zeros),
+            "lines": history.said_by(len(events)).count(b"\n"),
+        },
+        "windows": {
+            "count": len(sizes),
+            "whole": sum(size <= EXHAUSTIVE for size in sizes),
+            "largest_writes": max((len(window.writes) for window in explored.found), default=0),
+        },
+        "explored": {
+            "states": len(explored.states),
+            "failed": sum(not line["ok"] for line in explored.states),
+            "of_the_cache": sum(not line["cut"] for line in explored.states),
+            "of_the_drive": sum(bool(line["cut"]) for line in explored.states),
+            "duplicates": explored.duplicates,
+            "complete": explored.is_complete,
+            "flash_operations": explored.operations,
+            "cuts": explored.cuts,
+            "cuts_in_recovery": explored.cuts_in_recovery,
+            "seconds": round(explored.seconds, 3),
+            "check_ms": _mean(explored),
+        },
+        "findings": [finding.to_dict() for finding in found],
+    }
+
+
+def _mean(explored: Explored) -> float | None:
+    times = [line["ms"] for line in explored.states]
+    return round(sum(times) / len(times), 3) if times else None

@@ -15,7 +15,7 @@ are sampled.
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -149,16 +149,6 @@ def _without(window: Window, lost: set[int]) -> State:
     return _state(window, picks)
 
 
-def _one_lost(window: Window) -> Iterator[State]:
-    for number in window.writes:
-        yield _without(window, {number})
-
-
-def _one_kept(window: Window) -> Iterator[State]:
-    for number in window.writes:
-        yield _without(window, {*window.writes} - {number})
-
-
 def _torn(window: Window) -> Iterator[State]:
     """One unit is lost, or the only kept one."""
     for unit, known in window.choices.items():
@@ -185,7 +175,15 @@ def _two_lost(window: Window) -> Iterator[State]:
             yield _without(window, {*pair})
 
 
-_STAGES = (_nothing, _one_lost, _in_order, _one_kept, _torn, _all, _two_lost)
+_STAGES: tuple[Callable[[Window], Iterator[State]], ...] = (
+    _nothing,
+    lambda window: (_without(window, {number}) for number in window.writes),
+    _in_order,
+    lambda window: (_without(window, {*window.writes} - {number}) for number in window.writes),
+    _torn,
+    _all,
+    _two_lost,
+)
 
 
 def _drawn(window: Window, rng: random.Random) -> State:

@@ -16,8 +16,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..validate.measures import measure, rate
-from . import distribution
-from .measured import GroupRuns, How, Measurement, Target, tolerance
+from .measured import GroupRuns, How, Measurement, Target, reduced, tolerance
 from .space import Drive
 
 _NAME = re.compile(r"_(?P<kind>lat|clat|slat|bw|iops)(\.\d+)?\.log$")
@@ -102,7 +101,7 @@ def _figures(kind: str, values: list[float], *, is_windows: bool) -> dict[str, t
         return {"bandwidth": (mean * _KIB / 1e6, "MB/s")}
     if kind == "iops":
         return {"iops": (mean, "1/s")}
-    figures = {"mean": mean / 1000} if is_windows else distribution.figures(values)
+    figures = {"mean": mean / 1000} if is_windows else reduced(values)
     return {name: (value, "us") for name, value in figures.items()}
 
 

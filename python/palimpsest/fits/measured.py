@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .. import _core
 from ..errors import InputError
@@ -11,6 +11,9 @@ from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
 from .space import Drive
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
 """The relative deviation that counts as one, by figure."""
@@ -125,3 +128,24 @@ def residual(target: Target, ours: float | None) -> float:
 
 
 _MISSING = 20.0
+
+
+_SHARES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+_BEYOND = 10
+"""Requests that must exceed a percentile."""
+
+
+def reduced(nanoseconds: "ArrayLike") -> dict[str, float]:
+    """Mean and percentiles in microseconds, of response times in nanoseconds; empty without times.
+
+    >>> reduced([1000.0, 3000.0])
+    {'mean': 2.0}
+    """
+    import numpy as np
+
+    times = np.sort(np.asarray(nanoseconds, dtype=float)) / 1000
+    if not times.size:
+        return {}
+    kept = {name: share for name, share in _SHARES.items() if len(times) * (1 - share) >= _BEYOND}
+    at = {name: float(times[min(len(times) - 1, int(np.ceil(share * len(times))) - 1)]) for name, share in kept.items()}
+    return {"mean": float(times.mean()), **at}

@@ -61,10 +61,6 @@ def _range_text(known: Range) -> str:
     return f"{known.key.text(known.low)} to {known.key.text(known.high)}"
 
 
-def _ends(known: Range) -> list[str]:
-    return list(known.choices) or [known.key.text(end or 0.0) for end in (known.low, known.high)]
-
-
 def _remarks(known: Range) -> str:
     said = []
     if known.leans:
@@ -164,7 +160,7 @@ def to_dict(made: Fit) -> dict[str, Any]:
             {
                 "key": known.key.name, "stage": stage.name, "value": known.key.text(known.best),
                 "space": list(map(known.key.text, known.key.ends())),
-                "range": _ends(known),
+                "range": list(known.choices) or [known.key.text(end or 0.0) for end in (known.low, known.high)],
                 "determined": known.is_determined, "leans_on": known.leans or None,
                 "not_told_from": [name for name in known.flat if name != known.key.name],
             }

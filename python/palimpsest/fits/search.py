@@ -197,7 +197,8 @@ class Evaluations:
                 ours: Mapping[str, float | None] = (
                     {} if name in broken or not groups else measurement.ours(batch, drive, groups)
                 )
-                found += [_float(ours.get(each.id)) for each in measurement.targets if each.group in groups]
+                values = [ours.get(each.id) for each in measurement.targets if each.group in groups]
+                found += [None if value is None else float(value) for value in values]
             self._keep(name, tuple(found))
         if asked:
             self.report(budget.spent)
@@ -208,10 +209,6 @@ class Evaluations:
         if self._file is not None:
             with named(self._file), self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"key": name, "ours": ours}) + "\n")
-
-
-def _float(value: float | None) -> float | None:
-    return None if value is None else float(value)
 
 
 def _can_be_built(drive: Drive) -> bool:

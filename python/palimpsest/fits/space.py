@@ -195,17 +195,14 @@ def values_of(drive: Drive, keys: Sequence[Key]) -> dict[str, float | str]:
     shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
     found: dict[str, float | str] = {}
     for key in keys:
-        text = _text(_value(shown, key.name))
+        value = _value(shown, key.name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
         if text in key.choices:
             found[key.name] = text
         match = _NUMBER.fullmatch(text)
         if match is not None and not key.choices and match[2] == key.unit and key.low <= float(match[1]) <= key.high:
             found[key.name] = float(match[1])
     return found
-
-
-def _text(value: Any) -> str:  # noqa: ANN401 - as TOML has it
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOML has it

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
-from ..validate import amplification, forms, judge, truth
+from ..validate import amplification, judge, running, truth
 from .measured import How, Measurement, OneRun, Target, tolerance
 from .space import Drive
 
@@ -24,7 +24,7 @@ _WINDOW = 0.03
 def read(path: Path, how: How) -> Measurement:
     """Reads a table. Raises InputError if the form is unknown, or the table has another form."""
     table = truth.table_of(path)
-    form = forms.form_of(table)
+    form = running.form_of(table)
     if how.precondition:
         table = replace(table, precondition=how.precondition)
     if table.form == "amplification-curve":
@@ -41,7 +41,7 @@ class _Rows:
 
     counted = False
 
-    def __init__(self, table: truth.Table, form: forms.Form) -> None:
+    def __init__(self, table: truth.Table, form: running.Form) -> None:
         self.name = table.path.name
         self._table, self._form = table, form
         # Of reads beside another job: the same for all drives, so that these can be run side by side.

@@ -15,8 +15,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..validate.measures import percentile
-from . import distribution
-from .measured import GroupRuns, How, Measurement, Target, tolerance
+from .measured import GroupRuns, How, Measurement, Target, reduced, tolerance
 from .space import Drive
 from .trace_times import Wrong, format_of, times
 
@@ -49,7 +48,7 @@ def read(path: Path, how: How) -> Measurement:
             f"{path}:{wrong.number}: {lines[wrong.number - 1][:60]!r} is no request with a response time; "
             f"expected {wrong}"
         ) from None
-    figures = {kind: distribution.figures(found[kind]) for kind in ("read", "write") if found.get(kind)}
+    figures = {kind: reduced(found[kind]) for kind in ("read", "write") if found.get(kind)}
     if not figures:
         raise InputError(f"{path}: no request has a response time; expected them {form.where}")
     targets = tuple(

@@ -101,11 +101,11 @@ class Store:
     def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Outcome]:
         """The outcomes in the folder, except failures worth another try; `note` receives damaged files."""
         found = read_points(self.folder, identities, lambda what: note(f"{what}; the point is run anew"))
-        return {identity: outcome for identity, outcome in found.items() if _lasts(outcome)}
-
-
-def _lasts(outcome: Outcome) -> bool:
-    return outcome["status"] == "done" or outcome["error"]["kind"] in LASTING
+        return {
+            identity: outcome
+            for identity, outcome in found.items()
+            if outcome["status"] == "done" or outcome["error"]["kind"] in LASTING
+        }
 
 
 def _checksum(outcome: Outcome) -> str:

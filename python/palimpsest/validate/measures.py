@@ -1,6 +1,7 @@
 """Figures of a result by their names in tables, in the units of these tables."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..result import Result
@@ -48,16 +49,12 @@ def _bytes(result: Result) -> float | None:
     return None if speed is None else float(speed) / 1e6
 
 
-def _time(kind: str, name: str) -> Callable[[Result], float | None]:
-    return lambda result: percentile(result, kind, name)
-
-
 MEASURES: dict[str, Callable[[Result], float | None]] = {
     "iops": lambda result: rate(result, "read", "write"),
     "bytes_per_s": _bytes,
     "flush.mean": _flush,
     **{
-        f"{kind}.{name}": _time(kind, name)
+        f"{kind}.{name}": partial(percentile, kind=kind, name=name)
         for kind in ("read", "write")
         for name in ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
     },
