@@ -39,27 +39,10 @@ if TYPE_CHECKING:
     __version__: str = _version()
 
 __all__ = [
-    "Comparison",
-    "DeviceError",
-    "Error",
-    "InputError",
-    "Interrupted",
-    "Result",
-    "RuleError",
-    "Ssd",
-    "Sweep",
-    "WorkloadIoError",
-    "__version__",
-    "compare",
-    "fio",
-    "fit",
-    "keep_states",
-    "load",
-    "replicate",
-    "run",
-    "sweep",
+    "Comparison", "DeviceError", "Error", "InputError", "Interrupted", "Result", "RuleError", "Ssd", "Sweep",
+    "WorkloadIoError", "__version__", "compare", "fio", "fit", "keep_states", "load", "replicate", "run", "sweep",
     "trace",
-]
+]  # fmt: skip
 
 _MODULES = {
     "api": ("Ssd", "compare", "fio", "load", "replicate", "run", "trace"),

@@ -81,11 +81,10 @@ def _assignments(overrides: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def fio(**keys: object) -> str:
-    """Returns a synthetic workload in fio's language, for the `workload` of a run.
+    """Returns a synthetic workload in fio's language, for the `workload` of a run, which refuses unknown keys.
 
-    Args:
-        **keys: fio's keys, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
-            `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`. The run refuses unknown keys.
+    Keys are fio's, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
+    `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`.
     """
     return ",".join(f"{key}={int(value) if isinstance(value, bool) else _text(value)}" for key, value in keys.items())
 
@@ -249,18 +248,8 @@ def trace(
 
     >>> ps.trace("web_3.csv.zst").info()["reuse"]["all"]["misses"]
 
-    Args:
-        workload: preset, trace file, fio job file, specification, or data frame, as in `palimpsest.run`.
-        ssd: drive for the layout of a generated workload; a trace needs none.
-        requests: number of requests; None for all.
-        seed: seed of all random numbers.
-        skip_bad: as in `palimpsest.api.Settings`, like the options below.
-        format: format of a trace.
-        columns: columns of a text without a known format.
-        volumes: addresses or numbers of volumes.
-
-    Raises:
-        InputError: an option is wrong. `info` opens the file.
+    Arguments are as in `palimpsest.run`; a generated workload is laid out on `ssd`. Raises InputError for a wrong
+    option; `info` opens the file.
     """
     _expect_names(ssd, None)
     return Trace(
@@ -341,18 +330,8 @@ def replicate(
 
     >>> replicate(["page", "mga"], seeds=range(1, 6), ssd="mga-16k", workload="trade", jobs=2)
 
-    Args:
-        ftls: as in `compare`; None for the layer of the drive.
-        seeds: seeds of each run; an interval needs two or more.
-        interval: `t` (Student's t) or `bootstrap`.
-        ssd: preset, TOML file or `Ssd`.
-        workload: as in `palimpsest.run`.
-        jobs: runs at a time.
-        **settings: see `palimpsest.api.Settings`.
-
-    Raises:
-        InputError: as `compare`, or the seeds or the interval are wrong.
-        Error: as `palimpsest.run`; no result is returned then.
+    `ftls` is as in `compare`, None for the layer of the drive; `interval` is `t` (Student's t) or `bootstrap`. Other
+    arguments and errors are those of `compare`, and InputError for wrong seeds or intervals.
     """
     if "seed" in settings:
         raise InputError("seed: `seeds` names the seed of every run; expected one of them")
@@ -377,13 +356,10 @@ def _labelled(base: RunOptions, ftls: Sequence[str] | Mapping[str, Mapping[str, 
 
 
 def load(folder: str | Path) -> Result | Comparison:
-    """Reads the results in a folder of `palimpsest run --out`, `compare --out`, or `save`.
+    """Reads the results in a folder of `palimpsest run --out`, `compare --out`, or `save`, series included.
 
-    Returns:
-        A `Result` for a run, a `Comparison` for a comparison; equal to the saved result, series included.
-
-    Raises:
-        InputError: the folder has no results, or damaged ones.
+    Returns a `Result` for a run, a `Comparison` for a comparison. Raises InputError without results, or for damaged
+    ones.
     """
     from . import outputs
 
@@ -398,24 +374,14 @@ def compare(
     jobs: int = 1,
     **settings: Unpack[Settings],
 ) -> Comparison:
-    """Runs the same workload on several translation layers, or with several settings.
+    """Runs the same workload on several translation layers, or with several settings; ratios are to the first.
 
     >>> compare(["page", "mga"], ssd="mga-16k", workload="trade")
     >>> compare({"greedy": {"ftl.victim": "greedy"}, "cb": {"ftl.victim": "cost-benefit"}})
 
-    Args:
-        ftls: layers; or labels with changes: configuration keys, `ftl`, `ssd`. Ratios are to the first.
-        ssd: preset, TOML file or `Ssd`.
-        workload: as in `palimpsest.run`.
-        jobs: runs at a time. Only figures under `sim` depend on this number.
-        **settings: see `palimpsest.api.Settings`.
-
-    Raises:
-        ValueError: the list has no layer.
-        Error: as `palimpsest.run`; no result is returned then.
-
-    Warns:
-        UserWarning: a layer does not read a configuration key that another layer reads.
+    `ftls` are layers, or labels with changes: configuration keys, `ftl`, `ssd`. Up to `jobs` run at a time, without
+    influence on figures outside `sim`. Other arguments, errors and warnings are those of `palimpsest.run`; after an
+    error no result is returned. Raises ValueError without a layer.
     """
     runs = _labelled(_options(workload, ssd, None, settings), ftls)
     _check(runs)

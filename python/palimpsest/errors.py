@@ -6,19 +6,9 @@ from collections.abc import Iterable
 from ._core import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
 
 __all__ = [
-    "EXIT_FAILURE",
-    "EXIT_INPUT",
-    "EXIT_INTERRUPTED",
-    "DeviceError",
-    "Error",
-    "InputError",
-    "Interrupted",
-    "RuleError",
-    "WorkloadIoError",
-    "did_you_mean",
-    "exit_status",
-    "one_line",
-]
+    "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",
+    "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "one_line",
+]  # fmt: skip
 
 EXIT_FAILURE = 1
 EXIT_INPUT = 2

@@ -74,55 +74,41 @@ class Table:
         return self.to_polars().__arrow_c_stream__(requested_schema)
 
 
+def _plot(name: str, about: str) -> Callable[["Plots"], "go.Figure"]:
+    def plot(self: Plots) -> "go.Figure":
+        return self._draw(name)
+
+    plot.__name__, plot.__doc__ = name, about
+    return plot
+
+
 class Plots:
     """Plots as plotly figures. Each raises ValueError if the run kept no data for the plot."""
 
     def __init__(self, draw: Callable[[str], "go.Figure"]) -> None:
         self._draw = draw
 
-    def cdf(self) -> "go.Figure":
-        """Share of requests that take at most a response time, reads and writes apart."""
-        return self._draw("cdf")
-
-    def latency(self) -> "go.Figure":
-        """Share of requests slower than a response time, reads and writes apart; both axes logarithmic."""
-        return self._draw("latency")
-
-    def time(self) -> "go.Figure":
-        """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
-        return self._draw("time")
-
-    def progress(self) -> "go.Figure":
-        """Write amplification, collection and erases over bytes written, at count fidelity too."""
-        return self._draw("progress")
-
-    def flash(self) -> "go.Figure":
-        """Flash reads and programs by cause."""
-        return self._draw("flash")
-
-    def wear(self) -> "go.Figure":
-        """Number of blocks by number of erases."""
-        return self._draw("wear")
-
-    def wear_map(self) -> "go.Figure":
-        """Erases of each block by address."""
-        return self._draw("wear_map")
-
-    def states(self) -> "go.Figure":
-        """Number of blocks that are free, open, full, ... over the run."""
-        return self._draw("states")
-
-    def volumes(self) -> "go.Figure":
-        """The 99th percentile of response times by volume of the trace, or bytes at count fidelity."""
-        return self._draw("volumes")
-
-    def reliability(self) -> "go.Figure":
-        """ECC margin, retries and lost data over simulated time, for reads with errors (`ecc.strength`)."""
-        return self._draw("reliability")
-
-    def utilization(self) -> "go.Figure":
-        """Share of the simulated time that each channel and die was busy."""
-        return self._draw("utilization")
+    cdf = _plot("cdf", "Share of requests that take at most a response time, reads and writes apart.")
+    latency = _plot(
+        "latency", "Share of requests slower than a response time, reads and writes apart; both axes logarithmic."
+    )
+    time = _plot(
+        "time", "Throughput, response times, queue, write amplification, collection and erases over simulated time."
+    )
+    progress = _plot(
+        "progress", "Write amplification, collection and erases over bytes written, at count fidelity too."
+    )
+    flash = _plot("flash", "Flash reads and programs by cause.")
+    wear = _plot("wear", "Number of blocks by number of erases.")
+    wear_map = _plot("wear_map", "Erases of each block by address.")
+    states = _plot("states", "Number of blocks that are free, open, full, ... over the run.")
+    volumes = _plot(
+        "volumes", "The 99th percentile of response times by volume of the trace, or bytes at count fidelity."
+    )
+    reliability = _plot(
+        "reliability", "ECC margin, retries and lost data over simulated time, for reads with errors (`ecc.strength`)."
+    )
+    utilization = _plot("utilization", "Share of the simulated time that each channel and die was busy.")
 
 
 class Views(Protocol):

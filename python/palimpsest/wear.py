@@ -15,13 +15,10 @@ BIASES = ("none", "reprogram", "voltage")
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The lifetime of a block.
+    """The lifetime of a block: `endurance` are the rated cycles of the part, `cycles` those until the limit of errors.
 
-    Attributes:
-        endurance: rated cycles of the part, at which a block without bias reaches the limit.
-        cycles: cycles until the raw bit error rate of this block reaches the limit.
-        ends_biased: whether a biased cycle reaches the limit, before a usual one would.
-        lasting_loss: share of the endurance that the biased cycles cost permanently.
+    `ends_biased` says whether a biased cycle reaches the limit before a usual one would; `lasting_loss` is the share of
+    the endurance that biased cycles cost permanently.
     """
 
     endurance: int
@@ -39,15 +36,8 @@ def bit_error_rates(
 ) -> list[float]:
     """The raw bit error rate (errors a bit read) of a block after each of these numbers of program and erase cycles.
 
-    Args:
-        cycles: program and erase cycles, in any order.
-        part: preset (`palimpsest list parts`) or path of a part file.
-        bias: one of `BIASES`.
-        window: share of the part's endurance, from 0 to 1, within which all cycles are biased.
-        overrides: configuration keys, each `key=value`.
-
-    Raises:
-        InputError: the part, bias or key is unknown.
+    `part` is a preset (`palimpsest list parts`) or a file, `bias` one of `BIASES`; within `window`, a share of the
+    part's endurance, all cycles are biased. Raises InputError.
     """
     return _core.bit_error_rates(part, list(overrides), bias, window, list(cycles))
 

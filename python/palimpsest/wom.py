@@ -44,18 +44,10 @@ def codes() -> dict[str, str]:
 def spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float = 0.0025) -> int:
     """The fewest bytes of erased spare with which encoding fails at most with probability `failure`.
 
-    Half of the data cells are assumed stuck at random. The estimate is a union bound for `polar`, 0.6 of that bound for
-    `polar-repair` (measured down to 1e-4, extrapolated below), the failure of random matrices and one cell in 800 for
-    `fountain`, none for `table`.
-
-    Args:
-        name: the code.
-        message_bytes: size of a message.
-        cell_bytes: data cells of a page / 8.
-        failure: the probability; the default is that of Yadgar et al.'s LLH-FTL.
-
-    Raises:
-        InputError: the code is unknown, or does not support these sizes.
+    Half of the data cells (`cell_bytes` * 8) are assumed stuck at random. The estimate is a union bound for `polar`,
+    0.6 of that bound for `polar-repair` (measured down to 1e-4, extrapolated below), the failure of random matrices and
+    one cell in 800 for `fountain`, none for `table`. The default failure is that of Yadgar et al.'s LLH-FTL. Raises
+    InputError for an unknown code, or sizes that the code does not support.
     """
     if not 0 < failure < 1:
         raise InputError(f"failure {failure}: expected a probability between 0 and 1")
@@ -147,13 +139,8 @@ class Code:
     def try_encode(self, cells: npt.ArrayLike, message: npt.ArrayLike, seed: int = 0) -> Encoded:
         """Writes messages over pages, as far as possible.
 
-        Args:
-            cells: present content, `page_bytes` bytes, or a row of them a page; not changed.
-            message: `message_bytes` bytes, or a row of them a page.
-            seed: seed of the free choices; page i of a batch has `seed` + i. The decoder needs no seed.
-
-        Raises:
-            InputError: an array has another type or shape.
+        `cells` has `page_bytes` bytes, `message` `message_bytes`, or a row of them a page; page i of a batch has `seed`
+        + i, which the decoder does not need. Raises InputError for another type or shape.
         """
         pages, batch = self._packed("cells", cells, self.page_bytes)
         messages, others = self._packed("message", message, self.message_bytes)
@@ -184,16 +171,10 @@ class Code:
     def failure_rate(self, trials: int, seed: int = 0, dirty: float = 0.5, scramblings: int = 1) -> float:
         """The share of random messages that cannot be written over random first writes, measured on all cores.
 
-        Each written message is read back and compared. The standard error is sqrt(rate (1 - rate) / trials).
-
-        Args:
-            trials: number of messages.
-            seed: trial i depends on this and i alone.
-            dirty: share of zeros in the first write, so of stuck cells for all codes but `table`.
-            scramblings: variants of a first write; the code uses the variant with most writable cells.
-
-        Raises:
-            InputError: a number is out of range.
+        Each written message is read back and compared. The standard error is sqrt(rate (1 - rate) / trials). Trial i
+        depends on `seed` and i alone; `dirty` is the share of zeros in the first write, so of stuck cells for all codes
+        but `table`; of `scramblings` of a first write the one with most writable cells is taken. Raises InputError for
+        a number out of range.
         """
         if trials < 1 or not 0 <= dirty <= 1:
             raise InputError(f"{trials} trials, dirty {dirty}: expected a trial or more, and a share from 0 to 1")

@@ -68,8 +68,7 @@ def explore(
 
     Args:
         run: a command, or a function of the path. Its output (flushed) is a promise.
-        check: commands, or functions of the path, or of the path and the output of `run` before the cut. A failure or
-            exception is a finding.
+        check: commands, or functions of the path, or of the path and the output before the cut. A failure is a finding.
         setup: commands or functions that make the disk: `mkfs.ext4 -q {dev}`.
         mount: functions get the folder of the mounted file system instead of the file of the disk.
         out: folder for recording and states; None for a temporary one.

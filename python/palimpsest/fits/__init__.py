@@ -43,12 +43,12 @@ def fit(
         hold_out: shares such as `25%`, or patterns of groups, that are predicted and not fitted to.
         workload: workload of counters, as a fio-like specification.
         capacity: bytes of the real drive, for counters.
-        precondition: state of the drive before each run; empty for that of the measurement.
+        precondition: state of the drive before each run; empty for the measurement's.
         evaluations: most points of a stage.
         seed: seed of the search.
         jobs: runs at a time; None for all cores, or all of the cluster.
         engine: `local`, `dask` or `ray`; the result does not depend on the engine.
-        address: address of the cluster, for `dask` and `ray`.
+        address: address of the cluster.
         out: folder for the drive, fit.json, a page and the evaluations, from which a later call continues.
 
     Raises:
