@@ -1,4 +1,4 @@
-"""`python -m palimpsest` is the command `palimpsest`."""
+"""`python -m palimpsest` runs the command `palimpsest`."""
 
 import gc
 from typing import NoReturn
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Runs the command; an interrupt while modules load ends the process without a traceback."""
-    # What is loaded stays: to look for garbage in it takes a tenth of a short command, and as much at its end.
+    # Loaded modules stay, and searching them for garbage takes a fifth of a short command.
     gc.set_threshold(100_000)
     from .cli import main as command
 

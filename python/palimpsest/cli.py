@@ -361,7 +361,7 @@ def completion_(shell: str) -> None:
 
 
 def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
-    """Turns options of the command line into those of a run; `operations` is the file of the timeline."""
+    """Converts options of the command line to options of a run; `operations` is the file of the timeline."""
     window = options.pop("operations_window")
     return options | {
         "overrides": tuple(options["overrides"]),
@@ -466,7 +466,7 @@ def _usage_text(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param:
         name = next((name for name in error.param.opts if name.startswith("--")), error.param.human_readable_name)
         source = error.ctx.get_parameter_source(error.param.name or "") if error.ctx else None
-        # What the user set is the variable: the command line names no such option.
+        # The user set the environment variable, not the option.
         if source == click.core.ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
             name = error.param.envvar
         return f"{name}: {error.message}"
@@ -497,7 +497,7 @@ def main() -> NoReturn:
         interrupts.at_work()
         forget_unknown_width()
         _buffer_output()
-        # Not cli.main(): it has messages and statuses of its own for what ends a command.
+        # cli.main() has other messages and statuses for failures.
         with cli.make_context("palimpsest", sys.argv[1:]) as ctx:
             cli.invoke(ctx)
         sys.stdout.flush()
@@ -508,7 +508,7 @@ def main() -> NoReturn:
     except SystemExit:
         raise
     except BrokenPipeError:
-        # The reader has gone: end without a message, as programs in a pipe do.
+        # The reader has gone, so end without a message, as programs in a pipe do.
         _drop_output()
         sys.exit(128 + signal.SIGPIPE)
     except BaseException as error:

@@ -43,7 +43,7 @@ class Commands(click.Group):
     """Commands in the order of use, not of the alphabet.
 
     Attributes:
-        add_rest: adds the last commands, when one of them or the list of all is requested.
+        add_rest: adds the last commands, when one or the list of all is requested.
     """
 
     context_class = _Context

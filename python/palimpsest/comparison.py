@@ -20,7 +20,7 @@ _COLUMN_WIDTH = 20
 
 def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Text:
     if shown == units.NOT_MODELLED:
-        # These words take the room of the ratio, which does not exist.
+        # These words take the place of the ratio.
         return Text(f"{shown} ", no_wrap=True)
     times = "" if is_first else factor(ratio)
     text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
@@ -36,7 +36,7 @@ class _SideBySide:
         self.results = results
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # A blank separates a column from the one before, which the first column lacks.
+        # A blank precedes each column but the first.
         fitting, total = max(1, (options.max_width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH), len(self.results)
         groups = [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
         for position, group in enumerate(groups):

@@ -73,7 +73,7 @@ def unread(runs: Sequence[RunOptions]) -> list[Unread]:
             known[drive] = _core.unread_keys(run.ssd, run.ftl, list(run.overrides))
     each = [known[run.ssd, run.ftl, run.overrides] for run in runs]
     keys = {key for found in each for key, *_ in found}
-    # Whoever sets a key and reads it excuses the runs that do not.
+    # A run that reads a key excuses runs with the same source of the key that do not.
     read = {
         (key, _setter(run, key))
         for run, found in zip(runs, each, strict=True)
@@ -226,7 +226,7 @@ def run_many(
         try:
             pending = set(futures)
             while pending:
-                # With an end: where another thread took the signal, this one sees it between two waits.
+                # The timeout lets this thread see a signal that another thread took.
                 _, pending = wait(pending, timeout=_LOOK_EVERY_S)
         except KeyboardInterrupt as error:
             failure = error

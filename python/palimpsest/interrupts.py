@@ -31,7 +31,7 @@ def while_loading() -> None:
 def is_command(arguments: list[str]) -> bool:
     """True for arguments of Python that run the command: `-m palimpsest`, or the program `palimpsest`."""
     while arguments and arguments[0].startswith("-") and not arguments[0].startswith("-m"):
-        # Options of Python; these two have a value.
+        # Options of Python, of which two have a value.
         arguments = arguments[2 if arguments[0] in {"-X", "-W"} else 1 :]
     match arguments:
         case ["-m", "palimpsest", *_] | ["-mpalimpsest", *_]:

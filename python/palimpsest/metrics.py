@@ -180,7 +180,7 @@ def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
     if high - low <= _EQUAL * abs(high):
         return [False] * len(values)
     target = low if metric.better == "low" else high
-    # Two that print alike are as good: a mark on one of them would say what cannot be read.
+    # Values that print alike are equal, because a mark on one would look arbitrary.
     shown = [None if value is None else metric.show(value) for value in values]
     if len({text for text in shown if text is not None}) == 1:
         return [False] * len(values)

@@ -29,7 +29,7 @@ _PAGE = "report.html"
 
 
 def _page(results: Sequence[Result]) -> str:
-    # Not at the top: reading a folder needs no pages.
+    # Imported late, because reading a folder needs no pages.
     from . import report
 
     return report.page(results)
@@ -71,7 +71,7 @@ def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mappi
         try:
             write_in_order(made, _files(results, together, more or {}))
         except OSError as error:
-            # The user knows the folder, not where its files are made.
+            # The user knows the folder, not the temporary one.
             where = str(error.filename or made).replace(str(made), str(folder), 1)
             failure = OSError(error.errno or 0, error.strerror or str(error), where)
         _expect_room(made, folder)
@@ -109,13 +109,13 @@ def _expect_room(made: Path, folder: Path) -> None:
 
 
 def _put(made: Path, folder: Path) -> None:
-    """Moves the files of a result into its folder, in place of those of an earlier result."""
+    """Moves the files of a result into its folder, replacing an earlier result."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         made.replace(folder.resolve())
         return
     here = {path.name for path in made.iterdir()}
     for name in ("summary.json", "config.toml", _PAGE, *(file for file, _ in tables.TABLES.values())):
-        # Each is replaced; one that is not, because of a full disk, would be of another result.
+        # A file that is not replaced, because of a full disk, would belong to another result.
         if name not in here or name not in ("config.toml", _PAGE):
             (folder / name).unlink(missing_ok=True)
     for path in sorted(made.iterdir(), key=lambda path: path.name == "summary.json"):
@@ -167,7 +167,7 @@ def _read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """The folder of a run inside that of its comparison. Raises InputError for any other place."""
+    """The folder of a run inside the folder of its comparison. Raises InputError for any other place."""
     path = folder / name
     if Path(name).name != name or name in (".", "..") or path.is_symlink():
         raise InputError(f"{folder / 'summary.json'}:1: ftl {name!r}: expected a folder of a run inside this one")

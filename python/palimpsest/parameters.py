@@ -17,7 +17,7 @@ _Value = TypeVar("_Value")
 
 
 class Choice(click.Choice[str]):
-    """One of a few names."""
+    """A few names."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
         """The message for any other value."""

@@ -50,7 +50,7 @@ class Lines:
 
     def _print(self) -> None:
         while not self._ended.wait(self._every_s):
-            # The reader of standard error may be gone: the work continues.
+            # The work must continue if the reader of standard error has gone.
             with contextlib.suppress(OSError, ValueError):
                 # Past the buffer of standard error, whose lock a blocked thread would hold at the end.
                 os.write(sys.stderr.fileno(), f"{self._line()}\n".encode(errors="replace"))
@@ -177,7 +177,7 @@ class ProgressBoard(Board):
         task, shown = self._tasks.get(label, (None, None))
         total = stage.expected or None
         if task is None or shown is not stage:
-            # Stages differ in speed: a new task keeps the rate and the time left correct.
+            # A new task keeps the rate and the time left correct, because stages differ in speed.
             if task is not None:
                 self._bars.remove_task(task)
             task = self._bars.add_task(f"{label} {stage.phase}", completed=stage.done, total=total, simulated="")

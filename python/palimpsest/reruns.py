@@ -81,7 +81,7 @@ def _options(result: Result, folder: Path) -> RunOptions:
         raise InputError(f"{place}: {what}; {expected}")
     fields: dict[str, Any] = came["options"] | {"overrides": tuple(came["options"]["overrides"])}
     if "ssd" in came.get("files_blake2b", {}):
-        # `config.toml` has all keys, those of the options included.
+        # `config.toml` has all keys, also from the options.
         fields |= {"ssd": str(folder / "config.toml"), "ftl": None, "overrides": ()}
     wanted = came.get("files_blake2b", {}).get("workload")
     if record is not None:
@@ -131,7 +131,7 @@ def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[
         if json.dumps(one.get(key)) != json.dumps(two.get(key))
     ]
     if of_serving:
-        # Their times are those of the service.
+        # The service has other times than a run.
         return found
     before, after = tables.of_series(old.series), tables.of_series(new.series)
     for name in sorted(before.keys() & after.keys()):

@@ -1,7 +1,7 @@
 """Results: the figures that a run measured, as plain data.
 
-docs/results.md explains the figures, which are those of `palimpsest run --json`. This module computes and draws
-nothing: plots, pages and folders reach results through the `Views` that the package sets on import.
+docs/results.md explains the figures of `palimpsest run --json`. This module computes and draws nothing: plots, pages
+and folders reach results through the `Views` that the package sets on import.
 """
 
 import importlib.util
@@ -121,7 +121,7 @@ class Views(Protocol):
         """For a notebook."""
 
     def figure(self, name: str, results: Sequence["Result"]) -> "go.Figure":
-        """One of the plots."""
+        """A plot."""
 
     def save(self, results: Sequence["Result"], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
         """Writes the files of a run, or `together` of a comparison, and `more` files by name."""

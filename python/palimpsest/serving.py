@@ -141,7 +141,7 @@ def run_drive(workload: str, options: dict[str, Any], serving: Mapping[str, obje
     out, force, as_json = (options.pop(name) for name in ("out", "force", "as_json"))
     fidelity = "count" if clock == "none" else "timed"
     chosen = RunOptions(workload=workload, payload="bytes", fidelity=fidelity, series=out is not None, **options)
-    # An image adds settings of its own, which not every layer reads.
+    # Not every layer reads the settings that an image adds.
     check([dataclasses.replace(chosen, overrides=asked)])
     own_folder(out, [chosen], force=force)
     record = None if record is None else str(record)

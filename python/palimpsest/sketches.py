@@ -14,7 +14,7 @@ _BITS = 7
 
 
 class Sketch:
-    """Counts of times by the smallest time of a bucket, whose bounds have `bits` bits: 7, or 11 for those of a run."""
+    """Counts of times by the smallest time of a bucket. Bounds have `bits` bits: 7, or 11 in histograms of a run."""
 
     def __init__(self, lower_ns: Sequence[int] = (), count: Sequence[int] = (), bits: int = _BITS) -> None:
         self._bits = bits

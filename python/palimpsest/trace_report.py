@@ -270,7 +270,7 @@ def _volume_table(description: Description) -> str:
     body = []
     for volume in found[:_LISTED_VOLUMES]:
         locality = volume["locality"]
-        # The shortest windows that are kept whole, as in the chart.
+        # As in the chart, the shortest windows that are kept completely.
         window = next(each for each in locality["working_sets"] if each["bytes"])
         cells = (
             count(volume["requests"]["read"]), count(volume["requests"]["write"]),

@@ -1,7 +1,7 @@
 """How the raw bit error rate of a flash block grows with its cycles, and the lifetime of a block.
 
-The model is that of `crates/flash/src/nand/wear.rs`, after the LLH paper (Margaglia et al., FAST 2016), Sec. 3.3 and
-3.4, Tables 2 to 4.
+The model follows `crates/flash/src/nand/wear.rs`, after the LLH paper (Margaglia et al., FAST 2016), Sec. 3.3 and 3.4,
+Tables 2 to 4.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def bit_error_rates(
 ) -> list[float]:
     """The raw bit error rate (errors a bit read) of a block after each of these numbers of program and erase cycles.
 
-    `part` is a preset (`palimpsest list parts`) or a file, `bias` one of `BIASES`; within `window`, a share of the
+    `part` is a preset (`palimpsest list parts`) or a file, `bias` is in `BIASES`; within `window`, a share of the
     part's endurance, all cycles are biased. Raises InputError.
     """
     return _core.bit_error_rates(part, list(overrides), bias, window, list(cycles))

@@ -63,7 +63,7 @@ def _mean_erases(result: Result) -> list[list[float]]:
         return []
     longest = max(map(len, rows.values()))
     group = -(-longest // max(1, _MOST_CELLS // len(rows)))
-    # As the map of states has them, if there is one: by channel, die and plane.
+    # In the order of the map of states, if any: by channel, die and plane.
     seen = part(result, "blocks")
     order = seen["plane"][:: seen["columns"]] if seen else []
     return [
@@ -102,7 +102,7 @@ def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
 
 
 def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
-    """The share of a drive at each snapshot, in percent, from those of its cells."""
+    """The share of a drive at each snapshot, in percent, from the shares of its cells."""
     cells, total = len(blocks), sum(blocks)
     return [
         100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
@@ -155,7 +155,7 @@ def states(results: Sequence[Result]) -> Specification | None:
 
 def _base64(numbers: pl.Series, code: str = "B") -> str:
     """Whole numbers as bytes (`B`) or 16-bit words (`H`), lower byte first."""
-    # Not by numpy, which takes longer to load than all of the page to write.
+    # Without numpy, which takes longer to load than the page to write.
     return base64.b64encode(array(code, numbers.to_list()).tobytes()).decode("ascii")
 
 

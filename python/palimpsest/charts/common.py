@@ -23,7 +23,7 @@ def trace(slot: int, **fields: Any) -> Specification:  # noqa: ANN401 - plotly's
 
 
 def part(result: Result, name: str) -> dict[str, Any]:
-    """One of the series of a result; empty if the result has none."""
+    """A series of a result; empty if the result has none."""
     found = (result.series or {}).get(name)
     return found if isinstance(found, dict) else {}
 

@@ -55,7 +55,7 @@ def _lines(
                 continue
             times, shares = points(histogram["lower_ns"], histogram["count"])
             if not any(times):
-                # Acknowledged in 0 ns: not on a logarithmic axis. The table has it.
+                # 0 ns has no place on a logarithmic axis.
                 continue
             found, first = ((each["latency_ns"] or {}).get(kind) for each in (result, results[0]))
             p99, base = modelled(found, "p99"), modelled(first, "p99")

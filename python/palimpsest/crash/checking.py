@@ -150,7 +150,7 @@ class Checker:
         try:
             unmount(self._work.mount)
         except OSError:
-            # Something of the check holds it, which no program sees any more: it keeps that file and device.
+            # A remaining process holds the mount, so the next state gets another file and device.
             if self._device is not None:
                 self._device.close()
             self._device = None

@@ -154,7 +154,7 @@ def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bo
         if shows:
             click.echo(f"\r{done} of {all_} states, {failed} fail ", nl=False, err=True)
         elif time.monotonic() - said[0] >= lines.LINE_EVERY_S:
-            # No thread of its own: checks are in processes that are forked.
+            # No thread prints this, because checks run in forked processes.
             said[0] = time.monotonic()
             rate = (done - len(before)) / (said[0] - begun)
             left = f", {rate:.3g}/s, {lines.clock((all_ - done) / rate)} left" if rate > 0 else ""

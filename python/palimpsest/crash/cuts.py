@@ -16,7 +16,7 @@ from .history import FLUSH, History, adjacent
 from .windows import State
 
 Cut = tuple[int, ...]
-"""A flash operation, and those of the recoveries in which power failed again."""
+"""A flash operation, and further ones in recoveries, in which power failed again."""
 
 _ACKNOWLEDGED = {"volatile": "buffer.ack=volatile", "protected": "buffer.ack=buffer", "none": "buffer.ack=program"}
 _NEVER = "faults.power_cut_at=4611686018427387904"
@@ -48,7 +48,7 @@ def smallest(plan: Plan) -> Plan:
     try:
         has = _core.drive_bytes(plan.ssd, plan.ftl, list(settings))
     except InputError as error:
-        # The user said `--cache`, from which the setting is.
+        # The setting comes from `--cache`.
         text = str(error).replace(f"--set {cache}: ", f"--cache {plan.cache}: ")
         raise InputError(text if cache in given[len(plan.overrides) :] else str(error)) from None
     if has < plan.size:
@@ -102,7 +102,7 @@ class Cuts:
             return Left(None, 0)
         step, recovery, changed = found
         event, done = self._of_step[step - self._first]
-        # What was not written yet is old, but for what was found to be new.
+        # Unwritten units are old, unless the drive has their new contents.
         history, stop = self._history, event + 1
         holds = {unit: history.version_at(unit, event)[0] for unit, _ in history.events[event].units[done:]}
         holds.update(self._pick(unit, data, event) for unit, data in changed)
@@ -116,7 +116,7 @@ class Cuts:
             if number <= event and (is_zero if not digest else self._history.contents[digest] == data):
                 return unit, number
         if self._is_used and unit not in self._history.base:
-            # What preconditioning put there: the host has not written it before.
+            # Preconditioning wrote the unit, and no request before the cut did.
             return unit, -1
         raise InputError(f"after a cut unit {unit} holds what no request wrote: the layer lost data")
 

@@ -188,7 +188,7 @@ class _Exploration:
             self._seen.add(key_of(history, state_of(line)))
             explored.states.append(line)
             self._failed += not line["ok"]
-        # A cut whose state was not checked any more is tried again.
+        # A cut is repeated if its state was not checked.
         checked = {line["id"] for line in explored.states}
         self._tried = {cut: line for cut, line in self._tried.items() if line["id"] is None or line["id"] in checked}
         self._count_cuts()

@@ -106,7 +106,7 @@ def _shortened(history: History, state: State) -> State:
         event = history.events[stop - 1]
         if event.kind != WRITE:
             break
-        # It can be left out if nothing of it is there.
+        # Only a write without any kept unit can be left out.
         if any(held.get(unit, -2) in (-2, stop - 1) for unit, _ in event.units):
             break
         stop -= 1

@@ -30,8 +30,8 @@ ZEROS = b""
 class Event:
     """A request, or output (`text`).
 
-    A write has its changed `units` with the digests of their new contents; a `durable` one is acknowledged when
-    durable; one of `zeros` may be an unmap.
+    A write has its changed `units` with the digests of their new contents; a `durable` write is acknowledged when
+    durable; a write of `zeros` may be an unmap.
     """
 
     kind: str
@@ -69,7 +69,7 @@ def adjacent(units: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[byt
 class History:
     """The events since all earlier writes were durable.
 
-    `base` has the contents of that moment without zeros, `contents` those of each digest; the program ended before
+    `base` has the contents at that moment without zeros, `contents` the data of each digest; the program ended before
     event `ended`.
     """
 
@@ -98,7 +98,7 @@ class History:
         return known[bisect_left(known, (stop, b"")) - 1]
 
     def digest_of(self, unit: int, number: int) -> bytes:
-        """The contents that event `number` wrote to a unit; -1: those of the base."""
+        """The contents that event `number` wrote to a unit; -1 for the base."""
         return self.version_at(unit, number + 1)[1]
 
     def sum_at(self, stop: int) -> int:

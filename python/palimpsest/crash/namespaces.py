@@ -251,11 +251,11 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
     try:
         _enter()
     except OSError as error:
-        # The kernel says so where users may have none at all, too.
+        # The kernel reports this also if users may have no namespaces at all.
         why = "there are as many as the system allows" if error.errno == errno.ENOSPC else error.strerror
         connection.send(("failed", f"namespaces for this user: {why}; {_EXPECTED}"))
         return 1
-    # New rights make the kernel forget it.
+    # New credentials reset the signal.
     _dies_with_parent(parent)
     inside = fork()
     if inside:
@@ -263,7 +263,7 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
         _, status = os.waitpid(inside, 0)
         return os.waitstatus_to_exitcode(status) & 0xFF
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Of another process namespace a parent has the number 0.
+    # A parent in another process namespace has the number 0.
     _dies_with_parent(0)
     try:
         mount("palimpsest", work, "tmpfs", "mode=700")

@@ -1,6 +1,6 @@
 """The disk as a network block device, for programs that take an NBD URI: a small server of one file, beside a step.
 
-Each request becomes one of the file, in the order of its connection, so the record has the requests of the program. A
+Each request is applied to the file in the order of its connection, so the record has the requests of the program. A
 write with FUA goes to the file by O_DSYNC, and makes nothing else durable; a flush is an fsync. Zeroes are written. Not
 supported: structured replies, trims, TLS; `palimpsest serve` is the complete server. Source: `doc/proto.md` of
 NetworkBlockDevice/nbd.
@@ -58,7 +58,7 @@ def served(file: Path, place: Path) -> Iterator[None]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        # Who ends all others of its namespace has waited for it.
+        # `kill_others` may have waited for the child.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(child, 0)
         place.unlink(missing_ok=True)

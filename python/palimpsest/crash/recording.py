@@ -75,7 +75,7 @@ class _Recorder:
             recording.mark("begin")
         self._do("--run", self._plan.run, file, said, recording)
         os.close(said)
-        # What it left running is none of it, and would keep the file system in use.
+        # Remaining processes would keep the file system in use.
         kill_others()
         with named(self._log):
             recording.mark("end")

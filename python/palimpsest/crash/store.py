@@ -115,7 +115,7 @@ class Store:
     def close(self) -> None:
         """Unlocks the folder, and removes it if nothing was recorded."""
         if not self.is_recorded:
-            # Who comes meanwhile has put something there.
+            # Another process may use the folder by now.
             with contextlib.suppress(OSError):
                 self.log.unlink(missing_ok=True)
                 self.work.rmdir()
@@ -139,7 +139,7 @@ class Store:
                 good += len(line)
                 yield found
         if good < path.stat().st_size:
-            # What a killed one left.
+            # A killed process left an incomplete line.
             with contextlib.suppress(OSError):
                 os.truncate(path, good)
 

@@ -39,7 +39,7 @@ class Window:
     @property
     def choices(self) -> dict[int, list[int]]:
         """Units with several possible contents: the events that wrote them, the oldest first."""
-        # Programs that say much and flush little have many long windows: they are not kept.
+        # Programs with much output and few flushes have many long windows, which would take too much memory.
         return self._choices if self.stop - self.start <= _LONG else self._chosen()
 
     @cached_property
@@ -66,7 +66,7 @@ class Window:
 
     @cached_property
     def size(self) -> int:
-        """Number of states, those of the same bytes counted apart."""
+        """Number of states, equal ones included."""
         return prod(len(known) for known in self.choices.values())
 
 

@@ -1,7 +1,7 @@
 """Fits: the drive that reproduces measurements, the keys that these determine, and predictions.
 
 `running` fits, from `measured` (kinds of measurements, one module each), `space` (keys and bounds), `search` (the
-optimiser) and `determined` (ranges of keys). Runs are those of `engine`.
+optimiser) and `determined` (ranges of keys). `engine` runs the simulations.
 """
 
 from collections.abc import Mapping, Sequence

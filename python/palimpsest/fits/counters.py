@@ -1,6 +1,6 @@
 """Counters over time, as in SMART or OCP logs: bytes of the host and of the media since the drive was new.
 
-A CSV file whose first line names a counter of the host and one of the media: `host_bytes`, `host_gb`, `host_tb`,
+A CSV file whose first line names a counter of the host and a counter of the media: `host_bytes`, `host_gb`, `host_tb`,
 `host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or `nand_`; or the names of
 the logs, `data_units_written` (SMART) and `physical_media_units_written` (bytes, OCP). Capitals and blanks do not
 matter; other columns are ignored. `--workload` was written to a drive of `--capacity`. A group is the time between two

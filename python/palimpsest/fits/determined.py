@@ -56,8 +56,7 @@ class Range:
 class _Chance:
     """Chance alone: the drive of the best point, run with other seeds, against itself.
 
-    `variance` is that of a residual, by the seed; `most` the mean square of residuals between seeds that 19 of 20 do
-    not exceed.
+    `variance` is the variance of a residual between seeds; 19 of 20 mean squares of these residuals are at most `most`.
     """
 
     variance: float
@@ -182,15 +181,15 @@ def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, po
         good += _as_good(task, allowed, found)
         jacobian = np.array(columns).T
         growth = jacobian.T @ jacobian / count(task)
-        # Chance is in the differences, too: it would make keys look better determined than they are.
+        # Chance in the differences would make keys look better determined than they are.
         growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
         room = allowed - loss(task, best) ** 2
         values, vectors = np.linalg.eigh(growth)
-        # Half of the space away is as good: the direction is not determined.
+        # A direction is not determined if the fit is as good half of the space away.
         least = room / 0.25
         # No move is longer than the space.
         inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
-        # Where the mean square is least, as far as it is linear, and how much below it is there.
+        # The minimum of the mean square in the linear model, and the allowed growth from there.
         gradient = jacobian.T @ np.array(residuals(task, best)) / count(task)
         centre = -inverse @ gradient
         reach = room + float(gradient @ inverse @ gradient)

@@ -85,7 +85,7 @@ class _Job:
             raise InputError(f"{place}: its options name no rw; expected fio's own `job options`, or `global options`")
         size = kept.get("size", "")
         if not size.endswith("%"):
-            # The size of the real file or device: ours is another, and its requests go to all of it.
+            # Requests go to all of our drive, which has another size than the real file or device.
             kept["size"] = "100%"
         self.spec = ",".join(key if value == "" else f"{key}={value}" for key, value in kept.items())
         check_workload(self.spec, place)
@@ -106,7 +106,7 @@ class _Job:
         self.requests += sum(int(side["total_ios"]) for side in sides)
         self.figures.append((f"{kind}.iops", sum(float(side.get("iops", 0.0)) for side in sides), "1/s"))
         times = [side.get("lat_ns") or side.get("clat_ns") or {} for side in sides]
-        # Of all requests: a copy that was served more often counts more.
+        # Mean of all requests: copies count by their number of requests.
         means = [(float(each["mean"]), int(side["total_ios"])) for each, side in zip(times, sides, strict=True)
                  if each.get("mean")]  # fmt: skip
         if means:

@@ -27,7 +27,7 @@ _KIB = 1024
 
 
 def is_one(path: Path) -> bool:
-    """Whether the name is one of fio's logs."""
+    """Whether fio gives this name to logs."""
     return _NAME.search(path.name) is not None
 
 

@@ -41,7 +41,7 @@ def _mean_and_spread(rows: _Rows) -> tuple[float, float] | None:
 
 
 def status(made: Fit) -> str:
-    """One line: fitted values, deviations, and those of held-out groups."""
+    """One line: fitted values, and deviations of fitted and held-out groups."""
     seen = _mean_and_spread(made.of(held_out=False))
     parts = [f"{each.key.name} {each.key.text(each.best)}" for stage in made.stages for each in stage.ranges]
     said = f"fit: {', '.join(parts)}"

@@ -29,7 +29,7 @@ from .space import Drive, Key, Values, default_space, parse_all, values_of
 class Settings:
     """The settings of a fit; see `palimpsest.fit`.
 
-    `minutes` and `evaluations` limit each stage; `seed` is that of the search; `how` has data that measurements lack.
+    `minutes` and `evaluations` limit each stage; `seed` is for the search; `how` has data that measurements lack.
     """
 
     start: str
@@ -103,7 +103,7 @@ def _held_out(measurements: Sequence[Measurement], settings: Settings) -> tuple[
             groups = _groups(measurement)
             if text.endswith("%"):
                 count = round(_share(text) * len(groups))
-                # The last of what has an order in time, else any.
+                # The last groups of a measurement in time order, else random ones.
                 late = groups[len(groups) - count :]
                 out |= set(late if measurement.counted else random.Random(settings.seed).sample(groups, count))
             else:
@@ -157,7 +157,7 @@ def _fit(
     try:
         drive.check()
     except InputError as error:
-        # `--start` is what the option of the drive is called here.
+        # The option of the drive is `--start` here.
         raise InputError(re.sub(r"^--ssd ", "--start ", str(error))) from None
     hidden = _held_out(measurements, settings)
     seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
@@ -262,7 +262,7 @@ def _stage(
     best = min(points, key=lambda point: objective(task, point))
     best, more = improve(task, evaluations, budget, best)
     points += more
-    # A choice may look worse only because the numbers were found for another.
+    # A choice may look worse because the numbers were found with another.
     for values in _other_choices(task, best):
         other, more = improve(task, evaluations, budget, evaluations.points(task, [values], budget)[0])
         points += [other, *more]

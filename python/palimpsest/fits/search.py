@@ -179,7 +179,7 @@ class Evaluations:
 
     def points(self, task: Task, wanted: Sequence[Values], budget: Budget) -> list[Point]:
         """Evaluates new points side by side. A drive that cannot be built gives None; other failures raise Error."""
-        # What another process evaluated counts as well, so that a search that goes on ends where it would have.
+        # Points from the file count too, so that a resumed search ends at the same point.
         asked = {self._name(task, values) for values in wanted} - self._asked
         self._asked |= asked
         budget.spent += len(asked)

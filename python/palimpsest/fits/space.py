@@ -65,9 +65,9 @@ class Drive:
 class Key:
     """A configuration key that the fit changes: a range of numbers with a unit, or choices.
 
-    `spread` is the standard deviation of the normal prior of a number around that of the drive at the start, in parts
-    of the range: half for a given range, whose values are all plausible; a quarter for the default range, from half to
-    twice the value of the drive.
+    `spread` is the standard deviation of the normal prior around the drive at the start, in parts of the range: half
+    for a given range, whose values are all plausible; a quarter for the default range, from half to twice the value of
+    the drive.
     """
 
     name: str
@@ -212,7 +212,7 @@ def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOM
 
 def _around(name: str, value: Any) -> Key | None:  # noqa: ANN401 - as TOML has it
     if name == "ftl.victim":
-        # Those without a number of their own, which a range of another key would be.
+        # Victims with a parameter are left out.
         victims = tuple(each for each, _ in _core.list_registry("victims") if ":" not in each)
         return Key(name, choices=victims) if value in victims else None
     if name in _CHOICES:

@@ -44,7 +44,7 @@ class _Rows:
     def __init__(self, table: truth.Table, form: running.Form) -> None:
         self.name = table.path.name
         self._table, self._form = table, form
-        # Of reads beside another job: the same for all drives, so that these can be run side by side.
+        # Job files are the same for all drives, so that these can be run side by side.
         self._folder = tempfile.TemporaryDirectory(prefix="palimpsest-")
         rows: list[judge.Row] = form.measure(table, Batch(), frozenset(), quick=True)
         self.targets = tuple(

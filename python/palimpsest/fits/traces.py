@@ -1,9 +1,9 @@
 """A trace with the response time of each request: replayed with its arrivals, and compared as distributions by class.
 
-The formats are those of `trace_times`; plain, or compressed by gzip or zstd. The first 50,000 requests are replayed at
-their own times on a full drive, addresses beyond the drive folded. A class, and a group, is the reads or the writes.
-Ignored: requests without a response time, and other load of the traced machine. Times of an ETW trace are completions,
-from which arrivals are replayed.
+`trace_times` has the formats; plain, or compressed by gzip or zstd. The first 50,000 requests are replayed at their own
+times on a full drive, addresses beyond the drive folded. A class, and a group, is the reads or the writes. Ignored:
+requests without a response time, and other load of the traced machine. Times of an ETW trace are completions, from
+which arrivals are replayed.
 """
 
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 def draw(
     data: pl.DataFrame, choice: Choice, path: Path, *, style: str, columns: int, labels: tuple[str, str], log: str
 ) -> bytes:
-    """The drawing of the table of `series.table`, as the bytes of the file `path`, whose name has one of ENDINGS.
+    """The drawing of the table of `series.table`, as the bytes of the file `path`, whose ending is in ENDINGS.
 
     The width is 1 or 2 `columns` of the venue `style`; `log` has the logarithmic axes: `x`, `y`, `xy` or empty. Raises
     InputError if pgf lacks LaTeX.

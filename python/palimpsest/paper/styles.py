@@ -1,9 +1,9 @@
 """Widths, fonts and marks of figures for papers.
 
-Widths are those of the venues' templates: USENIX (text of 7 in, columns of 3.33 in, Times), IEEE (7.16 in, 3.5 in,
-Times) and ACM (acmart sigconf: 506.3 pt, 241.1 pt, Libertine). Lines differ by dash, marker and colour, bars by hatch
-and colour, so that they differ in black-and-white print and for colour-blind readers; the colours are those of Okabe
-and Ito (2008), from dark to light.
+Widths are from the venues' templates: USENIX (text of 7 in, columns of 3.33 in, Times), IEEE (7.16 in, 3.5 in, Times)
+and ACM (acmart sigconf: 506.3 pt, 241.1 pt, Libertine). Lines differ by dash, marker and colour, bars by hatch and
+colour, so that they differ in black-and-white print and for colour-blind readers. The colours are from Okabe and Ito
+(2008), from dark to light.
 """
 
 from dataclasses import dataclass

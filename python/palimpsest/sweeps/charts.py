@@ -84,7 +84,7 @@ def label(name: str) -> str:
 
 
 def first_shown(sweep: FinishedPoints) -> dict[str, str]:
-    """Default figure, x, colour and facet: those of the sweep file, or else those with most values."""
+    """Default figure, x, colour and facet, from the sweep file, or else by the number of values."""
     drawn = figures(sweep)
     axes = [name for name in sweep.axes if len(sweep.values(name)) > 1] or sweep.axes
     several = [name for name in axes if name not in _REPEATED] or axes

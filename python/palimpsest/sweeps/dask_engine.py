@@ -32,7 +32,7 @@ def _run(task: Task) -> Outcome:
     key = worker.get_current_task()
 
     def progress(*_: object) -> None:
-        # The worker's own state has it first; ten requests a second would load the scheduler.
+        # The worker's state avoids ten requests a second to the scheduler.
         state = worker.state.tasks.get(key)
         if state is None or state.state in ("cancelled", "released"):
             raise _Unwanted
@@ -46,9 +46,9 @@ def _run(task: Task) -> Outcome:
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
     """Runs points on the cluster and yields each outcome; cancels the others when closed.
 
-    `address` is that of the scheduler, such as `tcp://host:8786`; `jobs` defaults to the threads of the workers;
-    `watch` is not called, because remote points report no progress. Raises InputError without a scheduler at the
-    address, Error if the cluster is lost.
+    `address` is the scheduler's, such as `tcp://host:8786`; `jobs` defaults to the threads of the workers; `watch` is
+    not called, because remote points report no progress. Raises InputError without a scheduler at the address, Error if
+    the cluster is lost.
     """
     with _without_tracebacks():
         yield from _outcomes(_connect(address), tasks, address, jobs)
@@ -69,7 +69,7 @@ def _without_tracebacks() -> Iterator[None]:
 
 
 def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: int | None) -> Iterator[Outcome]:
-    name = uuid.uuid4().hex[:8]  # so that what another sweep left on the cluster is not taken for this one's
+    name = uuid.uuid4().hex[:8]  # keeps tasks of other sweeps apart
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
 
@@ -114,7 +114,7 @@ def _outcome(future: Any, task: Task) -> Outcome:  # noqa: ANN401 - a future of 
     if future.status in ("cancelled", "lost"):
         raise CommClosedError
     error = future.exception()
-    if isinstance(error, CancelledError):  # since its status was asked for
+    if isinstance(error, CancelledError):  # after reading the status
         raise error
     if isinstance(error, ModuleNotFoundError):
         raise Error(f"a worker cannot run points: {error}; expected palimpsest installed on every worker")

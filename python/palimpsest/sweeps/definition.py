@@ -3,7 +3,7 @@
     [base]                                  options of `palimpsest run` and configuration keys, for every point
     [grid]                                  axes: each key with a list or a range; every combination is a point
     [[zip]]                                 axes of equal length that change together, as one axis of the grid
-    [[points]]                              a single point, beside those of the grid
+    [[points]]                              a single point, beside the grid
     [[exclude]]                             points of the grid with all of these values are left out
     [report]                                default selection of the report: figure, x, colour, facet
 
@@ -81,7 +81,7 @@ class Definition:
             yield {key: value for part in combination for key, value in part.items()}
 
     def _all(self) -> Iterator[tuple[str, Settings]]:
-        # Without axes, a file of points has no point of the grid, and one of a base alone has a single point.
+        # Without axes, a file of points has no grid, and a base alone is a single point.
         if self.grid or not self.explicit:
             for settings in self.combinations():
                 if not any(_matches(self.base | settings, each) for each in self.excluded):
@@ -109,7 +109,7 @@ def from_text(text: str, name: str, folder: Path) -> Definition:
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
-            # `ftl.victim` beside `ftl` is no TOML, and means what it says.
+            # `ftl.victim` beside `ftl` is no TOML, but clear.
             quoted = _DOTTED.sub(r'\1"\2"\3', text)
             data = tomllib.loads(quoted)
             text = quoted
@@ -263,7 +263,7 @@ class _Reader:
         for key, value in data.items():
             name, where = f"{prefix}{key}", (*path, key)
             if isinstance(value, Mapping) and not is_range(value):
-                # `set` is what the option of the command line is called; its keys are configuration keys.
+                # `set` is the name of the option for configuration keys.
                 yield from self._walk(value, where, prefix if name == "set" else f"{name}.")
             else:
                 yield name, value, where

@@ -121,7 +121,7 @@ def run(
                         try:
                             _take(outcome, store, done)
                         except OSError:
-                            # A full disk has no room for table and page. The figures of this point are in memory only.
+                            # A full disk has no room for table and page; this point is in memory only.
                             is_full = True
                             show(planned.found(done, before))
                             raise

@@ -17,7 +17,7 @@ from .task import Outcome, Task, Watch
 
 Engine = Callable[[Sequence[Task], str | None, int | None, Watch], Iterator[Outcome]]
 
-# Name: module, package that has to be installed, example of an address.
+# Name: module, required package, example of an address.
 ENGINES: dict[str, tuple[str, str | None, str | None]] = {
     "local": ("local", None, None),
     "dask": ("dask_engine", "distributed", "tcp://host:8786"),

@@ -37,7 +37,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | states.environment(),
-            start_new_session=True,  # Ctrl-C at the terminal is for the sweep, which keeps what was finished
+            start_new_session=True,  # Ctrl-C at the terminal must reach the sweep only
         )
 
     @property

@@ -236,7 +236,7 @@ def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | 
         "seed": options.seed,
         "skip_bad": options.skip_bad,
     }
-    # What is as it is by default was no part of the identity of older points.
+    # Defaults are left out, because identities of older points lack these options.
     usual = RunOptions()
     replayed = {
         name: getattr(options, name) for name in ("format", "columns", "volumes", "arrivals", "repeat", "until")

@@ -33,8 +33,8 @@ class Sweep(FinishedPoints):
     def to_polars(self) -> "pl.DataFrame":
         """A row for each point: axes, status, error, identity, and a column for each figure, as in sweep.parquet.
 
-        Figures have the names of `Result.to_polars()`; those of failed points are null. An axis of quantities has a
-        second column in the base unit of its ending: `_bytes`, `_ns`, `_share` (of one) or `_bytes_per_s`.
+        Figures have the names of `Result.to_polars()`; failed points have nulls. An axis of quantities has a second
+        column in the base unit of its ending: `_bytes`, `_ns`, `_share` (of one) or `_bytes_per_s`.
         """
         from .table import data_frame
 

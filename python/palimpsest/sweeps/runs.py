@@ -56,7 +56,7 @@ def _task(options: RunOptions) -> Task:
     is_preset = _core.workload_spec(options.workload.partition(",")[0]) is not None
     path = Path(options.workload)
     file = text = None
-    # A long specification is no name of a file.
+    # A long specification is no valid file name.
     with contextlib.suppress(OSError):
         if not is_preset and holder(path).is_file():
             if path.suffix == ".fio" and path.stat().st_size <= _JOB_FILE_BYTES:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
-    """The axes by name, a value for each point; those of quantities followed by their numbers."""
+    """The axes by name, a value for each point; axes of quantities are followed by their numbers."""
     columns: dict[str, list[Any]] = {}
     for axis in axes:
         columns[axis] = [point.axes.get(axis) for point in points]

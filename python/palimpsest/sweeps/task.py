@@ -118,7 +118,7 @@ def _run(task: Task, progress: engine.Progress | None) -> tuple[dict[str, Any], 
     result, series = found.to_dict(), found.series or {}
     if task["drive"] is not None:
         result["config"]["name"] = result["ssd"] = task["name"]
-    # The folder is gone when the worker is.
+    # The folder does not outlive the worker.
     result["provenance"]["options"] |= {name: fields[name] for name in replaced}
     return result, {name: series[name] for name in task.get("series", ()) if name in series}
 

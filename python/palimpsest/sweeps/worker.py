@@ -15,7 +15,7 @@ from .task import encode, run_point
 
 def main() -> None:
     """Runs points until the input ends."""
-    # The sweep alone decides what an interrupt means, and nothing but messages goes to its pipe.
+    # The sweep handles interrupts, and its pipe must carry only messages.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -28,7 +28,7 @@ def main() -> None:
     def progress(phase: str, done: int, expected: int, simulated_ns: int) -> None:
         send({"progress": [phase, done, expected, simulated_ns]})
 
-    # Neighbours among the points often differ in what their workload does only.
+    # Consecutive points often differ in their workload only.
     states.take(os.environ)
     try:
         for line in sys.stdin:

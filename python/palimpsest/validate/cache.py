@@ -7,7 +7,7 @@ from typing import Any
 from ..result import Result
 
 FEW = 8
-"""With fewer windows the median could be that of the fall."""
+"""With fewer windows the median could fall into the drop."""
 
 
 def levels(moved: Sequence[float]) -> tuple[int, float, float]:
@@ -42,7 +42,7 @@ def _size(result: Result, scale: float) -> float | None:
 def _fast(result: Result, scale: float) -> float | None:  # noqa: ARG001
     moved, seconds = _windows(result)
     fast = moved[: levels(moved)[0]]
-    # Of few windows the last holds the fall.
+    # The last of few windows contains the fall.
     return (median(fast) if len(fast) >= FEW else max(fast)) / seconds / 1e6
 
 

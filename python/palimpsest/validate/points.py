@@ -2,8 +2,9 @@
 
 Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, the name of our figure; `workload`;
 `precondition`; `bar`, empty for a row that is shown only; `mark`, fitted or predicted; `source`. Figures of a fast
-cache (`cache.*`) come from a run that fills the drive once; the size is scaled to the capacity of the preset. Those of
-a full drive (`cache.full.*`) come from the unchanged workload, which leaves the drive idle before it writes a little.
+cache (`cache.*`) come from a run that fills the drive once; the size is scaled to the capacity of the preset. Figures
+of a full drive (`cache.full.*`) come from the unchanged workload, which leaves the drive idle before it writes a
+little.
 """
 
 import tomllib

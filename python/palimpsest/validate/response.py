@@ -90,7 +90,7 @@ class _Jobs:
         """The job file of a row; the second job runs at its rate if `capped`, else at most one request in flight."""
         size = next((part[3:] for part in self.table.beside.split(",") if part.startswith("bs=")), "4k")
         rate = point.append * 1e6 / _bytes_of(size)
-        # Simulated time bounds both: the reads take as long as the real drive took for as many, and half as much again.
+        # Simulated time limits both jobs to 1.5 times the time of the real drive for these reads.
         mean = self.table.number(point.line, point.cells, "mean_us") or 100.0
         runtime = f"runtime={max(1, round(requests * mean * 1.5 / point.depth))}us"
         reads = _section("reads", self.table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
@@ -107,7 +107,7 @@ def _bytes_of(size: str) -> int:
 
 
 def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: bool = False) -> RunOptions:
-    # Deep queues need more requests until each place in them was taken often.
+    # Deep queues need more requests to fill each place often.
     requests = max(table.count(REQUESTS, quick=quick), 200 * point.depth)
     if point.append:
         return table.run(jobs.file(point, requests, capped=capped), quick=quick)

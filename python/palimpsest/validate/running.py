@@ -60,7 +60,7 @@ def read(folder: Path | None = None) -> list[Table]:
 def validate(tables: list[Table], batch: Batch, *, quick: bool = False) -> Validation:
     """Runs all rows of the tables whose drive has a preset; `quick` runs take a minute. Raises Error if one fails."""
     drives = frozenset(name for name, _ in _core.list_registry("ssds"))
-    # Together first, so that runs of different tables go side by side.
+    # One batch, so that runs of different tables go side by side.
     batch.run(run for table in tables for run in form_of(table).runs(table, drives, quick=quick))
     rows, figures = [], []
     for table in tables:

@@ -1,7 +1,7 @@
 """Tables of measurements of real drives: a folder of CSV files, and `tables.toml`, which describes them.
 
 An entry of `tables.toml` has the name of a CSV file without `.csv`: form, preset of the drive, source, and how to run
-the rows. A table without an entry uses that of the package's table of the same name, else that of the only one with the
+the rows. A table without an entry uses the entry of the package's table of the same name, else of the only one with the
 same first column.
 """
 
