@@ -14,10 +14,10 @@ _ALWAYS = {"once": False, "timeout_s": 30.0}
 
 _OPTIONS = (
     *DRIVE,
-    click.option("--name", metavar="NAME", help="Its name.  [default: the first free of pal0, pal1, ...]"),
-    click.option("--file", "file_only", is_flag=True, help="Attach the file alone, without a loop device over it."),
-    run_option("the device as $dev and its file as $file"),
-    listen_option("Serve it by NBD, too, at HOST:PORT or unix:PATH."),
+    click.option("--name", metavar="NAME", help="Name of the drive.  [default: the first free of pal0, pal1, ...]"),
+    click.option("--file", "file_only", is_flag=True, help="Attach a file only, without a loop device."),
+    run_option("the device as $dev and the file as $file"),
+    listen_option("Also serve the drive by NBD, at HOST:PORT or unix:PATH."),
     PAGE,
     *KEPT,
     CLOCK,

@@ -175,7 +175,7 @@ cli.add_command(sweep_command.sweep)
 
 @cli.command(short_help="Repeat the experiments of a paper.")
 @click.argument("paper", type=Choice(reproduction.NAMES), metavar="PAPER")
-@click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or those of the paper.")
+@click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or the paper's drives.")
 @click.option(
     "--both",
     "settings",
@@ -193,7 +193,7 @@ cli.add_command(sweep_command.sweep)
     default=1,
     show_default=True,
     metavar="N",
-    help="First of the seeds; what runs with several takes N, N+1, ....",
+    help="First seed; experiments with several seeds take N, N+1, ....",
 )
 @jobs_option()
 @out_option("Also write index.html, and data and a picture of each figure.")

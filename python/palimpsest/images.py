@@ -17,9 +17,9 @@ OPTIONS = (
         "--image",
         type=ImageFile(),
         metavar="FILE",
-        help="Keep the drive in FILE, which is made: what is flushed is there after kill -9. Without --ssd: its drive.",
+        help="Keep the drive in FILE, made if needed: flushed data survives kill -9. Without --ssd: the drive in FILE.",
     ),
-    click.option("--image-sync", is_flag=True, help="What is flushed survives a crash of the machine, too: fdatasync."),
+    click.option("--image-sync", is_flag=True, help="Flushed data also survives a crash of the machine (fdatasync)."),
 )
 """The options of a drive in an image, as decorators."""
 
@@ -119,7 +119,7 @@ def image_group() -> None:
 
 @image_group.command()
 @_image
-@json_option("what it holds")
+@json_option("the contents")
 def info(image: Path, *, as_json: bool) -> None:
     """Show drive, layer and configuration, written amounts, wear, and size on disk.
 
@@ -134,7 +134,7 @@ def info(image: Path, *, as_json: bool) -> None:
 
 @image_group.command()
 @_image
-@json_option("what was found")
+@json_option("the findings")
 def check(image: Path, *, as_json: bool) -> None:
     """Verify header, block marks and all page checksums; status 1 if anything is damaged.
 
@@ -150,7 +150,7 @@ def check(image: Path, *, as_json: bool) -> None:
 
 @image_group.command()
 @_image
-@json_option("what was given back")
+@json_option("the freed space")
 def compact(image: Path, *, as_json: bool) -> None:
     """Return disk space of erased blocks, and of cells without data, to the file system.
 

@@ -213,7 +213,7 @@ def state_options(command: _Command) -> _Command:
         envvar=states.FOLDER,
         callback=_state,
         expose_value=False,
-        help="Keep preconditioned drives in DIR, and go on from those of earlier runs: the same figures, sooner.",
+        help="Keep preconditioned drives in DIR and reuse them in later runs: the same figures, sooner.",
     )(command)
     return click.option(
         "--state-size",
@@ -223,5 +223,5 @@ def state_options(command: _Command) -> _Command:
         callback=_size,
         is_eager=True,
         expose_value=False,
-        help="Bytes that DIR may take; the states used least recently go.",
+        help="Most bytes of DIR; the least recently used states are deleted.",
     )(command)

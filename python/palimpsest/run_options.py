@@ -78,7 +78,9 @@ _RUN_OPTIONS = (
         _DEFAULT.precondition,
         "State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
     ),
-    click.option("--requests", type=COUNT, help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
+    click.option(
+        "--requests", type=COUNT, help="Stop after this number of requests, such as 1e6 or 100k.  [default: all]"
+    ),
     click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
     click.option(
         "--fidelity", type=Choice(FIDELITIES), default=_DEFAULT.fidelity, help="count: operation counts, no times."
@@ -109,7 +111,7 @@ _RUN_OPTIONS = (
         "--from",
         "format",
         metavar="FORMAT",
-        help="Read a trace as this format, not the recognised.",
+        help="Read a trace in this format instead of recognising it.",
         shell_complete=completion.formats,
     ),
     click.option(

@@ -49,7 +49,7 @@ def _clock(text: str) -> str:
 PAGE = click.option(
     "--page",
     metavar="HOST:PORT",
-    help="Show figures meanwhile at an address of this machine: a page, JSON, SMART figures, Prometheus text.",
+    help="Serve figures at an address of this machine: a page, JSON, SMART figures, Prometheus text.",
 )
 RECORD = click.option(
     "--record",
@@ -57,12 +57,12 @@ RECORD = click.option(
     metavar="FILE",
     help="Write the requests to FILE.parquet, which run takes as --workload: the same operations of flash.",
 )
-PRECONDITION = precondition_option("none", "State of the drive at first, as of run; it holds noise then.")
+PRECONDITION = precondition_option("none", "First state of the drive, as of run; its data is noise.")
 CLOCK = click.option(
     "--clock",
     type=Parsed("CLOCK", _clock),
     default="none",
-    help="Time of the drive: virtual (as fast as it goes), paced (replies when it would have them) or scaled:10.",
+    help="Time of the drive: virtual (as fast as possible), paced (replies at the simulated time) or scaled:10.",
 )
 OUTCOME = (
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
@@ -77,7 +77,7 @@ KEPT = (*images.OPTIONS, RECORD, PRECONDITION)
 
 def run_option(places: str) -> Callable[[_Command], _Command]:
     """The option `--run`; the environment of the command has these `places`."""
-    text = f"Run this in a shell, with {places}, and end with it and its status."
+    text = f"Run this in a shell, with {places}; end with its status."
     return click.option("--run", metavar="COMMAND", help=text)
 
 
@@ -99,7 +99,7 @@ _OPTIONS = (
         "--timeout",
         type=DURATION,
         default="30s",
-        help="Most time for a handshake or a message; who is idle for so long leaves its place to another.",
+        help="Most time for a handshake or a message; a client that is idle for longer may be replaced.",
     ),
     *OUTCOME,
 )

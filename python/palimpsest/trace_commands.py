@@ -27,26 +27,26 @@ def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
                 "--ssd",
                 default="default",
                 metavar="NAME|FILE",
-                help="Drive that a specification is laid out on.",
+                help="Drive for the layout of a specification.",
                 shell_complete=completion.files_and("ssds"),
             ),
             seed_option,
         ]
-    options.append(click.option("--requests", type=COUNT, help="Stop after so many requests.  [default: all]"))
+    options.append(click.option("--requests", type=COUNT, help="Stop after this number of requests.  [default: all]"))
     if trace:
         options += [
             click.option(
                 "--from",
                 "input_format",
                 metavar="FORMAT",
-                help="Read as this format, not the recognised.",
+                help="Read in this format instead of recognising it.",
                 shell_complete=completion.formats,
             ),
             click.option(
                 "--columns", metavar="ROLE=N[:UNIT],...", help="Read any text by its columns: see `run --help`."
             ),
             click.option(
-                "--volumes", metavar="apart|overlaid|3,7", help="Volumes: each with addresses of its own, or some only."
+                "--volumes", metavar="apart|overlaid|3,7", help="Volumes: apart, sharing addresses, or some only."
             ),
             click.option("--skip-bad", is_flag=True, help="Count and skip bad lines instead of stopping at the first."),
         ]

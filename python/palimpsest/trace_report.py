@@ -306,7 +306,7 @@ def _locality_charts(description: Description) -> dict[str, tuple[str, str, char
 
 def page(description: Description, counts: Mapping[str, Any]) -> str:
     """The page: a picture of addresses over time, sizes, the hot curve, reuse, working sets, and the figures."""
-    cells = "The darker a cell, the more {} it has, by powers of ten; empty ones have none."
+    cells = "Darker cells have more {}, by powers of ten; empty cells have none."
     specifications = {
         "writes": ("Writes over time and address", cells.format("writes"), _map_chart(counts, "write")),
         "reads": ("Reads over time and address", cells.format("reads"), _map_chart(counts, "read")),

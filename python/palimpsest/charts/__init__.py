@@ -56,12 +56,12 @@ CHARTS: dict[str, Chart] = {
     ),
     "volumes": Chart(
         "Volumes", by_volume.volumes,
-        "Each volume of the trace with its own requests; of many, the twenty with most.",
+        "Requests of each volume of the trace; at most the twenty busiest.",
     ),
     "wear": Chart("Wear", blocks.wear, "How many blocks were erased how often, preconditioning included."),
     "wear_map": Chart(
         "Wear by address", blocks.wear_map,
-        "Erases of each block where it lies: a row for each plane; neighbours are joined where there are many.",
+        "Erases of each block by address: a row for each plane; neighbours are joined on large drives.",
     ),
     "reliability": Chart(
         "Reads with errors", series.reliability,

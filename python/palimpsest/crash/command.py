@@ -29,24 +29,28 @@ _SSD, _FTL = "mga-8k", "page"
 """The drive where none is named: one whose layer can have any cache."""
 
 _OPTIONS = (
-    click.option("--setup", multiple=True, metavar="COMMAND", help="Make the file system, and what is there before."),
-    click.option("--run", metavar="COMMAND", help="The program; what it prints is what it promises."),
     click.option(
-        "--check", multiple=True, metavar="COMMAND", help="Say by its status whether a state is right; may be repeated."
+        "--setup", multiple=True, metavar="COMMAND", help="Make the file system and its first content; may be repeated."
+    ),
+    click.option("--run", metavar="COMMAND", help="The program; its output is a promise."),
+    click.option(
+        "--check", multiple=True, metavar="COMMAND", help="Exit with status 0 if a state is right; may be repeated."
     ),
     out_option("Keep recording, states and page in DIR.", required=True),
     click.option(
-        "--cache", type=Choice(CACHES), default="volatile", help="What of the drive's cache a power cut spares."
+        "--cache", type=Choice(CACHES), default="volatile", help="Effect of a power cut on the drive's cache."
     ),
-    click.option("--budget", type=COUNT, default="1000", metavar="N", help="Check so many states of DIR at most."),
-    click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after so long."),
+    click.option(
+        "--budget", type=COUNT, default="1000", metavar="N", help="Check at most this number of states of DIR."
+    ),
+    click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after this time."),
     click.option("--size", type=size_type("64MiB"), default="64MiB", help="Bytes of the disk."),
     click.option(
         "--atomic", type=Choice(("512", "4096")), default="4096", help="Bytes that are kept or lost as a whole."
     ),
     click.option("--mount-options", default="", metavar="A,B", help="Options of the mount, such as noauto_da_alloc."),
     click.option(
-        "--timeout", type=DURATION, default="60s", help="Most time of a check; setup and run have ten times it."
+        "--timeout", type=DURATION, default="60s", help="Most time of a check; setup and run have ten times as much."
     ),
     click.option(
         "--ssd",
@@ -56,17 +60,17 @@ _OPTIONS = (
     ),
     ftl_option,
     set_option,
-    precondition_option("none", "State of the drive at first, as of run: one that is in use collects garbage."),
-    click.option("--no-drive", is_flag=True, help="States of the cache only, no cuts of a drive."),
+    precondition_option("none", "First state of the drive, as of run: a drive in use collects garbage."),
+    click.option("--no-drive", is_flag=True, help="Explore states of the cache only, no cuts of a drive."),
     jobs_option("Checks"),
     seed_option,
-    click.option("--force", is_flag=True, help="Begin anew, in the place of another exploration in DIR."),
-    click.option("--state", metavar="ID", help="Build and check this one state of DIR, and say what it is."),
+    click.option("--force", is_flag=True, help="Replace another exploration in DIR."),
+    click.option("--state", metavar="ID", help="Build, check and describe this state of DIR."),
     click.option(
         "--keep",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="With --state: write its disk to FILE.",
+        help="With --state: write the disk to FILE.",
     ),
     json_option("what was found"),
 )

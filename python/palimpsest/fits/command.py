@@ -13,20 +13,24 @@ from ..sweeps.engines import ENGINES
 @command(short_help="Fit a drive to measurements.")
 @click.argument("measurements", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--start", required=True, metavar="PRESET", help="Preset or file of the drive to start from.")
-@click.option("--ftl", metavar="NAME", help="Its layer.  [default: the drive's]")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change a key of it, which is then kept.")
+@click.option("--ftl", metavar="NAME", help="Translation layer.  [default: the drive's]")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Fix a configuration key; may be repeated."
+)
 @click.option("--vary", multiple=True, metavar="KEY=VALUES", help="Search LOW..HIGH, or A,B,C.  [default: see below]")
-@click.option("--hold-out", multiple=True, metavar="WHAT", help="Share or pattern of groups to predict, not to fit to.")
-@click.option("--workload", default="", metavar="SPEC", help="What was run, for counters and logs.")
-@click.option("--capacity", type=size_type("7.68TB or 512GiB"), help="Of the real drive, for counters.")
+@click.option(
+    "--hold-out", multiple=True, metavar="WHAT", help="Share or pattern of groups that are predicted, not fitted."
+)
+@click.option("--workload", default="", metavar="SPEC", help="Workload of the measurement, for counters and logs.")
+@click.option("--capacity", type=size_type("7.68TB or 512GiB"), help="Size of the real drive, for counters.")
 @click.option("--precondition", default="", metavar="SPEC", help="State before each run.  [default: the file's]")
 @click.option("--evaluations", type=COUNT, default=80, show_default=True, help="Points to try in a stage, at most.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Time of a stage, at most.")
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Of the search.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of the search.")
 @jobs_option()
-@click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
+@click.option("--engine", type=Choice(list(ENGINES)), default="local", help="Where points run.")
 @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
-@out_option("Write the drive, fit.json and a page; goes on from there.")
+@out_option("Write the drive, fit.json and a page; resumes an earlier fit in DIR.")
 @json_option("what was found")
 def fit(
     *, measurements: tuple[Path, ...], start: str, ftl: str | None, overrides: tuple[str, ...],

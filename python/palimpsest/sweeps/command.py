@@ -20,12 +20,10 @@ from .store import is_sweep, read_points
 @click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
 @out_option("Folder that keeps the results.  [default: results/FILE]")
 @jobs_option("Points")
-@click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
+@click.option("--engine", type=Choice(list(ENGINES)), default="local", help="Where points run.")
 @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
-@click.option("--dry-run", is_flag=True, help="Check and list the points, run none.")
-@click.option(
-    "--point-timeout", type=DURATION, help="End a point that takes longer, such as 90s or 10min; it has failed."
-)
+@click.option("--dry-run", is_flag=True, help="Check and list the points without running them.")
+@click.option("--point-timeout", type=DURATION, help="A point that takes longer fails, such as 90s or 10min.")
 @strict_option("points")
 @click.option("--fresh", is_flag=True, help="Run finished points again.")
 @state_options

@@ -107,7 +107,7 @@ def _notes(sweep: FinishedPoints) -> str:
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
-    configs = (("Sweep file", sweep.text), ("What all points have in common", _shared(sweep)))
+    configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
     axes = ", ".join(f"{axis} ({len(sweep.values(axis))})" for axis in sweep.axes)
     return template.substitute(
         title=escape(sweep.title),

@@ -15,7 +15,7 @@ from ..progress import ProgressBoard
     "--truth",
     type=Folder(exists=True),
     metavar="DIR",
-    help="Folder of tables of the same form.  [default: those of the package]",
+    help="Folder of tables of the same form.  [default: the package's]",
 )
 @jobs_option()
 @out_option("Also write index.html, the rows, and data and a picture of each table.")
