@@ -27,7 +27,7 @@ def _choose() -> str | None:
         reason = " ".join(str(error).split()) or type(error).__name__
         return f"{VARIABLE}={named}: {reason}; expected the path of a library of layers, or an installed module"
     if not hasattr(module, "configuration_keys"):
-        return f"{VARIABLE}={named}: it is not the simulator; expected a library whose module calls palimpsest::module"
+        return f"{VARIABLE}={named}: no simulator; expected a library whose module calls palimpsest::module"
     sys.modules[_NAME] = module
     return None
 
@@ -43,7 +43,7 @@ def _load(named: str) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(name, str(path.resolve()))
     spec = importlib.util.spec_from_file_location(name, path.resolve(), loader=loader)
     if spec is None:
-        raise ImportError("it is no Python module")
+        raise ImportError("the file is no Python module")
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module

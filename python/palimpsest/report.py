@@ -200,8 +200,8 @@ def _player(results: Sequence[Result]) -> str:
         '<input type="range" data-slider min="0" value="0" step="1" aria-label="moment of the run">'
         '<output data-output></output></div><div class="key" data-key></div>'
         f'<div class="chart" id="map" data-map role="img" aria-label="{escape(says)}"></div>'
-        f"<figcaption>{escape(says)} The stronger its colour, the more is valid. A cell of several blocks is open "
-        "or bad where one of them is, else what most of them are. Flash is as it is planned at that moment."
+        f"<figcaption>{escape(says)} Stronger colours mean more valid data. A cell of several blocks is open "
+        "or bad if any block is, else in the most frequent state. The map shows the planned state of flash."
         "</figcaption></figure>"
     )
 
@@ -222,9 +222,9 @@ def _timeline(names: Sequence[str]) -> str:
     return (
         f'<figure data-timeline><div class="controls">{layer}{buttons}{fields}<output data-sight></output></div>'
         f'<div class="chart" id="timeline" data-lanes role="img" aria-label="{escape(says)}"></div>'
-        f"<figcaption>{escape(says)} The colour is that of the cause, fainter for reads, stronger for erases. "
-        "An arrow goes from the end of an operation to the start of one whose gate it closed: those of the operation "
-        "pointed at last, or all where they are few. Drag to zoom.</figcaption>"
+        f"<figcaption>{escape(says)} Colours show causes, fainter for reads, stronger for erases. "
+        "An arrow leads from the end of an operation to the start of an operation behind its gate: for the last "
+        "operation under the pointer, or for all if they are few. Drag to zoom.</figcaption>"
         '<div class="wide below"><table class="operation" data-operation></table></div></figure>'
     )
 

@@ -76,7 +76,7 @@ def _options(result: Result, folder: Path) -> RunOptions:
     record = _record_of(result)
     if came["options"].get("workload") in SERVED and record is None:
         drive = f"--ssd {folder / 'config.toml'} --workload FILE.parquet --precondition none"
-        what = "its requests came from programs, and are not in the folder"
+        what = "the requests came from programs, and are not in the folder"
         expected = f"expected the file that --record wrote, to play it: palimpsest run {drive}"
         raise InputError(f"{place}: {what}; {expected}")
     fields: dict[str, Any] = came["options"] | {"overrides": tuple(came["options"]["overrides"])}

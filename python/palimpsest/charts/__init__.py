@@ -43,8 +43,8 @@ CHARTS: dict[str, Chart] = {
     ),
     "time": Chart(
         "Over simulated time", series.time,
-        "Windows of equal length. Operations of flash belong to the window in which they ended, write amplification to "
-        "that of the requests. Dotted write amplification: of all since the measurement began.",
+        "Windows of equal length. Flash operations belong to the window in which they ended, write amplification to "
+        "the window of the requests. Dotted: write amplification since the measurement began.",
     ),
     "progress": Chart(
         "Over bytes written", series.progress,
@@ -65,7 +65,7 @@ CHARTS: dict[str, Chart] = {
     ),
     "reliability": Chart(
         "Reads with errors", series.reliability,
-        "ECC margin: what the worst read of a window left, in its first step, of the wrong bits that are corrected. "
+        "ECC margin: share of the correctable bits that the worst read of a window left unused in its first step. "
         "Retries and losses belong to the window in which the read was planned.",
     ),
     "states": Chart(

@@ -89,7 +89,7 @@ def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
     if options["run"] is None:
         if state is not None:
             raise InputError(f"--state {state}: {out} has no states; expected the --out of an exploration")
-        raise InputError("--run: it is missing; expected the command whose writes are explored")
+        raise InputError("--run: missing; expected the command whose writes are explored")
     drive: dict[str, Any] = {}
     if not options["no_drive"]:
         ssd = options["ssd"] or _SSD

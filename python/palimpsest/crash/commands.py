@@ -74,9 +74,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.cache not in CACHES:
-            raise InputError(f"--cache {self.cache}: it is not known; expected one of {', '.join(CACHES)}")
+            raise InputError(f"--cache {self.cache}: unknown cache; expected one of {', '.join(CACHES)}")
         if not self.check:
-            raise InputError("--check: it is missing; expected a command that says whether a state is right")
+            raise InputError("--check: missing; expected a command that checks a state")
         if self.unit not in (512, 4096):
             raise InputError(f"--atomic {self.unit}: expected 512 or 4096 bytes")
         if self.size < 1 << 16 or self.size % 4096 or self.size > 1 << 36:
@@ -178,7 +178,7 @@ class Outcome:
     def line(self) -> str:
         """The last line of the output, or else the status."""
         if self.status == _TIMED_OUT:
-            return "its time was over"
+            return "the step timed out"
         lines = [line for line in self.output.splitlines() if line.strip()]
         return lines[-1].strip()[:300] if lines else f"status {self.status}"
 

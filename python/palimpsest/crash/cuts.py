@@ -118,7 +118,7 @@ class Cuts:
         if self._is_used and unit not in self._history.base:
             # Preconditioning wrote the unit, and no request before the cut did.
             return unit, -1
-        raise InputError(f"after a cut unit {unit} holds what no request wrote: the layer lost data")
+        raise InputError(f"after a cut unit {unit} holds data that no request wrote: the layer lost data")
 
 
 def _pieces(history: History, units: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

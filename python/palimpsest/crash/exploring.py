@@ -130,7 +130,7 @@ def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
         say(f"recorded the program in {time.monotonic() - begin:.3g} s")
     history = History.read(store.log, plan.size, plan.unit)
     if not any(event.units for event in history.events):
-        raise InputError("--run: the program wrote nothing to the disk; expected one that writes to what it is given")
+        raise InputError("--run: the program wrote nothing to the disk; expected one that writes to its disk")
     return sized, history
 
 
@@ -215,7 +215,7 @@ class _Exploration:
         verdicts = self._checkers.do([state for state, _ in fresh])
         for (state, when), verdict in zip(fresh, verdicts, strict=True):
             if not verdict.ok:
-                what = f"it fails on the state {when}, where nothing was lost: {verdict.line}"
+                what = f"the check fails on the state {when}, where nothing was lost: {verdict.line}"
                 raise InputError(f"--check {verdict.what!r}: {what}")
             self._keep([state], [verdict])
             self._seen.add(key_of(history, state))

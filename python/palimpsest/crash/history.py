@@ -166,7 +166,7 @@ class _Reader:
             if event is not None and begun:
                 made.events.append(event)
         if ended is None:
-            raise self._wrong("it does not have the end of the program")
+            raise self._wrong("the end of the program is missing")
         made.ended = ended
         return made
 
@@ -179,11 +179,11 @@ class _Reader:
         except OSError as error:
             raise self._wrong(error.strerror or str(error)) from error
         if data[:8] != MAGIC:
-            raise self._wrong("it does not begin as one")
+            raise self._wrong("the first bytes are wrong")
         at, found = 8, []
         while at < len(data):
             if at + _HEAD.size > len(data):
-                raise self._wrong("it is cut short")
+                raise self._wrong("the file is cut short")
             kind, durable, offset, length = _HEAD.unpack_from(data, at)
             at += _HEAD.size
             own = 0 if kind == _ZERO else length

@@ -13,12 +13,11 @@ from .windows import EXHAUSTIVE
 
 _BARS = 200
 _SAYS = (
-    "States that were checked, by the request after which the power failed. States of the same bytes are counted once, "
-    "at the cut where they were met first."
+    "Checked states by the last request before the power cut. States with equal bytes count once, at their first cut."
 )
 _WINDOWS = (
-    "Windows of cuts in which the same is durable and the same was said, by how many states they have. All states of "
-    f"those of up to {EXHAUSTIVE:,} are explored in the end; larger ones are drawn from."
+    "Windows of cuts with the same durable writes and output, by number of states. Windows of up to "
+    f"{EXHAUSTIVE:,} states are explored completely; larger ones are sampled."
 )
 
 

@@ -138,7 +138,7 @@ class _Recorder:
             # A full disk under the recording is an error of the program's disk, too.
             listen()
         if outcome.status:
-            raise InputError(f"{option} {text_of(step)!r}: it failed, status {outcome.status}: {outcome.line}")
+            raise InputError(f"{option} {text_of(step)!r}: failed, status {outcome.status}: {outcome.line}")
 
     def _mount(self) -> str:
         device = None if self._device is None else self._device.path

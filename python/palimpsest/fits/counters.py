@@ -36,7 +36,7 @@ def read(path: Path, how: How) -> Measurement:
     """Reads counters. Raises InputError for a wrong file, or without workload or capacity."""
     for given, option in ((how.workload, "--workload"), (how.capacity, "--capacity")):
         if not given:
-            raise InputError(f"{path}: counters do not say what was written to what; expected {option} beside them")
+            raise InputError(f"{path}: counters do not name workload and drive; expected {option} beside them")
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = [line for line in csv.reader(file) if any(map(str.strip, line))]

@@ -36,10 +36,10 @@ def read(path: Path, how: How) -> Measurement:
         # fio prints its warnings before the object.
         data = json.loads(text[max(0, text.find("{")) :])
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: expected what fio prints with --output-format=json: {error}") from None
+        raise InputError(f"{path}: expected fio's output of --output-format=json: {error}") from None
     jobs = data.get("jobs") if isinstance(data, dict) else None
     if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
-        raise InputError(f"{path}: there are no jobs in it; expected what fio prints with --output-format=json")
+        raise InputError(f"{path}: the output has no jobs; expected fio's output of --output-format=json")
     common = data.get("global options", {})
     groups: dict[str, list[dict[str, Any]]] = {}
     for at, job in enumerate(jobs, start=1):
@@ -82,7 +82,7 @@ class _Job:
             # A drive is sent the same flush.
             kept["fsync"] = str(self.options["fdatasync"])
         if not {"rw", "readwrite"} & kept.keys():
-            raise InputError(f"{place}: its options name no rw; expected fio's own `job options`, or `global options`")
+            raise InputError(f"{place}: the options name no rw; expected fio's own `job options`, or `global options`")
         size = kept.get("size", "")
         if not size.endswith("%"):
             # Requests go to all of our drive, which has another size than the real file or device.
@@ -96,7 +96,7 @@ class _Job:
             if sides:
                 self._add(kind, sides)
         if not self.figures:
-            raise InputError(f"{place}: it has no requests; expected reads or writes with their response times")
+            raise InputError(f"{place}: the job has no requests; expected reads or writes with their response times")
 
     def follows(self, before: "_Job") -> bool:
         """Whether the job began after the end of the job before."""

@@ -38,13 +38,11 @@ def read(path: Path, how: How) -> Measurement:
     if kind == "slat":
         raise InputError(f"{path}: submission latencies are of the host; expected a log of lat, clat, bw or iops")
     if not how.workload:
-        raise InputError(f"{path}: a log does not say what was requested; expected --workload beside it")
+        raise InputError(f"{path}: a log does not describe its workload; expected --workload beside it")
     samples = _samples(path)
     windows = {direction for direction, found in samples.items() if not any(sample.block for sample in found)}
     if kind in ("bw", "iops") and windows != samples.keys():
-        raise InputError(
-            f"{path}: it has a line for each request, which is no rate of the job; expected one with log_avg_msec"
-        )
+        raise InputError(f"{path}: lines of single requests are no rate of the job; expected one with log_avg_msec")
     figures = {
         direction: _figures(kind, [sample.value for sample in found], is_windows=direction in windows)
         for direction, found in samples.items()
@@ -90,7 +88,7 @@ def _samples(path: Path) -> dict[str, list[_Sample]]:
         if value and direction < len(_DIRECTIONS) - 1:
             found.setdefault(_DIRECTIONS[direction], []).append(_Sample(float(value), block))
     if not found:
-        raise InputError(f"{path}: there are no reads and no writes in it")
+        raise InputError(f"{path}: the log has no reads and no writes")
     return found
 
 

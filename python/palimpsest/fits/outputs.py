@@ -83,7 +83,7 @@ def configuration(made: Fit) -> str:
         else f"fitted to {names}: as good: {_range_text(known)}"
         for stage in made.stages for known in stage.ranges
     }  # fmt: skip
-    lines, section = [f"# Fitted from {made.settings.start}; what has no remark is as there. {status(made)}"], ""
+    lines, section = [f"# Fitted from {made.settings.start}; keys without a remark are unchanged. {status(made)}"], ""
     for line in shown.splitlines():
         if line.startswith("["):
             section = line.strip("[] ")

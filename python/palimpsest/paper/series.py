@@ -89,7 +89,7 @@ def _why_empty(source: Source, choice: Choice) -> str:
     if choice.kind == "time" and not any((result.series or {}).get("time") for result in source.results.values()):
         return "figure time: the runs have no time series; expected timed runs, and --out"
     figure = choice.figure or ("write_mean_ns" if choice.kind == "time" else "write_amplification")
-    return f"--figure {figure}: it is null in every run; expected a figure that the runs measured"
+    return f"--figure {figure}: null in every run; expected a figure that the runs measured"
 
 
 def _axis(sweep: Sweep, name: str | None, option: str) -> str:

@@ -90,7 +90,7 @@ def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: 
             finished.update(submit())
             yield outcome
     except (CommClosedError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
-        raise Error(f"--address {address}: the scheduler is gone; what was finished is kept") from error
+        raise Error(f"--address {address}: the scheduler is gone; finished points are kept") from error
     finally:
         with contextlib.suppress(Exception):
             client.cancel(list(running), force=True)

@@ -63,7 +63,7 @@ def _outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None) -> I
                 del running[reference]
                 yield outcome
     except ConnectionError as error:
-        raise Error(f"--address {address}: the cluster is gone; what was finished is kept") from error
+        raise Error(f"--address {address}: the cluster is gone; finished points are kept") from error
     finally:
         for reference in running:
             with contextlib.suppress(Exception):

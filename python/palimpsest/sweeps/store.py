@@ -122,21 +122,21 @@ def _read_point(path: Path, identity: str) -> Outcome | None:
     try:
         if path.is_symlink() or not path.is_file():
             if path.is_symlink() or path.exists():
-                raise ValueError("it is no regular file")
+                raise ValueError("the path is no regular file")
             return None
         outcome: Any = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ValueError(str(error.strerror)) from error
     except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+        raise ValueError("the file is nested too deep") from error
     if not isinstance(outcome, dict) or _CHECKSUM not in outcome:
-        raise ValueError("it has no checksum")
+        raise ValueError("the file has no checksum")
     if outcome.pop(_CHECKSUM) != _checksum(outcome):
-        raise ValueError("its checksum is wrong")
+        raise ValueError("the checksum is wrong")
     done, why = outcome.get("status") == "done", outcome.get("error")
     fits = isinstance(outcome.get("result"), dict) if done else isinstance(why, dict) and {"kind", "text"} <= {*why}
     if outcome.get("identity") != identity or not fits:
-        raise ValueError("it is not the outcome of this point")
+        raise ValueError("the file has the outcome of another point")
     return outcome
 
 

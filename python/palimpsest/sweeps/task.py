@@ -99,7 +99,7 @@ def _expect_same_file(task: Task) -> None:
         raise WorkloadIoError(f"{place}: {error.strerror}; expected a file that the worker may read") from error
     if found.digest != wanted.digest:
         raise WorkloadIoError(
-            f"{place}: the file on this worker is another one; expected that of the sweep's beginning"
+            f"{place}: the file on this worker has other content; expected the content at the beginning of the sweep"
         )
 
 
