@@ -186,27 +186,18 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | None, setting
     requests, warmup = settings.get("requests"), settings.get("warmup")
     operations = settings.get("operations", False)
     return RunOptions(
-        ssd=drive.ssd if drive else str(ssd),
-        ftl=ftl or (drive.ftl if drive else None),
-        workload=_named(workload),
+        ssd=drive.ssd if drive else str(ssd), ftl=ftl or (drive.ftl if drive else None), workload=_named(workload),
         overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {}))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
         requests=None if requests is None else _whole("requests", requests, 1),
-        warmup=None if warmup is None else str(warmup),
-        fidelity=settings.get("fidelity", _DEFAULT.fidelity),
-        payload=settings.get("payload", _DEFAULT.payload),
-        check=settings.get("check", False),
-        seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
-        skip_bad=settings.get("skip_bad", False),
-        format=settings.get("format"),
-        columns=settings.get("columns"),
-        volumes=_volumes(settings.get("volumes")),
-        arrivals=settings.get("arrivals", _DEFAULT.arrivals),
-        repeat=_optional_text(settings.get("repeat")),
-        until=settings.get("until"),
-        series=settings.get("series", True),
+        warmup=None if warmup is None else str(warmup), fidelity=settings.get("fidelity", _DEFAULT.fidelity),
+        payload=settings.get("payload", _DEFAULT.payload), check=settings.get("check", False),
+        seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0), skip_bad=settings.get("skip_bad", False),
+        format=settings.get("format"), columns=settings.get("columns"), volumes=_volumes(settings.get("volumes")),
+        arrivals=settings.get("arrivals", _DEFAULT.arrivals), repeat=_optional_text(settings.get("repeat")),
+        until=settings.get("until"), series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
-    )
+    )  # fmt: skip
 
 
 class Trace:
@@ -252,18 +243,11 @@ def trace(
     option; `info` opens the file.
     """
     _expect_names(ssd, None)
-    return Trace(
-        traces.TraceOptions(
-            workload=_named(workload),
-            ssd=str(ssd),
-            requests=None if requests is None else _whole("requests", requests, 1),
-            seed=_whole("seed", seed, 0),
-            skip_bad=skip_bad,
-            columns=columns,
-            volumes=_volumes(volumes),
-            input_format=format,
-        )
-    )
+    options = traces.TraceOptions(
+        workload=_named(workload), ssd=str(ssd),
+        requests=None if requests is None else _whole("requests", requests, 1), seed=_whole("seed", seed, 0), skip_bad=skip_bad, columns=columns, volumes=_volumes(volumes), input_format=format,
+    )  # fmt: skip
+    return Trace(options)
 
 
 def run(

@@ -65,15 +65,9 @@ def cli(ctx: click.Context) -> None:
 @ftl_option
 @run_options
 def run(
-    ftl: str | None,
-    *,
-    out: Path | None,
-    force: bool,
-    operations: Path | None,
-    as_json: bool,
-    strict: bool,
+    ftl: str | None, *, out: Path | None, force: bool, operations: Path | None, as_json: bool, strict: bool,
     **options: Any,  # noqa: ANN401
-) -> None:
+) -> None:  # fmt: skip
     """Run a workload on a drive, and print its figures.
 
     \b
@@ -117,17 +111,9 @@ def run(
 @jobs_option()
 @run_options
 def compare(
-    runs: tuple[str, ...],
-    ftl: str | None,
-    *,
-    jobs: int | None,
-    out: Path | None,
-    force: bool,
-    operations: Path | None,
-    as_json: bool,
-    strict: bool,
-    **options: Any,  # noqa: ANN401
-) -> None:
+    runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, out: Path | None, force: bool,
+    operations: Path | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
+) -> None:  # fmt: skip
     """Run the same workload on several translation layers, or with several settings, side by side.
 
     A RUN is a layer, or LABEL:KEY=VALUE,... with configuration keys, ftl or ssd.
@@ -199,16 +185,9 @@ cli.add_command(sweep_command.sweep)
 @out_option("Also write index.html, and data and a picture of each figure.")
 @json_option("claims and figures")
 def reproduce(
-    paper: str,
-    *,
-    quick: bool,
-    settings: str,
-    traces: Path | None,
-    seed: int,
-    jobs: int | None,
-    out: Path | None,
+    paper: str, *, quick: bool, settings: str, traces: Path | None, seed: int, jobs: int | None, out: Path | None,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Repeat the experiments of a paper: figures and claims of the paper beside the simulated ones.
 
     PAPER is one of mga, llh, spread, codesign and womv, or all.

@@ -209,14 +209,11 @@ def change(ratio: float) -> str:
 
 
 _VERDICTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("flash bytes programmed", ("write_amplification",)),
-    ("erases", ("flash", "erases")),
-    ("mean write latency", ("latency_ns", "write", "mean")),
-    ("p99 write latency", ("latency_ns", "write", "p99")),
-    ("mean read latency", ("latency_ns", "read", "mean")),
-    ("DRAM", ("mapping", "bytes_peak")),
+    ("flash bytes programmed", ("write_amplification",)), ("erases", ("flash", "erases")),
+    ("mean write latency", ("latency_ns", "write", "mean")), ("p99 write latency", ("latency_ns", "write", "p99")),
+    ("mean read latency", ("latency_ns", "read", "mean")), ("DRAM", ("mapping", "bytes_peak")),
     ("energy", ("energy_uj", "total")),
-)
+)  # fmt: skip
 
 
 def _promise(result: Result) -> tuple[str, str] | None:

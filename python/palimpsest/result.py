@@ -75,7 +75,7 @@ class Table:
 
 
 def _plot(name: str, about: str) -> Callable[["Plots"], "go.Figure"]:
-    def plot(self: Plots) -> "go.Figure":
+    def plot(self: "Plots") -> "go.Figure":
         return self._draw(name)
 
     plot.__name__, plot.__doc__ = name, about

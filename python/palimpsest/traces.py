@@ -15,14 +15,10 @@ from .engine import Progress
 from .errors import Interrupted
 
 _LOSSES = {
-    "trims": "trims left out",
-    "flushes": "flushes left out",
-    "times": "arrival times rounded down",
-    "sizes": "sizes rounded up",
-    "streams": "streams (devices, volumes) dropped",
-    "names": "file names dropped",
+    "trims": "trims left out", "flushes": "flushes left out", "times": "arrival times rounded down",
+    "sizes": "sizes rounded up", "streams": "streams (devices, volumes) dropped", "names": "file names dropped",
     "changed_names": "file names changed: the format allows no blanks",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,17 +87,9 @@ def explore(
         InputError: a command fails without a cut, or this machine cannot record.
     """
     plan = Plan(
-        setup=_steps(setup),
-        run=run,
-        check=_steps(check),
-        mounts=mount,
-        size=size_of(size),
-        cache=cache,
-        ssd=ssd,
-        ftl=ftl,
-        seed=seed,
-        **options,
-    )
+        setup=_steps(setup), run=run, check=_steps(check), mounts=mount, size=size_of(size), cache=cache, ssd=ssd,
+        ftl=ftl, seed=seed, **options,
+    )  # fmt: skip
     limits = Limits(budget, None if minutes is None else minutes * 60)
     if out is not None:
         return _explored(plan, Path(out), limits, jobs, force)

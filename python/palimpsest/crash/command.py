@@ -96,33 +96,18 @@ def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
         drive = {"ssd": ssd, "ftl": options["ftl"] or (_FTL if options["ssd"] is None else None)}
         drive |= {"overrides": tuple(options["overrides"]), "precondition": options["precondition"]}
     return Plan(
-        setup=tuple(options["setup"]),
-        run=options["run"],
-        check=tuple(options["check"]),
-        size=options["size"],
-        unit=int(options["atomic"]),
-        cache=options["cache"],
-        mount_options=options["mount_options"],
-        timeout_s=options["timeout"],
-        run_timeout_s=10 * options["timeout"],
-        seed=options["seed"],
-        **drive,
-    )
+        setup=tuple(options["setup"]), run=options["run"], check=tuple(options["check"]), size=options["size"],
+        unit=int(options["atomic"]), cache=options["cache"], mount_options=options["mount_options"],
+        timeout_s=options["timeout"], run_timeout_s=10 * options["timeout"], seed=options["seed"], **drive,
+    )  # fmt: skip
 
 
 @command(short_help="Explore what a power cut leaves of a program (Linux).")
 @in_order(*_OPTIONS)
 def crash(
-    *,
-    out: Path,
-    budget: int,
-    minutes: float | None,
-    jobs: int | None,
-    state: str | None,
-    keep: Path | None,
-    as_json: bool,
-    **options: Any,  # noqa: ANN401
-) -> None:
+    *, out: Path, budget: int, minutes: float | None, jobs: int | None, state: str | None, keep: Path | None,
+    as_json: bool, **options: Any,  # noqa: ANN401
+) -> None:  # fmt: skip
     """Run a program once on a recorded disk, and check each state that a power cut may leave.
 
     Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its

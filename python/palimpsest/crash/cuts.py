@@ -80,15 +80,9 @@ class Cuts:
                 self._of_step.append((number, done))
         assert plan.ssd is not None
         options = RunOptions(
-            ssd=plan.ssd,
-            ftl=plan.ftl,
-            overrides=(*plan.overrides, _NEVER),
-            workload="crash",
-            payload="bytes",
-            fidelity="count",
-            precondition=plan.precondition,
-            seed=plan.seed,
-        )
+            ssd=plan.ssd, ftl=plan.ftl, overrides=(*plan.overrides, _NEVER), workload="crash", payload="bytes",
+            fidelity="count", precondition=plan.precondition, seed=plan.seed,
+        )  # fmt: skip
         self._script = _core.CrashScript(options.to_json(), history.unit, steps)
         operations = self._script.operations()
         self.steps = len(steps)

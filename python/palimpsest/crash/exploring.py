@@ -301,14 +301,10 @@ class _Exploration:
 def line_of(history: History, state: State, verdict: Verdict) -> dict[str, Any]:
     """The entry of a state in the file of states."""
     line: dict[str, Any] = {
-        "id": id_of(key_of(history, state)),
-        "stop": state.stop,
-        "said": state.said,
-        "picks": [list(pick) for pick in state.picks],
-        "cut": list(state.cut),
-        "ok": verdict.ok,
+        "id": id_of(key_of(history, state)), "stop": state.stop, "said": state.said,
+        "picks": [list(pick) for pick in state.picks], "cut": list(state.cut), "ok": verdict.ok,
         "ms": round(verdict.seconds * 1000, 2),
-    }
+    }  # fmt: skip
     if not verdict.ok:
         line |= {"what": verdict.what, "line": verdict.line, "output": verdict.output[-4000:]}
     return line

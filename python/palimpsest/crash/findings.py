@@ -206,17 +206,11 @@ def describe(history: History, line: dict[str, Any], count: int) -> Finding:
             there = sum(held.get(unit, number) >= number for unit, _ in event.units)
             writes.append(Write(numbers[number], event.offset, event.length, there, len(event.units), event.zeros))
     return Finding(
-        id=line["id"],
-        what=line.get("what", ""),
-        line=line.get("line", ""),
-        output=line.get("output", ""),
-        count=count,
-        requests=numbers[-1] if numbers else 0,
-        said=tuple(said[-3:]),
-        next=after.decode(errors="replace").splitlines()[0] if after.strip() else "",
-        writes=tuple(writes),
+        id=line["id"], what=line.get("what", ""), line=line.get("line", ""), output=line.get("output", ""),
+        count=count, requests=numbers[-1] if numbers else 0, said=tuple(said[-3:]),
+        next=after.decode(errors="replace").splitlines()[0] if after.strip() else "", writes=tuple(writes),
         cut=state.cut,
-    )
+    )  # fmt: skip
 
 
 def summary(explored: Explored, found: Sequence[Finding]) -> dict[str, Any]:

@@ -126,14 +126,9 @@ class _Recorder:
 
         with self._work.beside(step, file):
             outcome: Outcome = perform(
-                step,
-                self._work.places(file, device),
-                self._plan.run_timeout_s,
-                self._work.folder / "log",
-                mounted=self._plan.mounts,
-                stdout=said,
-                meanwhile=None if recording is None else listen,
-            )
+                step, self._work.places(file, device), self._plan.run_timeout_s, self._work.folder / "log",
+                mounted=self._plan.mounts, stdout=said, meanwhile=None if recording is None else listen,
+            )  # fmt: skip
         if outcome.status and recording is not None:
             # A full disk under the recording is an error of the program's disk, too.
             listen()

@@ -58,18 +58,11 @@ def fit(
     from .measured import How
 
     settings = running.Settings(
-        start=start,
-        ftl=ftl,
-        overrides=tuple(f"{key}={value}" for key, value in (overrides or {}).items()),
-        vary=tuple(f"{key}={values}" for key, values in (vary or {}).items()),
-        hold_out=tuple(hold_out),
-        evaluations=evaluations,
-        seed=seed,
-        jobs=jobs,
-        engine=engine,
-        address=address,
+        start=start, ftl=ftl, overrides=tuple(f"{key}={value}" for key, value in (overrides or {}).items()),
+        vary=tuple(f"{key}={values}" for key, values in (vary or {}).items()), hold_out=tuple(hold_out),
+        evaluations=evaluations, seed=seed, jobs=jobs, engine=engine, address=address,
         how=How(workload=workload, capacity=capacity, precondition=precondition),
-    )
+    )  # fmt: skip
     folder = None if out is None else Path(out)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -77,14 +77,10 @@ def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 
     if type(requests) is not int or requests < 1:
         raise InputError(f"{place}: requests is {requests!r}; expected a number from 1")
     return {
-        "workload": entry["workload"],
-        "measure": name,
-        "value": value * _factor(entry, name, place),
-        "unit": _own_unit(name),
-        "precondition": str(entry.get("precondition", how.precondition)),
-        "requests": requests,
-        "tolerance": _tolerance(entry.get("tolerance", "5%"), place),
-    }
+        "workload": entry["workload"], "measure": name, "value": value * _factor(entry, name, place),
+        "unit": _own_unit(name), "precondition": str(entry.get("precondition", how.precondition)),
+        "requests": requests, "tolerance": _tolerance(entry.get("tolerance", "5%"), place),
+    }  # fmt: skip
 
 
 def _own_unit(name: str) -> str:

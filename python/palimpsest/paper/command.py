@@ -29,20 +29,9 @@ _ENDINGS = (".pdf", ".svg", ".pgf", ".png")
 @click.option("--ylabel", metavar="TEXT", help="Label of the y axis.")
 @click.option("--log", type=Words(("none", "x", "y", "xy")), help="Logarithmic axes.  [default: by KIND]")
 def figure(
-    kind: str,
-    results: tuple[Path, ...],
-    *,
-    output: Path,
-    style: str,
-    columns: int,
-    figure: str | None,
-    requests: str,
-    x: str | None,
-    by: str | None,
-    xlabel: str | None,
-    ylabel: str | None,
-    log: str | None,
-) -> None:
+    kind: str, results: tuple[Path, ...], *, output: Path, style: str, columns: int, figure: str | None,
+    requests: str, x: str | None, by: str | None, xlabel: str | None, ylabel: str | None, log: str | None,
+) -> None:  # fmt: skip
     """Draw a figure for a paper from folders of `run --out`, `compare --out` or `sweep`; its data go to a CSV file.
 
     KIND is cdf or tail (response times), bars, lines, heat (figures, over the axes of a sweep), time (series), or

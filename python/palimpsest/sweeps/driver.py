@@ -81,19 +81,11 @@ def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None, 
 
 
 def run(
-    planned: Plan,
-    *,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    fresh: bool = False,
-    point_timeout: float | None = None,
-    note: Callable[[str], None] = lambda _: None,
-    watch: Watch = lambda *_: None,
-    begin: Callable[[int, int], None] = lambda *_: None,
-    finished: Finished = lambda _: None,
+    planned: Plan, *, engine: str = "local", address: str | None = None, jobs: int | None = None, fresh: bool = False,
+    point_timeout: float | None = None, note: Callable[[str], None] = lambda _: None, watch: Watch = lambda *_: None,
+    begin: Callable[[int, int], None] = lambda *_: None, finished: Finished = lambda _: None,
     show: Callable[[Sweep], None] = lambda _: None,
-) -> Sweep:
+) -> Sweep:  # fmt: skip
     """Runs the unfinished points of a sweep, and all points if `fresh`. Finished points are kept, however it ends.
 
     `note` receives damaged files, whose points are run anew; `watch` the progress of points; `begin` the numbers of

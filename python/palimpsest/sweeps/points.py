@@ -44,14 +44,10 @@ class Point:
     def task(self) -> Task:
         """The point as a message."""
         return {
-            "identity": self.identity,
-            "options": dataclasses.asdict(self.options),
-            "drive": self.drive,
-            "name": self.config["name"],
-            "file": None if self.file is None else dataclasses.asdict(self.file),
-            "simulator": simulator(),
-            "state": self._state(),
-        }
+            "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
+            "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
+            "simulator": simulator(), "state": self._state(),
+        }  # fmt: skip
 
     def _state(self) -> str:
         """Equal for points that probably continue from the same preconditioned state: used to choose workers."""
@@ -225,17 +221,11 @@ def _value(axis: str, settings: Settings, config: dict[str, Any]) -> Value | Non
 
 def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | None) -> str:
     depends_on = {
-        "simulator": simulator(),
-        "config": {key: value for key, value in config.items() if key != "name"},
+        "simulator": simulator(), "config": {key: value for key, value in config.items() if key != "name"},
         "workload": {"file": file.digest} if file is not None else {"spec": options.workload},
-        "precondition": options.precondition or "none",
-        "requests": options.requests,
-        "warmup": options.warmup or "0",
-        "fidelity": options.fidelity,
-        "payload": options.payload,
-        "seed": options.seed,
-        "skip_bad": options.skip_bad,
-    }
+        "precondition": options.precondition or "none", "requests": options.requests, "warmup": options.warmup or "0",
+        "fidelity": options.fidelity, "payload": options.payload, "seed": options.seed, "skip_bad": options.skip_bad,
+    }  # fmt: skip
     # Defaults are left out, because identities of older points lack these options.
     usual = RunOptions()
     replayed = {

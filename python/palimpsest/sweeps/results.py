@@ -121,16 +121,12 @@ class Sweep(FinishedPoints):
                 }
             )  # fmt: skip
         return {
-            "schema_version": SCHEMA_VERSION,
-            "title": self.title,
-            "axes": {axis: self.values(axis) for axis in self.axes},
-            "total": self.total,
-            "done": len(self._points) - len(self.failed),
-            "failed": len(self.failed),
+            "schema_version": SCHEMA_VERSION, "title": self.title,
+            "axes": {axis: self.values(axis) for axis in self.axes}, "total": self.total,
+            "done": len(self._points) - len(self.failed), "failed": len(self.failed),
             "reused": sum(point.reused for point in self._points),
-            "out": None if self.folder is None else str(self.folder),
-            "points": points,
-        }
+            "out": None if self.folder is None else str(self.folder), "points": points,
+        }  # fmt: skip
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""

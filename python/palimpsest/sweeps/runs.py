@@ -67,16 +67,10 @@ def _task(options: RunOptions) -> Task:
     drive = _core.show(options.ssd, options.ftl, list(options.overrides))
     name = [fields | {"workload": None if text is not None else options.workload}, drive, text, file]
     return {
-        "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(),
-        "options": fields,
-        "drive": drive,
-        "name": config["name"],
-        "file": file,
-        "jobs": text,
-        "simulator": simulator(),
-        "state": None,
+        "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,
+        "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(), "state": None,
         "series": _SERIES if options.series else (),
-    }
+    }  # fmt: skip
 
 
 def _result(outcome: Outcome) -> Result:

@@ -140,13 +140,9 @@ def lost(task: Task, what: str) -> Outcome:
     """The outcome of a point whose worker ended without one."""
     error = {"kind": "WorkerLost", "text": one_line(what)}
     return {
-        "identity": task["identity"],
-        "status": "failed",
-        "result": None,
-        "error": error,
-        "worker": None,
+        "identity": task["identity"], "status": "failed", "result": None, "error": error, "worker": None,
         "wall_s": None,
-    }
+    }  # fmt: skip
 
 
 Watch = Callable[[str, str, int, int, int], None]
