@@ -245,7 +245,8 @@ def trace(
     _expect_names(ssd, None)
     options = traces.TraceOptions(
         workload=_named(workload), ssd=str(ssd),
-        requests=None if requests is None else _whole("requests", requests, 1), seed=_whole("seed", seed, 0), skip_bad=skip_bad, columns=columns, volumes=_volumes(volumes), input_format=format,
+        requests=None if requests is None else _whole("requests", requests, 1), seed=_whole("seed", seed, 0),
+        skip_bad=skip_bad, columns=columns, volumes=_volumes(volumes), input_format=format,
     )  # fmt: skip
     return Trace(options)
 
