@@ -4,9 +4,10 @@
 wide is split; the first layer, the base of the ratios, is not repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -29,45 +30,38 @@ def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Tex
     return text
 
 
-class _SideBySide:
-    """The table, built for the width of the console."""
+def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableType]:
+    """The tables, as many layers in each as fit."""
+    # A blank precedes each column but the first.
+    fitting, total = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH), len(results)
+    for start in range(0, total, fitting):
+        if start:
+            yield Text()
+        yield _table(results, list(range(start, min(start + fitting, total))))
 
-    def __init__(self, results: Sequence[Result]) -> None:
-        self.results = results
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # A blank precedes each column but the first.
-        fitting, total = max(1, (options.max_width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH), len(self.results)
-        groups = [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
-        for position, group in enumerate(groups):
-            yield self._table(group)
-            if position + 1 < len(groups):
-                yield Text()
-
-    def _table(self, group: list[int]) -> Table:
-        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column("", no_wrap=True)
-        for index in group:
-            name = self.results[index].label
-            heading = "" if index == 0 else " " + "ratio".rjust(7)
-            apart = " " if index > group[0] else ""
-            table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
-        for section, metrics in SECTIONS:
-            rows = [metric for metric in metrics if metric.is_shown(self.results)]
-            if rows:
-                table.add_row(Text(section, style="bold underline"))
-            for metric in rows:
-                values = [metric.of(result) for result in self.results]
-                marks = best(metric, values)
-                cells = [
-                    Text(" " if index > group[0] else "")
-                    + _cell(
-                        metric.cell(self.results[index]), relative(values[index], values[0]), marks[index], index == 0
-                    )
-                    for index in group
-                ]
-                table.add_row(f"  {metric.label}", *cells)
-        return table
+def _table(results: Sequence[Result], group: list[int]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for index in group:
+        name = results[index].label
+        heading = "" if index == 0 else " " + "ratio".rjust(7)
+        apart = " " if index > group[0] else ""
+        table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
+    for section, metrics in SECTIONS:
+        rows = [metric for metric in metrics if metric.is_shown(results)]
+        if rows:
+            table.add_row(Text(section, style="bold underline"))
+        for metric in rows:
+            values = [metric.of(result) for result in results]
+            marks = best(metric, values)
+            cells = [
+                Text(" " if index > group[0] else "")
+                + _cell(metric.cell(results[index]), relative(values[index], values[0]), marks[index], index == 0)
+                for index in group
+            ]
+            table.add_row(f"  {metric.label}", *cells)
+    return table
 
 
 def render(results: Sequence[Result]) -> RenderableType:
@@ -78,7 +72,7 @@ def render(results: Sequence[Result]) -> RenderableType:
     head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
     unequal = unequal_promises((result.label, result) for result in results)
     parts: list[RenderableType] = [head, Text(), *([Text(unequal, style="yellow"), Text()] if unequal else [])]
-    parts += [_SideBySide(results), Text()]
+    parts += [summary.ByWidth(partial(_side_by_side, results)), Text()]
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]

@@ -11,7 +11,7 @@ import sys
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -232,18 +232,9 @@ def run_many(
             failure = error
             stop.set()
             wait(futures)
-    return _gather(futures, failure)
-
-
-def _gather(
-    futures: list["Future[Result]"], failure: BaseException | None
-) -> tuple[list[Result], BaseException | None]:
-    results = []
-    for future in futures:
-        error = future.exception()
-        if error is None:
-            results.append(future.result())
-        # The native module raises the callback's exception as it is, or as the cause of an interrupt.
-        elif failure is None and not isinstance(error, _Stopped | KeyboardInterrupt | Interrupted):
-            failure = error
-    return results, failure
+    errors = [future.exception() for future in futures]
+    # The native module raises the callback's exception as it is, or as the cause of an interrupt.
+    stops = (_Stopped, KeyboardInterrupt, Interrupted)
+    first = next((error for error in errors if error is not None and not isinstance(error, stops)), None)
+    done = [future.result() for future, error in zip(futures, errors, strict=True) if error is None]
+    return done, failure or first

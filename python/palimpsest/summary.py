@@ -1,6 +1,6 @@
 """The summary of one run, for a terminal: configuration, latency, operations of the flash, and costs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -112,40 +112,36 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
-class Figures:
+class ByWidth:
+    """Output that `build` makes for the width of the console."""
+
+    def __init__(self, build: Callable[[int], Iterable[RenderableType]]) -> None:
+        self._build = build
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._build(options.max_width)
+
+
+def _figures(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> ByWidth:
     """Figures in rows and columns; transposed on a narrow terminal, so that no number is cut."""
 
-    def __init__(self, title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
-        self._title = title
-        self._columns = columns
-        self._rows = rows
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cells = [len(cell) for _, row in self._rows for cell in row]
-        column = max(_COLUMN_WIDTH, *cells, *map(len, self._columns)) + 1
-        if _LABEL_WIDTH + 1 + column * len(self._columns) <= options.max_width + 1:
-            yield self._table(self._columns, self._rows, _LABEL_WIDTH, _COLUMN_WIDTH)
-            return
-        transposed = [(name, [row[at] for _, row in self._rows]) for at, name in enumerate(self._columns)]
-        yield self._table([name for name, _ in self._rows], transposed, None, None)
-
-    def _table(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[tuple[str, Sequence[str]]],
-        label_width: int | None,
-        column_width: int | None,
-    ) -> Table:
+    def build(width: int) -> Iterator[Table]:
+        column = max(_COLUMN_WIDTH, *(len(cell) for _, row in rows for cell in row), *map(len, columns)) + 1
+        fits = _LABEL_WIDTH + 1 + column * len(columns) <= width + 1
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column(self._title, width=label_width, header_style="bold", no_wrap=True)
-        for heading in columns:
-            table.add_column(heading, justify="right", min_width=column_width, header_style="bold", no_wrap=True)
-        for name, row in rows:
+        table.add_column(title, width=_LABEL_WIDTH if fits else None, header_style="bold", no_wrap=True)
+        for heading in columns if fits else [name for name, _ in rows]:
+            least = _COLUMN_WIDTH if fits else None
+            table.add_column(heading, justify="right", min_width=least, header_style="bold", no_wrap=True)
+        transposed = [(name, [row[at] for _, row in rows]) for at, name in enumerate(columns)]
+        for name, row in rows if fits else transposed:
             table.add_row(name, *row)
-        return table
+        yield table
+
+    return ByWidth(build)
 
 
-def _latencies(result: Result) -> Figures | None:
+def _latencies(result: Result) -> ByWidth | None:
     latency = result["latency_ns"]
     if latency is None:
         return None
@@ -154,14 +150,14 @@ def _latencies(result: Result) -> Figures | None:
         for kind in ("read", "write", "all")
         if kind == "all" or result["requests"].get(kind)
     ]
-    return Figures("latency", [heading for _, heading in LATENCIES], rows)
+    return _figures("latency", [heading for _, heading in LATENCIES], rows)
 
 
 _RECOVERY = {"mean": "mean", "p99": "p99", "max": "longest"}
 _VOLUMES = 10
 
 
-def _volumes(result: Result) -> Figures | None:
+def _volumes(result: Result) -> ByWidth | None:
     """The volumes with most requests."""
     found = sorted(result.get("volumes") or [], key=lambda volume: -sum(volume["requests"].values()))
     if not found:
@@ -175,10 +171,10 @@ def _volumes(result: Result) -> Figures | None:
         rows.append((str(volume["volume"]), shown))
     if len(found) > _VOLUMES:
         rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
-    return Figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
+    return _figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
 
 
-def _causes(result: Result) -> Figures:
+def _causes(result: Result) -> ByWidth:
     """Flash reads and programs by cause; causes without either are omitted."""
     causes = result["flash"]["by_cause"]
     order = [*CAUSES, *(cause for cause in causes if cause not in CAUSES)]
@@ -187,7 +183,7 @@ def _causes(result: Result) -> Figures:
     for kind in ("reads", "programs"):
         total = sum(causes[cause][kind] for cause in causes)
         rows.append((kind, [count(total), *(count(causes[cause][kind]) for cause in active)]))
-    return Figures("flash ops", ["total", *active], rows)
+    return _figures("flash ops", ["total", *active], rows)
 
 
 def _throughput_line(result: Result) -> str:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from . import charts
 from . import page as shell
+from .charts.common import trace
 from .files import write_in_order
 from .listing import pairs
 from .page import Section
@@ -184,11 +185,15 @@ def _sizes_chart(description: Description) -> charts.Specification | None:
         return None
     names = [size(each["upto_bytes"]).replace(".00", "").replace(".0", "") for each in classes]
     bars = [
-        {"type": "bar", "name": f"{kind}s", "x": names, "y": [each[kind] for each in classes], "meta": {"slot": slot}}
+        trace(slot, type="bar", name=f"{kind}s", x=names, y=[each[kind] for each in classes])
         for slot, kind in enumerate(("read", "write"))
     ]
     axes = {"xaxis": {"title": {"text": "size, up to"}, "type": "category"}, "yaxis": {"title": {"text": "requests"}}}
     return {"data": bars, "layout": axes | {"bargap": 0.2}}
+
+
+def _line(name: str, slot: int, xs: list[float], ys: list[float], **look: str) -> charts.Specification:
+    return trace(slot, type="scatter", mode="lines", name=name, x=xs, y=ys, line={"width": 2} | look)
 
 
 def _hot_chart(description: Description) -> charts.Specification | None:
@@ -198,8 +203,7 @@ def _hot_chart(description: Description) -> charts.Specification | None:
         if curve:
             shares = [100 * step / (len(curve) - 1) for step in range(len(curve))]
             percents = [100 * value for value in curve]
-            line = {"type": "scatter", "mode": "lines", "name": f"{kind}s", "x": shares, "y": percents}
-            lines.append(line | {"line": {"width": 2}, "meta": {"slot": slot}})
+            lines.append(_line(f"{kind}s", slot, shares, percents))
     layout = {
         "xaxis": {"title": {"text": "hottest pages (% of those touched)"}, "range": [0, 100]},
         "yaxis": {"title": {"text": "their share of accesses (%)"}, "range": [0, 101]},
@@ -215,12 +219,8 @@ def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.
     lines = []
     for name, slot, reuse in curves:
         if reuse["misses"]:
-            line = {
-                "type": "scatter", "mode": "lines", "name": name, "line": {"width": 2}, "meta": {"slot": slot},
-                "x": [point["cache_bytes"] / 2**20 for point in reuse["misses"]],
-                "y": [100 * point["miss_ratio"] for point in reuse["misses"]],
-            }  # fmt: skip
-            lines.append(line)
+            sizes = [point["cache_bytes"] / 2**20 for point in reuse["misses"]]
+            lines.append(_line(name, slot, sizes, [100 * point["miss_ratio"] for point in reuse["misses"]]))
     layout = {
         "xaxis": {"title": {"text": "LRU cache (MiB)"}, "type": "log"},
         "yaxis": {"title": {"text": "misses (% of page accesses)"}, "range": [0, 101]},
@@ -236,15 +236,12 @@ def _working_chart(description: Description) -> tuple[str, charts.Specification]
     is_time = window["window_ns"] is not None
     length = window["window_ns"] if is_time else window["window_requests"]
     unit, factor = _time_unit(length * number) if is_time else ("", 1)
+    places = [index * length / factor for index in range(number)]
     lines = [
-        {
-            "type": "scatter", "mode": "lines", "name": name, "line": {"width": 2, "shape": "hv"},
-            "x": [index * length / factor for index in range(number)],
-            "y": [each / 2**20 for each in sets[kind][at]["bytes"]], "meta": {"slot": slot},
-        }
+        _line(name, slot, places, [each / 2**20 for each in sets[kind][at]["bytes"]], shape="hv")
         for kind, name, slot in _KINDS
         if description["reuse"][kind]["page_accesses"]
-    ]  # fmt: skip
+    ]
     layout = {
         "xaxis": {"title": {"text": f"arrival ({unit})" if is_time else "request"}},
         "yaxis": {"title": {"text": "distinct pages (MiB)"}, "rangemode": "tozero"},

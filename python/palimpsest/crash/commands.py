@@ -35,25 +35,12 @@ _TIMED_OUT = 124
 
 @dataclass(frozen=True)
 class Plan:
-    """The settings of an exploration.
+    """The settings of an exploration; see `palimpsest.crash.explore`.
 
-    Attributes:
-        setup: makes the file system and its first content, in order; steps with `{mount}` run after mounting.
-        run: the program.
-        check: succeeds for a right state (status 0, or no exception); steps with `{mount}` run with the file system
-            mounted, others with it unmounted, in order.
-        mounts: whether functions get the mounted file system.
-        size: bytes of the disk.
-        unit: bytes that a cut keeps or loses as a whole.
-        cache: one of `CACHES`.
-        mount_options: options of the file system.
-        timeout_s: most time of a check.
-        run_timeout_s: most time of setup and program.
-        ssd: the drive whose states after each flash operation are explored, or None.
-        ftl: its layer.
-        overrides: its settings.
-        precondition: its first state, as of a run: a drive in use collects garbage.
-        seed: seed of the drawn states, and of the drive.
+    Steps with `{mount}` run with the file system mounted, other steps of `check` with it unmounted; `mounts` says
+    whether functions get the mount. A cut keeps or loses a `unit` of bytes as a whole. Limits of time are for a check
+    (`timeout_s`), and for setup and program (`run_timeout_s`). The `precondition` is that of a run, because a drive in
+    use collects garbage.
     """
 
     setup: tuple[Step, ...]

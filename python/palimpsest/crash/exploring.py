@@ -165,32 +165,30 @@ class Interrupted(KeyboardInterrupt):
         self.explored = explored
 
 
+@dataclass
 class _Exploration:
-    def __init__(
-        self,
-        explored: Explored,
-        store: Store,
-        limits: Limits,
-        checkers: Checkers,
-        cuts: Cuts | None,
-        progress: Progress | None,
-    ) -> None:
-        self._explored, self._store, self._limits = explored, store, limits
-        self._checkers, self._cuts, self._progress = checkers, cuts, progress
-        self._seen: set[tuple[int, int]] = set()
-        self._failed = 0
-        self._tried = store.cuts()
+    explored: Explored
+    store: Store
+    limits: Limits
+    checkers: Checkers
+    cuts: Cuts | None
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        self.seen: set[tuple[int, int]] = set()
+        self.failed = 0
+        self.tried = self.store.cuts()
 
     def explore(self, begin: float) -> None:
-        explored, history, limits = self._explored, self._explored.history, self._limits
+        explored, history, limits = self.explored, self.explored.history, self.limits
         until = None if limits.seconds is None else begin + limits.seconds
-        for line in self._store.states():
-            self._seen.add(key_of(history, state_of(line)))
+        for line in self.store.states():
+            self.seen.add(key_of(history, state_of(line)))
             explored.states.append(line)
-            self._failed += not line["ok"]
+            self.failed += not line["ok"]
         # A cut is repeated if its state was not checked.
         checked = {line["id"] for line in explored.states}
-        self._tried = {cut: line for cut, line in self._tried.items() if line["id"] is None or line["id"] in checked}
+        self.tried = {cut: line for cut, line in self.tried.items() if line["id"] is None or line["id"] in checked}
         self._count_cuts()
         self._try_check()
         source = self._sources()
@@ -203,33 +201,31 @@ class _Exploration:
             self._check([*chosen, *self._left_by(cuts, until)] if cuts else chosen, until)
 
     def _count_cuts(self) -> None:
-        self._explored.cuts = len(self._tried)
-        self._explored.cuts_in_recovery = sum(len(cut) > 1 for cut in self._tried)
+        self.explored.cuts = len(self.tried)
+        self.explored.cuts_in_recovery = sum(len(cut) > 1 for cut in self.tried)
 
     def _try_check(self) -> None:
         """The check must accept the state before the program, and the state at the end."""
-        history = self._explored.history
+        history = self.explored.history
         stop = len(history.events)
         ends = [(State(0, 0, ()), "before the program ran"), (State(stop, history.last_said(stop), ()), "at its end")]
-        fresh = [each for each in ends if key_of(history, each[0]) not in self._seen]
-        verdicts = self._checkers.do([state for state, _ in fresh])
+        fresh = [each for each in ends if key_of(history, each[0]) not in self.seen]
+        verdicts = self.checkers.do([state for state, _ in fresh])
         for (state, when), verdict in zip(fresh, verdicts, strict=True):
             if not verdict.ok:
                 what = f"the check fails on the state {when}, where nothing was lost: {verdict.line}"
                 raise InputError(f"--check {verdict.what!r}: {what}")
             self._keep([state], [verdict])
-            self._seen.add(key_of(history, state))
+            self.seen.add(key_of(history, state))
 
     def _sources(self) -> Iterator[tuple[list[State], list[Cut]]]:
         """Batches of new states, and of new cuts."""
-        history = self._explored.history
-        of_cache: Iterator[State] | None = states(self._explored.found, self._explored.plan.seed)
-        count = 0 if self._cuts is None else self._cuts.operations
+        history = self.explored.history
+        of_cache: Iterator[State] | None = states(self.explored.found, self.explored.plan.seed)
+        count = 0 if self.cuts is None else self.cuts.operations
         first = iter(spread(count))
-        most_cuts = _CUTS if self._cuts is None else max(2, min(_CUTS, _CUTS * _LONG_SCRIPT // self._cuts.steps))
-        self._deeper: list[Cut] = [
-            deeper for cut, line in self._tried.items() for deeper in again(cut, line["recovery"])
-        ]
+        most_cuts = _CUTS if self.cuts is None else max(2, min(_CUTS, _CUTS * _LONG_SCRIPT // self.cuts.steps))
+        self.deeper: list[Cut] = [deeper for cut, line in self.tried.items() for deeper in again(cut, line["recovery"])]
         while True:
             chosen: list[State] = []
             seen_in_a_row = 0
@@ -239,22 +235,22 @@ class _Exploration:
                     of_cache = None
                     break
                 key = key_of(history, state)
-                if key in self._seen:
-                    self._explored.duplicates += 1
+                if key in self.seen:
+                    self.explored.duplicates += 1
                     seen_in_a_row += 1
                     continue
                 seen_in_a_row = 0
-                self._seen.add(key)
+                self.seen.add(key)
                 chosen.append(state)
             cuts: list[Cut] = []
             while len(cuts) < most_cuts:
-                cut = self._deeper.pop(0) if self._deeper and len(cuts) % 2 else None
+                cut = self.deeper.pop(0) if self.deeper and len(cuts) % 2 else None
                 if cut is None:
                     number = next(first, None)
-                    cut = (number,) if number is not None else self._deeper.pop(0) if self._deeper else None
+                    cut = (number,) if number is not None else self.deeper.pop(0) if self.deeper else None
                 if cut is None:
                     break
-                if cut not in self._tried:
+                if cut not in self.tried:
                     cuts.append(cut)
             if not chosen and not cuts:
                 return
@@ -262,40 +258,40 @@ class _Exploration:
 
     def _left_by(self, cuts: list[Cut], until: float | None) -> list[State]:
         """The new states that cuts leave."""
-        history, new, lines = self._explored.history, list[State](), list[dict[str, Any]]()
-        before = len(self._explored.states)
-        for cut, left in zip(cuts, self._checkers.do(cuts, until, lambda _: self._report(before)), strict=False):
+        history, new, lines = self.explored.history, list[State](), list[dict[str, Any]]()
+        before = len(self.explored.states)
+        for cut, left in zip(cuts, self.checkers.do(cuts, until, lambda _: self._report(before)), strict=False):
             line: dict[str, Any] = {"cut": list(cut), "recovery": left.recovery, "id": None}
             if left.state is not None:
                 key = key_of(history, left.state)
                 line["id"] = id_of(key)
-                if key in self._seen:
-                    self._explored.duplicates += 1
+                if key in self.seen:
+                    self.explored.duplicates += 1
                 else:
-                    self._seen.add(key)
+                    self.seen.add(key)
                     new.append(left.state)
-            self._tried[cut] = line
-            self._deeper += again(cut, left.recovery)
+            self.tried[cut] = line
+            self.deeper += again(cut, left.recovery)
             lines.append(line)
-        self._store.add_cuts(lines)
+        self.store.add_cuts(lines)
         self._count_cuts()
         return new
 
     def _check(self, chosen: list[State], until: float | None) -> None:
-        chosen = chosen[: self._limits.states - len(self._explored.states)]
-        before = len(self._explored.states)
+        chosen = chosen[: self.limits.states - len(self.explored.states)]
+        before = len(self.explored.states)
 
-        self._keep(chosen, self._checkers.do(chosen, until, lambda count: self._report(before + count)))
+        self._keep(chosen, self.checkers.do(chosen, until, lambda count: self._report(before + count)))
 
     def _report(self, states: int) -> None:
-        if self._progress is not None:
-            self._progress(states, self._limits.states, self._failed)
+        if self.progress is not None:
+            self.progress(states, self.limits.states, self.failed)
 
     def _keep(self, chosen: Sequence[State], verdicts: Sequence[Verdict]) -> None:
-        lines = [line_of(self._explored.history, *each) for each in zip(chosen, verdicts, strict=False)]
-        self._store.add_states(lines)
-        self._explored.states += lines
-        self._failed += sum(not line["ok"] for line in lines)
+        lines = [line_of(self.explored.history, *each) for each in zip(chosen, verdicts, strict=False)]
+        self.store.add_states(lines)
+        self.explored.states += lines
+        self.failed += sum(not line["ok"] for line in lines)
 
 
 def line_of(history: History, state: State, verdict: Verdict) -> dict[str, Any]:

@@ -30,12 +30,7 @@ from .space import Drive, Key, Values
 
 @dataclass(frozen=True)
 class Task:
-    """The input of a search.
-
-    Attributes:
-        groups: of each measurement, the groups that the search sees.
-        start: values of the drive at the start, for keys whose space has them.
-    """
+    """The input of a search; it sees some `groups` of each measurement, and `start` has the values of the drive."""
 
     drive: Drive
     keys: tuple[Key, ...]

@@ -79,26 +79,19 @@ def _section(name: str, spec: str, *keys: str) -> str:
     return "\n".join([f"[{name}]", *lines, ""])
 
 
-class _Jobs:
-    """Job files of reads beside another job, in a folder."""
-
-    def __init__(self, table: Table, folder: Path) -> None:
-        self.table = table
-        self.folder = folder
-
-    def file(self, point: _Point, requests: int, *, capped: bool) -> str:
-        """The job file of a row; the second job runs at its rate if `capped`, else at most one request in flight."""
-        size = next((part[3:] for part in self.table.beside.split(",") if part.startswith("bs=")), "4k")
-        rate = point.append * 1e6 / _bytes_of(size)
-        # Simulated time limits both jobs to 1.5 times the time of the real drive for these reads.
-        mean = self.table.number(point.line, point.cells, "mean_us") or 100.0
-        runtime = f"runtime={max(1, round(requests * mean * 1.5 / point.depth))}us"
-        reads = _section("reads", self.table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
-        keys = [f"rate_iops={round(rate)}"] if capped else []
-        beside = _section("beside", self.table.beside, *keys, "time_based=1", runtime)
-        path = self.folder / f"{point.id}{'-capped' if capped else ''}.fio"
-        path.write_text(f"{reads}\n{beside}", encoding="utf-8")
-        return str(path)
+def _job_file(table: Table, folder: Path, point: _Point, requests: int, *, capped: bool) -> str:
+    """The job file of a row; the second job runs at its rate if `capped`, else with one request in flight."""
+    size = next((part[3:] for part in table.beside.split(",") if part.startswith("bs=")), "4k")
+    rate = point.append * 1e6 / _bytes_of(size)
+    # Simulated time limits both jobs to 1.5 times the time of the real drive for these reads.
+    mean = table.number(point.line, point.cells, "mean_us") or 100.0
+    runtime = f"runtime={max(1, round(requests * mean * 1.5 / point.depth))}us"
+    reads = _section("reads", table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
+    keys = [f"rate_iops={round(rate)}"] if capped else []
+    beside = _section("beside", table.beside, *keys, "time_based=1", runtime)
+    path = folder / f"{point.id}{'-capped' if capped else ''}.fio"
+    path.write_text(f"{reads}\n{beside}", encoding="utf-8")
+    return str(path)
 
 
 def _bytes_of(size: str) -> int:
@@ -106,11 +99,11 @@ def _bytes_of(size: str) -> int:
     return int(match[1]) * {"": 1, "k": 1024, "m": 2**20}[match[2].lower()] if match else 4096
 
 
-def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: bool = False) -> RunOptions:
+def _options(table: Table, point: _Point, folder: Path, *, quick: bool, capped: bool = False) -> RunOptions:
     # Deep queues need more requests to fill each place often.
     requests = max(table.count(REQUESTS, quick=quick), 200 * point.depth)
     if point.append:
-        return table.run(jobs.file(point, requests, capped=capped), quick=quick)
+        return table.run(_job_file(table, folder, point, requests, capped=capped), quick=quick)
     return table.run(f"{table.workload},iodepth={point.depth},n={requests}", quick=quick)
 
 
@@ -118,19 +111,20 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | No
     """The runs of a table without job files; with a `folder` for job files, all runs."""
     if table.drive not in drives:
         return []
-    with _job_files(table, folder) as jobs:
+    with _job_folder(folder) as jobs:
         points = [point for point in _points(table) if folder is not None or not point.append]
         return [_options(table, point, jobs, quick=quick) for point in points]
 
 
 @contextlib.contextmanager
-def _job_files(table: Table, folder: Path | None) -> "Iterator[_Jobs]":
-    """Job files in the folder, or in a temporary one."""
-    if folder is not None:
-        yield _Jobs(table, folder)
-        return
-    with tempfile.TemporaryDirectory() as own:
-        yield _Jobs(table, Path(own))
+def _temporary() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def _job_folder(folder: Path | None) -> contextlib.AbstractContextManager[Path]:
+    """The folder for job files, or a temporary one."""
+    return _temporary() if folder is None else contextlib.nullcontext(folder)
 
 
 def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iterator[Row]:
@@ -162,7 +156,7 @@ def measure(
     points = list(_points(table))
     if table.drive not in drives:
         return [row for point in points for row in _rows(table, point, None, f"no preset {table.drive}")]
-    with _job_files(table, folder) as jobs:
+    with _job_folder(folder) as jobs:
         chosen = {point.line: _options(table, point, jobs, quick=quick) for point in points}
         batch.run(chosen.values())
         faster = [point for point in points if point.append and _appended(batch[chosen[point.line]]) > point.append]
