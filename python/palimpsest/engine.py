@@ -39,10 +39,10 @@ def peak_rss_bytes() -> int | None:
 
 
 def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
-    """Resolves each configuration before any run starts; returns a line for each setting that some run does not read.
+    """Resolves each configuration; returns a line for each setting that some run does not read.
 
-    Raises InputError for a wrong drive, layer, key or native module, and for a setting that no run reads; with `strict`
-    also for one that any run does not read.
+    Raises InputError for a wrong drive, layer, key or native module, or for a setting that no run (`strict`: any run)
+    does not read.
     """
     if native.PROBLEM:
         raise InputError(native.PROBLEM)
@@ -194,11 +194,7 @@ def _watching(stop: threading.Event, progress: Progress | None) -> Progress:
 def run_many(
     runs: Sequence[RunOptions], jobs: int = 1, progress: Callable[[str], Progress | None] = lambda _label: None
 ) -> tuple[list[Result], BaseException | None]:
-    """Runs up to `jobs` simulations at a time; `progress` returns the callback of a run by its label.
-
-    Returns:
-        The finished results in the order of `runs`, and the exception that ended the others, or None.
-    """
+    """Runs up to `jobs` at a time; returns the results in order, and the exception that ended other runs, or None."""
     stop = threading.Event()
 
     def one(options: RunOptions) -> Result:

@@ -33,10 +33,9 @@ _PAGE, _CONFIGURATION = 4096, 1 << 20
 
 
 def digest(path: Path) -> str:
-    """Returns the digest of a file's content, blake2b of 128 bits, cached until the file changes.
+    """The digest of a file's content, blake2b of 128 bits, cached until the file changes. Raises OSError.
 
-    A trace in an archive (`traces.zip/a.csv`) has the digest of the archive and the name; an image of a drive the
-    digest of header and configuration, which describe the drive. Raises OSError if reading fails.
+    A trace in an archive has the digest of archive and name, an image of a drive that of header and configuration.
     """
     file_of = holder(path)
     if file_of != path:

@@ -54,11 +54,7 @@ and `losses`, in requests."""
 
 
 def describe(options: TraceOptions, progress: Progress | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Describes a workload; returns the figures, and the counts for a picture: rows of addresses, columns of time.
-
-    Ratios are shares of one, sizes bytes, times nanoseconds; None for a division by zero. Raises InputError for a wrong
-    workload, WorkloadIoError if reading fails, KeyboardInterrupt.
-    """
+    """Describes a workload: figures (as `Trace.info`), and counts by address and time. Raises as `palimpsest.run`."""
     try:
         description, counts = _core.trace_info(options.to_json(), progress)
     except Interrupted as error:
@@ -67,7 +63,7 @@ def describe(options: TraceOptions, progress: Progress | None = None) -> tuple[d
 
 
 def convert(options: TraceOptions, progress: Progress | None = None) -> Conversion:
-    """Writes a workload as a trace, and removes an incomplete file. Raises the errors of `describe`."""
+    """Writes a workload as a trace, and removes an incomplete file. Raises as `palimpsest.run`."""
     try:
         written: Conversion = json.loads(_core.trace_convert(options.to_json(), progress))
     except Interrupted as error:

@@ -180,9 +180,8 @@ def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
 def frames(result: Result) -> dict[str, Any] | None:
     """The snapshots of all blocks, as the page plays them; None without snapshots.
 
-    `state` is a byte for each cell of each snapshot: bad or open if any block is, else the most frequent state. `valid`
-    is a byte (255: all), `erases` two (65535: `most_erases`), lower byte first. `counts` are the blocks in each state,
-    by snapshot.
+    `state` is a byte for each cell of each snapshot (`_most`), `valid` a byte (255: all), `erases` two (65535:
+    `most_erases`), lower byte first; `counts` are blocks by state and snapshot.
     """
     series = part(result, "blocks")
     if not series.get("requests"):

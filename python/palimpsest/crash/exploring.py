@@ -43,15 +43,9 @@ class Limits:
 
 @dataclass
 class Explored:
-    """The explored states.
+    """The explored states: a line for each in `states`, and the number of `duplicates` of these.
 
-    Attributes:
-        found: the windows of the program.
-        kind: the kind of its file system, or None.
-        states: a line for each state, in order.
-        duplicates: number of states that equalled earlier ones.
-        operations: flash operations of the program.
-        is_complete: whether no states are left.
+    `found` are the windows of the program, `kind` that of its file system, `operations` its flash operations.
     """
 
     plan: Plan

@@ -22,12 +22,9 @@ _USUAL = ("ext4", "xfs", "btrfs", "f2fs")
 
 
 def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str | None:
-    """Sets up, and runs the program; writes its requests to `log`.
+    """Records the program in `log`; returns the kind of the mounted file system, or None. Raises InputError.
 
-    Returns the kind of the mounted file system, or None.
-
-    `work` is a folder in which only the program sees the disk and its file system. Raises InputError if a command
-    fails, or this machine cannot record.
+    Only the program sees the disk and its file system, in the folder `work`.
     """
     gone = missing(device=plan.needs_device)
     if gone:

@@ -54,10 +54,7 @@ class Range:
 
 @dataclass(frozen=True)
 class _Chance:
-    """Chance alone: the drive of the best point, run with other seeds, against itself.
-
-    `variance` is the variance of a residual between seeds; 19 of 20 mean squares of these residuals are at most `most`.
-    """
+    """The variance of a residual between seeds, and the mean square that 19 of 20 seeds do not exceed."""
 
     variance: float
     most: float

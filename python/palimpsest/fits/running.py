@@ -135,11 +135,7 @@ def fit(
     report: Callable[[str, int], None] | None = None,
     progress: Watching = lambda _label: None,
 ) -> Fit:
-    """Fits a drive to measurements.
-
-    A fit with a `folder` keeps its evaluations there, and continues from earlier ones. `report` receives the stage and
-    the number of its evaluations. Raises InputError for a wrong file, key or share, or a varied key without effect.
-    """
+    """Fits a drive; resumes from evaluations in `folder`. Raises InputError, also for a varied key without effect."""
     with runner(settings.engine, settings.address, settings.jobs) as run:
         return _fit(paths, settings, folder, report, progress, None if settings.engine == "local" else run)
 

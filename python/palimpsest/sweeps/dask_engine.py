@@ -44,11 +44,9 @@ def _run(task: Task) -> Outcome:
 
 
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the cluster and yields each outcome; cancels the others when closed.
+    """Runs points on the scheduler's cluster and yields each outcome; cancels the others when closed.
 
-    `address` is the scheduler's, such as `tcp://host:8786`; `jobs` defaults to the threads of the workers; `watch` is
-    not called, because remote points report no progress. Raises InputError without a scheduler at the address, Error if
-    the cluster is lost.
+    `jobs` defaults to the threads of the workers. Raises InputError without a scheduler, Error if the cluster is lost.
     """
     with _without_tracebacks():
         yield from _outcomes(_connect(address), tasks, address, jobs)

@@ -58,11 +58,7 @@ class Plan:
 
 
 def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None, *, strict: bool = False) -> Plan:
-    """Reads a sweep, a file or a mapping with its tables, and checks every point.
-
-    Results go to `out`; for a file the default is results/NAME in the current folder. With `strict` a setting that any
-    point does not read is refused. Raises InputError if the sweep or a point is wrong.
-    """
+    """Reads and checks a sweep; `out` defaults to results/NAME of a file. Raises InputError, also as `strict` says."""
     if isinstance(source, Mapping):
         definition = from_mapping(source, Path.cwd())
         points, notes = resolve(definition, strict=strict)

@@ -106,8 +106,8 @@ def outcomes(
 ) -> Iterator[Outcome]:
     """Runs points and yields each outcome; ends all work when closed.
 
-    There is no `address`; `jobs` defaults to the available cores; `watch` receives the progress of running points. A
-    point that takes more than `point_timeout` seconds is ended, and not tried again.
+    `jobs` defaults to the available cores. A point that takes more than `point_timeout` seconds is ended, and not tried
+    again.
     """
     assert address is None
     waiting: _Waiting = collections.deque((task, 1) for task in tasks)

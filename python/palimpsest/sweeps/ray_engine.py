@@ -28,9 +28,8 @@ _RETRIES = 3
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
     """Runs points on the cluster and yields each outcome; cancels the others when closed.
 
-    `address` is `auto`, `host:6379`, or `ray://host:10001`; `jobs` defaults to twice the cores of the cluster; `watch`
-    is not called, because remote points report no progress. Raises InputError without a cluster at the address, Error
-    if the cluster is lost.
+    `jobs` defaults to twice the cores of the cluster. Raises InputError without a cluster, Error if the cluster is
+    lost.
     """
     with session(address):
         yield from _outcomes(tasks, address, jobs)

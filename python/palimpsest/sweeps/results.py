@@ -57,9 +57,7 @@ class Sweep(FinishedPoints):
     def sketch(self, kind: str = "all", **axes: Value) -> Sketch:
         """The merged distribution of the points with these values of axes, of `all`, `read` or `write` requests.
 
-        >>> swept.sketch("read", ftl="page").percentile(99.9)
-
-        An axis with a dot in its name is given as `**{"ftl.victim": "greedy"}`.
+        >>> swept.sketch("read", **{"ftl.victim": "greedy"}).percentile(99.9)
         """
         chosen = [point for point in self._points if all(point.axes.get(key) == axes[key] for key in axes)]
         found = (Sketch.of(point.result.to_dict(), kind) for point in chosen if point.result is not None)

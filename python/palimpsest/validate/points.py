@@ -28,7 +28,7 @@ from .truth import Table
 COLUMNS = ("drive", "figure", "real", "unit", "measure", "workload", "precondition", "bar", "mark", "source")
 MARKS = ("fitted", "predicted")
 FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_per_block=132"
-"""Overrides of quick and full runs that fill the drive: planes even of a small one have a hundred blocks."""
+"""Overrides of quick and full runs that fill the drive; planes have a hundred blocks even on a small drive."""
 FULLS = ("ssd.capacity=128GiB", "part.pages_per_block=132")
 """Overrides of runs that write to a full drive: a hundredth of its blocks must be several."""
 
