@@ -40,11 +40,7 @@ class _SingleCommand(click.Command):
 
 
 class Commands(click.Group):
-    """Commands in the order of use, not of the alphabet.
-
-    Attributes:
-        add_rest: adds the last commands, when one or the list of all is requested.
-    """
+    """Commands in the order of use; `add_rest` adds the last ones when one or the list of all is requested."""
 
     context_class = _Context
     command_class = _SingleCommand

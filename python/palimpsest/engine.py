@@ -39,11 +39,7 @@ def peak_rss_bytes() -> int | None:
 
 
 def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
-    """Resolves each configuration; returns a line for each setting that some run does not read.
-
-    Raises InputError for a wrong drive, layer, key or native module, or for a setting that no run (`strict`: any run)
-    does not read.
-    """
+    """Resolves each configuration; returns lines for settings that some run does not read. Raises InputError."""
     if native.PROBLEM:
         raise InputError(native.PROBLEM)
     found = unread(runs)

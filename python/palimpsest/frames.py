@@ -34,11 +34,7 @@ def is_frame(value: object) -> bool:
 
 
 def trace_of(frame: Frame) -> Path:
-    """Writes a Parquet trace with the requests of a frame, a row each; equal requests give the same file.
-
-    Raises InputError unless `time_ns`, `op` (`read`, `write`, ...), `offset_bytes`, `size_bytes`, and optionally `file`
-    and `stream`, have these types.
-    """
+    """Writes a trace with the requests of a frame; equal requests give the same file. Raises InputError."""
     import polars as pl
 
     requests = _columns(frame)

@@ -58,11 +58,7 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
 
 
 def look(what: str, image: Path) -> dict[str, Any]:
-    """Inspects an image: `info` (content), `check` (checksums) or `compact` (gives space back).
-
-    Counts are bytes, pages, blocks, erases or times, as the keys say. Raises InputError if the file is no usable image,
-    or a server has the image open.
-    """
+    """Inspects an image: `info`, `check` (checksums) or `compact` (frees space). Raises InputError."""
     found: dict[str, Any] = json.loads(_core.look_at_image(what, str(image)))
     return found
 

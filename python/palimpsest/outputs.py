@@ -58,10 +58,7 @@ def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -
 
 
 def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None) -> Path:
-    """Writes the files of a run, or of a comparison (`together`), and `more` files.
-
-    Raises OSError that lists kept files.
-    """
+    """Writes the files of a run, or of a comparison (`together`), and `more`. Raises OSError that lists kept files."""
     with named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=_place_beside(folder)))

@@ -62,10 +62,7 @@ class Lines:
 
 
 class Board:
-    """Progress on standard error until `end`; use as a context.
-
-    `enabled` says whether bars are shown; None shows bars at a terminal, and a line every `every_s` seconds elsewhere.
-    """
+    """Progress on standard error, a context: bars (None: at a terminal), or a line every `every_s` seconds."""
 
     def __init__(self, enabled: bool | None, every_s: float | None) -> None:
         self._has_bars = at_terminal() if enabled is None else enabled

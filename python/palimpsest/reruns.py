@@ -99,11 +99,7 @@ def _options(result: Result, folder: Path) -> RunOptions:
 
 
 def with_record(result: Result, record: Path, out: Path, *, image: bool) -> Result:
-    """Adds the place of the record to the result of a served drive, so that `rerun` can play the record.
-
-    A record outside the folder `out` is named by its whole path. A drive in an `image` was not new, so no record
-    replays it.
-    """
+    """Adds the record of a served drive that was new, so not in an image, to its result, for `rerun`."""
     if image:
         return result
     data, whole = result.to_dict(), record.resolve()

@@ -137,10 +137,7 @@ class Shown(Table):
         raise NotImplementedError
 
     def save(self, folder: str | Path, more: Mapping[str, str] | None = None) -> Path:
-        """Writes the files of `--out`, and `more` files by name; returns the folder.
-
-        Raises OSError that lists kept files.
-        """
+        """Writes the files of `--out`, and `more` by name; returns the folder. Raises OSError that lists kept files."""
         return self._views.save(self._runs(), Path(folder), together=self._together, more=more or {})
 
     @property

@@ -1,7 +1,4 @@
-"""The series of a result as tables, and back: time, latency, wear, utilisation, writes, states of blocks, the timeline.
-
-A table is a data frame of polars with fixed columns, kept in one Parquet file.
-"""
+"""The series of a result as data frames of polars with fixed columns, one Parquet file each, and back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,4 @@
-"""Views of results: text, HTML, plots, and files. The package gives this module to results as their `Views`.
-
-Each view is imported on use, so a program that only reads figures loads neither rich nor plotly.
-"""
+"""The `Views` of results: text, HTML, plots, and files. Each is imported on use, as rich and plotly load slowly."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -129,10 +129,7 @@ class Code:
         return self._core.first_bytes()
 
     def write_first(self, message: npt.ArrayLike) -> Bytes:
-        """Pages after a first write of `first_bytes` bytes, or a row of them a page.
-
-        Raises InputError for other shapes.
-        """
+        """Pages after a first write of `first_bytes` bytes, or rows of them. Raises InputError for other shapes."""
         packed, batch = self._packed("message", message, self.first_bytes)
         return self._unpacked(self._core.write_first(packed.tobytes()), self.page_bytes, batch)
 

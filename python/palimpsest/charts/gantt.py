@@ -1,7 +1,4 @@
-"""The timeline of flash operations for `assets/gantt.js`: lanes of planes and channels with their operations.
-
-The page gets the first operations of a timeline; its tables have all.
-"""
+"""The first operations of a timeline as lanes of planes and channels, which `assets/gantt.js` draws."""
 
 from collections.abc import Sequence
 from typing import Any

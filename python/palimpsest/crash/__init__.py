@@ -28,10 +28,7 @@ class CrashError(AssertionError):
 
 @dataclass(frozen=True)
 class Exploration:
-    """The result of an exploration: the earliest finding first; `is_complete` if all states were checked.
-
-    `duplicates` are other states with the same bytes and output as checked ones.
-    """
+    """The result of an exploration; `duplicates` are unchecked states with the bytes and output of checked ones."""
 
     findings: tuple[Finding, ...]
     states: int

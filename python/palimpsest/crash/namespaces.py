@@ -203,10 +203,9 @@ class Enclosed:
         theirs.close()
 
     def receive(self, killed: str) -> Any:  # noqa: ANN401 - each request has an answer of its own type
-        """Returns the next answer; `killed` is the message for a killed process.
+        """Returns the next answer.
 
-        Raises InputError for a refused request or a killed process, OSError for a failed system call, RuntimeError for
-        a bug.
+        Raises InputError (`killed` for a killed process), OSError, or RuntimeError for a bug.
         """
         try:
             kind, what = self.connection.recv()

@@ -22,10 +22,7 @@ _USUAL = ("ext4", "xfs", "btrfs", "f2fs")
 
 
 def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str | None:
-    """Records the program in `log`; returns the kind of the mounted file system, or None. Raises InputError.
-
-    Only the program sees the disk and its file system, in the folder `work`.
-    """
+    """Records the program in `log`; returns the kind of the mounted file system, or None. Raises InputError."""
     gone = missing(device=plan.needs_device)
     if gone:
         what = "{mount}" if plan.is_mounted else "{dev}" if plan.needs_device else "{file}"

@@ -27,10 +27,7 @@ from .space import Drive, Key, Values, default_space, parse_all, values_of
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a fit; see `palimpsest.fit`.
-
-    `minutes` and `evaluations` limit each stage; `seed` is for the search; `how` has data that measurements lack.
-    """
+    """The settings of a fit; see `palimpsest.fit`. Minutes and evaluations limit each stage."""
 
     start: str
     ftl: str | None = None

@@ -25,10 +25,7 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: recognition by first lines, requests of lines, options of the core, and the place of response times.
-
-    A request takes at most `lines` lines.
-    """
+    """A format: recognition, requests of lines, options of the core, place of response times, and lines a request."""
 
     is_one: Callable[[Lines], bool]
     requests: Callable[[Lines], Iterator[Answered]]

@@ -44,10 +44,7 @@ def _run(task: Task) -> Outcome:
 
 
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the scheduler's cluster and yields each outcome; cancels the others when closed.
-
-    `jobs` defaults to the threads of the workers. Raises InputError without a scheduler, Error if the cluster is lost.
-    """
+    """Runs points on a cluster and yields outcomes; ends all work when closed. Raises InputError, or Error later."""
     with _without_tracebacks():
         yield from _outcomes(_connect(address), tasks, address, jobs)
 

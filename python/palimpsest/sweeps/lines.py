@@ -1,7 +1,4 @@
-"""The line of a key in a TOML file, for messages, because tomllib keeps no positions.
-
-A key inside an inline table has the line of that table.
-"""
+"""The line of a key, or of its inline table, in a TOML file, for messages, because tomllib keeps no positions."""
 
 import re
 import tomllib

@@ -104,11 +104,7 @@ class _Worker:
 def outcomes(
     tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch, point_timeout: float | None = None
 ) -> Iterator[Outcome]:
-    """Runs points and yields each outcome; ends all work when closed.
-
-    `jobs` defaults to the available cores. A point that takes more than `point_timeout` seconds is ended, and not tried
-    again.
-    """
+    """Runs points and yields each outcome; ends those beyond `point_timeout` seconds, and all work when closed."""
     assert address is None
     waiting: _Waiting = collections.deque((task, 1) for task in tasks)
     attempts: dict[str, int] = {}

@@ -26,11 +26,7 @@ _RETRIES = 3
 
 
 def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the cluster and yields each outcome; cancels the others when closed.
-
-    `jobs` defaults to twice the cores of the cluster. Raises InputError without a cluster, Error if the cluster is
-    lost.
-    """
+    """Runs points on a cluster and yields outcomes; ends all work when closed. Raises InputError, or Error later."""
     with session(address):
         yield from _outcomes(tasks, address, jobs)
 

@@ -42,10 +42,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of a real drive and ours, None if not measured; `note` has the reason.
-
-    `drive` is the preset that models the drive; `fitted` says whether the preset was fitted to this row.
-    """
+    """One figure of a real drive and ours, None if not measured; `fitted` if the preset was fitted to this row."""
 
     table: str
     id: str

@@ -1,7 +1,4 @@
-"""All tables, run: the forms of tables, and real drives beside their presets.
-
-A form is one module and one name in `FORMS`.
-"""
+"""The forms of tables, a module and a name in `FORMS` each, and the runs of all tables."""
 
 from collections.abc import Callable
 from pathlib import Path
