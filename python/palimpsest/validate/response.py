@@ -163,16 +163,13 @@ def measure(
         chosen |= {point.line: _options(table, point, jobs, quick=quick, capped=True) for point in faster}
         batch.run(chosen.values())
         results = [(point, batch[chosen[point.line]]) for point in points]
-        return [row for point, result in results for row in _rows(table, point, result, _note(point, result))]
+        notes = [f"appends here: {_appended(result):.0f} MB/s" if point.append else "" for point, result in results]
+        return [row for each, note in zip(results, notes, strict=True) for row in _rows(table, *each, note)]
 
 
 def _appended(result: Result) -> float:
     """MB/s of the second job."""
     return float(result["host"]["bytes_written"]) / (float(result["simulated_ns"]) / 1e9) / 1e6
-
-
-def _note(point: _Point, result: Result) -> str:
-    return f"appends here: {_appended(result):.0f} MB/s" if point.append else ""
 
 
 def draw(table: Table, rows: list[Row]) -> Figure:
