@@ -43,7 +43,7 @@ def _run(task: Task) -> Outcome:
         return lost(task, "cancelled")
 
 
-def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, _watch: Watch) -> Iterator[Outcome]:
     """Runs points on a cluster and yields outcomes; ends all work when closed. Raises InputError, or Error later."""
     with _without_tracebacks():
         yield from _outcomes(_connect(address), tasks, address, jobs)

@@ -25,7 +25,7 @@ from .task import Outcome, Task, Watch, lost, run_point
 _RETRIES = 3
 
 
-def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, _watch: Watch) -> Iterator[Outcome]:
     """Runs points on a cluster and yields outcomes; ends all work when closed. Raises InputError, or Error later."""
     with session(address):
         yield from _outcomes(tasks, address, jobs)

@@ -40,8 +40,8 @@ def runner(engine: str, address: str | None, jobs: int | None) -> Iterator[Runne
                 if not is_joined:
                     joined.enter_context(engines.session(engine, address))
                     is_joined = True
-                each = {task["identity"]: task for task in tasks}
-                with closing(start(list(each.values()), address, jobs, lambda *_: None)) as outcomes:  # type: ignore[type-var]
+                each = list({task["identity"]: task for task in tasks}.values())
+                with closing(start(each, address, jobs, lambda *_: None)) as outcomes:  # type: ignore[type-var]
                     for outcome in outcomes:
                         found[outcome["identity"]] = _result(outcome)
             except (Error, KeyboardInterrupt) as error:
