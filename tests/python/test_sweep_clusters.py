@@ -304,7 +304,7 @@ def test_another_trace_of_the_same_name_is_refused(tmp_path: Path) -> None:
     os.utime(trace, (1, 1))
     assert task.run_point(one)["status"] == "done"
     trace.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,8192\n")
-    assert "the file on this worker is another one" in task.run_point(one)["error"]["text"]
+    assert "the file on this worker has other content" in task.run_point(one)["error"]["text"]
 
 
 def test_a_worker_with_another_simulator_refuses(tmp_path: Path) -> None:
