@@ -39,27 +39,10 @@ if TYPE_CHECKING:
     __version__: str = _version()
 
 __all__ = [
-    "Comparison",
-    "DeviceError",
-    "Error",
-    "InputError",
-    "Interrupted",
-    "Result",
-    "RuleError",
-    "Ssd",
-    "Sweep",
-    "WorkloadIoError",
-    "__version__",
-    "compare",
-    "fio",
-    "fit",
-    "keep_states",
-    "load",
-    "replicate",
-    "run",
-    "sweep",
+    "Comparison", "DeviceError", "Error", "InputError", "Interrupted", "Result", "RuleError", "Ssd", "Sweep",
+    "WorkloadIoError", "__version__", "compare", "fio", "fit", "keep_states", "load", "replicate", "run", "sweep",
     "trace",
-]
+]  # fmt: skip
 
 _MODULES = {
     "api": ("Ssd", "compare", "fio", "load", "replicate", "run", "trace"),
@@ -74,7 +57,7 @@ _show_with(_views)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - each name has a type of its own
-    """Imports a name when it is first used: the command must begin to handle an interrupt before it loads the rest."""
+    """Imports a name when it is first used, because the command must handle interrupts before the rest is loaded."""
     if name == "__version__":
         value = importlib.import_module("._core", __name__).version()
     elif name in _MODULE_OF:

@@ -1,14 +1,12 @@
-"""`python -m palimpsest` is the command `palimpsest`."""
+"""`python -m palimpsest` runs the command `palimpsest`."""
 
 import gc
 from typing import NoReturn
 
-__all__ = ["main"]
-
 
 def main() -> NoReturn:
-    """The command, interrupted without a traceback even while it is being loaded."""
-    # What is loaded stays: to look for garbage in it takes a tenth of a short command, and as much at its end.
+    """Runs the command; an interrupt while modules load ends the process without a traceback."""
+    # Loaded modules stay, and searching them for garbage takes a fifth of a short command.
     gc.set_threshold(100_000)
     from .cli import main as command
 

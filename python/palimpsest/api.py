@@ -1,4 +1,4 @@
-"""What a Python program calls: a drive, a workload, a run, a comparison."""
+"""The Python interface: a drive, a workload, a run, a comparison."""
 
 import numbers
 import warnings
@@ -15,8 +15,6 @@ from .replicates import Replicates
 from .replicates import replicate as replicated
 from .result import Comparison, Result
 
-__all__ = ["Ssd", "Trace", "compare", "fio", "load", "replicate", "run", "trace"]
-
 if TYPE_CHECKING:
     Workload: TypeAlias = str | Path | frames.Frame
 else:
@@ -26,29 +24,29 @@ _DEFAULT = RunOptions()
 
 
 class Settings(TypedDict, total=False):
-    """How a workload is run; each may be left out.
+    """Options of a run; all are optional.
 
     Attributes:
-        overrides: configuration keys and their values.
+        overrides: configuration keys with values.
         precondition: `none`, `fill:90%`, `fill:90%,random:2x` or `steady`.
-        requests: requests to run, such as `1e6` or `"100k"`; all that the workload has where None.
+        requests: number of requests, such as `1e6` or `"100k"`; None for the whole workload.
         warmup: requests, or share such as `"10%"`, at the start that are not measured.
         fidelity: `timed`, or `count` for operation counts only (latencies are then None).
-        payload: `none`; `tag` to check every read against what was written; `bytes` for real data.
-        check: verify data and times: at least the payload `tag`, and no operation or acknowledgement before the data
-            that it needs. A layer that breaks this order ends the run with a `RuleError`.
-        seed: seed of everything random.
+        payload: `none`; `tag` to check every read against the last write; `bytes` for real data.
+        check: verify data (at least the payload `tag`) and times: an operation or acknowledgement before the data that
+            it needs raises `RuleError`.
+        seed: seed of all random numbers.
         skip_bad: count and skip bad lines of a trace instead of ending at the first.
-        format: the format of a trace, as `palimpsest list traces` has it; recognised by its content where None.
-        columns: where a text without a known format has what, as `--columns` has it.
-        volumes: where the volumes of a trace lie: `"apart"` (the default if the format has volumes), `"overlaid"`, or
-            the numbers of those that are played, such as `"3,7"` or `[3, 7]`.
+        format: format of a trace, as in `palimpsest list traces`; None to recognise the format by content.
+        columns: columns of a text without a known format, as in `--columns`.
+        volumes: addresses of the volumes of a trace: `"apart"` (default if the format has volumes), `"overlaid"`, or
+            the numbers of the played volumes, such as `"3,7"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
-        repeat: plays the workload again: a number of times, or `"2dw"` until the drive was written twice.
-        until: `"worn-out"` plays it again until the drive can write no more (`faults.wear_out`).
-        series: keep time series and histograms, for plots and Parquet (the default).
-        operations: keep the times of the flash operations of the first 1000 requests (True), or of a window: requests
-            such as `"501..600"`, or times such as `"10ms..12ms"`; they are the tables `operations` and `requests`.
+        repeat: repetitions of the workload: a number, or `"2dw"` for two drive writes.
+        until: `"worn-out"` repeats the workload until the drive can write no more (`faults.wear_out`).
+        series: keep time series and histograms, for plots and Parquet (default).
+        operations: keep the times of the flash operations of the first 1000 requests (True), or of a window of requests
+            (`"501..600"`) or times (`"10ms..12ms"`), in the tables `operations` and `requests`.
     """
 
     overrides: Mapping[str, object]
@@ -83,30 +81,26 @@ def _assignments(overrides: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def fio(**keys: object) -> str:
-    """A synthetic workload in fio's language.
+    """Returns a synthetic workload in fio's language, for the `workload` of a run, which refuses unknown keys.
 
-    Args:
-        **keys: fio's keys, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
-            `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`.
-
-    Returns:
-        The specification, for the `workload` of a run. A key without a meaning here is an error of that run.
+    Keys are fio's, such as `rw="randwrite"`, `bs="4k"`, `size="1GiB"`, `n=1e6`, `iodepth=32`,
+    `random_distribution="zipf:0.95"`, `rwmixread=30`, `rate_iops=20000`.
     """
     return ",".join(f"{key}={int(value) if isinstance(value, bool) else _text(value)}" for key, value in keys.items())
 
 
 class Ssd:
-    """A drive: a preset or a TOML file, a translation layer, and changes to single configuration keys.
+    """A drive: a preset or a TOML file, a translation layer, and changes of configuration keys.
 
     >>> Ssd("mga-16k", ftl="mga", **{"part.nop": 4})
 
     Args:
         ssd: preset (`palimpsest list ssds`) or path of a TOML file.
-        ftl: translation layer (`palimpsest list ftls`); the preset's own where None.
-        **overrides: configuration keys and their values. Quantities carry units, as in `"16KiB"` or `"35us"`.
+        ftl: translation layer (`palimpsest list ftls`); None for the layer of the preset.
+        **overrides: configuration keys with values. Quantities carry units, as in `"16KiB"` or `"35us"`.
 
     Raises:
-        InputError: there is no such drive, layer or key, or a value is out of its range.
+        InputError: the drive, layer or key is unknown, or a value is out of range.
     """
 
     def __init__(self, ssd: str | Path = _DEFAULT.ssd, /, ftl: str | None = None, **overrides: object) -> None:
@@ -117,7 +111,7 @@ class Ssd:
 
     @property
     def config(self) -> str:
-        """The resolved configuration as TOML: every key with what it means and where its value comes from."""
+        """The resolved configuration as TOML: every key with meaning and source of the value."""
         return self._config
 
     def __repr__(self) -> str:
@@ -125,22 +119,14 @@ class Ssd:
         return f"Ssd({', '.join(parts)})"
 
     def run(
-        self,
-        workload: Workload = _DEFAULT.workload,
-        *,
-        progress: Progress | None = None,
-        **settings: Unpack[Settings],
+        self, workload: Workload = _DEFAULT.workload, *, progress: Progress | None = None, **settings: Unpack[Settings]
     ) -> Result:
         """Runs a workload on a new drive of this kind; see `palimpsest.run`."""
         return run(workload, ssd=self, progress=progress, **settings)
 
 
 def _whole(name: str, value: object, least: int) -> int:
-    """A number that the native module can take; a count as the command line has it, such as `"100k"`.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Reads a whole number of 64 bits; `requests` may be text such as `"100k"`. Raises InputError for other values."""
     if isinstance(value, str) and name == "requests":
         try:
             return units.parse_count(value)
@@ -173,11 +159,7 @@ def _volumes(value: str | int | Sequence[int] | None) -> str | None:
 
 
 def _named(workload: Workload) -> str:
-    """The name of a workload; of a data frame, that of a trace with its requests.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Returns the name of a workload; a data frame is written as a trace. Raises InputError for other types."""
     if frames.is_frame(workload):
         return str(frames.trace_of(cast("frames.Frame", workload)))
     if not isinstance(workload, str | Path):
@@ -187,11 +169,7 @@ def _named(workload: Workload) -> str:
 
 
 def _expect_names(ssd: object, ftl: object) -> None:
-    """Refuses what is no name of a drive or a layer.
-
-    Raises:
-        InputError: with what was expected.
-    """
+    """Raises InputError for values that name no drive or no layer."""
     if not isinstance(ssd, str | Path | Ssd):
         raise InputError(f"ssd: expected a preset, the path of a TOML file, or an Ssd, found {ssd!r}")
     if ftl is not None and not isinstance(ftl, str):
@@ -208,31 +186,22 @@ def _options(workload: Workload, ssd: str | Path | Ssd, ftl: str | None, setting
     requests, warmup = settings.get("requests"), settings.get("warmup")
     operations = settings.get("operations", False)
     return RunOptions(
-        ssd=drive.ssd if drive else str(ssd),
-        ftl=ftl or (drive.ftl if drive else None),
-        workload=_named(workload),
+        ssd=drive.ssd if drive else str(ssd), ftl=ftl or (drive.ftl if drive else None), workload=_named(workload),
         overrides=(drive.overrides if drive else ()) + _assignments(_mapping(settings.get("overrides", {}))),
         precondition=settings.get("precondition", _DEFAULT.precondition),
         requests=None if requests is None else _whole("requests", requests, 1),
-        warmup=None if warmup is None else str(warmup),
-        fidelity=settings.get("fidelity", _DEFAULT.fidelity),
-        payload=settings.get("payload", _DEFAULT.payload),
-        check=settings.get("check", False),
-        seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0),
-        skip_bad=settings.get("skip_bad", False),
-        format=settings.get("format"),
-        columns=settings.get("columns"),
-        volumes=_volumes(settings.get("volumes")),
-        arrivals=settings.get("arrivals", _DEFAULT.arrivals),
-        repeat=_optional_text(settings.get("repeat")),
-        until=settings.get("until"),
-        series=settings.get("series", True),
+        warmup=None if warmup is None else str(warmup), fidelity=settings.get("fidelity", _DEFAULT.fidelity),
+        payload=settings.get("payload", _DEFAULT.payload), check=settings.get("check", False),
+        seed=_whole("seed", settings.get("seed", _DEFAULT.seed), 0), skip_bad=settings.get("skip_bad", False),
+        format=settings.get("format"), columns=settings.get("columns"), volumes=_volumes(settings.get("volumes")),
+        arrivals=settings.get("arrivals", _DEFAULT.arrivals), repeat=_optional_text(settings.get("repeat")),
+        until=settings.get("until"), series=settings.get("series", True),
         operations=(FIRST_OPERATIONS if operations is True else operations) or None,
-    )
+    )  # fmt: skip
 
 
 class Trace:
-    """A workload to look at; `palimpsest.trace` makes it."""
+    """A workload without a drive, made by `palimpsest.trace`."""
 
     def __init__(self, options: traces.TraceOptions) -> None:
         self._options = options
@@ -241,13 +210,13 @@ class Trace:
         """Describes the workload, as `palimpsest trace info --json` does; see docs/workloads.md.
 
         Returns:
-            Figures as plain data: ratios are shares of one, sizes are in bytes, times in nanoseconds; None where there
-            is nothing to divide by. `reuse` has miss ratios by the size of an LRU cache, `working_sets` distinct pages
-            by window, each for `all`, `read` and `write`; `volumes` has both by volume.
+            Figures as plain data: ratios are shares of one, sizes bytes, times nanoseconds; None for a division by
+                zero. `reuse` has miss ratios by the size of an LRU cache, `working_sets` distinct pages by window, each
+                for `all`, `read` and `write`; `volumes` has both by volume.
 
         Raises:
             InputError: the workload is wrong.
-            WorkloadIoError: it could not be read.
+            WorkloadIoError: reading failed.
         """
         return traces.describe(self._options, progress)[0]
 
@@ -266,36 +235,20 @@ def trace(
     columns: str | None = None,
     volumes: str | int | Sequence[int] | None = None,
 ) -> Trace:
-    """A trace, or any other workload, to look at without a drive.
+    """Returns a trace, or any other workload, to describe without a drive.
 
     >>> ps.trace("web_3.csv.zst").info()["reuse"]["all"]["misses"]
 
-    Args:
-        workload: preset, trace file, fio job file, specification, or data frame, as in `palimpsest.run`.
-        ssd: the drive that a generated workload is laid out on; a trace needs none.
-        requests: requests to take; all where None.
-        seed: seed of everything random.
-        skip_bad: see `palimpsest.api.Settings`, as for the options below.
-        format: the format of a trace.
-        columns: where a text without a known format has what.
-        volumes: where its volumes lie, or which are taken.
-
-    Raises:
-        InputError: an option is wrong. The file is opened when it is described.
+    Arguments are as in `palimpsest.run`; a generated workload is laid out on `ssd`. Raises InputError for a wrong
+    option; `info` opens the file.
     """
     _expect_names(ssd, None)
-    return Trace(
-        traces.TraceOptions(
-            workload=_named(workload),
-            ssd=str(ssd),
-            requests=None if requests is None else _whole("requests", requests, 1),
-            seed=_whole("seed", seed, 0),
-            skip_bad=skip_bad,
-            columns=columns,
-            volumes=_volumes(volumes),
-            input_format=format,
-        )
-    )
+    options = traces.TraceOptions(
+        workload=_named(workload), ssd=str(ssd),
+        requests=None if requests is None else _whole("requests", requests, 1), seed=_whole("seed", seed, 0),
+        skip_bad=skip_bad, columns=columns, volumes=_volumes(volumes), input_format=format,
+    )  # fmt: skip
+    return Trace(options)
 
 
 def run(
@@ -312,19 +265,19 @@ def run(
         workload: preset, trace file, fio job file, specification (see `fio`), or data frame with the columns of the
             trace format `parquet`.
         ssd: preset, TOML file or `Ssd`.
-        ftl: translation layer; the drive's own where None.
-        progress: called about ten times a second with phase, requests done, requests expected (0 where unknown) and
-            simulated nanoseconds; an exception that it raises ends the run.
-        **settings: how it is run; see `palimpsest.api.Settings`.
+        ftl: translation layer; None for the layer of the drive.
+        progress: called about ten times a second with phase, requests done, requests expected (0 if unknown) and
+            simulated nanoseconds. An exception of this function ends the run.
+        **settings: see `palimpsest.api.Settings`.
 
     Raises:
         InputError: an option or the workload is wrong.
-        DeviceError: the simulated drive failed, such as at the end of its life.
+        DeviceError: the simulated drive failed, for example at the end of life.
         RuleError: the translation layer broke a rule of flash.
-        WorkloadIoError: the workload could not be read.
+        WorkloadIoError: reading the workload failed.
 
     Warns:
-        UserWarning: the file of the drive sets a key that the layer named here does not read.
+        UserWarning: the file of the drive sets a key that the layer does not read.
     """
     options = _options(workload, ssd, ftl, settings)
     _check([options])
@@ -335,7 +288,7 @@ def run(
 
 
 def _warn_of_window(options: RunOptions, results: Sequence[Result]) -> None:
-    """Warns where the timeline is empty. The command line refuses such a window; a program keeps the result."""
+    """Warns of an empty timeline. The command line refuses such a window; a program keeps the result."""
     beyond = timelines.beyond_the_end(options.operations, results)
     if beyond is not None:
         warnings.warn(beyond.replace("--operations-window", "operations"), UserWarning, stacklevel=3)
@@ -362,18 +315,8 @@ def replicate(
 
     >>> replicate(["page", "mga"], seeds=range(1, 6), ssd="mga-16k", workload="trade", jobs=2)
 
-    Args:
-        ftls: as in `compare`; the drive's own layer where None.
-        seeds: of each run; several, for intervals.
-        interval: `t` (Student's t) or `bootstrap`.
-        ssd: preset, TOML file or `Ssd`.
-        workload: as in `palimpsest.run`.
-        jobs: how many run at a time.
-        **settings: how they are run; see `palimpsest.api.Settings`.
-
-    Raises:
-        InputError: as `compare`, or there is no seed, or no such interval.
-        Error: as `palimpsest.run`; nothing is returned then.
+    `ftls` is as in `compare`, None for the layer of the drive; `interval` is `t` (Student's t) or `bootstrap`. Other
+    arguments and errors are those of `compare`, and InputError for wrong seeds or intervals.
     """
     if "seed" in settings:
         raise InputError("seed: `seeds` names the seed of every run; expected one of them")
@@ -398,16 +341,10 @@ def _labelled(base: RunOptions, ftls: Sequence[str] | Mapping[str, Mapping[str, 
 
 
 def load(folder: str | Path) -> Result | Comparison:
-    """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
+    """Reads the results in a folder of `palimpsest run --out`, `compare --out`, or `save`, series included.
 
-    Args:
-        folder: the folder.
-
-    Returns:
-        A `Result` for a run, a `Comparison` for a comparison; equal to what was written, series and all.
-
-    Raises:
-        InputError: there are none, or they are not what was written.
+    Returns a `Result` for a run, a `Comparison` for a comparison. Raises InputError without results, or for damaged
+    ones.
     """
     from . import outputs
 
@@ -422,24 +359,14 @@ def compare(
     jobs: int = 1,
     **settings: Unpack[Settings],
 ) -> Comparison:
-    """Runs the same workload on several translation layers, or with several settings.
+    """Runs the same workload on several translation layers, or with several settings; ratios are to the first.
 
     >>> compare(["page", "mga"], ssd="mga-16k", workload="trade")
     >>> compare({"greedy": {"ftl.victim": "greedy"}, "cb": {"ftl.victim": "cost-benefit"}})
 
-    Args:
-        ftls: layers; or labels and what each changes: configuration keys, `ftl`, `ssd`. Ratios are to the first.
-        ssd: preset, TOML file or `Ssd`.
-        workload: as in `palimpsest.run`.
-        jobs: how many run at a time. Figures outside `sim` do not depend on it.
-        **settings: how they are run; see `palimpsest.api.Settings`.
-
-    Raises:
-        ValueError: there is no layer in the list.
-        Error: as `palimpsest.run`; nothing is returned then.
-
-    Warns:
-        UserWarning: a layer does not read a configuration key that another layer reads.
+    `ftls` are layers, or labels with changes: configuration keys, `ftl`, `ssd`. Up to `jobs` run at a time, without
+    influence on figures outside `sim`. Other arguments, errors and warnings are those of `palimpsest.run`; after an
+    error no result is returned. Raises ValueError without a layer.
     """
     runs = _labelled(_options(workload, ssd, None, settings), ftls)
     _check(runs)

@@ -1,8 +1,8 @@
 """The command line: `palimpsest run`, `compare`, `sweep`, `reproduce`, `validate`, `report`, `list`, `show`, ....
 
-Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: the user's input was
-wrong, said in one line; 130: interrupted, what was finished is kept; 1: anything else. Tables, plots and Parquet are
-imported where they are used: `run --json` needs none of them.
+Results go to standard output; progress and messages to standard error. Exit status 0: done; 2: wrong input, with a
+message of one line; 130: interrupted, finished results are kept; 1: any other failure. Tables, plots and Parquet are
+imported on use, because `run --json` needs none of them.
 """
 
 import contextlib
@@ -15,51 +15,23 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from . import (
-    _core,
-    completion,
-    engine,
-    errors,
-    interrupts,
-    native,
-    states,
-    timelines,
-    trace_commands,
-)
+from . import _core, completion, engine, errors, interrupts, native, states, timelines, trace_commands
 from . import reproduce as reproduction
-from .commands import Commands, forget_unknown_width, help_width
+from .commands import Commands, forget_unknown_width, help_width, say, show
 from .fits import command as fit_command
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
-from .parameters import (
-    Choice,
-    Folder,
-    cores,
-    jobs_option,
-    json_option,
-    make_folder,
-    out_option,
-)
+from .parameters import Choice, Folder, cores, jobs_option, json_option, make_folder, out_option
 from .progress import ProgressBoard
 from .result import Comparison, Result
-from .run_options import ftl_option, run_options, set_option, ssd_option
+from .run_options import check, ftl_option, own_folder, run_options, set_option, ssd_option
 from .sweeps import command as sweep_command
 from .sweeps import store as sweep_store
 from .validate import command as validate_command
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-__all__ = ["cli", "main"]
-
-
-def _version() -> str:
-    """The version, and whether the native module is that of `make dev`: the same figures, slower runs."""
-    return _core.version() + (" (dev build)" if _core.profile() == "dev" else "")
 
 
 @click.group(
@@ -68,7 +40,12 @@ def _version() -> str:
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "terminal_width": help_width()},
     epilog="See `palimpsest COMMAND --help` for options and examples.",
 )
-@click.version_option(_version(), prog_name="palimpsest", message="%(prog)s %(version)s")
+@click.version_option(
+    # Runs are slower with the module of `make dev`.
+    _core.version() + (" (dev build)" if _core.profile() == "dev" else ""),
+    prog_name="palimpsest",
+    message="%(prog)s %(version)s",
+)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Simulate solid-state drives, and compare flash translation layers on them.
@@ -88,15 +65,9 @@ def cli(ctx: click.Context) -> None:
 @ftl_option
 @run_options
 def run(
-    ftl: str | None,
-    *,
-    out: Path | None,
-    force: bool,
-    operations: Path | None,
-    as_json: bool,
-    strict: bool,
+    ftl: str | None, *, out: Path | None, force: bool, operations: Path | None, as_json: bool, strict: bool,
     **options: Any,  # noqa: ANN401
-) -> None:
+) -> None:  # fmt: skip
     """Run a workload on a drive, and print its figures.
 
     \b
@@ -113,17 +84,17 @@ def run(
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
     seeds, method = _seeds(options)
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
-    _check([chosen], strict=strict)
-    _expect_own_folder(out, [chosen], force=force)
+    check([chosen], strict=strict)
+    own_folder(out, [chosen], force=force)
     if seeds:
         _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
         return
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
-    _print_result(result.to_json() if as_json else result)
+    show(result.to_json() if as_json else result)
     if out is not None:
         result.save(out)
-        click.echo(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables", err=True)
+        say(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables")
     _write_operations(result, operations, chosen.operations)
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
@@ -140,17 +111,9 @@ def run(
 @jobs_option()
 @run_options
 def compare(
-    runs: tuple[str, ...],
-    ftl: str | None,
-    *,
-    jobs: int | None,
-    out: Path | None,
-    force: bool,
-    operations: Path | None,
-    as_json: bool,
-    strict: bool,
-    **options: Any,  # noqa: ANN401
-) -> None:
+    runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, out: Path | None, force: bool,
+    operations: Path | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
+) -> None:  # fmt: skip
     """Run the same workload on several translation layers, or with several settings, side by side.
 
     A RUN is a layer, or LABEL:KEY=VALUE,... with configuration keys, ftl or ssd.
@@ -167,9 +130,12 @@ def compare(
     base = RunOptions(series=out is not None, **_plain(options, operations))
     names = runs or _names(ftl or ",".join(COMPARED_FTLS))
     chosen = [base.labelled(text) for text in names]
-    _expect_different([each.label or each.ftl or "" for each in chosen])
-    _check(chosen, strict=strict)
-    _expect_own_folder(out, chosen, force=force)
+    labels = [each.label or each.ftl or "" for each in chosen]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
+    check(chosen, strict=strict)
+    own_folder(out, chosen, force=force)
     if seeds:
         _replicate(chosen, seeds, method, cores(jobs), out, as_json=as_json)
         return
@@ -179,23 +145,23 @@ def compare(
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
     if results:
-        _print_result(Comparison(results).to_json() if as_json else Comparison(results))
+        show(Comparison(results).to_json() if as_json else Comparison(results))
         if out is not None:
             Comparison(results).save(out)
-            click.echo(f"wrote {out}/report.html, summary.json and a folder for each layer", err=True)
+            say(f"wrote {out}/report.html, summary.json and a folder for each layer")
         _write_operations(Comparison(results), operations, base.operations)
     if failure is not None:
         if results:
-            click.echo(f"{len(results)} of {len(chosen)} runs finished", err=True)
+            say(f"{len(results)} of {len(chosen)} runs finished")
         raise failure
 
 
-sweep_command.add_to(cli, lambda result: _print_result(result))
+cli.add_command(sweep_command.sweep)
 
 
 @cli.command(short_help="Repeat the experiments of a paper.")
 @click.argument("paper", type=Choice(reproduction.NAMES), metavar="PAPER")
-@click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or those of the paper.")
+@click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or the paper's drives.")
 @click.option(
     "--both",
     "settings",
@@ -206,37 +172,25 @@ sweep_command.add_to(cli, lambda result: _print_result(result))
 )
 @click.option("--assumed", "settings", flag_value=reproduction.ASSUMED, help="As assumed here, chosen blind.")
 @click.option("--implied", "settings", flag_value=reproduction.IMPLIED, help="As the paper's own numbers imply.")
-@click.option(
-    "--traces",
-    type=Folder(exists=True),
-    metavar="DIR",
-    help="Folder of real traces, for an extra figure.",
-)
+@click.option("--traces", type=Folder(exists=True), metavar="DIR", help="Folder of real traces, for an extra figure.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63),
     default=1,
     show_default=True,
     metavar="N",
-    help="First of the seeds; what runs with several takes N, N+1, ....",
+    help="First seed; experiments with several seeds take N, N+1, ....",
 )
 @jobs_option()
 @out_option("Also write index.html, and data and a picture of each figure.")
 @json_option("claims and figures")
 def reproduce(
-    paper: str,
-    *,
-    quick: bool,
-    settings: str,
-    traces: Path | None,
-    seed: int,
-    jobs: int | None,
-    out: Path | None,
+    paper: str, *, quick: bool, settings: str, traces: Path | None, seed: int, jobs: int | None, out: Path | None,
     as_json: bool,
-) -> None:
-    """Repeat the experiments of a paper: its figures, and its claims beside what is measured here.
+) -> None:  # fmt: skip
+    """Repeat the experiments of a paper: figures and claims of the paper beside the simulated ones.
 
-    PAPER is one of mga, llh, spread, codesign and womv, or all for those that exist.
+    PAPER is one of mga, llh, spread, codesign and womv, or all.
 
     \b
     Examples:
@@ -256,14 +210,14 @@ def reproduce(
 
     together = paper == "all"
     for shown in [outputs.to_json(made, out, each_apart=together)] if as_json else map(outputs.render, made):
-        _print_result(shown)
+        show(shown)
     if out is not None:
         outputs.write(made, out, each_apart=together)
-        click.echo(f"wrote {out}/index.html, and the data and pictures of its figures", err=True)
+        say(f"wrote {out}/index.html, and the data and pictures of its figures")
 
 
-validate_command.add_to(cli, lambda result: _print_result(result))
-fit_command.add_to(cli, lambda result: _print_result(result))
+cli.add_command(validate_command.validate)
+cli.add_command(fit_command.fit)
 
 
 @cli.command(short_help="Make an HTML page from results.")
@@ -286,17 +240,17 @@ def report(folder: Path) -> None:
         warnings.simplefilter("always", UserWarning)
         path = outputs.rewrite_report(folder)
     for warning in caught:
-        click.echo(f"warning: {warning.message}", err=True)
+        say(f"warning: {warning.message}")
     click.echo(path)
 
 
-figure_command.add_to(cli)
+cli.add_command(figure_command.figure)
 
 
 @cli.command(short_help="Repeat the runs of a folder, and compare.")
 @click.argument("folder", metavar="DIR", type=Folder(exists=True))
 def rerun(folder: Path) -> None:
-    """Repeat the run or comparison in DIR as its results say, and say whether the bytes agree (status 1 if not).
+    """Repeat the run or comparison in DIR with its recorded options, and compare the bytes (status 1 if they differ).
 
     \b
     Example:
@@ -321,9 +275,15 @@ def cite() -> None:
     Examples:
       palimpsest cite >> thesis.bib
     """
-    from . import citation
-
-    click.echo(citation.bibtex(), nl=False)
+    click.echo(
+        "@software{palimpsest,\n"
+        "  author  = {{The Palimpsest developers}},\n"
+        "  title   = {{Palimpsest: a laboratory for solid-state drives}},\n"
+        f"  version = {{{_core.version()}}},\n"
+        "  year    = {2026},\n"
+        f"  note    = {{Simulator of flash translation layers; sources {_core.build()}}},\n"
+        "}"
+    )
 
 
 @cli.command("list")
@@ -332,7 +292,7 @@ def cite() -> None:
 def list_(kind: str | None, as_json: bool) -> None:
     """List the names of drives, layers, workloads, ...
 
-    KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; all of them where it is left out.
+    KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; the default is all of them.
 
     \b
     Examples:
@@ -342,26 +302,26 @@ def list_(kind: str | None, as_json: bool) -> None:
     """
     found = {each: _core.list_registry(each) for each in ([kind] if kind else REGISTRIES)}
     if as_json:
-        _print_result(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
+        show(json.dumps({each: dict(entries) for each, entries in found.items()}, indent=2))
         return
     from . import listing
 
-    _print_result(listing.render(found))
+    show(listing.render(found))
 
 
-@cli.command(short_help="Print the resolved configuration.")
+@cli.command("show", short_help="Print the resolved configuration.")
 @ssd_option
 @ftl_option
 @set_option
-def show(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
-    """Print the resolved configuration as TOML: every key, what it means, and where its value comes from.
+def show_(ssd: str, ftl: str | None, overrides: Sequence[str]) -> None:
+    """Print the resolved configuration as TOML: every key with its meaning and the source of its value.
 
     \b
     Examples:
       palimpsest show --ssd mga-16k
       palimpsest show --ssd mga-16k --set part.nop=4 > my-drive.toml
     """
-    _check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
+    check([RunOptions(ssd=ssd, ftl=ftl, overrides=tuple(overrides))])
     click.echo(_core.show(ssd, ftl, list(overrides)), nl=False)
 
 
@@ -380,7 +340,7 @@ def completion_(shell: str) -> None:
 
 
 def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
-    """Options of the command line as those of a run; `operations` is the file for the timeline."""
+    """Converts options of the command line to options of a run; `operations` is the file of the timeline."""
     window = options.pop("operations_window")
     return options | {
         "overrides": tuple(options["overrides"]),
@@ -389,7 +349,7 @@ def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
 
 
 def _seeds(options: dict[str, Any]) -> tuple[tuple[int, ...] | None, str]:
-    """Takes the seeds and the method of their intervals out of the options."""
+    """Takes the seeds and the method of the intervals out of the options."""
     return options.pop("seeds"), options.pop("interval")
 
 
@@ -401,32 +361,14 @@ def _replicate(
 
     with ProgressBoard() as board:
         made = replicate(chosen, seeds, method, jobs, board.callback)
-    _print_result(made.to_json() if as_json else made)
+    show(made.to_json() if as_json else made)
     if out is not None:
         made.save(out)
-        click.echo(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed", err=True)
-
-
-def _expect_own_folder(out: Path | None, chosen: Sequence[RunOptions], *, force: bool) -> None:
-    """Makes the folder of `--out`, unless it has results of other runs, which are not overwritten without `--force`."""
-    if out is None:
-        return
-    summary = out / "summary.json"
-    if not force and summary.is_file():
-        found = engine.made_from(summary)
-        if found != [engine.provenance(each)["options"] for each in chosen]:
-            raise errors.InputError(
-                f"--out {out}: there are results of another run; expected another folder, or --force to replace them"
-            )
-    make_folder(out)
+        say(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed")
 
 
 def _write_operations(results: Result | Comparison, file: Path | None, window: str | None) -> None:
-    """Writes the timeline to `file`, if one is given.
-
-    Raises:
-        InputError: the window lies beyond the end of every run.
-    """
+    """Writes the timeline to `file`, if given. Raises InputError if the window is beyond the end of every run."""
     if file is None:
         return
     beyond = timelines.beyond_the_end(window, [results] if isinstance(results, Result) else list(results))
@@ -435,7 +377,7 @@ def _write_operations(results: Result | Comparison, file: Path | None, window: s
     from . import outputs
 
     written = outputs.save_operations(results, file)
-    click.echo(f"wrote {' and '.join(map(str, written))}", err=True)
+    say(f"wrote {' and '.join(map(str, written))}")
 
 
 def _names(ftls: str) -> list[str]:
@@ -447,55 +389,24 @@ def _names(ftls: str) -> list[str]:
     return names
 
 
-def _expect_different(labels: Sequence[str]) -> None:
-    for label in labels:
-        if labels.count(label) > 1:
-            raise errors.InputError(f"run {label!r}: given twice; expected a label of its own for each run")
-
-
-def _check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
-    """Finds mistakes in the configurations before anything runs; notes settings that only some of the runs read."""
-    for each in runs:
-        timelines.expect_inside(each)
-    for line in engine.check(runs, strict=strict):
-        click.echo(f"note: {line}", err=True)
-
-
-def _print_result(result: "str | RenderableType") -> None:
-    states.say(lambda note: click.echo(note, err=True))
-    if isinstance(result, str):
-        click.echo(result)
-        return
-    from rich.console import Console
-
-    # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
-    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
-    with console.capture() as captured:
-        console.print(result)
-    text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
-    click.echo(text, color=console.is_terminal)
-
-
-trace_commands.add_to(cli, _print_result)
+cli.add_command(trace_commands.trace)
 
 
 def _add_rest() -> None:
-    """Adds images, served drives and crashes, whose modules take a quarter of the time in which a command starts."""
+    """Adds images, served drives and crashes late, because importing them takes a quarter of the start of a command."""
     from . import attaching, images, mounting, serving
     from .crash import command as crash_command
 
-    images.add_to(cli)
-    for served in (serving, attaching, mounting):
-        served.add_to(cli, _check, _expect_own_folder, lambda result: _print_result(result))
-    crash_command.add_to(cli)
+    for each in (images.image_group, serving.serve, attaching.attach, attaching.detach, mounting.mount):
+        cli.add_command(each)
+    cli.add_command(crash_command.crash)
 
 
 cli.add_rest = _add_rest
 
 
 def _fail(error: BaseException) -> NoReturn:
-    """Prints what ended the command in one line, and ends it with the status of that."""
+    """Prints the cause of a failure in one line, and exits with the matching status."""
     if os.environ.get("PALIMPSEST_DEBUG"):
         traceback.print_exception(error)
     status, text = _ending(error)
@@ -503,14 +414,14 @@ def _fail(error: BaseException) -> NoReturn:
         _drop_output()
     interrupts.at_end(status)
     if status == errors.EXIT_INTERRUPTED:
-        click.echo(text, err=True)
+        say(text)
     else:
         _say(text)
     sys.exit(status)
 
 
 def _ending(error: BaseException) -> tuple[int, str]:
-    """The status of what ended the command, and its line."""
+    """Returns status and message for the exception that ended the command."""
     if isinstance(error, KeyboardInterrupt | errors.Interrupted | click.Abort):
         return errors.EXIT_INTERRUPTED, "interrupted"
     if isinstance(error, click.UsageError):
@@ -527,14 +438,14 @@ def _ending(error: BaseException) -> tuple[int, str]:
 
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
-        click.echo(f"error: {errors.one_line(text)}", err=True)
+        say(f"error: {errors.one_line(text)}")
 
 
 def _usage_text(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param:
         name = next((name for name in error.param.opts if name.startswith("--")), error.param.human_readable_name)
         source = error.ctx.get_parameter_source(error.param.name or "") if error.ctx else None
-        # What the user set is the variable: the command line names no such option.
+        # The user set the environment variable, not the option.
         if source == click.core.ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
             name = error.param.envvar
         return f"{name}: {error.message}"
@@ -543,25 +454,19 @@ def _usage_text(error: click.UsageError) -> str:
 
 
 def _drop_output() -> None:
-    """Drops the rest of standard output, which cannot be written: the end of Python would try again, and fail."""
+    """Redirects standard output, which cannot be written, because Python would try again at exit, and fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _quiet_end() -> NoReturn:
-    """The reader of standard output is gone: end without a message, as programs in a pipe do."""
-    _drop_output()
-    sys.exit(128 + signal.SIGPIPE)
-
-
 def _buffer_output() -> None:
-    """Gives standard output the buffer that PYTHONUNBUFFERED took: without one the rest of a short write is lost."""
+    """Buffers standard output under PYTHONUNBUFFERED too, because the rest of a short write would be lost."""
     if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(sys.stdout.buffer, io.RawIOBase):
         encoding, wrong = sys.stdout.encoding, sys.stdout.errors
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.detach()), encoding, wrong)
 
 
 def main() -> NoReturn:
-    """The command; ends the process with the status that the contract names."""
+    """Runs the command; ends the process with the status that the contract names."""
     if os.environ.get(completion.VARIABLE):
         sys.exit(completion.answer(cli, os.environ[completion.VARIABLE]))
     if sys.stdout is None:
@@ -571,7 +476,7 @@ def main() -> NoReturn:
         interrupts.at_work()
         forget_unknown_width()
         _buffer_output()
-        # Not cli.main(): it has messages and statuses of its own for what ends a command.
+        # cli.main() has other messages and statuses for failures.
         with cli.make_context("palimpsest", sys.argv[1:]) as ctx:
             cli.invoke(ctx)
         sys.stdout.flush()
@@ -582,7 +487,9 @@ def main() -> NoReturn:
     except SystemExit:
         raise
     except BrokenPipeError:
-        _quiet_end()
+        # The reader has gone, so end without a message, as programs in a pipe do.
+        _drop_output()
+        sys.exit(128 + signal.SIGPIPE)
     except BaseException as error:
         _fail(error)
     sys.exit(0)

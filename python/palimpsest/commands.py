@@ -1,24 +1,26 @@
-"""The group of commands: their order, their help, and which are imported only when they are asked for."""
+"""The group of commands: order, help, late imports, and the output of results and messages."""
 
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from . import states
 from .needs import refuse_idle
 
-__all__ = ["Commands", "forget_unknown_width", "help_width"]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _NARROW = 60
 
 
 class _Help(click.HelpFormatter):
-    """Help that stays readable on narrow terminals: descriptions are below the names there."""
+    """Help that stays readable on narrow terminals, where descriptions are below the names."""
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Names and descriptions."""
+        """Writes names and descriptions."""
         super().write_dl(rows, col_max if self.width >= _NARROW else 8, col_spacing)
 
 
@@ -32,21 +34,13 @@ class _SingleCommand(click.Command):
     context_class = _Context
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
-        """Runs the command.
-
-        Raises:
-            click.BadParameter: an option on the command line has no effect beside the others.
-        """
+        """Runs the command. Raises click.BadParameter if an option has no effect beside the others."""
         refuse_idle(ctx)
         return super().invoke(ctx)
 
 
 class Commands(click.Group):
-    """The commands in the order of their use, not in that of the alphabet.
-
-    Attributes:
-        add_rest: adds the last of them, whose modules are imported when one of these, or the list of all, is asked for.
-    """
+    """Commands in the order of use; `add_rest` adds the last ones when one or the list of all is requested."""
 
     context_class = _Context
     command_class = _SingleCommand
@@ -66,24 +60,51 @@ class Commands(click.Group):
             add_rest()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, if there is one of this name."""
+        """Returns the command of this name, if known."""
         if cmd_name not in self.commands:
             self._complete()
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in order; what is needed once is last."""
+        """Returns the names in order, `completion` last."""
         self._complete()
         return sorted(self.commands, key=lambda name: name == "completion")
 
 
 def forget_unknown_width() -> None:
-    """Removes a COLUMNS that is no width, such as 0: libraries that print would write lines of no characters."""
+    """Removes a COLUMNS that is no width, such as 0, because libraries would print lines of no characters."""
     given = os.environ.get("COLUMNS", "")
     if not (given.isascii() and given.isdigit() and int(given)):
         os.environ.pop("COLUMNS", None)
 
 
 def help_width() -> int:
-    """As wide as the terminal, even where that is narrower than click believes possible; readable on wide ones."""
+    """Returns the width of the terminal, within limits: click assumes wider ones, and long lines are hard to read."""
     return max(min(shutil.get_terminal_size().columns, 102) - 2, 30)
+
+
+def command(name: str | None = None, *, short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Makes a function a command for a group; `name` defaults to the name of the function."""
+    return click.command(name, cls=_SingleCommand, short_help=short_help)
+
+
+def say(line: str) -> None:
+    """Prints a message on standard error."""
+    click.echo(line, err=True)
+
+
+def show(result: "str | RenderableType") -> None:
+    """Prints a result on standard output: text as it is, anything else by rich; notes about states come first."""
+    states.say(say)
+    if isinstance(result, str):
+        click.echo(result)
+        return
+    from rich.console import Console
+
+    # NO_COLOR turns escape codes off everywhere; FORCE_COLOR turns them on in a pipe, too.
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(highlight=False, emoji=False, markup=False, color_system=colours)
+    with console.capture() as captured:
+        console.print(result)
+    text = "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+    click.echo(text, color=console.is_terminal)

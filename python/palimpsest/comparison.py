@@ -1,12 +1,13 @@
-"""Several runs side by side, for a terminal: a column for each layer, ratios to the first, the best marked.
+"""Several runs side by side, for a terminal: a column for each layer, ratios to the first.
 
-The best of a row is marked by `*`, so that it shows without colour; rows of equal values have no best.
-Where the columns do not fit, the table is split; the first layer, to which the ratios refer, is not repeated.
+`*` marks the best of a row, so the mark shows without colour; rows of equal values have no mark. A table that is too
+wide is split; the first layer, the base of the ratios, is not repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,15 +15,13 @@ from . import summary, units
 from .metrics import SECTIONS, best, factor, relative, unequal_promises, verdicts
 from .result import Result
 
-__all__ = ["render"]
-
 _LABEL_WIDTH = 21
 _COLUMN_WIDTH = 20
 
 
 def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Text:
     if shown == units.NOT_MODELLED:
-        # These words take the room of the ratio, which does not exist.
+        # These words take the place of the ratio.
         return Text(f"{shown} ", no_wrap=True)
     times = "" if is_first else factor(ratio)
     text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
@@ -31,61 +30,49 @@ def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Tex
     return text
 
 
-def _column_groups(total: int, width: int) -> list[list[int]]:
-    """The results of each table: as many a table as fit."""
-    # A blank apart from the column before, which the first has not.
-    fitting = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH)
-    return [list(range(start, min(start + fitting, total))) for start in range(0, total, fitting)]
+def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableType]:
+    """The tables, as many layers in each as fit."""
+    # A blank precedes each column but the first.
+    fitting, total = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH), len(results)
+    for start in range(0, total, fitting):
+        if start:
+            yield Text()
+        yield _table(results, list(range(start, min(start + fitting, total))))
 
 
-class _SideBySide:
-    """The table, built for the width of the console."""
-
-    def __init__(self, results: Sequence[Result]) -> None:
-        self.results = results
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        groups = _column_groups(len(self.results), options.max_width)
-        for position, group in enumerate(groups):
-            yield self._table(group)
-            if position + 1 < len(groups):
-                yield Text()
-
-    def _table(self, group: list[int]) -> Table:
-        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column("", no_wrap=True)
-        for index in group:
-            name = self.results[index].label
-            heading = "" if index == 0 else " " + "ratio".rjust(7)
-            apart = " " if index > group[0] else ""
-            table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
-        for section, metrics in SECTIONS:
-            rows = [metric for metric in metrics if metric.is_shown(self.results)]
-            if rows:
-                table.add_row(Text(section, style="bold underline"))
-            for metric in rows:
-                values = [metric.of(result) for result in self.results]
-                marks = best(metric, values)
-                cells = [
-                    Text(" " if index > group[0] else "")
-                    + _cell(
-                        metric.cell(self.results[index]), relative(values[index], values[0]), marks[index], index == 0
-                    )
-                    for index in group
-                ]
-                table.add_row(f"  {metric.label}", *cells)
-        return table
+def _table(results: Sequence[Result], group: list[int]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for index in group:
+        name = results[index].label
+        heading = "" if index == 0 else " " + "ratio".rjust(7)
+        apart = " " if index > group[0] else ""
+        table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
+    for section, metrics in SECTIONS:
+        rows = [metric for metric in metrics if metric.is_shown(results)]
+        if rows:
+            table.add_row(Text(section, style="bold underline"))
+        for metric in rows:
+            values = [metric.of(result) for result in results]
+            marks = best(metric, values)
+            cells = [
+                Text(" " if index > group[0] else "")
+                + _cell(metric.cell(results[index]), relative(values[index], values[0]), marks[index], index == 0)
+                for index in group
+            ]
+            table.add_row(f"  {metric.label}", *cells)
+    return table
 
 
 def render(results: Sequence[Result]) -> RenderableType:
-    """The comparison as something rich can print."""
+    """The comparison for rich."""
     first = results[0]
     before = first.get("precondition") or {}
     lines = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
     head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
     unequal = unequal_promises((result.label, result) for result in results)
     parts: list[RenderableType] = [head, Text(), *([Text(unequal, style="yellow"), Text()] if unequal else [])]
-    parts += [_SideBySide(results), Text()]
+    parts += [summary.ByWidth(partial(_side_by_side, results)), Text()]
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]

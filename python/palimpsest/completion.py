@@ -1,7 +1,7 @@
-"""Shell completion: the scripts of `palimpsest completion`, and the completions that they request.
+"""Shell completion: the scripts of `palimpsest completion`, and the answers to their requests.
 
-zsh and fish are click's own. bash splits words at `=` and `:`, which occur in values (`--set ftl.victim=fifo`,
-`fill:90%`): its script passes the whole line, and receives what follows the last of them.
+zsh and fish use click's scripts. bash splits words at `=` and `:`, which occur in values (`--set ftl.victim=fifo`,
+`fill:90%`), so its script passes the whole line, and the answer starts after the last separator.
 """
 
 import os
@@ -19,14 +19,12 @@ from click.shell_completion import (
 
 from . import _core
 
-__all__ = ["SHELLS", "VARIABLE", "answer", "files_and", "formats", "layers", "preconditions", "script", "settings"]
-
 VARIABLE = "_PALIMPSEST_COMPLETE"
 """The environment variable that holds a script's request."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _OPEN = "open"
-"""Type of an incomplete value: no space follows it."""
+"""Type of an incomplete value: no space follows."""
 
 _BASH = """\
 %(complete_func)s() {
@@ -53,37 +51,34 @@ class _Bash(BashComplete):
     source_template = _BASH
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one at the cursor, and what there is of that."""
+        """Returns the words before the cursor, and the incomplete one."""
         line = os.environ.get("COMP_LINE", "")
         words = split_arg_string(line)
         incomplete = words.pop() if words and not line[-1:].isspace() else ""
         return words[1:], incomplete
 
     def format_completion(self, item: CompletionItem) -> str:
-        """`KIND,VALUE`, the value without what bash takes for words before it."""
+        """Returns `KIND,VALUE`; the value starts after the last separator of bash."""
         _, incomplete = self.get_completion_args()
         breaks = [incomplete.rfind(letter) for letter in "=:" if letter in os.environ.get("BREAKS", "=:")]
         return f"{item.type},{item.value[max(breaks, default=-1) + 1 :]}"
 
     @staticmethod
     def _check_version() -> None:
-        """Nothing to check: `palimpsest completion` states the version that it needs."""
+        """Does nothing, because `palimpsest completion` states the required version."""
 
 
-class _Zsh(ZshComplete):
+class _Plain(ShellComplete):
     def format_completion(self, item: CompletionItem) -> str:
         """As click's, which has no incomplete values."""
-        return super().format_completion(_plain(item))
+        plain = CompletionItem(item.value, "plain", item.help) if item.type == _OPEN else item
+        return super().format_completion(plain)
 
 
-class _Fish(FishComplete):
-    def format_completion(self, item: CompletionItem) -> str:
-        """As click's, which has no incomplete values."""
-        return super().format_completion(_plain(item))
+class _Zsh(_Plain, ZshComplete): ...
 
 
-def _plain(item: CompletionItem) -> CompletionItem:
-    return CompletionItem(item.value, "plain", item.help) if item.type == _OPEN else item
+class _Fish(_Plain, FishComplete): ...
 
 
 _CLASSES: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
@@ -91,12 +86,12 @@ SHELLS = tuple(_CLASSES)
 
 
 def script(shell: str, command: click.Command) -> str:
-    """The script that the shell reads at its start."""
+    """Returns the script that a shell reads at startup."""
     return _CLASSES[shell](command, {}, "palimpsest", VARIABLE).source()
 
 
 def answer(command: click.Command, question: str) -> int:
-    """Prints the response to a request, such as `bash_complete`; gives the exit status."""
+    """Prints the answer to a request, such as `bash_complete`; returns the exit status."""
     shell, _, what = question.partition("_")
     if shell not in _CLASSES or what != "complete":
         return 1
@@ -110,7 +105,7 @@ def _starting(incomplete: str, names: Iterable[tuple[str, str]], prefix: str = "
 
 
 def files_and(kind: str) -> Complete:
-    """Names of a registry, and files."""
+    """Completes names of a registry, and files."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, "file"), *_starting(incomplete, _core.list_registry(kind))]
@@ -119,12 +114,12 @@ def files_and(kind: str) -> Complete:
 
 
 def formats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Formats of traces."""
+    """Completes formats of traces."""
     return _starting(incomplete, _core.list_registry("traces"))
 
 
 def layers(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Translation layers; after a comma, those that are not there yet."""
+    """Completes translation layers; after a comma, those not yet named."""
     before, comma, last = incomplete.rpartition(",")
     named = before.split(",")
     left = [entry for entry in _core.list_registry("ftls") if entry[0] not in named]
@@ -132,13 +127,13 @@ def layers(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> lis
 
 
 def preconditions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """States of a drive, with usual numbers."""
+    """Completes states of a drive, with usual numbers."""
     usual = ("none", "fill:90%", "fill:100%", "fill:90%,random:1x", "fill:90%,random:2x", "steady", "layout")
     return _starting(incomplete, [(each, "") for each in usual])
 
 
 def settings(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Configuration keys; after `=`, the words that a key may be."""
+    """Completes configuration keys; after `=`, the words that a key takes."""
     key, equals, value = incomplete.partition("=")
     keys = {name: (words, about) for name, words, about in _core.configuration_keys()}
     if equals:

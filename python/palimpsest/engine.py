@@ -1,7 +1,7 @@
 """Runs: one, or several side by side in threads. The only module that calls the simulator.
 
-The native module releases the interpreter's lock, so that threads run in parallel. A result depends on its options
-alone, never on how many others run beside it; only the figures under `sim` (wall time, memory) do.
+The native module releases the interpreter's lock, so threads run in parallel. A result depends on its options alone,
+never on the number of parallel runs; only the figures under `sim` (wall time, memory) do.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import sys
 import threading
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,15 @@ from .files import digest, holder
 from .options import RunOptions
 from .result import Result
 
-__all__ = ["Progress", "check", "layer_of", "made_from", "provenance", "run_many", "run_one", "serve", "unread"]
-
 Progress = Callable[[str, int, int, int], None]
-"""Called about ten times a second with the phase (`precondition`, `warmup` or `run`), requests done, requests expected
-(0 where unknown) and simulated nanoseconds."""
-
+"""Callback about ten times a second: phase (`precondition`, `warmup` or `run`), requests done, requests expected (0 if
+unknown), simulated nanoseconds."""
 
 _LOOK_EVERY_S = 0.1
 
 
 def peak_rss_bytes() -> int | None:
-    """Peak memory of this process in bytes; None where the operating system does not report it."""
+    """Peak memory of this process in bytes; None if the operating system does not report it."""
     try:
         import resource
     except ImportError:
@@ -42,19 +39,7 @@ def peak_rss_bytes() -> int | None:
 
 
 def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
-    """Resolves the configuration of each run, so that a mistake in one is found before any has started.
-
-    Args:
-        runs: what is to run side by side.
-        strict: refuse a setting that one of the runs does not read; otherwise only one that none of them reads.
-
-    Returns:
-        A line for each setting that some run does not read.
-
-    Raises:
-        InputError: a drive, layer or configuration key is wrong, no run reads a setting, or the native module that the
-            environment names is wrong.
-    """
+    """Resolves each configuration; returns lines for settings that some run does not read. Raises InputError."""
     if native.PROBLEM:
         raise InputError(native.PROBLEM)
     found = unread(runs)
@@ -66,15 +51,7 @@ def check(runs: Sequence[RunOptions], *, strict: bool = False) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unread:
-    """A setting that a run does not read.
-
-    Attributes:
-        run: position of the run.
-        place: `FILE:LINE`, or `--set key=value`.
-        what: who does not read it.
-        expected: what would read it.
-        is_mistake: whether no run at all reads what is set there.
-    """
+    """A setting that the run at index `run` does not read; a mistake if no run reads the setting."""
 
     run: int
     place: str
@@ -84,11 +61,7 @@ class Unread:
 
 
 def unread(runs: Sequence[RunOptions]) -> list[Unread]:
-    """The settings that some of the runs do not read.
-
-    Raises:
-        InputError: a drive, layer or configuration key is wrong.
-    """
+    """Returns the settings that some runs do not read. Raises InputError for a wrong drive, layer or key."""
     known: dict[tuple[str, str | None, tuple[str, ...]], list[list[str]]] = {}
     for run in runs:
         drive = (run.ssd, run.ftl, run.overrides)
@@ -96,7 +69,7 @@ def unread(runs: Sequence[RunOptions]) -> list[Unread]:
             known[drive] = _core.unread_keys(run.ssd, run.ftl, list(run.overrides))
     each = [known[run.ssd, run.ftl, run.overrides] for run in runs]
     keys = {key for found in each for key, *_ in found}
-    # Whoever sets a key and reads it excuses the runs that do not.
+    # A run that reads a key excuses runs with the same source of the key that do not.
     read = {
         (key, _setter(run, key))
         for run, found in zip(runs, each, strict=True)
@@ -111,26 +84,23 @@ def unread(runs: Sequence[RunOptions]) -> list[Unread]:
 
 
 def _setter(run: RunOptions, key: str) -> str:
-    """Where a run has a key from: its options, or else the file of its drive."""
+    """The source of a key of a run: options, or else the file of the drive."""
     by_option = any(each.partition("=")[0].strip() == key for each in run.overrides)
     return "--set" if by_option else run.ssd
 
 
 def layer_of(options: RunOptions) -> str:
-    """The name of the layer of a run, that of the drive included."""
+    """Returns the name of the layer of a run, resolved from the drive."""
     shown = _core.show(options.ssd, options.ftl, list(options.overrides))
     return str(tomllib.loads(shown)["ftl"]["name"])
 
 
 _KEPT = ("series", "sketch", "operations", "label")
-"""Options of what is kept of a run and what it is called: no figure depends on them."""
+"""Options without influence on figures: they select the kept data, and the label."""
 
 
 def provenance(options: RunOptions) -> dict[str, Any]:
-    """What figures came from: version and digest of the simulator's sources, options, and digests of their files.
-
-    A file that cannot be read twice, such as a pipe, has none.
-    """
+    """The origin of figures: version and sources of the simulator, options, and digests of regular files."""
     found = {}
     for name in ("workload", "ssd"):
         path = Path(getattr(options, name))
@@ -149,7 +119,7 @@ def provenance(options: RunOptions) -> dict[str, Any]:
 
 
 def made_from(summary: Path) -> list[dict[str, Any]] | None:
-    """The options of the results in a `summary.json`; None where it does not say them."""
+    """The options of the results in a `summary.json`; None if the file has none."""
     try:
         data = json.loads(summary.read_bytes())
         return [run["provenance"]["options"] for run in data.get("runs", [data])]
@@ -158,20 +128,10 @@ def made_from(summary: Path) -> list[dict[str, Any]] | None:
 
 
 def run_one(options: RunOptions, progress: Progress | None = None, *, keep_interrupted: bool = False) -> Result:
-    """Runs one simulation.
+    """Runs one simulation. Raises the errors of `palimpsest.run`, and KeyboardInterrupt.
 
-    Args:
-        options: what to run.
-        progress: receives the progress.
-        keep_interrupted: return what was measured before Ctrl-C (the result's `interrupted` is then true) instead of
-            raising KeyboardInterrupt.
-
-    Raises:
-        InputError: the options or the workload are wrong.
-        DeviceError: the simulated drive failed.
-        RuleError: the layer broke a rule of flash.
-        WorkloadIoError: the workload could not be read.
-        KeyboardInterrupt: the user ended it.
+    With `keep_interrupted` an interrupted run returns the figures measured before Ctrl-C; the result's `interrupted` is
+    then true.
     """
     states.prepare()
     configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
@@ -197,24 +157,12 @@ def _result(options: RunOptions, summary: str, series: str, configuration: str) 
 def serve(
     options: RunOptions, serving: Mapping[str, object], say: Callable[[str], None], progress: Progress | None = None
 ) -> tuple[Result, int]:
-    """Serves a drive to real programs until a signal, or what `serving` says, ends that.
+    """Serves a drive to real programs until a signal, or an event that `serving` names.
 
-    Args:
-        options: the drive; it stores bytes.
-        serving: how it is served: `listen` (places), `clock`, `page`,
-            `once`, `run` (a command or None), `image` (a file or None),
-            `image_sync`, `record` (a file or None), `timeout_s`.
-        say: gets a line, from any thread, where there is something to say: first where the drive is served.
-        progress: receives the progress of preconditioning.
-
-    Returns:
-        The result, and the status of the command that ran beside it (0 without one, 1 where a signal ended it).
-
-    Raises:
-        InputError: the options are wrong, or a place cannot be listened at.
-        DeviceError: the simulated drive failed.
-        RuleError: the layer broke a rule of flash.
-        KeyboardInterrupt: the user ended it before it was served.
+    `serving` has `listen` (places), `clock`, `page`, `once`, `run` (a command or None), `image` (a file or None),
+    `image_sync`, `record` (a file or None), `timeout_s`. `say` receives messages, from any thread; the first names the
+    place of the drive. Returns the result, and the status of the command beside the drive (0 without one, 1 after a
+    signal).
     """
     configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
     try:
@@ -226,7 +174,7 @@ def serve(
 
 
 class _Stopped(Exception):
-    """Another run failed or the user interrupted: this one is to end as well."""
+    """Another run failed or the user interrupted, so this run must end."""
 
 
 def _watching(stop: threading.Event, progress: Progress | None) -> Progress:
@@ -240,21 +188,9 @@ def _watching(stop: threading.Event, progress: Progress | None) -> Progress:
 
 
 def run_many(
-    runs: Sequence[RunOptions],
-    jobs: int = 1,
-    progress: Callable[[str], Progress | None] = lambda _label: None,
+    runs: Sequence[RunOptions], jobs: int = 1, progress: Callable[[str], Progress | None] = lambda _label: None
 ) -> tuple[list[Result], BaseException | None]:
-    """Runs several simulations, up to `jobs` at a time.
-
-    Args:
-        runs: what to run; results come back in this order.
-        jobs: threads.
-        progress: gives the progress callback of one run, by its label (the layer's name).
-
-    Returns:
-        The results of the runs that finished, and what ended the others (None if nothing did). A failure ends the runs
-        that come after it; what was finished is kept.
-    """
+    """Runs up to `jobs` at a time; returns the results in order, and the exception that ended other runs, or None."""
     stop = threading.Event()
 
     def one(options: RunOptions) -> Result:
@@ -282,28 +218,15 @@ def run_many(
         try:
             pending = set(futures)
             while pending:
-                # With an end: where another thread took the signal, this one sees it between two waits.
+                # The timeout lets this thread see a signal that another thread took.
                 _, pending = wait(pending, timeout=_LOOK_EVERY_S)
         except KeyboardInterrupt as error:
             failure = error
             stop.set()
             wait(futures)
-    return _gather(futures, failure)
-
-
-def _gather(
-    futures: list["Future[Result]"], failure: BaseException | None
-) -> tuple[list[Result], BaseException | None]:
-    results = []
-    for future in futures:
-        error = future.exception()
-        if error is None:
-            results.append(future.result())
-        elif failure is None and not _is_stop(error):
-            failure = error
-    return results, failure
-
-
-def _is_stop(error: BaseException) -> bool:
+    errors = [future.exception() for future in futures]
     # The native module raises the callback's exception as it is, or as the cause of an interrupt.
-    return isinstance(error, _Stopped | KeyboardInterrupt | Interrupted)
+    stops = (_Stopped, KeyboardInterrupt, Interrupted)
+    first = next((error for error in errors if error is not None and not isinstance(error, stops)), None)
+    done = [future.result() for future, error in zip(futures, errors, strict=True) if error is None]
+    return done, failure or first

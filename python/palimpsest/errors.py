@@ -1,24 +1,14 @@
-"""The errors a user meets, and the exit status each one has on the command line.
+"""The errors a user meets, and their exit statuses. The native module defines and raises the classes."""
 
-The classes are defined by the native module, which raises them; this module names them for users and for the command
-line. Every one carries one line of text, the same that the command line prints.
-"""
+import difflib
+from collections.abc import Iterable
 
 from ._core import DeviceError, Error, InputError, Interrupted, RuleError, WorkloadIoError
 
 __all__ = [
-    "EXIT_FAILURE",
-    "EXIT_INPUT",
-    "EXIT_INTERRUPTED",
-    "DeviceError",
-    "Error",
-    "InputError",
-    "Interrupted",
-    "RuleError",
-    "WorkloadIoError",
-    "exit_status",
-    "one_line",
-]
+    "EXIT_FAILURE", "EXIT_INPUT", "EXIT_INTERRUPTED", "DeviceError", "Error", "InputError", "Interrupted",
+    "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "one_line",
+]  # fmt: skip
 
 EXIT_FAILURE = 1
 EXIT_INPUT = 2
@@ -35,6 +25,12 @@ def exit_status(error: BaseException) -> int:
 
 
 def one_line(error: BaseException | str) -> str:
-    """The text of an error as one line, whatever it was made of."""
+    """The text of an error as one line."""
     text = " ".join(str(error).split())
     return text or type(error).__name__
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """The part of a message that names the closest of `names`, from its semicolon on; empty if none is close."""
+    near = difflib.get_close_matches(word, list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

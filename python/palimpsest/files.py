@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never through a link. Errors name the file."""
+"""Files that are written completely or not at all, and never through a link. Errors name the file."""
 
 import contextlib
 import hashlib
@@ -12,46 +12,30 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "digest",
-    "holder",
-    "named",
-    "open_new",
-    "parquet",
-    "read_text",
-    "write_in_order",
-    "write_whole",
-]
-
 LARGEST_TEXT = 16 << 20
-"""Bytes of the longest file of settings that is read."""
-
+"""Most bytes of a file of settings."""
 
 _digests: dict[tuple[str, int, int], str] = {}
 _digests_lock = threading.Lock()
 
 
 def holder(path: Path) -> Path:
-    """The file that has the content of a path: itself, or the archive in a path such as `traces.zip/a.csv`."""
+    """The file with the content of a path: the path, or the archive in a path such as `traces.zip/a.csv`."""
     if path.exists():
         return path
     return next((parent for parent in path.parents if parent.is_file()), path)
 
 
 _IMAGE = b"PALIMPSEST-FLASH"
-"""The first bytes of an image of a drive: `crates/flash/src/nand/image/layout.rs` has the places of the rest."""
+"""First bytes of the image of a drive; `crates/flash/src/nand/image/layout.rs` has the layout."""
 
 _PAGE, _CONFIGURATION = 4096, 1 << 20
 
 
 def digest(path: Path) -> str:
-    """The digest of a file's content, blake2b of 128 bits; of one that did not change since, from memory.
+    """The digest of a file's content, blake2b of 128 bits, cached until the file changes. Raises OSError.
 
-    Of a trace in an archive (`traces.zip/a.csv`) it is that of the archive and the name; of an image of a drive that of
-    its header and configuration, which is what it says of a drive.
-
-    Raises:
-        OSError: it cannot be read.
+    A trace in an archive has the digest of archive and name, an image of a drive that of header and configuration.
     """
     file_of = holder(path)
     if file_of != path:
@@ -74,20 +58,12 @@ def digest(path: Path) -> str:
 
 
 def open_new(path: Path, flags: int) -> TextIO:
-    """Opens a text file to write, which is made if it is not there.
-
-    Raises:
-        OSError: it cannot be opened, or is a link.
-    """
+    """Opens a text file to write, and creates it if needed. Raises OSError, also for a link."""
     return os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o666), "a+", encoding="utf-8")
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is there completely or not at all, whatever happens meanwhile, in place of a link too.
-
-    Raises:
-        OSError: the file could not be written; the error names `path`.
-    """
+    """Writes a file completely or not at all, also in place of a link. Raises OSError that names `path`."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with named(path):
         try:
@@ -103,7 +79,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Errors of the operating system inside name this file: a write to a full disk names none."""
+    """Makes errors of the operating system inside name this file, because a write to a full disk names none."""
     try:
         yield
     except OSError as error:
@@ -111,15 +87,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 def write_in_order(folder: Path, files: Iterable[tuple[str, bytes | str]]) -> None:
-    """Writes files into a folder, which is made if it is not there. After an error the files before it stay.
-
-    Args:
-        folder: the folder.
-        files: names and contents, the most important first: a full disk keeps the first files.
-
-    Raises:
-        OSError: a file could not be written; the error names this file, and lists those that were kept.
-    """
+    """Writes files, the most important first, which a full disk keeps. Raises OSError that lists the kept files."""
     kept: list[str] = []
     for name, content in files:
         path = folder / name
@@ -140,19 +108,14 @@ def _kept_text(names: Sequence[str]) -> str:
 
 
 def parquet(table: "pl.DataFrame") -> bytes:
-    """A table as the bytes of a Parquet file."""
+    """Returns a table as the bytes of a Parquet file."""
     written = io.BytesIO()
     table.write_parquet(written)
     return written.getvalue()
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of settings.
-
-    Raises:
-        OSError: it cannot be read, or is far too long.
-        UnicodeDecodeError: it is no text.
-    """
+    """Reads a file of settings. Raises OSError, also for a file that is too long, or UnicodeDecodeError."""
     with path.open("rb") as file:
         content = file.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:

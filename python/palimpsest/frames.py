@@ -1,7 +1,7 @@
-"""Data frames as workloads: written as Parquet traces, which the process keeps until it ends.
+"""Data frames as workloads: written as Parquet traces, which the process keeps until exit.
 
-A frame is polars', pandas' or an Arrow table, with the columns of the trace format `parquet` (docs/workloads.md). Other
-columns are left out. Ignored: frames larger than memory.
+A frame is a table of polars, pandas or Arrow with the columns of the trace format `parquet` (docs/workloads.md). Other
+columns are ignored. Frames larger than memory are not supported.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Frame: TypeAlias = pl.DataFrame | pl.LazyFrame | pd.DataFrame | pa.Table
 
-__all__ = ["is_frame", "trace_of"]
-
 _REQUIRED = ("time_ns", "op", "offset_bytes", "size_bytes")
 _TEXT = ("op", "file")
 _KNOWN = (*_REQUIRED, "file", "stream")
@@ -30,21 +28,13 @@ _LIBRARIES = {"polars": ("DataFrame", "LazyFrame"), "pandas": ("DataFrame",), "p
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value is a data frame, of a library that is loaded if it is."""
+    """True for a data frame; imports no library."""
     kind = type(value)
     return kind.__name__ in _LIBRARIES.get(kind.__module__.partition(".")[0], ())
 
 
 def trace_of(frame: Frame) -> Path:
-    """A Parquet trace with the requests of a data frame; the same file for the same requests.
-
-    Args:
-        frame: a row a request, with the columns `time_ns`, `op` (`read`, `write`, ...), `offset_bytes`, `size_bytes`,
-            and optionally `file` and `stream`.
-
-    Raises:
-        InputError: it lacks a column, or one has another type.
-    """
+    """Writes a trace with the requests of a frame; equal requests give the same file. Raises InputError."""
     import polars as pl
 
     requests = _columns(frame)
@@ -59,14 +49,14 @@ def trace_of(frame: Frame) -> Path:
             raise InputError(f"workload: the column {name} of the data frame has {kind}; expected {expected}")
         if requests[name].null_count():
             raise InputError(f"workload: the column {name} of the data frame has missing values; expected {expected}")
-    written = _folder() / "writing.parquet"
+    written = Path(_kept().name) / "writing.parquet"
     requests.write_parquet(written, compression="zstd")
     name = blake2b(written.read_bytes(), digest_size=6).hexdigest()
     return written.rename(written.with_name(f"frame-{name}.parquet"))
 
 
 def _columns(frame: Any) -> pl.DataFrame:  # noqa: ANN401 - of three libraries
-    """The columns of a trace that a frame has, as polars has them."""
+    """The columns of a trace in a frame, as a data frame of polars."""
     import polars as pl
 
     library = type(frame).__module__.partition(".")[0]
@@ -84,7 +74,3 @@ def _columns(frame: Any) -> pl.DataFrame:  # noqa: ANN401 - of three libraries
 @functools.cache
 def _kept() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="palimpsest-frames-")
-
-
-def _folder() -> Path:
-    return Path(_kept().name)

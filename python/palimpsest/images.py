@@ -9,34 +9,26 @@ from typing import Any
 import click
 
 from . import _core
+from .commands import Commands, say
 from .parameters import ImageFile, json_option
-
-__all__ = ["OPTIONS", "add_to", "complete", "look"]
 
 OPTIONS = (
     click.option(
         "--image",
         type=ImageFile(),
         metavar="FILE",
-        help="Keep the drive in FILE, which is made: what is flushed is there after kill -9. Without --ssd: its drive.",
+        help="Keep the drive in FILE, made if needed: flushed data survives kill -9. Without --ssd: the drive in FILE.",
     ),
-    click.option("--image-sync", is_flag=True, help="What is flushed survives a crash of the machine, too: fdatasync."),
+    click.option("--image-sync", is_flag=True, help="Flushed data also survives a crash of the machine (fdatasync)."),
 )
-"""The options of a drive that is kept in an image, as decorators."""
+"""The options of a drive in an image, as decorators."""
 
 
 def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
-    """Completes the options of a drive that an image keeps: where it is there already, drive and seed are its own.
+    """Completes the options of a drive in an image: drive and seed of an existing image replace the defaults.
 
-    Args:
-        options: those of the command that is running: `ssd`, `ftl`, `overrides` and `seed`, which are changed, and
-            those of `OPTIONS`, which are taken.
-
-    Returns:
-        How the drive is kept, for `engine.serve`.
-
-    Raises:
-        InputError: an image cannot keep this drive, or the file is a damaged image.
+    Takes the options of `OPTIONS` out, changes `ssd`, `overrides` and `seed`, and returns arguments for `engine.serve`.
+    Raises InputError if an image cannot keep this drive, or the file is a damaged image.
     """
     image: Path | None = options.pop("image")
     kept = {"image": None if image is None else str(image), "image_sync": bool(options.pop("image_sync"))}
@@ -60,24 +52,13 @@ def complete(options: dict[str, Any]) -> dict[str, str | bool | None]:
     }
     for setting in needed if not image.exists() else []:
         if setting in reasons:
-            click.echo(f"{setting}: {reasons[setting]}", err=True)
+            say(f"{setting}: {reasons[setting]}")
     options["overrides"] = (*options["overrides"], *needed)
     return kept
 
 
 def look(what: str, image: Path) -> dict[str, Any]:
-    """Looks at an image.
-
-    Args:
-        what: `info` (what it holds), `check` (whether all of it matches its checksums) or `compact` (gives space back).
-        image: the file.
-
-    Returns:
-        What was found; counts are bytes, pages, blocks, erases or times, as the keys say.
-
-    Raises:
-        InputError: the file is no image that can be used, or a server has it.
-    """
+    """Inspects an image: `info`, `check` (checksums) or `compact` (frees space). Raises InputError."""
     found: dict[str, Any] = json.loads(_core.look_at_image(what, str(image)))
     return found
 
@@ -127,55 +108,51 @@ def _compact_lines(found: Mapping[str, Any]) -> list[str]:
 _image = click.argument("image", type=ImageFile(exists=True), metavar="FILE")
 
 
-def add_to(group: click.Group) -> None:
-    """Adds the commands to the command line.
+@click.group("image", cls=Commands, short_help="Look at the file that keeps a served drive.")
+def image_group() -> None:
+    """Inspect a file of palimpsest serve --image: one drive with its pages, wear and bad blocks."""
 
-    Args:
-        group: gets them.
+
+@image_group.command()
+@_image
+@json_option("the contents")
+def info(image: Path, *, as_json: bool) -> None:
+    """Show drive, layer and configuration, written amounts, wear, and size on disk.
+
+    \b
+    Examples:
+      palimpsest image info drive.pal
+      palimpsest image info drive.pal --json
     """
+    found = look("info", image)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
 
-    @group.group("image", short_help="Look at the file that keeps a served drive.")
-    def image_group() -> None:
-        """Look at a file that palimpsest serve --image made: one drive with its pages, wear and bad blocks."""
 
-    @image_group.command()
-    @_image
-    @json_option("what it holds")
-    def info(image: Path, *, as_json: bool) -> None:
-        """Show drive, layer and configuration, what was written, wear, and size on disk.
+@image_group.command()
+@_image
+@json_option("the findings")
+def check(image: Path, *, as_json: bool) -> None:
+    """Verify header, block marks and all page checksums; status 1 if anything is damaged.
 
-        \b
-        Examples:
-          palimpsest image info drive.pal
-          palimpsest image info drive.pal --json
-        """
-        found = look("info", image)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_info_lines(found)))
+    \b
+    Examples:
+      palimpsest image check drive.pal
+    """
+    found = look("check", image)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
+    if found["damaged"]:
+        sys.exit(1)
 
-    @image_group.command()
-    @_image
-    @json_option("what was found")
-    def check(image: Path, *, as_json: bool) -> None:
-        """Verify header, marks of blocks and every checksum of every page; status 1 where anything is damaged.
 
-        \b
-        Examples:
-          palimpsest image check drive.pal
-        """
-        found = look("check", image)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_check_lines(found)))
-        if found["damaged"]:
-            sys.exit(1)
+@image_group.command()
+@_image
+@json_option("the freed space")
+def compact(image: Path, *, as_json: bool) -> None:
+    """Return disk space of erased blocks, and of cells without data, to the file system.
 
-    @image_group.command()
-    @_image
-    @json_option("what was given back")
-    def compact(image: Path, *, as_json: bool) -> None:
-        """Give space back that erased blocks, and cells without data, take on disk.
-
-        \b
-        Examples:
-          palimpsest image compact drive.pal
-        """
-        found = look("compact", image)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))
+    \b
+    Examples:
+      palimpsest image compact drive.pal
+    """
+    found = look("compact", image)
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(_compact_lines(found)))

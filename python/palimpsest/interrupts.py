@@ -1,9 +1,9 @@
-"""Ctrl-C while the command is no command yet, or no more: one line, and status 130.
+"""Ctrl-C before a command starts and after its end: one line, and status 130.
 
-While modules load, and once a command has said its last, an interrupt ends the process at once. A KeyboardInterrupt
-there would be shown with its traceback, or be lost where Python calls back (`_ModuleLock`, `__del__`): the command
-would go on. While a command works it is a KeyboardInterrupt, and ends the process where Python loses it. Ignored: the
-hundredths of a second in which Python itself starts.
+While modules load, and after the last output of a command, an interrupt ends the process at once. A KeyboardInterrupt
+there would print a traceback, or get lost in callbacks of Python (`_ModuleLock`, `__del__`), and the command would
+continue. While a command works, an interrupt is a KeyboardInterrupt, and ends the process if Python loses the
+exception. Not handled: the hundredths of a second in which Python itself starts.
 """
 
 import os
@@ -11,29 +11,27 @@ import signal
 import sys
 from types import FrameType
 
-__all__ = ["STATUS", "at_end", "at_work", "end_command", "while_loading"]
-
 STATUS = 130
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _LINE = b"interrupted\n"
 
 
 def end_command() -> None:
-    """After an interrupt before `while_loading`: ends the process, if it is the command."""
+    """Ends the command after an interrupt before `while_loading`; does nothing in other programs."""
     if is_command(sys.orig_argv[1:]):
         _end()
 
 
 def while_loading() -> None:
-    """From now on an interrupt ends the process at once, if it is the command, and does not ignore interrupts."""
+    """Makes an interrupt end the command at once; does nothing in other programs, or if interrupts are ignored."""
     if is_command(sys.orig_argv[1:]) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def is_command(arguments: list[str]) -> bool:
-    """Whether a process with these arguments of Python is the command: `-m palimpsest`, or the program `palimpsest`."""
+    """True for arguments of Python that run the command: `-m palimpsest`, or the program `palimpsest`."""
     while arguments and arguments[0].startswith("-") and not arguments[0].startswith("-m"):
-        # Options of Python; these two have a value.
+        # Options of Python, of which two have a value.
         arguments = arguments[2 if arguments[0] in {"-X", "-W"} else 1 :]
     match arguments:
         case ["-m", "palimpsest", *_] | ["-mpalimpsest", *_]:
@@ -44,10 +42,7 @@ def is_command(arguments: list[str]) -> bool:
 
 
 def at_work() -> None:
-    """From now on an interrupt is a KeyboardInterrupt, and so are the signals by which systems end programs.
-
-    What nohup ignores stays ignored.
-    """
+    """Makes interrupts and ending signals KeyboardInterrupts; signals that nohup ignores stay ignored."""
     for number in _ENDS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
@@ -57,7 +52,7 @@ def at_work() -> None:
 
 
 def at_end(status: int) -> None:
-    """The command is over, with `status`: from now on an interrupt ends the process with it, and says nothing."""
+    """Makes an interrupt end the process with `status`, silently, because the command is over."""
     for number in _ENDS:
         if signal.getsignal(number) is signal.default_int_handler:
             signal.signal(number, signal.SIG_DFL)
@@ -66,7 +61,7 @@ def at_end(status: int) -> None:
 
 
 def _end(_number: int = signal.SIGINT, _frame: FrameType | None = None) -> None:
-    """Ends the process without what else happens at an end."""
+    """Exits without running cleanup handlers."""
     os.write(2, _LINE)
     os._exit(STATUS)
 

@@ -1,8 +1,8 @@
 """Confidence intervals of the mean of repetitions with different seeds.
 
-`t`: Student's t, which takes the figures of seeds for normal; exact quantiles of the distribution (Abramowitz and
-Stegun, 26.7.3 and 26.7.4). `bootstrap`: percentiles of the means of 10,000 samples with replacement, from a fixed seed;
-for few seeds it is too narrow.
+`t`: Student's t, which assumes normal figures; exact quantiles of the distribution (Abramowitz and Stegun, 26.7.3 and
+26.7.4). `bootstrap`: percentiles of the means of 10,000 samples with replacement, from a fixed seed; too narrow for few
+seeds.
 """
 
 import math
@@ -12,18 +12,16 @@ from typing import NamedTuple
 
 from .errors import InputError
 
-__all__ = ["LEVEL", "METHODS", "Interval", "interval", "t_quantile"]
-
 METHODS = ("t", "bootstrap")
 LEVEL = 0.95
-"""Share of intervals that have the true mean inside."""
+"""Share of intervals that contain the true mean."""
 
 _SAMPLES = 10_000
 _SEED = 20_000
 
 
 class Interval(NamedTuple):
-    """A mean and where it is; without bounds where there is one value."""
+    """A mean with its interval; a single value has no bounds."""
 
     mean: float
     low: float | None
@@ -33,7 +31,7 @@ class Interval(NamedTuple):
 
 
 def _inside(t: float, degrees: int) -> float:
-    """P(|T| < t) for so many degrees of freedom."""
+    """P(|T| < t) for this number of degrees of freedom."""
     angle = math.atan(t / math.sqrt(degrees))
     sine, cosine = math.sin(angle), math.cos(angle)
     odd = degrees % 2 == 1
@@ -45,7 +43,7 @@ def _inside(t: float, degrees: int) -> float:
 
 
 def t_quantile(degrees: int, level: float = LEVEL) -> float:
-    """The t that |T| does not exceed with probability `level`, for so many degrees of freedom (1 or more)."""
+    """The t that |T| does not exceed with probability `level`, for one or more degrees of freedom."""
     low, high = 0.0, 1.0
     while _inside(high, degrees) < level:
         high *= 2
@@ -56,16 +54,7 @@ def t_quantile(degrees: int, level: float = LEVEL) -> float:
 
 
 def interval(values: Sequence[float], method: str = "t", level: float = LEVEL) -> Interval:
-    """The mean of the values and its interval.
-
-    Args:
-        values: one for each seed; at least one.
-        method: `t` or `bootstrap`.
-        level: share of intervals that have the true mean inside.
-
-    Raises:
-        InputError: there is no such method.
-    """
+    """The mean of values by seed, and its interval of this level by `t` or `bootstrap`. Raises InputError."""
     if method not in METHODS:
         raise InputError(f"interval {method!r}: expected one of {', '.join(METHODS)}")
     number, mean = len(values), math.fsum(values) / len(values)

@@ -1,7 +1,4 @@
-"""The figures that runs are compared by: the path of each in a result, its format, and which side is better.
-
-Tables, pages and charts show these; nothing here draws.
-"""
+"""The figures that compare runs: the path of each in a result, its format, and which side is better."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,25 +8,13 @@ from typing import Any
 from . import units
 from .result import Result
 
-__all__ = [
-    "LATENCIES",
-    "METRICS",
-    "SECTIONS",
-    "Metric",
-    "best",
-    "change",
-    "factor",
-    "is_figure",
-    "is_modelled",
-    "modelled",
-    "relative",
-    "response_time",
-    "unequal_promises",
-    "verdicts",
-]
-
 LATENCIES = (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 """Percentiles of a table: the key in a result, and its heading."""
+
+CAUSES = (
+    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
+)  # fmt: skip
+"""Causes of flash operations, in the order of tables and charts."""
 
 _EQUAL = 1e-9
 
@@ -40,16 +25,13 @@ def _is_modelled_time(times: Mapping[str, Any], key: str) -> bool:
 
 
 def modelled(times: Mapping[str, Any] | None, key: str) -> float | None:
-    """A response time of a distribution; None where it was not measured or the drive does not model it.
-
-    The drive does not model a response time of 0 ns, nor the mean of requests of which half take 0 ns.
-    """
+    """A response time; None if not measured or not modelled, as 0 ns, or the mean if half of the requests take 0 ns."""
     times = times or {}
     return times.get(key) if _is_modelled_time(times, key) else None
 
 
 def response_time(times: Mapping[str, Any] | None, key: str) -> str:
-    """A response time as text: `81.0 us`, `not modelled`, or a dash where it was not measured."""
+    """A response time as text: `81.0 us`, `not modelled`, or a dash if not measured."""
     times = times or {}
     return units.nanoseconds(times.get(key)) if _is_modelled_time(times, key) else units.NOT_MODELLED
 
@@ -62,7 +44,7 @@ def _value(result: Result, path: Sequence[str]) -> object:
 
 
 def is_modelled(result: Result, path: Sequence[str]) -> bool:
-    """Whether the drive models the time or energy at this path of its result; True for all other figures."""
+    """Whether the drive models the time or energy at this path of a result; True for all other figures."""
     value = _value(result, path)
     match path[0]:
         case "latency_ns" if isinstance(times := _value(result, path[:-1]), dict):
@@ -79,14 +61,7 @@ def is_modelled(result: Result, path: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of the comparison.
-
-    Attributes:
-        label: what it is.
-        path: its path in the result.
-        show: how a value is printed.
-        better: `low`, `high`, or empty where neither is.
-    """
+    """A row of a comparison; `better` is `low`, `high`, or empty if neither is."""
 
     label: str
     path: tuple[str, ...]
@@ -94,16 +69,16 @@ class Metric:
     better: str
 
     def of(self, result: Result) -> float | None:
-        """The value in a result; None where it was not measured or the drive does not model it."""
+        """The value in a result; None if not measured or not modelled."""
         value = _value(result, self.path)
         return value if isinstance(value, int | float) and is_modelled(result, self.path) else None
 
     def cell(self, result: Result) -> str:
-        """The value as text, `not modelled`, or a dash where it was not measured."""
+        """The value as text, `not modelled`, or a dash."""
         return self.show(self.of(result)) if is_modelled(result, self.path) else units.NOT_MODELLED
 
     def is_shown(self, results: Iterable[Result]) -> bool:
-        """Whether a table has a row for it: a result has a value other than zero, or its drive does not model it."""
+        """Whether a table has this row: some result has a nonzero value, or a drive that does not model the value."""
         return any(self.of(result) or not is_modelled(result, self.path) for result in results)
 
 
@@ -161,7 +136,6 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
 
 METRICS = tuple(metric for _, metrics in SECTIONS for metric in metrics)
 
-
 _TIMES = "mean|p50|p90|p99|p999|p9999|max"
 _FIGURES = {
     "latency_ns": rf"(all|read|write)\.({_TIMES})",
@@ -192,13 +166,13 @@ _ALONE = ("write_amplification", "padding_bytes", "simulated_ns", "seed", "schem
 
 
 def is_figure(name: str) -> bool:
-    """Whether a result may have a number of this name, as docs/results.md lists them (layers have their own)."""
+    """Whether a result may have a number of this name (docs/results.md); layers have names of their own."""
     table, _, key = name.partition(".")
     return name in _ALONE or (table in _FIGURES and re.fullmatch(_FIGURES[table], key) is not None)
 
 
 def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
-    """Which of the values are the best as they are printed; none where all are equal or no side is better."""
+    """Marks the best values, compared as printed; none if all are equal or no side is better."""
     known = [value for value in values if value is not None]
     if not metric.better or len(known) < 2:
         return [False] * len(values)
@@ -206,7 +180,7 @@ def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
     if high - low <= _EQUAL * abs(high):
         return [False] * len(values)
     target = low if metric.better == "low" else high
-    # Two that print alike are as good: a mark on one of them would say what cannot be read.
+    # Values that print alike are equal, because a mark on one would look arbitrary.
     shown = [None if value is None else metric.show(value) for value in values]
     if len({text for text in shown if text is not None}) == 1:
         return [False] * len(values)
@@ -214,12 +188,12 @@ def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
 
 
 def relative(value: float | None, base: float | None) -> float | None:
-    """A value as a multiple of the first layer's; None where there is none."""
+    """A value as a multiple of the first layer's; None if one is missing."""
     return value / base if value is not None and base else None
 
 
 def factor(ratio: float | None) -> str:
-    """A ratio as it is printed: `1.61x`."""
+    """A ratio as text: `1.61x`."""
     if not ratio:
         return "" if ratio is None else "0"
     return f"{ratio:.2f}x" if 0.1 <= ratio < 99.95 else f"{units.number(ratio)}x"
@@ -235,14 +209,11 @@ def change(ratio: float) -> str:
 
 
 _VERDICTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("flash bytes programmed", ("write_amplification",)),
-    ("erases", ("flash", "erases")),
-    ("mean write latency", ("latency_ns", "write", "mean")),
-    ("p99 write latency", ("latency_ns", "write", "p99")),
-    ("mean read latency", ("latency_ns", "read", "mean")),
-    ("DRAM", ("mapping", "bytes_peak")),
+    ("flash bytes programmed", ("write_amplification",)), ("erases", ("flash", "erases")),
+    ("mean write latency", ("latency_ns", "write", "mean")), ("p99 write latency", ("latency_ns", "write", "p99")),
+    ("mean read latency", ("latency_ns", "read", "mean")), ("DRAM", ("mapping", "bytes_peak")),
     ("energy", ("energy_uj", "total")),
-)
+)  # fmt: skip
 
 
 def _promise(result: Result) -> tuple[str, str] | None:
@@ -251,7 +222,7 @@ def _promise(result: Result) -> tuple[str, str] | None:
 
 
 def unequal_promises(labelled: Iterable[tuple[str, Result]]) -> str | None:
-    """The sentence that heads a comparison of layers whose promises for a write differ; None where they are equal."""
+    """The warning of a comparison whose layers acknowledge a write at different times; None if promises are equal."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for label, result in labelled:
         promise = _promise(result)
@@ -272,10 +243,7 @@ def unequal_promises(labelled: Iterable[tuple[str, Result]]) -> str | None:
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
-    """A sentence for each layer after the first: what is lower and what is higher than in the first, in per cent.
-
-    Latencies play no part where the layer and the first make different promises for a write.
-    """
+    """Lower and higher figures of each layer after the first, in per cent; no latencies for unequal promises."""
     sentences = []
     for result in results[1:]:
         lower: list[str] = []

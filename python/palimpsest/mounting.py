@@ -1,25 +1,21 @@
 """The command `palimpsest mount`: the co-designed file system on a simulated drive, for any program."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from . import engine
+from .commands import command
 from .errors import InputError
 from .needs import is_given
 from .options import RunOptions
 from .run_options import in_order, seed_option
-from .serving import DRIVE, KEPT, OUTCOME, PAGE, OwnFolder, run_drive, run_option
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-__all__ = ["CHOOSES_CHANNELS", "add_to"]
+from .serving import DRIVE, KEPT, OUTCOME, PAGE, run_drive, run_option
 
 CHOOSES_CHANNELS = "block"
-"""The layer above which the file system chooses channels: that of a mount where no other is said."""
+"""The layer above which the file system chooses channels: the default of a mount."""
 
 _OPTIONS = (
     *DRIVE,
@@ -43,51 +39,33 @@ _OPTIONS = (
 )
 
 
-def add_to(
-    group: click.Group,
-    check: Callable[[Sequence[RunOptions]], None],
-    own_folder: OwnFolder,
-    show: "Callable[[str | RenderableType], None]",
-) -> None:
-    """Adds the command to the command line.
+@command(short_help="Mount the co-designed file system (Linux).")
+@click.argument("folder", type=click.Path(path_type=Path))
+@in_order(*_OPTIONS)
+def mount(folder: Path, *, scheme: str, **options: Any) -> None:  # noqa: ANN401
+    """Mount the co-designed file system, on a simulated drive, at the empty FOLDER; print the figures at the end.
 
-    Args:
-        group: gets it.
-        check: finds mistakes in configurations.
-        own_folder: makes the folder of `--out`.
-        show: prints the result.
+    Any program can use the file system, which is empty at first. umount, Ctrl-C and SIGTERM end the command. --image
+    keeps the drive.
+
+    \b
+    Examples:
+      palimpsest mount /mnt
+      palimpsest mount /mnt --ssd codesign-8ch --scheme hybrid --json
+      palimpsest mount /mnt --image files.pal
+      palimpsest mount /mnt --ftl page --run 'cp -r src $mount && sync && du -sh $mount'
     """
-
-    @group.command(short_help="Mount the co-designed file system (Linux).")
-    @click.argument("folder", type=click.Path(path_type=Path))
-    @in_order(*_OPTIONS)
-    def mount(folder: Path, *, scheme: str, **options: Any) -> None:  # noqa: ANN401
-        """Mount the co-designed file system, on a simulated drive, at the empty FOLDER; print the figures at the end.
-
-        Any program can use it. It is empty at first. umount, Ctrl-C and SIGTERM end it. --image keeps it.
-
-        \b
-        Examples:
-          palimpsest mount /mnt
-          palimpsest mount /mnt --ssd codesign-8ch --scheme hybrid --json
-          palimpsest mount /mnt --image files.pal
-          palimpsest mount /mnt --ftl page --run 'cp -r src $mount && sync && du -sh $mount'
-        """
-        image = options["image"] if options["image"] is not None and options["image"].exists() else None
-        if options["ftl"] is None and image is None:
-            options["ftl"] = CHOOSES_CHANNELS
-        if is_given(click.get_current_context(), "scheme"):
-            _expect_channels(scheme, options, image)
-        serving = {"listen": [], "once": False, "timeout_s": 30.0, "mount": {"at": str(folder), "scheme": scheme}}
-        run_drive("files", options, serving, check, own_folder, show)
+    image = options["image"] if options["image"] is not None and options["image"].exists() else None
+    if options["ftl"] is None and image is None:
+        options["ftl"] = CHOOSES_CHANNELS
+    if is_given(click.get_current_context(), "scheme"):
+        _expect_channels(scheme, options, image)
+    serving = {"listen": [], "once": False, "timeout_s": 30.0, "mount": {"at": str(folder), "scheme": scheme}}
+    run_drive("files", options, serving)
 
 
 def _expect_channels(scheme: str, options: Mapping[str, Any], image: Path | None) -> None:
-    """Refuses a scheme above a layer that chooses the channels itself.
-
-    Raises:
-        InputError: with the layer.
-    """
+    """Raises InputError for a scheme above a layer that chooses the channels itself."""
     is_of_image = image is not None and not is_given(click.get_current_context(), "ssd")
     ssd = str(image.absolute()) if is_of_image and image is not None else options["ssd"]
     layer = engine.layer_of(RunOptions(ssd=ssd, ftl=options["ftl"], overrides=tuple(options["overrides"])))

@@ -1,7 +1,7 @@
 """The native module that simulates: the package's own, or one with more layers that `PALIMPSEST_CORE` names.
 
-A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"). It
-replaces `palimpsest._core` before anything imports that.
+A crate that adds layers builds a module with the same functions (docs/write-an-ftl.md, "A crate of your own"), which
+replaces `palimpsest._core` before the first import.
 """
 
 import importlib
@@ -12,36 +12,28 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["PROBLEM", "VARIABLE"]
-
 VARIABLE = "PALIMPSEST_CORE"
 _NAME = "palimpsest._core"
 
 
 def _choose() -> str | None:
-    """Replaces the package's module by the one that the environment names; gives the reason where it cannot.
-
-    The reason is not raised here: the import of a package must not fail by it, and a command prints it in one line.
-    """
+    """Loads the module of the environment; returns the reason of a failure, which commands print in one line."""
     named = os.environ.get(VARIABLE, "")
     if not named or _NAME in sys.modules:
         return None
     try:
         module = _load(named)
     except (ImportError, OSError) as error:
-        return f"{VARIABLE}={named}: {_reason(error)}; expected the path of a library of layers, or an installed module"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return f"{VARIABLE}={named}: {reason}; expected the path of a library of layers, or an installed module"
     if not hasattr(module, "configuration_keys"):
-        return f"{VARIABLE}={named}: it is not the simulator; expected a library whose module calls palimpsest::module"
+        return f"{VARIABLE}={named}: no simulator; expected a library whose module calls palimpsest::module"
     sys.modules[_NAME] = module
     return None
 
 
 def _load(named: str) -> ModuleType:
-    """The module of that path or name.
-
-    Raises:
-        ImportError: there is none, or it cannot be loaded.
-    """
+    """Loads the module of that path or name. Raises ImportError if that fails."""
     path = Path(named)
     if not (os.sep in named or path.suffix in {".so", ".dylib", ".pyd", ".dll"}):
         return importlib.import_module(named)
@@ -51,15 +43,11 @@ def _load(named: str) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(name, str(path.resolve()))
     spec = importlib.util.spec_from_file_location(name, path.resolve(), loader=loader)
     if spec is None:
-        raise ImportError("it is no Python module")
+        raise ImportError("the file is no Python module")
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
 
 
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 PROBLEM = _choose()
-"""Why the module that the environment names cannot be loaded; None where it can, or where none is named."""
+"""The reason why loading the module of the environment failed; None without a failure."""

@@ -1,8 +1,7 @@
-"""Options that have an effect only beside others: the table of them, and the refusal of one that would do nothing.
+"""Options without an effect unless others are given: the table, and the refusal of an idle option.
 
-A row names an option of a command, the condition under which the command reads the option, and the refusal. A command
-checks its rows after parsing and before it starts. Only options on the command line count: defaults and environment
-variables are for every call.
+A command checks its rows after parsing and before the start. Only options on the command line count, because defaults
+and environment variables apply to every call.
 """
 
 import re
@@ -14,20 +13,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-__all__ = ["NEEDS", "Need", "is_given", "name_of", "refuse_idle"]
-
 _Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An option, and when its command reads it.
-
-    Attributes:
-        option: name of the parameter.
-        met: whether the command reads the option beside these other values.
-        refusal: why it does not, and the expected command line.
-    """
+    """An option, the condition `met` on the other values under which the command reads the option, and the refusal."""
 
     option: str
     met: Callable[[_Values], bool]
@@ -42,21 +33,17 @@ def _without(option: str, other: str, refusal: str) -> Need:
     return Need(option, lambda values: not values[other], refusal)
 
 
-def _several_seeds(values: _Values) -> bool:
-    return len(values["seeds"] or ()) > 1
-
-
-def _some_run_has_default_drive(values: _Values) -> bool:
-    return not values["runs"] or not all(re.search(r"[:,]ssd=", run) for run in values["runs"])
-
-
 _FORCE = _beside("force", "out", "there is no folder to replace results in; expected --out DIR beside it")
 _ONE_FORMAT = _without("format", "columns", "--columns says how the text is read; expected one of them")
 _SAME_FORMAT = _without("input_format", "columns", "--columns says how the text is read; expected one of them")
 
 _RUN = (
     _without("seed", "seeds", "--seeds names the seed of every run; expected one of them"),
-    Need("interval", _several_seeds, "an interval needs several seeds; expected --seeds 1..5 beside it"),
+    Need(
+        "interval",
+        lambda values: len(values["seeds"] or ()) > 1,
+        "an interval needs several seeds; expected --seeds 1..5 beside it",
+    ),
     _without("operations", "seeds", "expected without --seeds, as a timeline is that of one run"),
     _beside("operations_window", "operations", "expected with --operations FILE"),
     Need(
@@ -73,10 +60,7 @@ _RUN = (
     _FORCE,
 )
 
-_SERVED = (
-    _beside("image_sync", "image", "there is no image; expected --image FILE"),
-    _FORCE,
-)
+_SERVED = (_beside("image_sync", "image", "there is no image; expected --image FILE"), _FORCE)
 
 _EXPLORED = "this describes a recording, and no program is given to record; expected --run COMMAND beside it"
 _ONE_STATE = "--state checks one state; expected without --state"
@@ -101,11 +85,8 @@ _CRASH = (
 )
 
 _AXES = "only a sweep has axes; expected the folder of a sweep, and one of bars, lines and heat"
-_NO_TABLE = "a table of LaTeX has no drawing; expected another KIND"
-
-
-def _is_drawn(values: _Values) -> bool:
-    return str(values["kind"]) != "table"
+_LOGARITHMIC = {"table": (), "heat": ("none",), "bars": ("none", "y")}
+"""Kinds with the values of --log that they read; other kinds read all."""
 
 
 def _of_sweep(*kinds: str) -> Callable[[_Values], bool]:
@@ -113,11 +94,6 @@ def _of_sweep(*kinds: str) -> Callable[[_Values], bool]:
         return values["kind"] in kinds and any((Path(each) / "sweep.json").is_file() for each in values["results"])
 
     return met
-
-
-def _takes_logarithm(values: _Values) -> bool:
-    drawn = {"table": (), "heat": ("none",), "bars": ("none", "y")}
-    return values["kind"] not in drawn or values["log"] in drawn[values["kind"]]
 
 
 _FIGURE = (
@@ -133,10 +109,17 @@ _FIGURE = (
     ),
     Need("x", _of_sweep("bars", "lines", "heat"), _AXES),
     Need("by", _of_sweep("cdf", "tail", "bars", "lines", "heat"), _AXES.replace("bars,", "cdf, tail, bars,")),
-    *(Need(option, _is_drawn, _NO_TABLE) for option in ("style", "columns", "xlabel", "ylabel")),
+    *(
+        Need(
+            each,
+            lambda values: bool(values["kind"] != "table"),
+            "a table of LaTeX has no drawing; expected another KIND",
+        )
+        for each in ("style", "columns", "xlabel", "ylabel")
+    ),
     Need(
         "log",
-        _takes_logarithm,
+        lambda values: values["log"] in _LOGARITHMIC.get(values["kind"], (values["log"],)),
         "bars have a logarithmic y axis only, heat and table none; expected cdf, tail, lines or time",
     ),
 )
@@ -146,7 +129,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "compare": (
         *_RUN,
         _without("ftl", "runs", "expected runs as arguments, or --ftl, not both"),
-        Need("ssd", _some_run_has_default_drive, "each RUN has a drive of its own; expected a RUN without ssd=..."),
+        Need(
+            "ssd",
+            lambda values: not values["runs"] or not all(re.search(r"[:,]ssd=", run) for run in values["runs"]),
+            "each RUN has a drive of its own; expected a RUN without ssd=...",
+        ),
     ),
     "sweep": (
         Need(
@@ -168,7 +155,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 
 
 def name_of(context: click.Context) -> str:
-    """The words of a command, without that of the program."""
+    """The words of a command, without the program's."""
     words: list[str] = []
     at: click.Context | None = context
     while at is not None and at.parent is not None:
@@ -183,11 +170,7 @@ def is_given(context: click.Context, option: str) -> bool:
 
 
 def refuse_idle(context: click.Context) -> None:
-    """Refuses the first option on the command line that the command would not read.
-
-    Raises:
-        click.BadParameter: the option, why it has no effect, and the expected command line.
-    """
+    """Raises click.BadParameter for the first option on the command line that the command would not read."""
     for need in NEEDS.get(name_of(context), ()):
         if is_given(context, need.option) and not need.met(context.params):
             parameter = next(each for each in context.command.params if each.name == need.option)

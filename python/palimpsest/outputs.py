@@ -1,12 +1,12 @@
 """Files of `--out DIR`: written after a run, read again by `palimpsest report DIR`.
 
 A run: summary.json, config.toml, report.html, and the tables timeseries, latency, wear, utilization, snapshots and
-blocks as Parquet, with operations and requests where a timeline was kept. A comparison: summary.json with all runs,
+blocks as Parquet, with operations and requests if a timeline was kept. A comparison: summary.json with all runs,
 report.html over them, and a folder of a run for each layer.
 
-Files are made in a folder of their own beside DIR, figures before pages, and moved into DIR when all are complete,
-summary.json last: a DIR that has it has all of one result. If a file cannot be written, as on a full disk, the files
-before it are moved and stay. Links in DIR are replaced, not followed.
+Files are written to a temporary folder beside DIR, figures before pages, and moved into DIR when all are complete,
+summary.json last: a DIR with summary.json has all files of one result. After an error, such as a full disk, the files
+before the failed one are moved and stay. Links in DIR are replaced, not followed.
 """
 
 import json
@@ -25,21 +25,18 @@ from .errors import InputError
 from .files import named, parquet, write_in_order, write_whole
 from .result import Comparison, Result
 
-__all__ = ["load", "rewrite_report", "save", "save_operations"]
-
-
 _PAGE = "report.html"
 
 
 def _page(results: Sequence[Result]) -> str:
-    # Not at the top: reading a folder needs no pages.
+    # Imported late, because reading a folder needs no pages.
     from . import report
 
     return report.page(results)
 
 
 def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | str]]:
-    """The files of a run but its page."""
+    """The files of a run except the page."""
     yield f"{within}summary.json", result.to_json() + "\n"
     yield f"{within}config.toml", result.configuration
     for name, table in tables.of_series(result.series).items():
@@ -47,7 +44,7 @@ def _figures(result: Result, within: str = "") -> Iterator[tuple[str, bytes | st
 
 
 def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -> Iterator[tuple[str, bytes | str]]:
-    """All files of a run or a comparison, pages last. A page is made when the files before it are written."""
+    """All files of a run or a comparison, pages last; each page is made after the files before it are written."""
     if not together:
         yield from _figures(results[0])
     else:
@@ -61,17 +58,7 @@ def _files(results: Sequence[Result], together: bool, more: Mapping[str, str]) -
 
 
 def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str] | None = None) -> Path:
-    """Writes the files of one run, or of a comparison, into a folder, which is made if it is not there; gives its path.
-
-    Args:
-        results: at least one; one, unless together.
-        folder: where to.
-        together: whether they are a comparison: its own files, and those of each run in a folder named after the layer.
-        more: other files of the folder, by name.
-
-    Raises:
-        OSError: a file could not be written; the error lists the files that were kept.
-    """
+    """Writes the files of a run, or of a comparison (`together`), and `more`. Raises OSError that lists kept files."""
     with named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=_place_beside(folder)))
@@ -81,7 +68,7 @@ def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mappi
         try:
             write_in_order(made, _files(results, together, more or {}))
         except OSError as error:
-            # The user knows the folder, not where its files are made.
+            # The user knows the folder, not the temporary one.
             where = str(error.filename or made).replace(str(made), str(folder), 1)
             failure = OSError(error.errno or 0, error.strerror or str(error), where)
         _expect_room(made, folder)
@@ -96,7 +83,7 @@ def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mappi
 
 
 def _place_beside(folder: Path) -> Path:
-    """Where the files of a folder are made: beside the folder, or inside if they could not be moved from there."""
+    """The parent of the temporary folder: beside the folder, or inside if files could not be moved from there."""
     if not folder.is_dir():
         return folder.parent
     is_mounted = folder.stat().st_dev != folder.parent.stat().st_dev
@@ -110,7 +97,7 @@ def _umask() -> int:
 
 
 def _expect_room(made: Path, folder: Path) -> None:
-    """Finds what no file can replace, before anything changes."""
+    """Raises OSError for a file in the place of a folder, or the reverse, before anything changes."""
     for path in made.rglob("*"):
         place = folder / path.relative_to(made)
         if not place.is_symlink() and place.exists() and place.is_dir() != path.is_dir():
@@ -119,13 +106,13 @@ def _expect_room(made: Path, folder: Path) -> None:
 
 
 def _put(made: Path, folder: Path) -> None:
-    """Moves the files of a result into its folder, in place of those of an earlier one."""
+    """Moves the files of a result into its folder, replacing an earlier result."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         made.replace(folder.resolve())
         return
     here = {path.name for path in made.iterdir()}
     for name in ("summary.json", "config.toml", _PAGE, *(file for file, _ in tables.TABLES.values())):
-        # Each is replaced; one that is not, because of a full disk, would be of another result.
+        # A file that is not replaced, because of a full disk, would belong to another result.
         if name not in here or name not in ("config.toml", _PAGE):
             (folder / name).unlink(missing_ok=True)
     for path in sorted(made.iterdir(), key=lambda path: path.name == "summary.json"):
@@ -140,13 +127,7 @@ def _put(made: Path, folder: Path) -> None:
 
 
 def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
-    """Writes the timeline: operations to `file`, requests beside it (`NAME-requests.parquet`); gives both paths.
-
-    The tables of a comparison have the layer in a first column `ftl`.
-
-    Raises:
-        OSError: a file could not be written.
-    """
+    """Writes operations to `file`, requests to `NAME-requests.parquet`; `ftl` is the first column of comparisons."""
     files = [file, file.with_name(f"{file.stem}-requests.parquet")]
     names = [path.name for path in files]
     made = (parquet(results.to_polars(table)) for table in tables.TIMELINE)
@@ -155,14 +136,7 @@ def save_operations(results: Result | Comparison, file: Path) -> list[Path]:
 
 
 def load(folder: str | Path) -> Result | Comparison:
-    """The results in a folder that `palimpsest run --out`, `compare --out`, or `save` wrote.
-
-    Returns:
-        A `Result` for a run, a `Comparison` for a comparison.
-
-    Raises:
-        InputError: there are none, or they are not what was written.
-    """
+    """Reads a `Result` or `Comparison` in a folder. Raises InputError if the folder has none, or a damaged one."""
     data, results = _read_results(Path(folder))
     return Comparison(results) if "runs" in data else results[0]
 
@@ -190,11 +164,7 @@ def _read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """The folder of a run inside that of its comparison.
-
-    Raises:
-        InputError: it would be somewhere else.
-    """
+    """The folder of a run inside the folder of its comparison. Raises InputError for any other place."""
     path = folder / name
     if Path(name).name != name or name in (".", "..") or path.is_symlink():
         raise InputError(f"{folder / 'summary.json'}:1: ftl {name!r}: expected a folder of a run inside this one")
@@ -233,12 +203,7 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
 
 
 def rewrite_report(folder: Path) -> Path:
-    """Writes report.html from the results in a folder, and gives its path.
-
-    Raises:
-        InputError: as `load`.
-        OSError: the page could not be written.
-    """
+    """Writes report.html from the results in a folder; returns its path. Raises InputError as `load`."""
     _, results = _read_results(folder)
     path = folder / _PAGE
     write_whole(path, _page(results).encode())

@@ -1,12 +1,12 @@
-"""The shell of every page: one HTML file that needs nothing but itself, with its styles, its scripts and plotly.
+"""The shell of every page: one self-contained HTML file, with styles, scripts and plotly.
 
-`assets/plotly-cartesian.min.js` is the part of plotly.js that draws bars, lines and heat maps, as its publishers build
-it (npm: plotly.js-cartesian-dist-min 4.1.1, under the MIT licence beside it): a third of the whole.
+`assets/plotly-cartesian.min.js` is the part of plotly.js that draws bars, lines and heat maps, as published (npm:
+plotly.js-cartesian-dist-min 4.1.1, under the MIT licence beside it): a third of the whole.
 """
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from string import Template
@@ -15,24 +15,43 @@ from typing import Any
 from . import charts
 from .charts.blocks import STATES, SUBPAGES
 
-__all__ = ["Section", "chart", "fill", "plotly_source", "script_data"]
-
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page, with an entry in the navigation.
-
-    Attributes:
-        id: its anchor.
-        title: its heading, and its name in the navigation.
-        body: HTML.
-        short: its name in the navigation, if another.
-    """
+    """A section of a page: anchor, heading, HTML, and the name in the navigation if other than the heading."""
 
     id: str
     title: str
     body: str
     short: str = ""
+
+
+def escape(value: object) -> str:
+    """Escapes a value for HTML."""
+    return html.escape(str(value))
+
+
+def row(cells: Iterable[object], tag: str = "td") -> str:
+    """A row of a table; the first cell is its heading. Cells of the tag `th` are headings of columns."""
+    first, *rest = map(escape, cells)
+    scope = ' scope="row"' if tag == "td" else ""
+    return f"<tr><th{scope}>{first}</th>{''.join(f'<{tag}>{cell}</{tag}>' for cell in rest)}</tr>"
+
+
+def table(name: str, rows: Iterable[str]) -> str:
+    """A table of the class `name` that scrolls where the page is narrow."""
+    return f'<div class="wide"><table class="{name}">{"".join(rows)}</table></div>'
+
+
+def tiles(shown: Iterable[tuple[str, str]]) -> str:
+    """Key figures: labels and values."""
+    divisions = (f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for label, value in shown)
+    return f'<div class="tiles">{"".join(divisions)}</div>'
+
+
+def details(summary: str, text: str) -> str:
+    """Preformatted HTML that opens by a click on the summary."""
+    return f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>"
 
 
 def asset(name: str) -> str:
@@ -41,7 +60,7 @@ def asset(name: str) -> str:
 
 
 def plotly_source() -> str:
-    """plotly.js for a script element: what charts of this package need of it."""
+    """plotly.js for a script element, reduced to the charts of this package."""
     return asset("plotly-cartesian.min.js")
 
 
@@ -51,17 +70,17 @@ def script_data(data: object) -> str:
 
 
 def chart(name: str, says: str, *, hidden: bool = False) -> str:
-    """The place where a chart of `fill`'s data is drawn, with how to read it below."""
-    label = html.escape(says, quote=True)
+    """The place of a chart of `fill`'s data, with an explanation below."""
+    label = escape(says)
     return (
         f'<figure id="figure-{name}"{" hidden" if hidden else ""}>'
         f'<div class="chart" id="{name}" role="img" aria-label="{label}"></div>'
-        f"<figcaption>{html.escape(says)}</figcaption></figure>"
+        f"<figcaption>{label}</figcaption></figure>"
     )
 
 
 def _colours(of: dict[str, tuple[str, str]]) -> list[dict[str, str]]:
-    """Names with their colours on a light and a dark page, as the page's script wants them."""
+    """Names with their colours on a light and a dark page, for the page's script."""
     return [{"name": name, "light": light, "dark": dark} for name, (light, dark) in of.items()]
 
 
@@ -75,17 +94,10 @@ def fill(
     timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
 ) -> str:
-    """The page. Without charts and frames it is without plotly, too.
+    """The page: `drawn` has charts by the names of `chart`, `frames` and `timelines` data for the scripts.
 
-    Args:
-        title: its heading, as text.
-        under: the line below it, as text.
-        head: HTML before the first section.
-        sections: in their order.
-        drawn: charts by the names that `chart` gave their places.
-        frames: snapshots of blocks to play, as `charts.blocks.frames` makes them.
-        timelines: flash operations to draw over time, as `charts.gantt.timeline` makes them.
-        style: CSS beside that of every page.
+    Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` more
+    CSS.
     """
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
@@ -93,17 +105,15 @@ def fill(
         "states": _colours(STATES), "subpages": _colours(SUBPAGES),
     }  # fmt: skip
     return Template(asset("report.template.html")).substitute(
-        title=html.escape(title),
-        under=html.escape(under),
+        title=escape(title),
+        under=escape(under),
         style=asset("report.css") + style,
         navigation="".join(
-            f'<a href="#{each.id}">{html.escape(each.short or each.title)}</a>'
-            for each in sections
-            if len(sections) > 1
+            f'<a href="#{each.id}">{escape(each.short or each.title)}</a>' for each in sections if len(sections) > 1
         ),
         head=head,
         sections="".join(
-            f'<section id="{each.id}"><h2>{html.escape(each.title)}</h2>{each.body}</section>' for each in sections
+            f'<section id="{each.id}"><h2>{escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
         plotly=plotly_source() if drawn or frames or timelines else "",
         data=script_data(data),

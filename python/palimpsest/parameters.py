@@ -1,55 +1,38 @@
-"""Kinds of values that options of the command line take."""
+"""Types of values of options on the command line, and options that several commands share."""
 
-import difflib
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from . import states, units
-from .errors import InputError
-
-__all__ = [
-    "Choice",
-    "Count",
-    "Duration",
-    "Folder",
-    "ParquetFile",
-    "Seed",
-    "Seeds",
-    "cores",
-    "jobs_option",
-    "json_option",
-    "make_folder",
-    "out_option",
-    "state_options",
-]
+from .errors import InputError, did_you_mean
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
+_Value = TypeVar("_Value")
 
 
 class Choice(click.Choice[str]):
-    """One of a few names."""
+    """A few names."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002
         """The message for any other value."""
-        near = difflib.get_close_matches(str(value).lower(), self.choices, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        meant = did_you_mean(str(value).lower(), self.choices)
         return f"{value!r} is not known{meant}; expected one of {', '.join(self.choices)}"
 
 
 class Folder(click.Path):
-    """A folder, which need not be there unless `exists` says so."""
+    """A folder, which must be there only if `exists`."""
 
     def __init__(self, *, exists: bool = False) -> None:
         super().__init__(path_type=Path, file_okay=False, exists=exists)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it is that of something else, or empty."""
+        """Returns the path; fails for an empty name or any other kind of file."""
         if value == "":
             self.fail("the name is empty; expected a folder", param, ctx)
         try:
@@ -60,7 +43,7 @@ class Folder(click.Path):
 
 
 class ImageFile(click.Path):
-    """A file that keeps a drive, or a place for one."""
+    """A file that keeps a drive, which must be there only if `exists`."""
 
     name = "FILE"
 
@@ -68,7 +51,7 @@ class ImageFile(click.Path):
         super().__init__(exists=exists, dir_okay=False, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it is that of a folder, or of nothing where a file must be."""
+        """Returns the path; fails for a folder, or for a missing file."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -77,13 +60,13 @@ class ImageFile(click.Path):
 
 
 class ParquetFile(click.Path):
-    """A Parquet file to write: its folder is there, or `--out` makes it, and it may be written."""
+    """A Parquet file to write, in a folder that is there or that `--out` makes."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """The path, unless it cannot be written or its name promises another format."""
+        """Returns the path; fails if the file cannot be written or has another ending."""
         path = Path(value)
         if path.suffix != ".parquet":
             self.fail(f"{value}: expected a name that ends in .parquet", param, ctx)
@@ -99,7 +82,7 @@ class ParquetFile(click.Path):
 
 
 def _is_made(folder: Path, out: object) -> bool:
-    """Whether `folder` is there when `out`, that of `--out` if there is one, has been made with those above it."""
+    """Whether making the folder `out` of `--out`, if given, makes `folder` too."""
     if not isinstance(out, Path):
         return False
     whole = out.absolute()
@@ -107,11 +90,7 @@ def _is_made(folder: Path, out: object) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder of `--out` before anything runs, so that a wrong one costs no simulation.
-
-    Raises:
-        InputError: it cannot be made.
-    """
+    """Makes the folder of `--out` before any run, so that a wrong one costs no simulation. Raises InputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -122,88 +101,86 @@ def make_folder(folder: Path) -> None:
         )
 
 
-class Seed(click.ParamType[int]):
-    """A seed: a whole number of 64 bits."""
+class Parsed(click.ParamType[_Value]):
+    """A value that `read` makes of a text; the ValueError of `read` is the message."""
 
-    name = "N"
+    def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
+        self.name = name
+        self._read = read
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Reads the number, or fails with what was expected."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _Value:  # noqa: ANN401
+        """Returns the value of the text, or fails with the expected form."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # a default, which is a value
         try:
-            number = int(value)
-        except ValueError:
-            number = -1
-        if not 0 <= number < 2**64:
-            self.fail(f"{value!r} is not a seed; expected a whole number from 0 to 2^64 - 1", param, ctx)
-        return number
-
-
-class Seeds(click.ParamType[tuple[int, ...]]):
-    """Several seeds: `1..5`, or `1,2,7`."""
-
-    name = "1..5"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:  # noqa: ANN401
-        """Reads the seeds, or fails with what was expected."""
-        if isinstance(value, tuple):
-            return value
-        expected = "expected seeds such as 1..5 or 1,2,7, each once and at most 1000"
-        first, dots, last = value.partition("..")
-        try:
-            numbers = range(int(first), int(last) + 1) if dots else [int(each) for each in value.split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is no list of seeds; {expected}", param, ctx)
-        wrong = not numbers or len(numbers) > 1000 or len(set(numbers)) < len(numbers)
-        if wrong or not all(0 <= number < 2**64 for number in numbers):
-            self.fail(f"{value!r} is no list of seeds; {expected}", param, ctx)
-        return tuple(numbers)
-
-
-class Duration(click.ParamType[float]):
-    """A time of the world outside, in seconds: 90s, 10min, 2h."""
-
-    name = "TIME"
-    _UNITS: ClassVar = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
-        """Reads the time, or fails with what was expected."""
-        if isinstance(value, float):
-            return value
-        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h)", value)
-        seconds = float(match[1]) * self._UNITS[match[2]] if match else 0.0
-        if not 0 < seconds < 1e8:
-            self.fail("expected a time such as 90s, 10min or 2h", param, ctx)
-        return seconds
-
-
-class Count(click.ParamType[int]):
-    """A positive number of things: 250000, 1e6, 100k."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Reads the number, or fails with what was expected."""
-        if isinstance(value, int):
-            return value
-        try:
-            return units.parse_count(value)
+            return self._read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
+def _seed(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2**64:
+        raise ValueError(f"{text!r} is not a seed; expected a whole number from 0 to 2^64 - 1")
+    return number
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    first, dots, last = text.partition("..")
+    try:
+        numbers = range(int(first), int(last) + 1) if dots else [int(each) for each in text.split(",")]
+    except ValueError:
+        numbers = []
+    found = tuple(numbers[:1001])
+    if not 0 < len(set(found)) == len(found) <= 1000 or not all(0 <= number < 2**64 for number in found):
+        raise ValueError(
+            f"{text!r} is no list of seeds; expected seeds such as 1..5 or 1,2,7, each once and at most 1000"
+        )
+    return found
+
+
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|min|h)", text)
+    seconds = float(match[1]) * {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}[match[2]] if match else 0.0
+    if not 0 < seconds < 1e8:
+        raise ValueError("expected a time such as 90s, 10min or 2h")
+    return seconds
+
+
+SEED = Parsed("N", _seed)
+SEEDS = Parsed("1..5", _seeds)
+DURATION = Parsed("TIME", _duration)
+"""Seconds of wall-clock time."""
+COUNT = Parsed("N", units.parse_count)
+
+
+def size_type(examples: str) -> Parsed[int]:
+    """An amount of data in bytes; the message for any other text has `examples`."""
+
+    def read(text: str) -> int:
+        if not (found := units.parse_bytes(text)) or found < 0:
+            raise ValueError(f"{text!r} is no size; expected one such as {examples}")
+        return found
+
+    return Parsed("SIZE", read)
+
+
 def jobs_option(what: str = "Runs") -> Callable[[_Command], _Command]:
-    """The option `--jobs`, of runs or what else goes side by side; `cores` gives its default."""
-    return click.option("--jobs", type=Count(), help=f"{what} at a time.  [default: as many as there are cores]")
+    """The option `--jobs`; `cores` has the default."""
+    return click.option("--jobs", type=COUNT, help=f"{what} at a time.  [default: as many as there are cores]")
 
 
 def cores(jobs: int | None) -> int:
-    """What `--jobs` says, or the number of cores."""
+    """The value of `--jobs`, or the number of cores."""
     return jobs or os.cpu_count() or 1
 
 
-def out_option(does: str) -> Callable[[_Command], _Command]:
-    """The option `--out`, a folder; `does` says what goes there. It is known before files that may lie there are."""
-    return click.option("--out", type=Folder(), metavar="DIR", help=does, is_eager=True)
+def out_option(does: str, *, required: bool = False) -> Callable[[_Command], _Command]:
+    """The option `--out`, a folder, with the help `does`. Eager, because other options name files in that folder."""
+    return click.option("--out", type=Folder(), metavar="DIR", required=required, help=does, is_eager=True)
 
 
 def json_option(what: str) -> Callable[[_Command], _Command]:
@@ -228,7 +205,7 @@ def _state(ctx: click.Context, param: click.Parameter, value: Path | None) -> No
 
 
 def state_options(command: _Command) -> _Command:
-    """The options `--state` and `--state-size`, which take effect when they are read."""
+    """The options `--state` and `--state-size`, which take effect during parsing."""
     command = click.option(
         "--state",
         type=Folder(),
@@ -236,7 +213,7 @@ def state_options(command: _Command) -> _Command:
         envvar=states.FOLDER,
         callback=_state,
         expose_value=False,
-        help="Keep preconditioned drives in DIR, and go on from those of earlier runs: the same figures, sooner.",
+        help="Keep preconditioned drives in DIR and reuse them in later runs: the same figures, sooner.",
     )(command)
     return click.option(
         "--state-size",
@@ -246,5 +223,5 @@ def state_options(command: _Command) -> _Command:
         callback=_size,
         is_eager=True,
         expose_value=False,
-        help="Bytes that DIR may take; the states used least recently go.",
+        help="Most bytes of DIR; the least recently used states are deleted.",
     )(command)

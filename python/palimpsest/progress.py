@@ -1,8 +1,7 @@
 """Progress of runs, on standard error: bars at a terminal, elsewhere a line every ten seconds.
 
 Runs of less than two seconds show no bar. A run that will take more than five seconds, by its rate so far, shows its
-bar at once, with the time that is left. Lines come from a thread of their own, so that a phase that reports nothing
-prints a line too.
+bar at once, with the time left. A thread prints the lines, so that a phase without reports prints lines too.
 """
 
 import contextlib
@@ -12,8 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from . import units
 from .engine import Progress as Callback
@@ -21,39 +19,27 @@ from .engine import Progress as Callback
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["LINE_EVERY_S", "QUIET_S", "Lines", "ProgressBoard", "at_terminal", "clock"]
-
 QUIET_S = 2.0
 """A run shorter than this shows nothing."""
 
 _LONG_S = 5.0
-"""What will take longer than this shows its bar before."""
+"""A run predicted to take longer shows its bar at once."""
 
 _RATE_S = 0.25
-"""A rate is known after this time."""
+"""The rate is unknown before this time."""
 
 LINE_EVERY_S = 10.0
-"""Seconds between two lines of progress where standard error is no terminal, and before the first."""
+"""Seconds between two lines of progress without a terminal, and before the first."""
 
 _SHOWN = 3
 """Runs that a line describes."""
 
 _PATIENCE_S = 1.0
-"""Most seconds that the end waits for a line that no program reads."""
-
-
-def _write_line(text: str) -> None:
-    """Writes a line to standard error, past its buffer: a blocked thread must not hold the buffer's lock at the end."""
-    os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="replace"))
+"""Most seconds that `end` waits for a line without a reader."""
 
 
 class Lines:
-    """Prints a line of progress every so often, from a thread of its own.
-
-    Args:
-        line: makes the line.
-        every_s: seconds between two lines; None: LINE_EVERY_S.
-    """
+    """Prints a line of progress every `every_s` seconds (default `LINE_EVERY_S`), from a thread."""
 
     def __init__(self, line: Callable[[], str], every_s: float | None = None) -> None:
         self._line = line
@@ -64,66 +50,65 @@ class Lines:
 
     def _print(self) -> None:
         while not self._ended.wait(self._every_s):
-            # The reader of standard error may be gone: the work continues.
+            # The work must continue if the reader of standard error has gone.
             with contextlib.suppress(OSError, ValueError):
-                _write_line(self._line())
+                # Past the buffer of standard error, whose lock a blocked thread would hold at the end.
+                os.write(sys.stderr.fileno(), f"{self._line()}\n".encode(errors="replace"))
 
     def end(self) -> None:
-        """Prints no line any more."""
+        """Stops the lines."""
         self._ended.set()
         self._thread.join(_PATIENCE_S)
 
 
-class ProgressBoard:
-    """A bar for each run at a terminal, else lines: requests done, rate, simulated time, time left.
+class Board:
+    """Progress on standard error, a context: bars (None: at a terminal), or a line every `every_s` seconds."""
 
-    Use as a context; `callback(label)` gives the function that the simulator calls, or None if nothing is shown.
-
-    Args:
-        enabled: whether bars are shown; None: at a terminal, and lines elsewhere.
-        every_s: seconds between two lines.
-
-    Attributes:
-        headline: what a line begins with, such as the stage of a search.
-    """
-
-    def __init__(self, enabled: bool | None = None, every_s: float | None = None) -> None:
-        self._enabled = at_terminal() if enabled is None else enabled
-        self._has_lines = enabled is None and not self._enabled and sys.stderr is not None
+    def __init__(self, enabled: bool | None, every_s: float | None) -> None:
+        self._has_bars = at_terminal() if enabled is None else enabled
+        self._has_lines = enabled is None and not self._has_bars and sys.stderr is not None
         self._every_s = every_s
         self._lines: Lines | None = None
-        self._running: dict[int, tuple[str, _Stage]] = {}
-        self._begun = 0
-        self.headline = ""
-        self._started = time.monotonic()
-        self._lock = threading.Lock()
         self._bars: Progress | None = None
-        self._tasks: dict[str, tuple[TaskID, _Stage]] = {}
-        self._stages: dict[str, _Stage] = {}
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
 
-    def __enter__(self) -> "ProgressBoard":
+    def _line(self) -> str:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
         self._started = time.monotonic()
         if self._has_lines:
             self._lines = Lines(self._line, self._every_s)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> None:
-        """Shows nothing any more: standard error is for other lines."""
+        """Stops all output, so that standard error is free for other lines."""
         with self._lock:
-            self._enabled = self._has_lines = False
+            self._has_bars = self._has_lines = False
             if self._bars is not None:
                 self._bars.stop()
         if self._lines is not None:
             self._lines.end()
             self._lines = None
 
+
+class ProgressBoard(Board):
+    """A bar for each run at a terminal, else lines that begin with `headline`."""
+
+    def __init__(self, enabled: bool | None = None, every_s: float | None = None) -> None:
+        super().__init__(enabled, every_s)
+        self._running: dict[int, tuple[str, _Stage]] = {}
+        self._begun = 0
+        self.headline = ""
+        self._tasks: dict[str, tuple[TaskID, _Stage]] = {}
+        self._stages: dict[str, _Stage] = {}
+
     def say(self, text: str) -> None:
-        """Prints a line on standard error, above the bars if there are some."""
+        """Prints a line on standard error, above the bars if there are any."""
         with self._lock:
             if self._bars is not None:
                 self._bars.console.print(text, markup=False, highlight=False)
@@ -132,10 +117,10 @@ class ProgressBoard:
             print(text, file=sys.stderr, flush=True)
 
     def callback(self, label: str) -> Callback | None:
-        """What the simulator calls for the run of this name."""
+        """The callback for the simulator of the run of this name; None if nothing is shown."""
         if self._has_lines:
             return self._of_lines(label)
-        if not self._enabled:
+        if not self._has_bars:
             return None
 
         def update(phase: str, done: int, expected: int, simulated_ns: int) -> None:
@@ -151,7 +136,7 @@ class ProgressBoard:
         return update
 
     def _of_lines(self, label: str) -> Callback:
-        """As `callback`, for lines: labels may occur twice, as in the runs of a paper."""
+        """As `callback`, for lines: labels may repeat, as in the runs of a paper."""
         with self._lock:
             self._begun += 1
             number = self._begun
@@ -168,7 +153,7 @@ class ProgressBoard:
         return update
 
     def _line(self) -> str:
-        """The line of this moment: the runs that reported since the last line."""
+        """The current line: the runs that reported since the last line."""
         now = time.monotonic()
         recent = now - max(2 * (LINE_EVERY_S if self._every_s is None else self._every_s), 1.0)
         with self._lock:
@@ -181,7 +166,7 @@ class ProgressBoard:
         return "; ".join(parts) if parts else f"at work for {clock(now - self._started)}"
 
     def _show(self, label: str, stage: "_Stage", simulated_ns: int) -> None:
-        if not self._enabled:
+        if not self._has_bars:
             return
         if self._bars is None:
             self._bars = _new_bars()
@@ -189,7 +174,7 @@ class ProgressBoard:
         task, shown = self._tasks.get(label, (None, None))
         total = stage.expected or None
         if task is None or shown is not stage:
-            # Stages differ in speed: a new task keeps the rate and the time left correct.
+            # A new task keeps the rate and the time left correct, because stages differ in speed.
             if task is not None:
                 self._bars.remove_task(task)
             task = self._bars.add_task(f"{label} {stage.phase}", completed=stage.done, total=total, simulated="")
@@ -200,7 +185,7 @@ class ProgressBoard:
 
 @dataclass
 class _Stage:
-    """A part of a run in which requests take alike: a phase, or the filling and the overwriting of preconditioning."""
+    """A part of a run with requests of one rate: a phase, or filling and overwriting of the precondition."""
 
     phase: str
     expected: int
@@ -210,18 +195,18 @@ class _Stage:
     seen: float = 0.0
 
     def goes_on(self, phase: str, done: int, expected: int) -> bool:
-        """Whether a report with these numbers is one of this stage."""
+        """Whether a report with these numbers belongs to this stage."""
         return (phase, expected) == (self.phase, self.expected) and done >= self.done
 
     def left_s(self, now: float) -> float:
-        """Seconds that are left at the rate so far; 0 where that is not known."""
+        """Seconds left at the rate so far; 0 if unknown."""
         elapsed, done = now - self.began, self.done - self.first
         if elapsed < _RATE_S or done <= 0:
             return 0.0
         return max(self.expected - self.done, 0) * elapsed / done
 
     def text(self, now: float) -> str:
-        """Phase, requests done of all, percent, rate and time left, as far as they are known."""
+        """Phase, requests done of all, percent, rate and time left, as far as known."""
         what = "units" if self.phase == "precondition" else "requests"
         elapsed, done = now - self.began, self.done - self.first
         said = [f"{self.phase}: {self.done:,} {what}"]

@@ -1,4 +1,4 @@
-"""Runs repeated with several seeds: figures as means with confidence intervals, and ratios of runs paired by seed."""
+"""Runs repeated with several seeds: means with confidence intervals, and ratios of runs paired by seed."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -18,21 +18,12 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["Replicates", "replicate"]
-
 _PERCENTILES = (50, 90, 99, 99.9)
 _LABEL_WIDTH = 21
 
 
 class Replicates:
-    """Runs, each with several seeds.
-
-    Args:
-        results: those of the first run with all seeds, then those of the second, ...
-        labels: of the runs.
-        seeds: of each run.
-        method: of the intervals: `t` or `bootstrap`.
-    """
+    """Runs, each with several seeds: `results` has all of the first run, then of the second, ...."""
 
     def __init__(self, results: Sequence[Result], labels: Sequence[str], seeds: Sequence[int], method: str) -> None:
         self.labels, self.seeds, self.method = list(labels), list(seeds), method
@@ -45,7 +36,7 @@ class Replicates:
         return [result for group in self.groups.values() for result in group]
 
     def interval(self, metric: Metric, label: str) -> Interval | None:
-        """A figure of a run; None where no seed measured it."""
+        """A figure of a run; None if no seed measured the figure."""
         values = [value for value in map(metric.of, self.groups[label]) if value is not None]
         return interval(values, self.method) if values else None
 
@@ -55,7 +46,7 @@ class Replicates:
         return _shown(metric, self.interval(metric, label))
 
     def ratio(self, metric: Metric, label: str) -> Interval | None:
-        """A figure of a run over that of the first with the same seed; None where one was not measured, or is zero."""
+        """A figure of a run over the first run's with the same seed; None if one is missing or zero."""
         pairs = zip(self.groups[label], self.groups[self.labels[0]], strict=True)
         values = [(metric.of(mine), metric.of(base)) for mine, base in pairs]
         ratios = [mine / base for mine, base in values if mine is not None and base]
@@ -68,7 +59,7 @@ class Replicates:
         return {percent: together.percentile(percent) for percent in _PERCENTILES}
 
     def to_dict(self) -> dict[str, Any]:
-        """What `--seeds ... --json` prints: seeds, the intervals of each run, and all results."""
+        """The object of `--seeds ... --json`: seeds, the intervals of each run, and all results."""
         groups = []
         for label in self.labels:
             figures, ratios = {}, {}
@@ -103,11 +94,7 @@ class Replicates:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the folder of a comparison of all results (`LABEL-seed-N`), and `intervals.csv`; gives its path.
-
-        Raises:
-            OSError: a file could not be written.
-        """
+        """Writes the folder of a comparison of all results (`LABEL-seed-N`), and `intervals.csv`; returns its path."""
         return Comparison(self.results).save(folder, {"intervals.csv": self.to_polars().write_csv()})
 
     def __rich__(self) -> "RenderableType":
@@ -161,18 +148,7 @@ def replicate(
     jobs: int = 1,
     progress: Callable[[str], engine.Progress | None] = lambda _label: None,
 ) -> Replicates:
-    """Runs each of the runs with each seed.
-
-    Args:
-        runs: what to run; each has a label or a layer of its own.
-        seeds: at least one.
-        method: of the intervals: `t` or `bootstrap`.
-        jobs: runs at a time.
-        progress: gives the progress callback of a run, by its label.
-
-    Raises:
-        Error: a run failed, or the user ended it; nothing is returned then.
-    """
+    """Runs each of the runs with each seed. Raises Error if one fails or is interrupted; no result is returned then."""
     labels = [run.label or run.ftl or "run" for run in runs]
     chosen = [
         replace(run, seed=seed, label=f"{label}-seed-{seed}", sketch=True)

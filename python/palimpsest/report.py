@@ -1,28 +1,16 @@
-"""The report: one HTML page that needs nothing but itself, for one run or several side by side."""
+"""The report: one self-contained HTML page, for one run or several side by side."""
 
-import html
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import (
-    SECTIONS,
-    best,
-    factor,
-    modelled,
-    relative,
-    response_time,
-    unequal_promises,
-    verdicts,
-)
-from .page import Section
+from .metrics import SECTIONS, best, factor, modelled, relative, response_time, unequal_promises, verdicts
+from .page import Section, details, escape, row, table, tiles
 from .result import Result, flatten
-
-__all__ = ["fragment", "page"]
 
 _PERCENTILES = (
     ("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("p9999", "p99.99"),
@@ -30,19 +18,12 @@ _PERCENTILES = (
 )  # fmt: skip
 
 
-def _escape(value: object) -> str:
-    return html.escape(str(value))
-
-
-def _row(cells: Sequence[object], tag: str = "td", row_class: str = "") -> str:
-    first, *rest = cells
-    body = f'<th scope="row">{_escape(first)}</th>' if tag == "td" else f"<th>{_escape(first)}</th>"
-    body += "".join(f"<{tag}>{_escape(cell)}</{tag}>" for cell in rest)
-    return f'<tr class="{row_class}">{body}</tr>' if row_class else f"<tr>{body}</tr>"
+def _section(heads: Sequence[str], title: str) -> str:
+    return f'<tr class="section"><th colspan="{len(heads)}">{escape(title)}</th></tr>'
 
 
 def _heads(results: Sequence[Result]) -> list[str]:
-    """Heads of a table with a column for each layer, and one for its ratio to the first."""
+    """Heads of a table: a column for each layer, and one for the ratio to the first."""
     heads: list[str] = [""]
     for index, result in enumerate(results):
         heads += [result.label] if index == 0 else [result.label, "ratio"]
@@ -50,24 +31,24 @@ def _heads(results: Sequence[Result]) -> list[str]:
 
 
 def _metrics_table(results: Sequence[Result]) -> str:
-    """Every figure, a column for each layer, with ratios to the first where there are several."""
+    """Every figure, a column for each layer, with ratios to the first if there are several."""
     heads = _heads(results)
-    rows = [_row(heads, "th")]
+    rows = [row(heads, "th")]
     for section, metrics in SECTIONS:
         shown = [metric for metric in metrics if metric.is_shown(results)]
         if shown:
-            rows.append(f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>')
+            rows.append(_section(heads, section))
         for metric in shown:
             values = [metric.of(result) for result in results]
             marks = best(metric, values)
             cells: list[str] = []
             for index, value in enumerate(values):
-                text = _escape(metric.cell(results[index]))
+                text = escape(metric.cell(results[index]))
                 cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
                 if index:
                     cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
-            rows.append(f'<tr><th scope="row">{_escape(metric.label)}</th>{"".join(cells)}</tr>')
-    return f'<div class="wide"><table class="figures">{"".join(rows)}</table></div>'
+            rows.append(f'<tr><th scope="row">{escape(metric.label)}</th>{"".join(cells)}</tr>')
+    return table("figures", rows)
 
 
 def _facts(results: Sequence[Result]) -> str:
@@ -77,14 +58,13 @@ def _facts(results: Sequence[Result]) -> str:
         name = "layer" if len(results) == 1 else result.label
         speed = f"simulated in {summary.speed_line(result)}"
         facts.append((name, f"{result.label}; seed {result['seed']}; {speed}" if len(results) == 1 else speed))
-    return "".join(f"<dt>{_escape(label)}</dt><dd>{_escape(text)}</dd>" for label, text in facts)
+    return "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in facts)
 
 
 def _tiles(result: Result) -> str:
-    """The key figures of a run."""
     latency = result["latency_ns"] or {}
     throughput = result["throughput"] or {}
-    tiles = [
+    shown = [
         ("IOPS", units.count(throughput.get("iops"))),
         ("read p99", response_time(latency.get("read"), "p99")),
         ("write p99", response_time(latency.get("write"), "p99")),
@@ -92,8 +72,7 @@ def _tiles(result: Result) -> str:
         ("erases", units.count(result["flash"]["erases"])),
         ("map DRAM, peak", units.size(result["mapping"]["bytes_peak"])),
     ]
-    shown = [(label, value) for label, value in tiles if value != units.ABSENT]
-    return "".join(f"<div><b>{_escape(value)}</b><span>{_escape(label)}</span></div>" for label, value in shown)
+    return tiles((label, value) for label, value in shown if value != units.ABSENT)
 
 
 def _notes(results: Sequence[Result]) -> str:
@@ -105,14 +84,14 @@ def _notes(results: Sequence[Result]) -> str:
     unequal = unequal_promises((result.label, result) for result in results)
     sentences = verdicts(results)
     return (
-        (f'<p class="note">{_escape(unequal)}</p>' if unequal else "")
-        + "".join(f"<p>{_escape(text)}</p>" for text in sentences)
-        + "".join(f'<p class="note">{_escape(note)}</p>' for note in notes)
+        (f'<p class="note">{escape(unequal)}</p>' if unequal else "")
+        + "".join(f"<p>{escape(text)}</p>" for text in sentences)
+        + "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
     )
 
 
 def fragment(results: Sequence[Result]) -> str:
-    """The figures as HTML tables without a page around them, for notebooks."""
+    """The figures as HTML tables without a page, for notebooks."""
     return f"<dl>{_facts(results)}</dl>{_metrics_table(results)}"
 
 
@@ -125,7 +104,7 @@ def _percentiles(results: Sequence[Result]) -> str:
             continue
         heads = _heads(results)
         heads[0] = f"{kind}s" if len(results) > 1 else ""
-        rows.append(_row(heads if len(results) > 1 else ["", f"{kind}s"], "th"))
+        rows.append(row(heads if len(results) > 1 else ["", f"{kind}s"], "th"))
         for key, name in _PERCENTILES:
             if any(key in found for found in figures):
                 cells: list[object] = [name]
@@ -133,14 +112,14 @@ def _percentiles(results: Sequence[Result]) -> str:
                     cells.append(response_time(found, key))
                     if index:
                         cells.append(factor(relative(modelled(found, key), modelled(figures[0], key))))
-                rows.append(_row(cells))
-    return f'<div class="wide"><table class="percentiles">{"".join(rows)}</table></div>' if rows else ""
+                rows.append(row(cells))
+    return table("percentiles", rows) if rows else ""
 
 
 def _amounts(
     results: Sequence[Result], of: Callable[[Result], Mapping[str, Any]], show: Callable[[float | None], str]
 ) -> list[str]:
-    """Rows of a table of whatever a layer reports, ratios to the first beside it."""
+    """Rows of figures by name, with ratios to the first."""
     found = [of(result) for result in results]
     rows = []
     for name in dict.fromkeys(name for figures in found for name in figures):
@@ -152,28 +131,35 @@ def _amounts(
                 if index:
                     known = isinstance(value, int | float) and isinstance(values[0], int | float)
                     cells.append(factor(relative(value, values[0])) if known else "")
-            rows.append(_row(cells))
+            rows.append(row(cells))
     return rows
 
 
-def _own_table(results: Sequence[Result]) -> str:
-    """DRAM by table, energy by operation, and what the layers count themselves."""
+_Part = tuple[str, Callable[[Result], Mapping[str, Any]], Callable[[float | None], str]]
+"""A part of a table: the heading, the figures of a result by name, and their format."""
+
+
+def _amounts_table(results: Sequence[Result], name: str, parts: Iterable[_Part], *, empty: str = "") -> str:
+    """A table of parts; a part without figures has the row `empty`, or is left out."""
     heads = _heads(results)
-    rows = [_row(heads, "th")]
-    parts: tuple[tuple[str, Callable[[Result], Mapping[str, Any]], Callable[[float | None], str]], ...] = (
+    rows = [row(heads, "th")]
+    for section, of, show in parts:
+        found = _amounts(results, of, show) or ([row([empty, *[""] * (len(heads) - 1)])] if empty else [])
+        rows += [_section(heads, section), *found] if found else []
+    return table(name, rows)
+
+
+def _own_table(results: Sequence[Result]) -> str:
+    parts: list[_Part] = [
         ("DRAM by table", lambda result: result["mapping"]["tables"], units.size),
         ("energy by operation", lambda result: result["energy_uj"], units.energy),
         ("the layer's own figures", lambda result: result["ftl_stats"], units.own),
-    )
-    for section, of, show in parts:
-        found = _amounts(results, of, show)
-        if found:
-            rows += [f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>', *found]
-    return f'<div class="wide"><table class="own">{"".join(rows)}</table></div>'
+    ]
+    return _amounts_table(results, "own", parts)
 
 
 def _volume_table(results: Sequence[Result]) -> str:
-    """Requests, bytes and response times of each volume, a row for each layer where there are several."""
+    """Requests, bytes and response times of each volume, a row for each layer."""
     rows: list[str] = []
     left = 0
     for result in results:
@@ -186,18 +172,23 @@ def _volume_table(results: Sequence[Result]) -> str:
             cells += [units.count(volume["requests"][kind]) for kind in ("read", "write")]
             cells += [units.size(volume[f"bytes_{kind}"]) for kind in ("read", "written")]
             cells += [response_time(each, key) for each in (read, write) for key in ("mean", "p99", "max")]
-            rows.append(_row(cells))
+            rows.append(row(cells))
     if not rows:
         return ""
     heads = ("volume", "reads", "writes", "read", "written", "read mean", "p99", "max", "write mean", "p99", "max")
     more = f"<p>{left:,} more volumes are in the result.</p>" if left else ""
-    return f'<div class="wide"><table class="volumes">{_row(heads, "th")}{"".join(rows)}</table></div>{more}'
+    return table("volumes", [row(heads, "th"), *rows]) + more
+
+
+def _layers(attribute: str, names: Sequence[str]) -> str:
+    """The choice of a layer; none where there is one layer."""
+    options = "".join(f"<option>{escape(name)}</option>" for name in names)
+    return f'<select {attribute} aria-label="layer">{options}</select>' if len(names) > 1 else ""
 
 
 def _player(results: Sequence[Result]) -> str:
-    """The map of blocks with its controls; `assets/report.js` draws and plays it."""
-    names = "".join(f"<option>{_escape(result['ftl'])}</option>" for result in results)
-    layer = f'<select data-layer aria-label="layer">{names}</select>' if len(results) > 1 else ""
+    """The map of blocks with its controls; `assets/report.js` draws and plays the map."""
+    layer = _layers("data-layer", [result["ftl"] for result in results])
     shown = "".join(
         f'<button type="button" data-quantity="{name}" aria-pressed="{str(name == "state").lower()}">{text}</button>'
         for name, text in (("state", "state"), ("valid", "valid share"), ("erases", "erases"))
@@ -208,17 +199,16 @@ def _player(results: Sequence[Result]) -> str:
         '<div class="controls"><button type="button" data-play>play</button>'
         '<input type="range" data-slider min="0" value="0" step="1" aria-label="moment of the run">'
         '<output data-output></output></div><div class="key" data-key></div>'
-        f'<div class="chart" id="map" data-map role="img" aria-label="{_escape(says)}"></div>'
-        f"<figcaption>{_escape(says)} The stronger its colour, the more is valid. A cell of several blocks is open "
-        "or bad where one of them is, else what most of them are. Flash is as it is planned at that moment."
+        f'<div class="chart" id="map" data-map role="img" aria-label="{escape(says)}"></div>'
+        f"<figcaption>{escape(says)} Stronger colours mean more valid data. A cell of several blocks is open "
+        "or bad if any block is, else in the most frequent state. The map shows the planned state of flash."
         "</figcaption></figure>"
     )
 
 
 def _timeline(names: Sequence[str]) -> str:
-    """The timeline with what moves it, of the layers that have one; `assets/gantt.js` brings it to life."""
-    options = "".join(f"<option>{_escape(name)}</option>" for name in names)
-    layer = f'<select data-run aria-label="layer">{options}</select>' if len(names) > 1 else ""
+    """The timeline and its controls, for layers that have one; `assets/gantt.js` draws the timeline."""
+    layer = _layers("data-run", names)
     moves = (
         ("earlier", "earlier"), ("later", "later"), ("closer", "zoom in"), ("farther", "zoom out"),
         ("everything", "all"),
@@ -231,10 +221,10 @@ def _timeline(names: Sequence[str]) -> str:
     says = "Commands and transfers on the bus of each channel, work in the array of each plane; gates as arrows."
     return (
         f'<figure data-timeline><div class="controls">{layer}{buttons}{fields}<output data-sight></output></div>'
-        f'<div class="chart" id="timeline" data-lanes role="img" aria-label="{_escape(says)}"></div>'
-        f"<figcaption>{_escape(says)} The colour is that of the cause, fainter for reads, stronger for erases. "
-        "An arrow goes from the end of an operation to the start of one whose gate it closed: those of the operation "
-        "pointed at last, or all where they are few. Drag to zoom.</figcaption>"
+        f'<div class="chart" id="timeline" data-lanes role="img" aria-label="{escape(says)}"></div>'
+        f"<figcaption>{escape(says)} Colours show causes, fainter for reads, stronger for erases. "
+        "An arrow leads from the end of an operation to the start of an operation behind its gate: for the last "
+        "operation under the pointer, or for all if they are few. Drag to zoom.</figcaption>"
         '<div class="wide below"><table class="operation" data-operation></table></div></figure>'
     )
 
@@ -255,7 +245,7 @@ def _response_times(results: Sequence[Result]) -> str:
 def _sections(
     results: Sequence[Result], drawn: Mapping[str, charts.Specification], plays: bool, timed: Sequence[str]
 ) -> list[Section]:
-    """The charts, those on one subject together."""
+    """The charts, grouped by subject."""
 
     def figures(*names: str) -> str:
         return "".join(shell.chart(name, charts.CHARTS[name].says) for name in names if name in drawn)
@@ -278,11 +268,9 @@ def _sections(
 
 
 def _reliability_table(results: Sequence[Result]) -> str:
-    """What reads with errors took and lost; nothing where reads have none."""
+    """Retries and losses of reads with errors; empty without such reads."""
     if not any(result.get("reliability") or result.get("rain") for result in results):
         return ""
-    heads = _heads(results)
-    rows = [_row(heads, "th")]
 
     def lost(result: Result) -> Mapping[str, Any]:
         return (result.get("reliability") or {}).get("lost_subpages") or {}
@@ -306,13 +294,13 @@ def _reliability_table(results: Sequence[Result]) -> str:
         }
         return {name: rain[key] for name, key in shown.items() if key in rain}
 
-    sections = [("subpages lost, by the cause of the read", lost), ("reads and blocks", rest)]
+    parts: list[_Part] = [
+        ("subpages lost, by the cause of the read", lost, units.count),
+        ("reads and blocks", rest, units.count),
+    ]
     if any(result.get("rain") for result in results):
-        sections.append(("parity across dies", parity))
-    for section, of in sections:
-        found = _amounts(results, of, units.count) or [_row(["none", *[""] * (len(heads) - 1)])]
-        rows += [f'<tr class="section"><th colspan="{len(heads)}">{_escape(section)}</th></tr>', *found]
-    return f'<div class="wide"><table class="reliability">{"".join(rows)}</table></div>'
+        parts.append(("parity across dies", parity, units.count))
+    return _amounts_table(results, "reliability", parts, empty="none")
 
 
 def _settings(text: str) -> dict[str, object]:
@@ -323,14 +311,14 @@ def _settings(text: str) -> dict[str, object]:
 
 
 def _marked(text: str, different: set[str]) -> str:
-    """A configuration with the lines of the keys that differ marked."""
+    """A configuration with the lines of different keys marked."""
     lines, table = [], ""
     for line in text.splitlines():
         bare = line.strip()
         if bare.startswith("[") and bare.endswith("]"):
             table = bare.strip("[]") + "."
         key = table + bare.split("=")[0].strip()
-        shown = _escape(line)
+        shown = escape(line)
         lines.append(
             f"<mark>{shown}</mark>" if "=" in bare and not bare.startswith("#") and key in different else shown
         )
@@ -338,21 +326,17 @@ def _marked(text: str, different: set[str]) -> str:
 
 
 def _configuration(texts: Mapping[str, str]) -> str:
-    """What differs between the configurations, by layer, and all of each."""
+    """The differences between configurations, by layer, and each configuration."""
     found = {name: _settings(text) for name, text in texts.items()}
     keys = dict.fromkeys(key for settings in found.values() for key in settings)
     different = {key for key in keys if len({repr(settings.get(key)) for settings in found.values()}) > 1}
-    table = ""
+    differences = ""
     if len(found) > 1:
-        rows = [_row(["key", *found], "th")]
-        rows += [_row([key, *(each.get(key, "-") for each in found.values())]) for key in keys if key in different]
-        table = f"<p>{len(different)} of {len(keys)} keys differ; they are marked below.</p>" + (
-            f'<div class="wide"><table class="settings">{"".join(rows)}</table></div>' if different else ""
-        )
-    return table + "".join(
-        f"<details><summary>{_escape(name)}</summary><pre>{_marked(text, different)}</pre></details>"
-        for name, text in texts.items()
-    )
+        rows = [row(["key", *found], "th")]
+        rows += [row([key, *(each.get(key, "-") for each in found.values())]) for key in keys if key in different]
+        differences = f"<p>{len(different)} of {len(keys)} keys differ; they are marked below.</p>"
+        differences += table("settings", rows) if different else ""
+    return differences + "".join(details(name, _marked(text, different)) for name, text in texts.items())
 
 
 def page(results: Sequence[Result]) -> str:
@@ -367,11 +351,11 @@ def page(results: Sequence[Result]) -> str:
     if configurations:
         sections.append(Section("configuration", "Configuration", _configuration(configurations)))
     names = ", ".join(result.label for result in results)
-    tiles = f'<div class="tiles">{_tiles(results[0])}</div>' if len(results) == 1 else ""
+    first = _tiles(results[0]) if len(results) == 1 else ""
     return shell.fill(
         title=f"{names} on {results[0]['ssd']}",
         under=str(results[0]["workload"]),
-        head=f"{tiles}{_notes(results)}<dl>{_facts(results)}</dl>",
+        head=f"{first}{_notes(results)}<dl>{_facts(results)}</dl>",
         sections=sections,
         drawn=drawn,
         frames=frames if len(frames) == len(results) else (),

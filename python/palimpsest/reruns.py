@@ -1,8 +1,7 @@
-"""`palimpsest rerun DIR`: repeats the runs of a folder as its results say they were made, and compares the bytes.
+"""`palimpsest rerun DIR`: repeats the runs of a folder with their recorded options, and compares the bytes.
 
-Figures, notes and tables are compared, all but `sim`: the same sources of the simulator give the same bytes. A drive
-that was a file is taken from the folder (`config.toml`), where it is complete. Traces must be where they were, with the
-same content.
+Figures, notes and tables are compared, except `sim`: the same sources of the simulator give the same bytes. A drive
+from a file is taken from `config.toml` of the folder, which is complete. Traces must have the same path and content.
 """
 
 import dataclasses
@@ -18,33 +17,25 @@ from .files import digest
 from .options import RunOptions
 from .result import Result, flatten
 
-__all__ = ["Outcome", "rerun"]
-
 _SHOWN = 5
 
 SERVED = ("nbd", "device", "files")
 """The workloads of drives that programs used."""
 
 _OF_SERVING = ("workload", "trace_format", "endurance", "notes", "interrupted")
-"""What the result of a drive that programs used says of these programs, which its record has not, and of its end."""
+"""Figures about the programs that used a drive, which a record lacks, and about the end of the service."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run.
-
-    Attributes:
-        label: of the run.
-        notes: what is not as it was: the version, the sources.
-        differences: figures and tables that differ, with both values; none where the bytes agree.
-    """
+    """The comparison of one run: a changed simulator, and figures and tables that differ, with both values."""
 
     label: str
     notes: list[str]
     differences: list[str]
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """The lines for a terminal."""
         count = len(self.differences)
         yield f"{self.label}: {'every byte agrees' if not count else f'{count} figures or tables differ'}"
         yield from (f"  {line}" for line in (*self.notes, *self.differences[:_SHOWN]))
@@ -55,12 +46,7 @@ class Outcome:
 def rerun(
     folder: Path, progress: Callable[[str], engine.Progress | None] = lambda _label: None
 ) -> tuple[list[Outcome], list[Result]]:
-    """Repeats the run or comparison in a folder.
-
-    Raises:
-        InputError: there is none, it says not how it was made, or a file that it was made from is not there or changed.
-        Error: a run failed.
-    """
+    """Repeats the run or comparison in a folder. Raises InputError if its options or inputs are missing or changed."""
     loaded = outputs.load(folder)
     together = not isinstance(loaded, Result)
     before = [loaded] if isinstance(loaded, Result) else list(loaded)
@@ -71,7 +57,10 @@ def rerun(
         data = new.to_dict() | {"ssd": old["ssd"]}
         data["config"]["name"] = old["config"].get("name", data["config"].get("name"))
         apart = _OF_SERVING if _record_of(old) is not None else ()
-        outcomes.append(Outcome(old.label, _notes(old), _differences(old, Result(data, new.series), apart)))
+        came = old["provenance"]
+        was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
+        notes = [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
+        outcomes.append(Outcome(old.label, notes, _differences(old, Result(data, new.series), apart)))
         made.append(new)
     return outcomes, made
 
@@ -87,12 +76,12 @@ def _options(result: Result, folder: Path) -> RunOptions:
     record = _record_of(result)
     if came["options"].get("workload") in SERVED and record is None:
         drive = f"--ssd {folder / 'config.toml'} --workload FILE.parquet --precondition none"
-        what = "its requests came from programs, and are not in the folder"
+        what = "the requests came from programs, and are not in the folder"
         expected = f"expected the file that --record wrote, to play it: palimpsest run {drive}"
         raise InputError(f"{place}: {what}; {expected}")
     fields: dict[str, Any] = came["options"] | {"overrides": tuple(came["options"]["overrides"])}
     if "ssd" in came.get("files_blake2b", {}):
-        # `config.toml` has all keys, those of the options included.
+        # `config.toml` has all keys, also from the options.
         fields |= {"ssd": str(folder / "config.toml"), "ftl": None, "overrides": ()}
     wanted = came.get("files_blake2b", {}).get("workload")
     if record is not None:
@@ -110,14 +99,7 @@ def _options(result: Result, folder: Path) -> RunOptions:
 
 
 def with_record(result: Result, record: Path, out: Path, *, image: bool) -> Result:
-    """The result of a drive that programs used, with where the record of their requests is, so that it can be played.
-
-    Args:
-        result: of the drive.
-        record: the file.
-        out: the folder of the result; a record elsewhere is named by its whole path.
-        image: whether the drive is kept in an image, and so was not new: then nothing plays the same.
-    """
+    """Adds the record of a served drive that was new, so not in an image, to its result, for `rerun`."""
     if image:
         return result
     data, whole = result.to_dict(), record.resolve()
@@ -133,12 +115,6 @@ def _record_of(result: Result) -> dict[str, str] | None:
     return record if isinstance(record, dict) and {"file", "blake2b"} <= record.keys() else None
 
 
-def _notes(old: Result) -> list[str]:
-    came = old["provenance"]
-    was, now = f"{came['version']} ({came['sources']})", f"{_core.version()} ({_core.build()})"
-    return [] if was == now else [f"made by palimpsest {was}, repeated by {now}"]
-
-
 def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[str]:
     apart = ("sim", "provenance", *of_serving)
     one, two = (
@@ -151,7 +127,7 @@ def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[
         if json.dumps(one.get(key)) != json.dumps(two.get(key))
     ]
     if of_serving:
-        # Their times are those of the service.
+        # The service has other times than a run.
         return found
     before, after = tables.of_series(old.series), tables.of_series(new.series)
     for name in sorted(before.keys() & after.keys()):

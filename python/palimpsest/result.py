@@ -1,8 +1,7 @@
-"""Results: what a run measured, as plain data.
+"""Results: the figures that a run measured, as plain data.
 
-The figures are those of `palimpsest run --json`; docs/results.md explains each. Nothing here computes a figure that
-the simulator did not report, or draws one: plots, pages and folders take a result, and a result reaches them through
-the `Views` that the package gives it on import.
+docs/results.md explains the figures of `palimpsest run --json`. This module computes and draws nothing: plots, pages
+and folders reach results through the `Views` that the package sets on import.
 """
 
 import importlib.util
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     from rich.console import RenderableType
-
-__all__ = ["Comparison", "Plots", "Result", "Table", "Views", "figures", "flatten", "show_with"]
 
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -38,11 +35,7 @@ _TIMES = ("mean", "p50", "p90", "p99", "p999", "p9999", "max")
 
 
 def _need(*packages: str) -> None:
-    """Names the packages to install. The registry's package with the name of this project is another project.
-
-    Raises:
-        ImportError: a package is missing.
-    """
+    """Raises ImportError for missing packages. The registry's package of this project's name is another project."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
@@ -51,7 +44,7 @@ def _need(*packages: str) -> None:
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
-    """As `flatten`, but latencies that were not measured are so many nulls, by the names of the run's other kinds."""
+    """As `flatten`, but latencies that were not measured are nulls, by the names of the run's other kinds."""
     latency = data.get("latency_ns") or {}
     measured = [tuple(times) for times in latency.values() if times]
     times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
@@ -60,29 +53,19 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
 
 
 class Table:
-    """What can be had as a table: as a data frame of Polars or pandas, or as an Arrow table."""
+    """Conversions to a data frame of polars or pandas, or to an Arrow table."""
 
     def to_polars(self, table: str = "summary") -> "pl.DataFrame":
-        """One table as a data frame of Polars."""
+        """One table as a data frame of polars."""
         raise NotImplementedError
 
     def to_pandas(self, table: str = "summary") -> "pd.DataFrame":
-        """As `to_polars`, for pandas.
-
-        Raises:
-            ImportError: pandas or pyarrow is not installed (`pip install pandas pyarrow`).
-            ValueError: as `to_polars`.
-        """
+        """As `to_polars`, for pandas. Raises ImportError without pandas or pyarrow (`pip install pandas pyarrow`)."""
         _need("pandas", "pyarrow")
         return self.to_polars(table).to_pandas()
 
     def to_arrow(self, table: str = "summary") -> "pa.Table":
-        """As `to_polars`, for pyarrow.
-
-        Raises:
-            ImportError: pyarrow is not installed (`pip install pyarrow`).
-            ValueError: as `to_polars`.
-        """
+        """As `to_polars`, for pyarrow. Raises ImportError without pyarrow (`pip install pyarrow`)."""
         _need("pyarrow")
         return self.to_polars(table).to_arrow()
 
@@ -91,59 +74,45 @@ class Table:
         return self.to_polars().__arrow_c_stream__(requested_schema)
 
 
+def _plot(name: str, about: str) -> Callable[["Plots"], "go.Figure"]:
+    def plot(self: "Plots") -> "go.Figure":
+        return self._draw(name)
+
+    plot.__name__, plot.__doc__ = name, about
+    return plot
+
+
 class Plots:
-    """Plots as plotly figures. Each raises ValueError where the run kept no data for it."""
+    """Plots as plotly figures. Each raises ValueError if the run kept no data for the plot."""
 
     def __init__(self, draw: Callable[[str], "go.Figure"]) -> None:
         self._draw = draw
 
-    def cdf(self) -> "go.Figure":
-        """Share of requests that take at most a response time, reads and writes apart."""
-        return self._draw("cdf")
-
-    def latency(self) -> "go.Figure":
-        """Share of requests slower than a response time, reads and writes apart; both axes logarithmic."""
-        return self._draw("latency")
-
-    def time(self) -> "go.Figure":
-        """Throughput, response times, queue, write amplification, collection and erases over simulated time."""
-        return self._draw("time")
-
-    def progress(self) -> "go.Figure":
-        """Write amplification, collection and erases over bytes written, at count fidelity too."""
-        return self._draw("progress")
-
-    def flash(self) -> "go.Figure":
-        """Flash reads and programs by cause."""
-        return self._draw("flash")
-
-    def wear(self) -> "go.Figure":
-        """How many blocks were erased how often."""
-        return self._draw("wear")
-
-    def wear_map(self) -> "go.Figure":
-        """Erases of each block by its address."""
-        return self._draw("wear_map")
-
-    def states(self) -> "go.Figure":
-        """How many blocks are free, open, full, ... over the run."""
-        return self._draw("states")
-
-    def volumes(self) -> "go.Figure":
-        """The 99th percentile of response times by volume of the trace, or bytes at count fidelity."""
-        return self._draw("volumes")
-
-    def reliability(self) -> "go.Figure":
-        """ECC margin, retries and lost data over simulated time, where reads have errors (`ecc.strength`)."""
-        return self._draw("reliability")
-
-    def utilization(self) -> "go.Figure":
-        """Share of the simulated time that each channel and die was busy."""
-        return self._draw("utilization")
+    cdf = _plot("cdf", "Share of requests that take at most a response time, reads and writes apart.")
+    latency = _plot(
+        "latency", "Share of requests slower than a response time, reads and writes apart; both axes logarithmic."
+    )
+    time = _plot(
+        "time", "Throughput, response times, queue, write amplification, collection and erases over simulated time."
+    )
+    progress = _plot(
+        "progress", "Write amplification, collection and erases over bytes written, at count fidelity too."
+    )
+    flash = _plot("flash", "Flash reads and programs by cause.")
+    wear = _plot("wear", "Number of blocks by number of erases.")
+    wear_map = _plot("wear_map", "Erases of each block by address.")
+    states = _plot("states", "Number of blocks that are free, open, full, ... over the run.")
+    volumes = _plot(
+        "volumes", "The 99th percentile of response times by volume of the trace, or bytes at count fidelity."
+    )
+    reliability = _plot(
+        "reliability", "ECC margin, retries and lost data over simulated time, for reads with errors (`ecc.strength`)."
+    )
+    utilization = _plot("utilization", "Share of the simulated time that each channel and die was busy.")
 
 
 class Views(Protocol):
-    """What shows and saves results, as far as they use it. Its module is above this one."""
+    """The functions that show and save results; their module is above this one."""
 
     def text(self, results: Sequence["Result"], *, together: bool) -> "RenderableType":
         """For a terminal; `together` as a comparison."""
@@ -152,14 +121,14 @@ class Views(Protocol):
         """For a notebook."""
 
     def figure(self, name: str, results: Sequence["Result"]) -> "go.Figure":
-        """One of the plots."""
+        """A plot."""
 
     def save(self, results: Sequence["Result"], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
         """Writes the files of a run, or `together` of a comparison, and `more` files by name."""
 
 
 class Shown(Table):
-    """What a result and a comparison have in common: the views of the package show and save them."""
+    """The common part of a result and a comparison: showing and saving."""
 
     _views: ClassVar[Views]
     _together: ClassVar[bool]
@@ -168,20 +137,12 @@ class Shown(Table):
         raise NotImplementedError
 
     def save(self, folder: str | Path, more: Mapping[str, str] | None = None) -> Path:
-        """Writes the files of `run --out` or `compare --out` to a folder, made if it is not there; gives its path.
-
-        Args:
-            folder: the folder.
-            more: other files of the folder, by name.
-
-        Raises:
-            OSError: a file could not be written; the error lists the files that were kept.
-        """
+        """Writes the files of `--out`, and `more` by name; returns the folder. Raises OSError that lists kept files."""
         return self._views.save(self._runs(), Path(folder), together=self._together, more=more or {})
 
     @property
     def plot(self) -> Plots:
-        """Plots of all its runs: `cdf()`, `latency()`, `time()`, `flash()`, `utilization()`, `wear()`, ..."""
+        """Plots of all runs: `cdf()`, `latency()`, `time()`, `flash()`, `utilization()`, `wear()`, ..."""
         return Plots(lambda name: self._views.figure(name, self._runs()))
 
     def __rich__(self) -> "RenderableType":
@@ -192,24 +153,24 @@ class Shown(Table):
 
 
 def show_with(views: Views) -> None:
-    """Gives all results the views that show and save them."""
+    """Sets the views of all results."""
     Shown._views = views
 
 
 class Result(Shown):
-    """What one run measured.
+    """The figures of one run.
 
     Every top-level key of the result is an attribute and an item: `result.write_amplification`,
     `result["latency_ns"]["write"]["p99"]`. Times are integer nanoseconds, amounts of data integer bytes, energies
     microjoules. Latencies are None at count fidelity, and those of reads in a run without reads.
 
-    Results are equal when all their figures are, those about the simulator itself (`sim`, `provenance`) apart. They can
-    be copied and pickled; `save` writes one to a folder, `palimpsest.load` reads it again.
+    Results are equal if all their figures are, except those about the simulator (`sim`, `provenance`). They can be
+    copied and pickled; `save` writes a folder, `palimpsest.load` reads it.
 
     Args:
-        data: the object that `palimpsest run --json` prints.
-        series: time series, histograms, wear, utilisation, states of blocks and timeline; None where not asked for.
-        configuration: the resolved configuration as TOML; empty where it is not known.
+        data: the object of `palimpsest run --json`.
+        series: time series, histograms, wear, utilisation, states of blocks and timeline; None if not kept.
+        configuration: the resolved configuration as TOML; empty if unknown.
     """
 
     _together = False
@@ -234,11 +195,11 @@ class Result(Shown):
 
     @property
     def label(self) -> str:
-        """What a comparison calls it: the label that it was given, or its layer."""
+        """The name in a comparison: the given label, or the layer."""
         return str(self._data.get("label") or self._data.get("ftl"))
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
-        """A top-level figure, or the default where the result does not have it."""
+        """A top-level figure, or the default if the result lacks the figure."""
         return self._data.get(key, default)
 
     def __contains__(self, key: object) -> bool:
@@ -266,32 +227,32 @@ class Result(Shown):
         return json.loads(json.dumps(self._data))  # type: ignore[no-any-return]
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """The result as `run --json` prints it."""
+        """The result as JSON of `run --json`."""
         return json.dumps(self._data, indent=indent)
 
     @property
     def series(self) -> dict[str, Any] | None:
-        """Time series, histograms, wear and utilisation as lists; None where they were not kept."""
+        """Time series, histograms, wear and utilisation as lists; None if not kept."""
         return self._series
 
     @property
     def configuration(self) -> str:
-        """The resolved configuration as TOML, which `--ssd` and `Ssd` take as a file; empty where it is not known."""
+        """The resolved configuration as TOML, a file for `--ssd` and `Ssd`; empty if unknown."""
         return self._configuration
 
     def to_polars(self, table: str = "summary") -> "pl.DataFrame":
-        """One table of the result as a data frame of Polars.
+        """One table of the result as a data frame of polars.
 
         Args:
             table: `summary` (one row, a column for each figure, such as `latency_ns.read.p99`); `time` (a row for each
                 window of simulated time); `latency` (histogram: class, lower_ns, count); `wear` (a row for each block);
                 `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
-                `blocks` (states of blocks: a row for each block of each snapshot, or for neighbours where there are
-                many); `operations` and `requests` (the timeline: docs/operations.md); `volumes` (a row for each volume
-                of a trace that has several).
+                `blocks` (states: a row for each block of each snapshot, neighbours joined on large drives);
+                `operations` and `requests` (the timeline: docs/operations.md); `volumes` (a row for each volume of a
+                trace).
 
         Raises:
-            ValueError: there is no such table, or the run kept no series.
+            ValueError: the table is unknown, or the run kept no series.
         """
         if table == "summary":
             import polars as pl
@@ -324,10 +285,7 @@ class Result(Shown):
 class Comparison(Shown, Sequence[Result]):
     """The same workload on several translation layers, in the order of the call. Ratios are to the first.
 
-    Equal to another whose results are, in the same order; can be copied, pickled and saved as they can.
-
-    Args:
-        results: at least one result.
+    Equal to another comparison with equal results in the same order; can be copied, pickled and saved like them.
     """
 
     _together = True
@@ -343,7 +301,7 @@ class Comparison(Shown, Sequence[Result]):
     @overload
     def __getitem__(self, index: slice) -> "Comparison": ...
     def __getitem__(self, index: int | str | slice) -> "Result | Comparison":
-        """The result at a position, or of a layer or labelled run by its name."""
+        """The result at an index, or of a layer or labelled run by name."""
         if isinstance(index, slice):
             return Comparison(self._results[index])
         if isinstance(index, int):
@@ -367,22 +325,18 @@ class Comparison(Shown, Sequence[Result]):
     __hash__ = None  # type: ignore[assignment] # a list inside
 
     def to_dict(self) -> dict[str, Any]:
-        """What `palimpsest compare --json` prints: `{"runs": [...]}`."""
+        """The object of `palimpsest compare --json`: `{"runs": [...]}`."""
         return {"runs": [result.to_dict() for result in self._results]}
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """The comparison as `compare --json` prints it."""
+        """The comparison as JSON of `compare --json`."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def to_polars(self, table: str = "summary") -> "pl.DataFrame":
-        """The tables of all results, one below the other.
+        """The tables of all results, one below the other; `table` as in `Result.to_polars`, with the same errors.
 
-        Args:
-            table: as of `Result.to_polars`: `summary` has a row for each layer and a column for each figure; the others
-                have the layer in a first column `ftl`.
-
-        Raises:
-            ValueError: as of `Result.to_polars`.
+        `summary` has a row for each layer and a column for each figure; other tables have the layer in a first column
+        `ftl`.
         """
         import polars as pl
 

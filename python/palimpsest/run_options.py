@@ -1,35 +1,23 @@
-"""The options that `palimpsest run` and `compare` share, on the command line; some are those of other commands, too."""
+"""Options of `palimpsest run` and `compare`, some of them also of other commands, and the checks before a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from . import completion
+from . import completion, engine, timelines
+from .commands import say
+from .errors import InputError
 from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
-from .parameters import Choice, Count, ParquetFile, Seed, Seeds, json_option, out_option, state_options
-
-__all__ = [
-    "force_option",
-    "ftl_option",
-    "in_order",
-    "precondition_option",
-    "run_options",
-    "seed_option",
-    "set_option",
-    "ssd_option",
-    "strict_option",
-]
+from .parameters import COUNT, SEED, SEEDS, Choice, ParquetFile, json_option, make_folder, out_option, state_options
 
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 ftl_option = click.option(
-    "--ftl",
-    metavar="NAME",
-    help="Translation layer.  [default: the drive's own]",
-    shell_complete=completion.layers,
+    "--ftl", metavar="NAME", help="Translation layer.  [default: the drive's own]", shell_complete=completion.layers
 )
 ssd_option = click.option(
     "--ssd",
@@ -46,16 +34,11 @@ set_option = click.option(
     help="Change a configuration key; may be repeated.",
     shell_complete=completion.settings,
 )
-seed_option = click.option("--seed", type=Seed(), default=_DEFAULT.seed, help="Seed of everything random.")
+seed_option = click.option("--seed", type=SEED, default=_DEFAULT.seed, help="Seed of everything random.")
 
 
 def precondition_option(default: str | None, text: str) -> Callable[[_Command], _Command]:
-    """The option `--precondition`.
-
-    Args:
-        default: the state where nothing is said.
-        text: the help.
-    """
+    """The option `--precondition` with this default and help."""
     return click.option(
         "--precondition", default=default, metavar="SPEC", shell_complete=completion.preconditions, help=text
     )
@@ -74,9 +57,12 @@ def in_order(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _
 
 force_option = click.option("--force", is_flag=True, help="Replace the results of another run in the folder of --out.")
 
-strict_option = click.option(
-    "--strict", is_flag=True, help="Refuse a setting that one of the runs does not read, instead of a note."
-)
+
+def strict_option(runs: str) -> Callable[[_Command], _Command]:
+    """The option `--strict`, for these `runs`."""
+    text = f"Refuse a setting that one of the {runs} does not read, instead of a note."
+    return click.option("--strict", is_flag=True, help=text)
+
 
 _RUN_OPTIONS = (
     ssd_option,
@@ -92,7 +78,9 @@ _RUN_OPTIONS = (
         _DEFAULT.precondition,
         "State of the drive before the run: none, fill:90%, fill:90%,random:2x, steady or layout.",
     ),
-    click.option("--requests", type=Count(), help="Stop after so many requests, such as 1e6 or 100k.  [default: all]"),
+    click.option(
+        "--requests", type=COUNT, help="Stop after this number of requests, such as 1e6 or 100k.  [default: all]"
+    ),
     click.option("--warmup", metavar="N|PCT", help="Leave the first requests (5000, 10%) out of the figures."),
     click.option(
         "--fidelity", type=Choice(FIDELITIES), default=_DEFAULT.fidelity, help="count: operation counts, no times."
@@ -109,7 +97,7 @@ _RUN_OPTIONS = (
         help="Verify data and times: tag, and no operation or acknowledgement before the data that it needs.",
     ),
     seed_option,
-    click.option("--seeds", type=Seeds(), help="Repeat with these seeds (1..5 or 1,2,7): means with intervals."),
+    click.option("--seeds", type=SEEDS, help="Repeat with these seeds (1..5 or 1,2,7): means with intervals."),
     click.option(
         "--interval",
         type=Choice(METHODS),
@@ -123,7 +111,7 @@ _RUN_OPTIONS = (
         "--from",
         "format",
         metavar="FORMAT",
-        help="Read a trace as this format, not the recognised.",
+        help="Read a trace in this format instead of recognising it.",
         shell_complete=completion.formats,
     ),
     click.option(
@@ -151,7 +139,7 @@ _RUN_OPTIONS = (
     out_option("Also write JSON, TOML, Parquet and an HTML report to DIR."),
     force_option,
     json_option("the result"),
-    strict_option,
+    strict_option("runs"),
     state_options,
     click.option(
         "--operations",
@@ -170,3 +158,25 @@ _RUN_OPTIONS = (
 def run_options(command: _Command) -> _Command:
     """The options that `run` and `compare` share."""
     return in_order(*_RUN_OPTIONS)(command)
+
+
+def check(runs: Sequence[RunOptions], *, strict: bool = False) -> None:
+    """Checks configurations, and prints notes on settings that only some runs read. Raises InputError."""
+    for each in runs:
+        timelines.expect_inside(each)
+    for line in engine.check(runs, strict=strict):
+        say(f"note: {line}")
+
+
+def own_folder(out: Path | None, runs: Sequence[RunOptions], *, force: bool) -> None:
+    """Makes the folder of `--out`; refuses a folder with results of other runs, unless `force`."""
+    if out is None:
+        return
+    summary = out / "summary.json"
+    if not force and summary.is_file():
+        found = engine.made_from(summary)
+        if found != [engine.provenance(each)["options"] for each in runs]:
+            raise InputError(
+                f"--out {out}: there are results of another run; expected another folder, or --force to replace them"
+            )
+    make_folder(out)

@@ -7,22 +7,14 @@ exact.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["KINDS", "Sketch", "merged"]
-
 KINDS = ("all", "read", "write")
-"""Classes of requests that a result has a sketch of."""
+"""Classes of requests with a sketch in a result."""
 
 _BITS = 7
 
 
 class Sketch:
-    """Counts of times in buckets.
-
-    Args:
-        lower_ns: the smallest time of each bucket, ascending.
-        count: how many times it has.
-        bits: of the numbers that begin buckets: 7, or 11 of the histograms of a run.
-    """
+    """Counts of times by the smallest time of a bucket. Bounds have `bits` bits: 7, or 11 in histograms of a run."""
 
     def __init__(self, lower_ns: Sequence[int] = (), count: Sequence[int] = (), bits: int = _BITS) -> None:
         self._bits = bits
@@ -31,17 +23,17 @@ class Sketch:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], kind: str = "all") -> "Sketch | None":
-        """That of a class of requests in a result as `run --json` prints it; None where it has none."""
+        """The sketch of a class of requests in a result of `run --json`; None if the result has none."""
         found = (data.get("latency_sketch") or {}).get(kind)
         return cls(found["lower_ns"], found["count"]) if found and found["count"] else None
 
     @property
     def total(self) -> int:
-        """Times in it."""
+        """Number of times."""
         return sum(self.count)
 
     def percentile(self, percent: float) -> int | None:
-        """The time in nanoseconds that so many per cent do not exceed; None where there is no time."""
+        """The time in nanoseconds that this percentage does not exceed; None without times."""
         rank, seen = max(1.0, self.total * percent / 100), 0
         for lower, count in zip(self.lower_ns, self.count, strict=True):
             seen += count
@@ -50,7 +42,7 @@ class Sketch:
         return None
 
     def cdf(self) -> tuple[list[int], list[float]]:
-        """Times in nanoseconds, ascending, and the share of one that does not exceed each; it begins at 0."""
+        """Times in nanoseconds, ascending, and the share of one that does not exceed each, from 0."""
         times, shares, seen = [], [], 0
         if self.lower_ns:
             times, shares = [self.lower_ns[0]], [0.0]
@@ -65,7 +57,7 @@ class Sketch:
 
 
 def merged(sketches: Iterable[Sketch]) -> Sketch:
-    """All times of all of them."""
+    """The sketch of all times of all sketches."""
     counts: dict[int, int] = {}
     for sketch in sketches:
         for lower, count in zip(sketch.lower_ns, sketch.count, strict=True):

@@ -1,7 +1,7 @@
 """States of preconditioned drives, kept for later runs: in the memory of this process, and in a folder if asked.
 
-A run whose drive, preconditioning and seed are those of an earlier one goes on from what that made, and its result is
-the same, byte for byte; `docs/cli.md` says what is kept. This module only sets what the native module does.
+A run with the same drive, preconditioning and seed continues from the kept state, and its result has the same bytes;
+`docs/cli.md` lists the kept data. This module only configures the native module.
 """
 
 import os
@@ -11,26 +11,20 @@ from pathlib import Path
 from . import _core, units
 from .errors import InputError
 
-__all__ = ["DEFAULT_SIZE", "FOLDER", "SIZE", "environment", "keep_states", "prepare", "say", "share", "size_of", "take"]
-
 FOLDER = "PALIMPSEST_STATE"
 """Environment variable of `--state`."""
 SIZE = "PALIMPSEST_STATE_SIZE"
 """Environment variable of `--state-size`."""
 DEFAULT_SIZE = "4GiB"
 MEMORY = "1GiB"
-"""What memory keeps where runs share states."""
+"""Memory for states that runs share."""
 
 _chosen: dict[str, str] = {}
 _decided = False
 
 
 def size_of(value: str | int) -> int:
-    """Bytes of a size such as `2GiB`.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Bytes of a size such as `2GiB`. Raises InputError for any other text."""
     found = units.parse_bytes(value)
     if found is None or found < 0:
         raise InputError(f"size of states {value!r}: expected a size such as 2GiB or 500MiB")
@@ -38,18 +32,18 @@ def size_of(value: str | int) -> int:
 
 
 def keep_states(folder: str | Path | None = None, size: str | int = DEFAULT_SIZE, memory: str | int = MEMORY) -> None:
-    """From now on, runs of this process go on from states that earlier runs left, where these are the same.
+    """Makes runs of this process continue from states of earlier runs with the same preconditioning.
 
     >>> keep_states()                            # in memory, for the runs of this program
     >>> keep_states("states", size="10GiB")      # in a folder too, for later programs
 
     Args:
-        folder: keeps them in files, too; made if it is not there. Several processes may share it.
-        size: bytes that all files may take; those used least recently go.
-        memory: bytes that memory keeps, of those used last; 0 for none.
+        folder: folder for files, made if needed. Several processes may share a folder.
+        size: most bytes of all files; the least recently used are deleted.
+        memory: most bytes in memory, least recently used first out; 0 for none.
 
     Raises:
-        InputError: a size is none, or the folder cannot be made.
+        InputError: a size is wrong, or the folder cannot be made.
     """
     global _decided
     files, kept = size_of(size), size_of(memory)
@@ -61,7 +55,7 @@ def keep_states(folder: str | Path | None = None, size: str | int = DEFAULT_SIZE
 
 
 def prepare() -> None:
-    """Before a run: uses the folder that the environment names, where nothing else was said."""
+    """Uses the folder of the environment before a run, unless `keep_states` was called."""
     if not _decided and os.environ.get(FOLDER):
         keep_states(os.environ[FOLDER], _size_in(os.environ), memory=0)
 
@@ -75,12 +69,12 @@ def _size_in(environment: Mapping[str, str]) -> int:
 
 
 def share() -> None:
-    """The runs of this process share states in memory, beside the folder that was chosen before."""
+    """Makes the runs of this process share states in memory, beside the chosen folder."""
     take(_chosen)
 
 
 def environment() -> dict[str, str]:
-    """What a process gets in its environment to use the same folder."""
+    """Environment variables that make a process use the same folder."""
     return dict(_chosen)
 
 
@@ -90,6 +84,6 @@ def take(chosen: Mapping[str, str]) -> None:
 
 
 def say(echo: Callable[[str], object]) -> None:
-    """Gives what was wrong with files of states, a line each."""
+    """Passes each problem with files of states to `echo`, a line each."""
     for note in _core.state_notes():
         echo(f"note: {note}")

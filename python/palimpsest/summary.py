@@ -1,6 +1,6 @@
 """The summary of one run, for a terminal: configuration, latency, operations of the flash, and costs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -8,20 +8,16 @@ from rich.table import Table
 from rich.text import Text
 
 from . import units
-from .metrics import LATENCIES, is_modelled, response_time
+from .metrics import CAUSES, LATENCIES, is_modelled, response_time
 from .result import Result, flatten
+from .units import count, nanoseconds, ratio, size
 
-__all__ = ["drive_line", "facts", "mean_sizes", "precondition_line", "render", "speed_line", "workload_line"]
-
-CAUSES = (
-    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
-)  # fmt: skip
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
 
 
 def config_value(result: Result, key: str) -> Any:  # noqa: ANN401 - a configuration value is of any type
-    """A resolved configuration value by its dotted key; None where the result does not hold it."""
+    """A resolved configuration value by its dotted key; None if the result lacks the key."""
     config = result.get("config", {})
     return flatten(config).get(key) if isinstance(config, dict) else None
 
@@ -65,7 +61,7 @@ def drive_line(result: Result) -> str:
     capacity = _capacity(result)
     if capacity:
         spare = _share(config_value(result, "ssd.over_provisioning"))
-        parts.append(f"{units.size(capacity[1])} of {units.size(capacity[0])} usable (OP {units.percent(spare)})")
+        parts.append(f"{size(capacity[1])} of {size(capacity[0])} usable (OP {units.percent(spare)})")
     return f"{result['ssd']}: {', '.join(parts)}" if parts else str(result["ssd"])
 
 
@@ -79,22 +75,22 @@ def mean_sizes(result: Result) -> dict[str, float | None]:
 
 
 def precondition_line(result: Result) -> str | None:
-    """The precondition in one line; None where the result has none."""
+    """The precondition in one line; None if the result has none."""
     before = result.get("precondition")
     if not before:
         return None
     if not before["bytes_written"]:
         return f"{before['spec']}: new drive"
-    text = f"{before['spec']}: {units.size(before['bytes_written'])} written"
+    text = f"{before['spec']}: {size(before['bytes_written'])} written"
     if before.get("last_write_amplification"):
-        text += f", write amplification {units.ratio(before['last_write_amplification'])} at its end"
+        text += f", write amplification {ratio(before['last_write_amplification'])} at its end"
     if before.get("converged") is not None:
         text += ", steady" if before["converged"] else ", not yet steady"
     return text
 
 
 def workload_line(result: Result) -> str:
-    """The workload in one line: how many requests, of what kind and size."""
+    """The workload in one line: number, kinds and sizes of requests."""
     requests, sizes = result["requests"], mean_sizes(result)
     total = sum(requests.values())
     parts = []
@@ -102,8 +98,8 @@ def workload_line(result: Result) -> str:
         if requests.get(kind):
             mean = sizes.get(kind)
             share = units.number(100 * requests[kind] / total).removesuffix(".00").removesuffix(".0")
-            parts.append(f"{share} % {plural}" + (f" of {units.size(mean)}" if mean else ""))
-    return f"{result['workload']}: {units.count(total)} requests; {', '.join(parts) or 'none measured'}"
+            parts.append(f"{share} % {plural}" + (f" of {size(mean)}" if mean else ""))
+    return f"{result['workload']}: {count(total)} requests; {', '.join(parts) or 'none measured'}"
 
 
 def facts(rows: list[tuple[str, str]]) -> Table:
@@ -116,46 +112,36 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
-class Figures:
-    """Figures in rows and columns; transposed where the terminal is too narrow, so that no number is cut.
+class ByWidth:
+    """Output that `build` makes for the width of the console."""
 
-    Args:
-        title: heading of the column of row names.
-        columns: their headings.
-        rows: the name of each, and a figure for each column.
-    """
+    def __init__(self, build: Callable[[int], Iterable[RenderableType]]) -> None:
+        self._build = build
 
-    def __init__(self, title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
-        self._title = title
-        self._columns = columns
-        self._rows = rows
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._build(options.max_width)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cells = [len(cell) for _, row in self._rows for cell in row]
-        column = max(_COLUMN_WIDTH, *cells, *map(len, self._columns)) + 1
-        if _LABEL_WIDTH + 1 + column * len(self._columns) <= options.max_width + 1:
-            yield self._table(self._columns, self._rows, _LABEL_WIDTH, _COLUMN_WIDTH)
-            return
-        transposed = [(name, [row[at] for _, row in self._rows]) for at, name in enumerate(self._columns)]
-        yield self._table([name for name, _ in self._rows], transposed, None, None)
 
-    def _table(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[tuple[str, Sequence[str]]],
-        label_width: int | None,
-        column_width: int | None,
-    ) -> Table:
+def _figures(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> ByWidth:
+    """Figures in rows and columns; transposed on a narrow terminal, so that no number is cut."""
+
+    def build(width: int) -> Iterator[Table]:
+        column = max(_COLUMN_WIDTH, *(len(cell) for _, row in rows for cell in row), *map(len, columns)) + 1
+        fits = _LABEL_WIDTH + 1 + column * len(columns) <= width + 1
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column(self._title, width=label_width, header_style="bold", no_wrap=True)
-        for heading in columns:
-            table.add_column(heading, justify="right", min_width=column_width, header_style="bold", no_wrap=True)
-        for name, row in rows:
+        table.add_column(title, width=_LABEL_WIDTH if fits else None, header_style="bold", no_wrap=True)
+        for heading in columns if fits else [name for name, _ in rows]:
+            least = _COLUMN_WIDTH if fits else None
+            table.add_column(heading, justify="right", min_width=least, header_style="bold", no_wrap=True)
+        transposed = [(name, [row[at] for _, row in rows]) for at, name in enumerate(columns)]
+        for name, row in rows if fits else transposed:
             table.add_row(name, *row)
-        return table
+        yield table
+
+    return ByWidth(build)
 
 
-def _latencies(result: Result) -> Figures | None:
+def _latencies(result: Result) -> ByWidth | None:
     latency = result["latency_ns"]
     if latency is None:
         return None
@@ -164,14 +150,14 @@ def _latencies(result: Result) -> Figures | None:
         for kind in ("read", "write", "all")
         if kind == "all" or result["requests"].get(kind)
     ]
-    return Figures("latency", [heading for _, heading in LATENCIES], rows)
+    return _figures("latency", [heading for _, heading in LATENCIES], rows)
 
 
 _RECOVERY = {"mean": "mean", "p99": "p99", "max": "longest"}
 _VOLUMES = 10
 
 
-def _volumes(result: Result) -> Figures | None:
+def _volumes(result: Result) -> ByWidth | None:
     """The volumes with most requests."""
     found = sorted(result.get("volumes") or [], key=lambda volume: -sum(volume["requests"].values()))
     if not found:
@@ -180,15 +166,15 @@ def _volumes(result: Result) -> Figures | None:
     for volume in found[:_VOLUMES]:
         times = volume["latency_ns"] or {}
         read, write = (times.get(kind) or {} for kind in ("read", "write"))
-        shown = [units.count(sum(volume["requests"].values())), units.size(volume["bytes_written"])]
+        shown = [count(sum(volume["requests"].values())), size(volume["bytes_written"])]
         shown += [response_time(each, key) for each in (read, write) for key in ("mean", "p99")]
         rows.append((str(volume["volume"]), shown))
     if len(found) > _VOLUMES:
         rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
-    return Figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
+    return _figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
 
 
-def _causes(result: Result) -> Figures:
+def _causes(result: Result) -> ByWidth:
     """Flash reads and programs by cause; causes without either are omitted."""
     causes = result["flash"]["by_cause"]
     order = [*CAUSES, *(cause for cause in causes if cause not in CAUSES)]
@@ -196,8 +182,8 @@ def _causes(result: Result) -> Figures:
     rows = []
     for kind in ("reads", "programs"):
         total = sum(causes[cause][kind] for cause in causes)
-        rows.append((kind, [units.count(total), *(units.count(causes[cause][kind]) for cause in active)]))
-    return Figures("flash ops", ["total", *active], rows)
+        rows.append((kind, [count(total), *(count(causes[cause][kind]) for cause in active)]))
+    return _figures("flash ops", ["total", *active], rows)
 
 
 def _throughput_line(result: Result) -> str:
@@ -207,49 +193,37 @@ def _throughput_line(result: Result) -> str:
     if not throughput or throughput["iops"] is None or not result["simulated_ns"]:
         return "not measured: the run counts operations, and has no times"
     return (
-        f"{units.count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
-        f"over {units.nanoseconds(result['simulated_ns'])} of simulated time"
+        f"{count(throughput['iops'])} IOPS, {units.rate(throughput['bytes_per_s'])} "
+        f"over {nanoseconds(result['simulated_ns'])} of simulated time"
     )
 
 
 def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
     flash, host = result["flash"], result["host"]
     reads = result["read_amplification"] or {}
-    yield (
-        "host",
-        f"{units.size(host['bytes_read'])} read, {units.size(host['bytes_written'])} written; "
-        f"{units.size(host['bytes_transferred'])} over the host link",
-    )
-    yield (
-        "flash",
-        f"{units.size(flash['bytes_sensed'])} sensed, {units.size(flash['bytes_transferred'])} over the flash buses; "
-        f"{units.size(result['padding_bytes'])} of padding",
-    )
+    written = f"{size(host['bytes_read'])} read, {size(host['bytes_written'])} written"
+    yield "host", f"{written}; {size(host['bytes_transferred'])} over the host link"
+    moved = f"{size(flash['bytes_sensed'])} sensed, {size(flash['bytes_transferred'])} over the flash buses"
+    yield "flash", f"{moved}; {size(result['padding_bytes'])} of padding"
     yield (
         "amplified",
-        f"writes {units.ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
-        f"reads {units.ratio(reads.get('host'))} host, {units.ratio(reads.get('gc'))} GC (sensed / wanted)",
+        f"writes {ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
+        f"reads {ratio(reads.get('host'))} host, {ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
-    ahead = result.get("read_ahead")
-    if ahead:
-        yield (
-            "read-ahead",
-            f"{units.count(ahead['subpages_read'])} subpages read, {units.count(ahead['subpages_hit'])} hits, "
-            f"{units.count(ahead['subpages_wasted'])} wasted; {units.size(ahead['buffer_bytes_peak'])} of memory",
-        )
-    special = [
-        (flash["partial_programs"], "partial programs"),
-        (flash["reprograms"], "re-programs"),
-        (flash.get("read_retries"), "read retries"),
-        (flash.get("failed_programs"), "failed programs"),
-        (flash.get("failed_erases"), "failed erases"),
-        (flash.get("pair_copies"), "pages copied before others of their word line"),
-    ]
-    yield (
-        "erases",
-        f"{units.count(flash['erases'])} blocks"
-        + "".join(f"; {units.count(number)} {what}" for number, what in special if number),
-    )
+    if ahead := result.get("read_ahead"):
+        counts = f"{count(ahead['subpages_read'])} subpages read, {count(ahead['subpages_hit'])} hits"
+        wasted = f"{count(ahead['subpages_wasted'])} wasted"
+        yield "read-ahead", f"{counts}, {wasted}; {size(ahead['buffer_bytes_peak'])} of memory"
+    special = {
+        "partial_programs": "partial programs",
+        "reprograms": "re-programs",
+        "read_retries": "read retries",
+        "failed_programs": "failed programs",
+        "failed_erases": "failed erases",
+        "pair_copies": "pages copied before others of their word line",
+    }
+    more = (f"; {count(flash[key])} {what}" for key, what in special.items() if flash.get(key))
+    yield "erases", f"{count(flash['erases'])} blocks{''.join(more)}"
 
 
 def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
@@ -258,127 +232,104 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         moved = gc["moved_subpages"] / gc["erased_blocks"] if gc["erased_blocks"] else None
         yield (
             "gc",
-            f"{units.count(gc['runs'])} runs erased {units.count(gc['erased_blocks'])} blocks and moved "
-            f"{units.count(gc['moved_subpages'])} subpages ({units.ratio(moved)} a block); "
-            f"{units.nanoseconds(gc['mean_ns'])} a run, mean; {units.nanoseconds(gc['p99_ns'])}, p99",
+            f"{count(gc['runs'])} runs erased {count(gc['erased_blocks'])} blocks and moved "
+            f"{count(gc['moved_subpages'])} subpages ({ratio(moved)} a block); "
+            f"{nanoseconds(gc['mean_ns'])} a run, mean; {nanoseconds(gc['p99_ns'])}, p99",
         )
     else:
         yield "gc", "none: free blocks stayed above ftl.gc_start"
-    checkpoint = result.get("checkpoint")
-    if checkpoint:
-        yield (
-            "checkpoints",
-            f"{units.count(checkpoint['begun'])}, programming {units.size(checkpoint['bytes_programmed'])} "
-            f"(write amplification {units.ratio(checkpoint['write_amplification'])} of it)",
-        )
+    if checkpoint := result.get("checkpoint"):
+        programmed = f"{count(checkpoint['begun'])}, programming {size(checkpoint['bytes_programmed'])}"
+        yield "checkpoints", f"{programmed} (write amplification {ratio(checkpoint['write_amplification'])} of it)"
     yield from _parity_rows(result)
     if merge["count"]:
-        yield "merges", f"{units.count(merge['count'])}, moving {units.count(merge['moved_subpages'])} subpages"
+        yield "merges", f"{count(merge['count'])}, moving {count(merge['moved_subpages'])} subpages"
 
 
 def _parity_rows(result: Result) -> Iterator[tuple[str, str]]:
     rain = result.get("rain")
     if not rain:
         return
-    said = (
-        f"{units.count(rain['parity_programs'])} pages, {units.size(rain['bytes_programmed'])} (write amplification "
-        f"{units.ratio(rain['write_amplification'])} of it)"
-    )
+    said = f"{count(rain['parity_programs'])} pages, {size(rain['bytes_programmed'])}"
+    said += f" (write amplification {ratio(rain['write_amplification'])} of it)"
     if rain["rebuilt_reads"] or rain["failed_rebuilds"]:
-        said += f"; {units.count(rain['rebuilt_reads'])} reads rebuilt, {units.count(rain['failed_rebuilds'])} not"
+        said += f"; {count(rain['rebuilt_reads'])} reads rebuilt, {count(rain['failed_rebuilds'])} not"
     if rain["rebuild_done"] is not None:
-        took = f" in {units.nanoseconds(rain['rebuild_ns'])}" if rain["rebuild_ns"] is not None else ""
+        took = f" in {nanoseconds(rain['rebuild_ns'])}" if rain["rebuild_ns"] is not None else ""
         times = rain["rebuild_latency_ns"]
-        meanwhile = f", requests meanwhile {units.nanoseconds(times['p99'])} p99" if times else ""
+        meanwhile = f", requests meanwhile {nanoseconds(times['p99'])} p99" if times else ""
         unfinished = "" if rain["rebuild_done"] else ", not done"
-        said += f"; {units.count(rain['moved_pages'])} pages moved from a dead die{took}{meanwhile}{unfinished}"
+        said += f"; {count(rain['moved_pages'])} pages moved from a dead die{took}{meanwhile}{unfinished}"
     yield "parity", said
 
 
 def _fault_rows(result: Result) -> Iterator[tuple[str, str]]:
     power, reliability = result.get("power") or {}, result.get("reliability")
     if power.get("cuts"):
-        times, written = power["recovery_ns"], power["bytes_programmed"]
-        took = ", ".join(f"{units.nanoseconds(times[key])} {name}" for key, name in _RECOVERY.items()) if times else ""
-        lost, cuts = power["unflushed_writes_lost"], f"{units.count(power['cuts'])} power cut"
-        yield (
-            "recovery",
-            f"of {cuts}{'s' if power['cuts'] > 1 else ''}{f': {took}' if took else ''}; "
-            f"{units.count(power['pages_scanned'])} pages scanned, {units.size(written)} programmed "
-            f"(write amplification {units.ratio(power['write_amplification'])} of it)"
-            + (f"; {units.count(lost)} unflushed writes lost" if lost else ""),
-        )
+        times, lost = power["recovery_ns"], power["unflushed_writes_lost"]
+        took = ", ".join(f"{nanoseconds(times[key])} {name}" for key, name in _RECOVERY.items()) if times else ""
+        said = f"of {count(power['cuts'])} power cut{'s' if power['cuts'] > 1 else ''}{f': {took}' if took else ''}; "
+        said += f"{count(power['pages_scanned'])} pages scanned, {size(power['bytes_programmed'])} programmed "
+        said += f"(write amplification {ratio(power['write_amplification'])} of it)"
+        yield "recovery", said + (f"; {count(lost)} unflushed writes lost" if lost else "")
     if reliability:
-        lost = sum(reliability["lost_subpages"].values())
-        failed, dies = reliability["failed_reads"], reliability["failed_dies"]
-        yield (
-            "lost data",
-            f"{units.count(lost)} subpages"
-            + (f"; {units.count(failed)} reads of the host failed" if failed is not None else "")
-            + (f"; {units.count(dies)} {'die' if dies == 1 else 'dies'} failed" if dies else ""),
-        )
+        said = f"{count(sum(reliability['lost_subpages'].values()))} subpages"
+        if reliability["failed_reads"] is not None:
+            said += f"; {count(reliability['failed_reads'])} reads of the host failed"
+        if dies := reliability["failed_dies"]:
+            said += f"; {count(dies)} {'die' if dies == 1 else 'dies'} failed"
+        yield "lost data", said
 
 
 def _cost_rows(result: Result) -> Iterator[tuple[str, str]]:
     mapping, energy, life = result["mapping"], result["energy_uj"], result["lifetime"]
-    tables = ", ".join(f"{name} {units.size(size)}" for name, size in mapping["tables"].items())
-    yield (
-        "map DRAM",
-        f"{units.size(mapping['bytes'])} (peak {units.size(mapping['bytes_peak'])})"
-        + (f": {tables}" if tables else ""),
-    )
+    tables = ", ".join(f"{name} {size(each)}" for name, each in mapping["tables"].items())
+    yield "map DRAM", f"{size(mapping['bytes'])} (peak {size(mapping['bytes_peak'])}){f': {tables}' if tables else ''}"
     if energy and energy["total"] is None:
         yield "energy", f"{units.NOT_MODELLED}: the part gives none (part.e_read, part.e_program, part.e_erase)"
-    elif energy and energy["total"]:
-        shares = ", ".join(
-            f"{name} {units.percent(round(value / energy['total'], 3))}"
-            for name, value in energy.items()
-            if name != "total" and value
-        )
-        yield "energy", f"{units.energy(energy['total'])}: {shares}"
+    elif energy and (total := energy["total"]):
+        parts = {name: value for name, value in energy.items() if name != "total" and value}
+        shares = ", ".join(f"{name} {units.percent(round(value / total, 3))}" for name, value in parts.items())
+        yield "energy", f"{units.energy(total)}: {shares}"
     power = result.get("power_w") or {}
     if power.get("peak"):
-        until = f" over {units.nanoseconds(power['time_ns'])}, to its last operation" if power.get("time_ns") else ""
-        most = f"at most {power['peak']:.3g} W over {units.nanoseconds(power['window_ns'])}"
+        until = f" over {nanoseconds(power['time_ns'])}, to its last operation" if power.get("time_ns") else ""
+        most = f"at most {power['peak']:.3g} W over {nanoseconds(power['window_ns'])}"
         yield "power", f"flash {power['mean']:.3g} W{until}; {most}"
     if life:
-        projected, fixed = life.get("projected_host_bytes"), life.get("slc_fixed")
-        yield (
-            "wear",
-            f"mean {units.ratio(life['mean_erases'])} erases a block, max {units.count(life['max_erases'])}"
-            + (f"; {units.count(life['retired_blocks'])} retired" if life.get("retired_blocks") else "")
-            + (f"; {units.size(projected)} of host writes over the lifetime" if projected else "")
-            + (f"; fixed fast cache: mean {units.ratio(fixed['mean_erases'])} erases a block" if fixed else ""),
-        )
+        said = f"mean {ratio(life['mean_erases'])} erases a block, max {count(life['max_erases'])}"
+        said += f"; {count(life['retired_blocks'])} retired" if life.get("retired_blocks") else ""
+        if projected := life.get("projected_host_bytes"):
+            said += f"; {size(projected)} of host writes over the lifetime"
+        if fixed := life.get("slc_fixed"):
+            said += f"; fixed fast cache: mean {ratio(fixed['mean_erases'])} erases a block"
+        yield "wear", said
 
 
 def _endurance_rows(result: Result) -> Iterator[tuple[str, str]]:
     found = result.get("endurance")
     if not found or found["waf"] is None:
         return
+    text = f"WAF {ratio(found['waf'])}; TBW "
     if found["tbw"] is None:
-        yield "endurance", f"WAF {units.ratio(found['waf'])}; TBW not known, as no block was erased"
+        yield "endurance", f"{text}not known, as no block was erased"
         return
-    text = f"WAF {units.ratio(found['waf'])}; TBW {units.terabytes(found['tbw'])}, "
-    text += f"{units.number(found['dwpd_5_years'])} DWPD over 5 years"
+    text += f"{units.terabytes(found['tbw'])}, {units.number(found['dwpd_5_years'])} DWPD over 5 years"
     if found["years"] is not None:
-        load = f"{units.number(found['dwpd'])} DWPD, {units.size(found['host_bytes_per_day'])} a day"
+        load = f"{units.number(found['dwpd'])} DWPD, {size(found['host_bytes_per_day'])} a day"
         text += f"; {units.number(found['years'])} years at this load ({load})"
     yield "endurance", text
 
 
 def speed_line(result: Result) -> str:
-    """Speed of the simulator: wall time with the precondition, the rate of requests without it, and memory."""
+    """Speed of the simulator: wall time with the precondition, rate of requests without it, memory."""
     sim = result["sim"]
-    return (
-        f"{units.number(sim['wall_s'])} s, "
-        f"{units.count(round(sim['requests_per_s'] or 0))} requests/s, "
-        f"{units.size(sim.get('peak_rss_bytes'))} of memory"
-    )
+    speed = f"{units.number(sim['wall_s'])} s, {count(round(sim['requests_per_s'] or 0))} requests/s"
+    return f"{speed}, {size(sim.get('peak_rss_bytes'))} of memory"
 
 
 def render(result: Result) -> RenderableType:
-    """The summary as something rich can print."""
+    """The summary for rich."""
     before = precondition_line(result)
     head = [
         ("drive", drive_line(result)),

@@ -1,69 +1,56 @@
-"""The series of a result as tables, and back: time, latency, wear, utilisation, writes, states of blocks, the timeline.
-
-A table is a data frame of Polars with fixed columns; each has the name of the Parquet file that keeps it.
-"""
+"""The series of a result as data frames of polars with fixed columns, one Parquet file each, and back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-__all__ = ["TABLES", "TIMELINE", "of_series", "of_volumes", "to_series"]
+_U64, _U32, _I64, _F64, _TEXT = pl.UInt64(), pl.UInt32(), pl.Int64(), pl.Float64(), pl.String()
 
 TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
     "time": (
         "timeseries.parquet",
         {
-            "start_ns": pl.UInt64(), "window_ns": pl.UInt64(), "requests": pl.UInt64(), "bytes": pl.UInt64(),
-            "read_mean_ns": pl.Float64(), "write_mean_ns": pl.Float64(), "read_p99_ns": pl.Float64(),
-            "write_p99_ns": pl.Float64(), "max_ns": pl.UInt64(), "outstanding": pl.Float64(),
-            "programs": pl.UInt64(), "reads": pl.UInt64(), "erases": pl.UInt64(), "gc_programs": pl.UInt64(),
-            "write_amplification": pl.Float64(), "power_w": pl.Float64(), "read_retries": pl.UInt64(),
-            "lost_subpages": pl.UInt64(), "ecc_margin": pl.Float64(),
+            "start_ns": _U64, "window_ns": _U64, "requests": _U64, "bytes": _U64, "read_mean_ns": _F64,
+            "write_mean_ns": _F64, "read_p99_ns": _F64, "write_p99_ns": _F64, "max_ns": _U64, "outstanding": _F64,
+            "programs": _U64, "reads": _U64, "erases": _U64, "gc_programs": _U64, "write_amplification": _F64,
+            "power_w": _F64, "read_retries": _U64, "lost_subpages": _U64, "ecc_margin": _F64,
         },
     ),
-    "latency": ("latency.parquet", {"class": pl.String(), "lower_ns": pl.UInt64(), "count": pl.UInt64()}),
-    "wear": ("wear.parquet", {"block": pl.UInt32(), "plane": pl.UInt32(), "erases": pl.UInt64()}),
-    "utilization": ("utilization.parquet", {"kind": pl.String(), "index": pl.UInt32(), "busy": pl.Float64()}),
-    "writes": (
-        "writes.parquet",
-        {"requests": pl.UInt64(), "host_bytes": pl.UInt64(), "data_bytes": pl.UInt64()},
-    ),
+    "latency": ("latency.parquet", {"class": _TEXT, "lower_ns": _U64, "count": _U64}),
+    "wear": ("wear.parquet", {"block": _U32, "plane": _U32, "erases": _U64}),
+    "utilization": ("utilization.parquet", {"kind": _TEXT, "index": _U32, "busy": _F64}),
+    "writes": ("writes.parquet", {"requests": _U64, "host_bytes": _U64, "data_bytes": _U64}),
     "snapshots": (
         "snapshots.parquet",
         {
-            "snapshot": pl.UInt32(), "requests": pl.UInt64(), "time_ns": pl.UInt64(), "reads": pl.UInt64(),
-            "programs": pl.UInt64(), "gc_programs": pl.UInt64(), "flash_erases": pl.UInt64(),
-            "data_bytes": pl.UInt64(), "host_bytes": pl.UInt64(),
+            "snapshot": _U32, "requests": _U64, "time_ns": _U64, "reads": _U64, "programs": _U64, "gc_programs": _U64,
+            "flash_erases": _U64, "data_bytes": _U64, "host_bytes": _U64,
         },
     ),
     "blocks": (
         "blocks.parquet",
         {
-            "snapshot": pl.UInt32(), "channel": pl.UInt32(), "die": pl.UInt32(), "plane": pl.UInt32(),
-            "first_block": pl.UInt32(), "blocks": pl.UInt32(), "free": pl.UInt32(), "open": pl.UInt32(),
-            "partial": pl.UInt32(), "full": pl.UInt32(), "reused": pl.UInt32(), "bad": pl.UInt32(),
-            "programmed": pl.Float64(), "valid": pl.Float64(), "erases": pl.Float64(),
+            "snapshot": _U32, "channel": _U32, "die": _U32, "plane": _U32, "first_block": _U32, "blocks": _U32,
+            "free": _U32, "open": _U32, "partial": _U32, "full": _U32, "reused": _U32, "bad": _U32, "programmed": _F64,
+            "valid": _F64, "erases": _F64,
         },
     ),
     "operations": (
         "operations.parquet",
         {
-            "operation": pl.Int64(), "kind": pl.String(), "cause": pl.String(), "request": pl.UInt64(),
-            "request_kind": pl.String(), "channel": pl.UInt32(), "die": pl.UInt32(), "plane": pl.UInt32(),
-            "block": pl.UInt32(), "page": pl.UInt32(), "bytes": pl.UInt32(), "link_bytes": pl.UInt32(),
-            "planned_ns": pl.Int64(), "ready_ns": pl.Int64(), "start_ns": pl.Int64(),
-            "transfer_start_ns": pl.Int64(), "transfer_end_ns": pl.Int64(), "array_start_ns": pl.Int64(),
-            "array_end_ns": pl.Int64(), "end_ns": pl.Int64(), "delivered_ns": pl.Int64(), "suspended_ns": pl.Int64(),
-            "suspended_at_ns": pl.List(pl.Int64()), "resumed_at_ns": pl.List(pl.Int64()),
-            "follows": pl.List(pl.Int64()), "behind": pl.Int64(),
+            "operation": _I64, "kind": _TEXT, "cause": _TEXT, "request": _U64, "request_kind": _TEXT, "channel": _U32,
+            "die": _U32, "plane": _U32, "block": _U32, "page": _U32, "bytes": _U32, "link_bytes": _U32,
+            "planned_ns": _I64, "ready_ns": _I64, "start_ns": _I64, "transfer_start_ns": _I64, "transfer_end_ns": _I64,
+            "array_start_ns": _I64, "array_end_ns": _I64, "end_ns": _I64, "delivered_ns": _I64, "suspended_ns": _I64,
+            "suspended_at_ns": pl.List(_I64), "resumed_at_ns": pl.List(_I64), "follows": pl.List(_I64), "behind": _I64,
         },
     ),
     "requests": (
         "requests.parquet",
         {
-            "request": pl.UInt64(), "kind": pl.String(), "offset_bytes": pl.UInt64(), "size_bytes": pl.UInt64(),
-            "arrival_ns": pl.Int64(), "submitted_ns": pl.Int64(), "planned_ns": pl.Int64(), "completed_ns": pl.Int64(),
+            "request": _U64, "kind": _TEXT, "offset_bytes": _U64, "size_bytes": _U64, "arrival_ns": _I64,
+            "submitted_ns": _I64, "planned_ns": _I64, "completed_ns": _I64,
         },
     ),
 }  # fmt: skip
@@ -71,7 +58,7 @@ TABLES: dict[str, tuple[str, dict[str, pl.DataType]]] = {
 buckets by lower bound; counts of `writes` and `snapshots` since the measurement began."""
 
 TIMELINE = ("operations", "requests")
-"""The tables of a timeline, which only runs that were asked for one have."""
+"""The tables of a timeline, which only runs with `operations` have."""
 
 _CELL = ("channel", "die", "plane", "first_block", "blocks")
 _PER_CELL = ("programmed", "valid", "erases")
@@ -79,7 +66,7 @@ _STATES = ("free", "open", "partial", "full", "reused", "bad")
 
 
 def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
-    """The series of a result as data frames; empty where the result has none."""
+    """The series of a result as data frames; empty if the result has none."""
     if not series:
         return {}
     time, wear = series.get("time") or {}, series.get("wear") or {}
@@ -111,10 +98,10 @@ def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
 
 
 _VOLUME: dict[str, pl.DataType] = {
-    "volume": pl.UInt32(), "offset_bytes": pl.UInt64(), "size_bytes": pl.UInt64(),
-    **{f"requests.{kind}": pl.UInt64() for kind in ("read", "write", "trim", "flush")},
-    "bytes_read": pl.UInt64(), "bytes_written": pl.UInt64(),
-    **{f"latency_ns.{kind}.{time}": pl.UInt64() for kind in ("read", "write")
+    "volume": _U32, "offset_bytes": _U64, "size_bytes": _U64,
+    **{f"requests.{kind}": _U64 for kind in ("read", "write", "trim", "flush")},
+    "bytes_read": _U64, "bytes_written": _U64,
+    **{f"latency_ns.{kind}.{time}": _U64 for kind in ("read", "write")
        for time in ("mean", "p50", "p99", "max")},
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The window of a timeline: windows beyond the end of a run, before the run where its length is known, and after it."""
+"""The window of a timeline: windows beyond the end of a run, before the run if its length is known, and after it."""
 
 from collections.abc import Sequence
 
@@ -7,17 +7,11 @@ from .options import RunOptions
 from .result import Result
 from .units import nanoseconds
 
-__all__ = ["beyond_the_end", "expect_inside"]
-
 _EXPECTED = "expected a window that begins before the end of the run"
 
 
 def expect_inside(run: RunOptions) -> None:
-    """Refuses a window of requests after the last request of the run, where `requests` gives the last one.
-
-    Raises:
-        InputError: with the window and the length of the run.
-    """
+    """Raises InputError for a window of requests after the last request of the run, if `requests` limits the run."""
     first = (run.operations or "").partition("..")[0].strip()
     if run.requests is not None and first.isdecimal() and int(first) > run.requests:
         what = f"the run has {run.requests:,} requests (--requests)"
@@ -25,7 +19,7 @@ def expect_inside(run: RunOptions) -> None:
 
 
 def beyond_the_end(window: str | None, results: Sequence[Result]) -> str | None:
-    """The refusal of a window in which no run had a request or an operation; None where a run had one."""
+    """The refusal of a window in which no run had a request or an operation; None if any run had one."""
     ended = [result for result in results if not result.get("interrupted")]
     if window is None or not ended or any(_has_timeline(result) for result in results):
         return None
@@ -35,6 +29,6 @@ def beyond_the_end(window: str | None, results: Sequence[Result]) -> str | None:
 
 
 def _has_timeline(result: Result) -> bool:
-    """Whether the result has a request or an operation in its timeline, or no timeline at all."""
+    """Whether the timeline of a result has a request or an operation; True without a timeline."""
     tables = [(result.series or {}).get(name) for name in ("operations", "requests")]
     return not all(tables) or any(any(table.values()) for table in tables if table)

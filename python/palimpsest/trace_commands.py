@@ -3,26 +3,23 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from . import completion, traces
+from .commands import Commands, say, show
 from .needs import is_given
-from .parameters import Count, Folder, Seed, make_folder
+from .parameters import COUNT, json_option, make_folder, out_option
 from .progress import ProgressBoard
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-__all__ = ["add_to"]
+from .run_options import in_order, seed_option
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
-    """The options of a command that reads traces, generates workloads, or does both."""
+    """The options of a command that reads traces, generates workloads, or both."""
     options = []
     if generated:
         options += [
@@ -30,36 +27,30 @@ def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
                 "--ssd",
                 default="default",
                 metavar="NAME|FILE",
-                help="Drive that a specification is laid out on.",
+                help="Drive for the layout of a specification.",
                 shell_complete=completion.files_and("ssds"),
             ),
-            click.option("--seed", type=Seed(), default=1, help="Seed of everything random."),
+            seed_option,
         ]
-    options.append(click.option("--requests", type=Count(), help="Stop after so many requests.  [default: all]"))
+    options.append(click.option("--requests", type=COUNT, help="Stop after this number of requests.  [default: all]"))
     if trace:
         options += [
             click.option(
                 "--from",
                 "input_format",
                 metavar="FORMAT",
-                help="Read as this format, not the recognised.",
+                help="Read in this format instead of recognising it.",
                 shell_complete=completion.formats,
             ),
             click.option(
                 "--columns", metavar="ROLE=N[:UNIT],...", help="Read any text by its columns: see `run --help`."
             ),
             click.option(
-                "--volumes", metavar="apart|overlaid|3,7", help="Volumes: each with addresses of its own, or some only."
+                "--volumes", metavar="apart|overlaid|3,7", help="Volumes: apart, sharing addresses, or some only."
             ),
             click.option("--skip-bad", is_flag=True, help="Count and skip bad lines instead of stopping at the first."),
         ]
-
-    def add(command: _Command) -> _Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return in_order(*options)
 
 
 def _files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -75,91 +66,91 @@ _output_format = click.option(
 )
 
 
-def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
-    """Adds the commands to the command line; `show` prints a result."""
+@click.group("trace", cls=Commands, short_help="Describe traces, convert and generate them.")
+def trace() -> None:
+    """Describe traces, convert them, and generate new ones.
 
-    @group.group("trace", short_help="Describe traces, convert and generate them.")
-    def trace() -> None:
-        """Describe traces, convert them, and generate new ones.
+    `palimpsest list traces` has the formats. Traces are recognised by their content, plain, .gz or .zst.
+    """
 
-        `palimpsest list traces` has the formats. Traces are recognised by their content, plain, .gz or .zst.
-        """
 
-    @trace.command(short_help="Describe a workload.")
-    @click.argument("workload", metavar="FILE|SPEC", shell_complete=completion.files_and("workloads"))
-    @_options(trace=True, generated=True)
-    @click.option("--out", type=Folder(), metavar="DIR", help="Also write trace.html and trace.json to DIR.")
-    @click.option("--json", "as_json", is_flag=True, help="Print the description as one JSON object.")
-    def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
-        """Describe a workload: sizes, locality, arrivals.
+@trace.command(short_help="Describe a workload.")
+@click.argument("workload", metavar="FILE|SPEC", shell_complete=completion.files_and("workloads"))
+@_options(trace=True, generated=True)
+@out_option("Also write trace.html and trace.json to DIR.")
+@json_option("the description")
+def info(out: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+    """Describe a workload: sizes, locality, arrivals.
 
-        Read ratio, footprint, overwrites, sequentiality, hot share, reuse distances, miss ratios of caches, working
-        sets: docs/workloads.md has the terms.
+    Read ratio, footprint, overwrites, sequentiality, hot share, reuse distances, miss ratios of caches, working
+    sets: docs/workloads.md has the terms.
 
-        \b
-        Examples:
-          palimpsest trace info trace.csv.zst
-          palimpsest trace info trace.csv.zst --out results/trace
-          palimpsest trace info trade,n=1e5 --json | jq .locality.hot_write_ratio
-        """
-        if out is not None:
-            make_folder(out)
-        with ProgressBoard() as board:
-            of_generated = tuple(f"--{name}" for name in ("ssd", "seed") if is_given(click.get_current_context(), name))
-            chosen = traces.TraceOptions(**options, of_generated=of_generated)
-            description, counts = traces.describe(chosen, board.callback("read"))
-        if as_json:
-            show(json.dumps(description, indent=2))
-        if as_json and out is None:
-            return
-        from . import trace_report
+    \b
+    Examples:
+      palimpsest trace info trace.csv.zst
+      palimpsest trace info trace.csv.zst --out results/trace
+      palimpsest trace info trade,n=1e5 --json | jq .locality.hot_write_ratio
+    """
+    if out is not None:
+        make_folder(out)
+    with ProgressBoard() as board:
+        of_generated = tuple(f"--{name}" for name in ("ssd", "seed") if is_given(click.get_current_context(), name))
+        chosen = traces.TraceOptions(**options, of_generated=of_generated)
+        description, counts = traces.describe(chosen, board.callback("read"))
+    if as_json:
+        show(json.dumps(description, indent=2))
+    if as_json and out is None:
+        return
+    from . import trace_report
 
-        if not as_json:
-            show(trace_report.render(description))
-        if out is not None:
-            trace_report.write(description, counts, out)
-            click.echo(f"wrote {out}/trace.html and trace.json", err=True)
+    if not as_json:
+        show(trace_report.render(description))
+    if out is not None:
+        trace_report.write(description, counts, out)
+        say(f"wrote {out}/trace.html and trace.json")
 
-    @trace.command(short_help="Write a trace in another format.")
-    @click.argument("source", metavar="IN", shell_complete=_files)
-    @click.argument("output", metavar="OUT", shell_complete=_files)
-    @_options(trace=True, generated=False)
-    @_output_format
-    def convert(source: str, output: str, **options: Any) -> None:  # noqa: ANN401
-        """Write the trace IN as OUT, in the format that the ending of OUT names, or --format; .gz or .zst compress.
 
-        What the format cannot hold is reported on standard error.
+@trace.command(short_help="Write a trace in another format.")
+@click.argument("source", metavar="IN", shell_complete=_files)
+@click.argument("output", metavar="OUT", shell_complete=_files)
+@_options(trace=True, generated=False)
+@_output_format
+def convert(source: str, output: str, **options: Any) -> None:  # noqa: ANN401
+    """Write the trace IN as OUT, in the format that the ending of OUT names, or --format; .gz or .zst compress.
 
-        \b
-        Examples:
-          palimpsest trace convert web_3.csv web_3.parquet
-          palimpsest trace convert web_3.csv web_3.blkparse.zst
-          palimpsest trace convert old.trace new.trace.gz --from disksim --format mqsim
-        """
-        _write(traces.TraceOptions(source, file=True, output=output, **options))
+    Standard error reports all data that the format cannot hold.
 
-    @trace.command(short_help="Write a generated workload as a trace.")
-    @click.argument("workload", metavar="SPEC", shell_complete=completion.files_and("workloads"))
-    @click.argument("output", metavar="OUT", shell_complete=_files)
-    @_options(trace=False, generated=True)
-    @_output_format
-    def synth(workload: str, output: str, **options: Any) -> None:  # noqa: ANN401
-        """Write the workload SPEC (a preset, fio-like text or a fio job file) as the trace OUT.
+    \b
+    Examples:
+      palimpsest trace convert web_3.csv web_3.parquet
+      palimpsest trace convert web_3.csv web_3.blkparse.zst
+      palimpsest trace convert old.trace new.trace.gz --from disksim --format mqsim
+    """
+    _write(traces.TraceOptions(source, file=True, output=output, **options))
 
-        Arrival times come from rate_iops or rate; without one a workload is a closed loop, which has none.
 
-        \b
-        Examples:
-          palimpsest trace synth rw=randwrite,bs=4k,n=1e5,rate_iops=20000 random.csv.zst
-          palimpsest trace synth trade,n=1e6 trade.parquet --ssd mga-16k
-          palimpsest trace synth job.fio job.iolog
-        """
-        _write(traces.TraceOptions(workload, output=output, **options))
+@trace.command(short_help="Write a generated workload as a trace.")
+@click.argument("workload", metavar="SPEC", shell_complete=completion.files_and("workloads"))
+@click.argument("output", metavar="OUT", shell_complete=_files)
+@_options(trace=False, generated=True)
+@_output_format
+def synth(workload: str, output: str, **options: Any) -> None:  # noqa: ANN401
+    """Write the workload SPEC (a preset, fio-like text or a fio job file) as the trace OUT.
+
+    Arrival times come from rate_iops or rate; without one a workload is a closed loop, which has none.
+
+    \b
+    Examples:
+      palimpsest trace synth rw=randwrite,bs=4k,n=1e5,rate_iops=20000 random.csv.zst
+      palimpsest trace synth trade,n=1e6 trade.parquet --ssd mga-16k
+      palimpsest trace synth job.fio job.iolog
+    """
+    _write(traces.TraceOptions(workload, output=output, **options))
 
 
 def _write(options: traces.TraceOptions) -> None:
     with ProgressBoard() as board:
         done = traces.convert(options, board.callback("write"))
     for line in traces.losses(done, Path(options.output)):
-        click.echo(line, err=True)
-    click.echo(f"wrote {options.output} ({done['output_format']}): {done['written']:,} requests", err=True)
+        say(line)
+    say(f"wrote {options.output} ({done['output_format']}): {done['written']:,} requests")

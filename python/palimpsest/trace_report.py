@@ -1,19 +1,20 @@
 """The description of a workload, as a table for the terminal and as one self-contained HTML page."""
 
-import html
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from . import charts, units
+from . import charts
 from . import page as shell
+from .charts.common import trace
 from .files import write_in_order
+from .listing import pairs
 from .page import Section
-
-__all__ = ["page", "render", "rows", "write"]
+from .units import ABSENT, count, nanoseconds, percent, ratio, size
 
 Description = Mapping[str, Any]
 Row = tuple[str, str]
@@ -25,7 +26,7 @@ def _of(total: str, read: str, write: str) -> str:
 
 def _spread(spread: Mapping[str, Any] | None, show: Any) -> str:  # noqa: ANN401 - a formatter of units
     if spread is None:
-        return units.ABSENT
+        return ABSENT
     return ", ".join(f"{name} {show(spread[name])}" for name in ("mean", "p50", "p90", "p99", "max"))
 
 
@@ -33,22 +34,21 @@ _VOLUMES = 6
 
 
 def _volumes(volumes: Sequence[Mapping[str, Any]]) -> str:
-    """How many, and those with most requests."""
+    """The number of volumes, and the busiest ones."""
     found = sorted(volumes, key=lambda volume: -sum(volume["requests"].values()))
-    shown = ", ".join(f"{each['volume']} ({units.count(sum(each['requests'].values()))})" for each in found[:_VOLUMES])
+    shown = ", ".join(f"{each['volume']} ({count(sum(each['requests'].values()))})" for each in found[:_VOLUMES])
     return f"{len(found):,}; number (requests): {shown}{', ...' if len(found) > _VOLUMES else ''}"
 
 
 _CACHES = tuple(2**exponent for exponent in range(20, 64, 4))
-"""Sizes of caches whose miss ratios the table has: 1 MiB, 16 MiB, 256 MiB, ..."""
-
+"""Sizes of caches with a miss ratio in the table: 1 MiB, 16 MiB, 256 MiB, ..."""
 
 _WINDOWS = (10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9)
-"""Windows whose working sets the table has."""
+"""Windows with a working set in the table, in nanoseconds."""
 
 
 def _miss_ratio(reuse: Mapping[str, Any], cache_bytes: float) -> float | None:
-    """The share of page accesses that miss in an LRU cache of the largest size of the curve that is no larger."""
+    """The share of page accesses that miss in an LRU cache, of the largest size of the curve up to `cache_bytes`."""
     if not reuse["page_accesses"]:
         return None
     fitting = [point["miss_ratio"] for point in reuse["misses"] if point["cache_bytes"] <= cache_bytes]
@@ -56,7 +56,7 @@ def _miss_ratio(reuse: Mapping[str, Any], cache_bytes: float) -> float | None:
 
 
 def _window(working_set: Mapping[str, Any]) -> str:
-    """The length of a window, for people."""
+    """The length of a window, as text."""
     if working_set["window_ns"] is None:
         return f"{working_set['window_requests']:,} requests"
     units_of_time = (("d", 86_400e9), ("h", 3600e9), ("min", 60e9), ("s", 1e9))
@@ -70,89 +70,82 @@ def _locality(description: Description) -> list[Row]:
     found: list[Row] = []
     if reuse["distance_bytes"]:
         known = reuse["distance_bytes"]
-        distances = ", ".join(f"{name} {units.size(known[name])}" for name in ("p50", "p90", "p99", "max"))
-        estimated = (
-            "" if reuse["sampled_share"] == 1 else f" (from {units.percent(reuse['sampled_share'])} of the pages)"
-        )
+        distances = ", ".join(f"{name} {size(known[name])}" for name in ("p50", "p90", "p99", "max"))
+        estimated = "" if reuse["sampled_share"] == 1 else f" (from {percent(reuse['sampled_share'])} of the pages)"
         found.append(("reuse", f"{distances} of other pages before a page comes again{estimated}"))
         largest = reuse["misses"][-1]["cache_bytes"]
-        sizes = [size for size in _CACHES if size < largest]
-        shown = [f"{units.size(size)} {units.percent(_miss_ratio(reuse, size))}" for size in (*sizes, largest)]
+        sizes = [each for each in _CACHES if each < largest]
+        shown = [f"{size(each)} {percent(_miss_ratio(reuse, each))}" for each in (*sizes, largest)]
         found.append(("LRU misses", f"of page accesses, by size of the cache: {', '.join(shown)}"))
     if reuse["page_accesses"]:
         sets = description["working_sets"]["all"]
         usual = [each for each in sets if each["window_ns"] in _WINDOWS] or sets[:1]
-        shown = [f"{units.size(each['mean_bytes'])}, max {units.size(each['max_bytes'])} in {_window(each)}"
+        shown = [f"{size(each['mean_bytes'])}, max {size(each['max_bytes'])} in {_window(each)}"
                  for each in usual]  # fmt: skip
         found.append(("working set", f"mean {'; '.join(shown)}"))
     return found
 
 
 def rows(description: Description) -> list[Row]:
-    """The figures, a line each: what, and how much."""
+    """The figures, a line each: name and value."""
     requests, sizes, locality = description["requests"], description["bytes"], description["locality"]
     sequential, contiguous = description["sequential_ratio"], description["contiguous_ratio"]
     sampled = locality["sampled_share"]
-    estimated = "" if sampled == 1 else f" (estimated from {units.percent(sampled)} of the pages)"
+    estimated = "" if sampled == 1 else f" (estimated from {percent(sampled)} of the pages)"
     named = [("trims", requests["trim"]), ("flushes", requests["flush"])]
-    others = "".join(f", {units.count(number)} {name}" for name, number in named if number)
+    others = "".join(f", {count(number)} {name}" for name, number in named if number)
     found: list[Row] = [
         ("workload", str(description["workload"])),
         ("format", str(description["format"] or "generated")),
         *([("volumes", _volumes(description["volumes"]))] if description.get("volumes") else []),
-        ("requests", f"{units.count(requests['all'])}: {units.count(requests['read'])} reads, "
-                     f"{units.count(requests['write'])} writes{others}"),
-        ("read ratio", f"{units.percent(description['read_ratio'])} of requests, "
-                       f"{units.percent(description['read_bytes_ratio'])} of bytes"),
-        ("bytes", f"{units.size(sizes['read'])} read, {units.size(sizes['write'])} written"),
-        ("read sizes", _spread(description["read_bytes"], units.size)),
-        ("write sizes", _spread(description["write_bytes"], units.size)),
-        ("4 KiB aligned", units.percent(description["aligned_ratio"])),
-        ("footprint", _of(units.size(locality["footprint_bytes"]), units.size(locality["read_footprint_bytes"]),
-                          units.size(locality["write_footprint_bytes"])) + estimated),
-        ("span", f"{units.size(description['span_bytes'])}, up to byte {description['end_bytes']:,}"),
-        ("overwrites", f"{units.percent(locality['overwrite_ratio'])} of page writes; "
-                       f"{units.ratio(locality['writes_per_page'])} writes a written page"),
-        ("hot share", f"{units.percent(locality['hot_write_ratio'])} of writes to the 20 % most written pages; reads "
-                      f"{units.percent(locality['hot_read_ratio'])}"),
+        ("requests", f"{count(requests['all'])}: {count(requests['read'])} reads, "
+                     f"{count(requests['write'])} writes{others}"),
+        ("read ratio", f"{percent(description['read_ratio'])} of requests, "
+                       f"{percent(description['read_bytes_ratio'])} of bytes"),
+        ("bytes", f"{size(sizes['read'])} read, {size(sizes['write'])} written"),
+        ("read sizes", _spread(description["read_bytes"], size)),
+        ("write sizes", _spread(description["write_bytes"], size)),
+        ("4 KiB aligned", percent(description["aligned_ratio"])),
+        ("footprint", _of(size(locality["footprint_bytes"]), size(locality["read_footprint_bytes"]),
+                          size(locality["write_footprint_bytes"])) + estimated),
+        ("span", f"{size(description['span_bytes'])}, up to byte {description['end_bytes']:,}"),
+        ("overwrites", f"{percent(locality['overwrite_ratio'])} of page writes; "
+                       f"{ratio(locality['writes_per_page'])} writes a written page"),
+        ("hot share", f"{percent(locality['hot_write_ratio'])} of writes to the 20 % most written pages; reads "
+                      f"{percent(locality['hot_read_ratio'])}"),
         *_locality(description),
-        ("large writes", f"{units.percent(description['large_write_ratio'])} of writes, "
-                         f"{units.percent(description['large_write_bytes_ratio'])} of bytes written, from 64 KiB"),
-        ("sequential", _of(*(units.percent(sequential[kind]) for kind in ("all", "read", "write")))
-                       + f"; at once {units.percent(contiguous['all'])}"),
+        ("large writes", f"{percent(description['large_write_ratio'])} of writes, "
+                         f"{percent(description['large_write_bytes_ratio'])} of bytes written, from 64 KiB"),
+        ("sequential", _of(*(percent(sequential[kind]) for kind in ("all", "read", "write")))
+                       + f"; at once {percent(contiguous['all'])}"),
     ]  # fmt: skip
     if description["arrivals"] == "open":
-        variation = units.ratio(description["interarrival_variation"])
+        variation = ratio(description["interarrival_variation"])
         found += [
-            ("duration", units.nanoseconds(description["duration_ns"])),
-            ("gaps", f"{_spread(description['interarrival_ns'], units.nanoseconds)}; variation {variation}"),
+            ("duration", nanoseconds(description["duration_ns"])),
+            ("gaps", f"{_spread(description['interarrival_ns'], nanoseconds)}; variation {variation}"),
             (
                 "depth hint",
-                f"requests that arrive in one millisecond: {_spread(description['arrivals_per_ms'], units.ratio)}",
+                f"requests that arrive in one millisecond: {_spread(description['arrivals_per_ms'], ratio)}",
             ),
         ]
     else:
         found.append(("arrivals", f"closed loop, {description['depth']} outstanding; no times"))
-    found.append(("streams", units.count(description["streams"])))
+    found.append(("streams", count(description["streams"])))
     if description["files"]:
-        found.append(("named files", units.count(description["files"])))
+        found.append(("named files", count(description["files"])))
     if description["skipped_lines"]:
-        found.append(("bad lines", f"{units.count(description['skipped_lines'])} skipped"))
+        found.append(("bad lines", f"{count(description['skipped_lines'])} skipped"))
     return found
 
 
 def render(description: Description) -> Table:
     """The figures as a table for the terminal."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows(description):
-        table.add_row(name, value)
-    return table
+    return pairs(rows(description))
 
 
 def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | None:
-    """Requests over time and address: how many there are in each cell."""
+    """Requests over time and address: the number in each cell."""
     cells: list[list[int]] = counts[kind]
     if not any(any(row) for row in cells):
         return None
@@ -163,7 +156,7 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
         "x": [column * width / factor for column in range(len(cells[0]))],
         "y": [row * counts["row_bytes"] / 2**30 for row in range(len(cells))],
         # Few cells have most requests: the colour is the logarithm.
-        "z": [[_magnitude(count) for count in row] for row in cells],
+        "z": [[math.log10(number) + 0.1 if number else None for number in row] for row in cells],
         "text": cells,
         "hovertemplate": "%{text} requests<extra></extra>",
         "colorscale": [[0, "#cde2fb"], [0.5, "#3987e5"], [1, "#0d366b"]],
@@ -186,23 +179,21 @@ def _time_unit(duration_ns: float) -> tuple[str, float]:
     return next(((unit, factor) for unit, factor in steps if duration_ns >= 2 * factor), ("us", 1e3))
 
 
-def _magnitude(count: int) -> float | None:
-    import math
-
-    return math.log10(count) + 0.1 if count else None
-
-
 def _sizes_chart(description: Description) -> charts.Specification | None:
     classes = description["sizes"]
     if not classes:
         return None
-    names = [units.size(each["upto_bytes"]).replace(".00", "").replace(".0", "") for each in classes]
+    names = [size(each["upto_bytes"]).replace(".00", "").replace(".0", "") for each in classes]
     bars = [
-        {"type": "bar", "name": f"{kind}s", "x": names, "y": [each[kind] for each in classes], "meta": {"slot": slot}}
+        trace(slot, type="bar", name=f"{kind}s", x=names, y=[each[kind] for each in classes])
         for slot, kind in enumerate(("read", "write"))
     ]
     axes = {"xaxis": {"title": {"text": "size, up to"}, "type": "category"}, "yaxis": {"title": {"text": "requests"}}}
     return {"data": bars, "layout": axes | {"bargap": 0.2}}
+
+
+def _line(name: str, slot: int, xs: list[float], ys: list[float], **look: str) -> charts.Specification:
+    return trace(slot, type="scatter", mode="lines", name=name, x=xs, y=ys, line={"width": 2} | look)
 
 
 def _hot_chart(description: Description) -> charts.Specification | None:
@@ -212,8 +203,7 @@ def _hot_chart(description: Description) -> charts.Specification | None:
         if curve:
             shares = [100 * step / (len(curve) - 1) for step in range(len(curve))]
             percents = [100 * value for value in curve]
-            line = {"type": "scatter", "mode": "lines", "name": f"{kind}s", "x": shares, "y": percents}
-            lines.append(line | {"line": {"width": 2}, "meta": {"slot": slot}})
+            lines.append(_line(f"{kind}s", slot, shares, percents))
     layout = {
         "xaxis": {"title": {"text": "hottest pages (% of those touched)"}, "range": [0, 100]},
         "yaxis": {"title": {"text": "their share of accesses (%)"}, "range": [0, 101]},
@@ -229,12 +219,8 @@ def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.
     lines = []
     for name, slot, reuse in curves:
         if reuse["misses"]:
-            line = {
-                "type": "scatter", "mode": "lines", "name": name, "line": {"width": 2}, "meta": {"slot": slot},
-                "x": [point["cache_bytes"] / 2**20 for point in reuse["misses"]],
-                "y": [100 * point["miss_ratio"] for point in reuse["misses"]],
-            }  # fmt: skip
-            lines.append(line)
+            sizes = [point["cache_bytes"] / 2**20 for point in reuse["misses"]]
+            lines.append(_line(name, slot, sizes, [100 * point["miss_ratio"] for point in reuse["misses"]]))
     layout = {
         "xaxis": {"title": {"text": "LRU cache (MiB)"}, "type": "log"},
         "yaxis": {"title": {"text": "misses (% of page accesses)"}, "range": [0, 101]},
@@ -243,22 +229,19 @@ def _miss_chart(curves: Sequence[tuple[str, int, Mapping[str, Any]]]) -> charts.
 
 
 def _working_chart(description: Description) -> tuple[str, charts.Specification] | None:
-    """The working set over time, in the shortest windows of which there are not too many, and their length."""
+    """The working set over time, in the shortest windows that were kept whole, and their length."""
     sets = description["working_sets"]
     at = next(index for index, each in enumerate(sets["all"]) if each["bytes"])
-    window, count = sets["all"][at], len(sets["all"][at]["bytes"])
+    window, number = sets["all"][at], len(sets["all"][at]["bytes"])
     is_time = window["window_ns"] is not None
     length = window["window_ns"] if is_time else window["window_requests"]
-    unit, factor = _time_unit(length * count) if is_time else ("", 1)
+    unit, factor = _time_unit(length * number) if is_time else ("", 1)
+    places = [index * length / factor for index in range(number)]
     lines = [
-        {
-            "type": "scatter", "mode": "lines", "name": name, "line": {"width": 2, "shape": "hv"},
-            "x": [index * length / factor for index in range(count)],
-            "y": [size / 2**20 for size in sets[kind][at]["bytes"]], "meta": {"slot": slot},
-        }
+        _line(name, slot, places, [each / 2**20 for each in sets[kind][at]["bytes"]], shape="hv")
         for kind, name, slot in _KINDS
         if description["reuse"][kind]["page_accesses"]
-    ]  # fmt: skip
+    ]
     layout = {
         "xaxis": {"title": {"text": f"arrival ({unit})" if is_time else "request"}},
         "yaxis": {"title": {"text": "distinct pages (MiB)"}, "rangemode": "tozero"},
@@ -271,7 +254,7 @@ _LISTED_VOLUMES = 50
 
 
 def _busiest(description: Description) -> list[Mapping[str, Any]]:
-    """Volumes with reads or writes, those with most page accesses first."""
+    """Volumes with reads or writes, ordered by page accesses."""
     known = [volume for volume in description["volumes"] if volume["locality"]]
     return sorted(known, key=lambda volume: -volume["locality"]["reuse"]["page_accesses"])
 
@@ -284,20 +267,19 @@ def _volume_table(description: Description) -> str:
     body = []
     for volume in found[:_LISTED_VOLUMES]:
         locality = volume["locality"]
-        # The shortest windows that are kept whole, as in the chart.
+        # As in the chart, the shortest windows that are kept completely.
         window = next(each for each in locality["working_sets"] if each["bytes"])
         cells = (
-            units.count(volume["requests"]["read"]), units.count(volume["requests"]["write"]),
-            units.size(volume["bytes_read"]), units.size(volume["bytes_written"]),
-            units.size(locality["footprint_bytes"]),
-            f"{units.size(window['mean_bytes'])} in {_window(window)}", units.size(window["max_bytes"]),
-            units.percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
+            count(volume["requests"]["read"]), count(volume["requests"]["write"]),
+            size(volume["bytes_read"]), size(volume["bytes_written"]),
+            size(locality["footprint_bytes"]),
+            f"{size(window['mean_bytes'])} in {_window(window)}", size(window["max_bytes"]),
+            percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
         )  # fmt: skip
-        body.append(f'<tr><th scope="row">{volume["volume"]}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
+        body.append(shell.row((volume["volume"], *cells)))
     left = len(description["volumes"]) - len(body)
     under = f"<p>{left:,} more with fewer page accesses are in trace.json.</p>" if left else ""
-    head = "".join(f"<th>{head}</th>" for head in heads)
-    return f'<div class="wide"><table class="volumes"><tr>{head}</tr>{"".join(body)}</table></div>{under}'
+    return shell.table("volumes", [shell.row(heads, "th"), *body]) + under
 
 
 def _locality_charts(description: Description) -> dict[str, tuple[str, str, charts.Specification | None]]:
@@ -321,7 +303,7 @@ def _locality_charts(description: Description) -> dict[str, tuple[str, str, char
 
 def page(description: Description, counts: Mapping[str, Any]) -> str:
     """The page: a picture of addresses over time, sizes, the hot curve, reuse, working sets, and the figures."""
-    cells = "The darker a cell, the more {} it has, by powers of ten; empty ones have none."
+    cells = "Darker cells have more {}, by powers of ten; empty cells have none."
     specifications = {
         "writes": ("Writes over time and address", cells.format("writes"), _map_chart(counts, "write")),
         "reads": ("Reads over time and address", cells.format("reads"), _map_chart(counts, "read")),
@@ -330,36 +312,28 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
         **_locality_charts(description),
     }
     drawn = {name: each for name, each in specifications.items() if each[2] is not None}
-    found = rows(description)
     tiles = [
-        ("requests", units.count(description["requests"]["all"])),
-        ("reads", units.percent(description["read_ratio"])),
-        ("footprint", units.size(description["locality"]["footprint_bytes"])),
-        ("writes to the hottest 20 %", units.percent(description["locality"]["hot_write_ratio"])),
-        ("sequential", units.percent(description["sequential_ratio"]["all"])),
+        ("requests", count(description["requests"]["all"])),
+        ("reads", percent(description["read_ratio"])),
+        ("footprint", size(description["locality"]["footprint_bytes"])),
+        ("writes to the hottest 20 %", percent(description["locality"]["hot_write_ratio"])),
+        ("sequential", percent(description["sequential_ratio"]["all"])),
     ]
-    table = "".join(f'<tr><th scope="row">{label}</th><td>{html.escape(value)}</td></tr>' for label, value in found)
     sections = [Section(f"of-{name}", title, shell.chart(name, says)) for name, (title, says, _) in drawn.items()]
     return shell.fill(
         title="Workload",
         under=str(description["workload"]),
-        head='<div class="tiles">'
-        + "".join(f"<div><b>{html.escape(value)}</b><span>{label}</span></div>" for label, value in tiles)
-        + "</div>",
+        head=shell.tiles(tiles),
         sections=[
             *sections,
             *([Section("volumes", "Volumes", _volume_table(description))] if description["volumes"] else []),
-            Section("figures", "Figures", f'<div class="wide"><table class="settings">{table}</table></div>'),
+            Section("figures", "Figures", shell.table("settings", map(shell.row, rows(description)))),
         ],
         drawn={name: chart for name, (_, _, chart) in drawn.items() if chart is not None},
     )
 
 
 def write(description: Description, counts: Mapping[str, Any], folder: Path) -> None:
-    """Writes trace.json and trace.html into a folder.
-
-    Raises:
-        OSError: a file could not be written; the error lists the files that were kept.
-    """
+    """Writes trace.json and trace.html into a folder."""
     files = [("trace.json", json.dumps(description, indent=2) + "\n"), ("trace.html", page(description, counts))]
     write_in_order(folder, files)

@@ -1,25 +1,7 @@
-"""Quantities as people read and write them: `1.2 ms`, `16KiB`, `1e6`.
-
-Only for what people see. Results hold exact integers (nanoseconds, bytes); the native module reads the configuration.
-"""
+"""Quantities for people: `1.2 ms`, `16KiB`, `1e6`. Results hold exact integers (nanoseconds, bytes)."""
 
 import math
 import re
-
-__all__ = [
-    "count",
-    "energy",
-    "nanoseconds",
-    "number",
-    "own",
-    "parse_bytes",
-    "parse_count",
-    "percent",
-    "rate",
-    "ratio",
-    "size",
-    "terabytes",
-]
 
 _COUNT = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?)\s*([kKmMgG]?)\s*")
 _COUNT_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -29,17 +11,13 @@ _BYTES_FACTOR |= {f"{letter}i": 1024 ** (power + 1) for power, letter in enumera
 _LARGEST_COUNT = 2**63
 
 ABSENT = "-"
-"""Printed where nothing was measured."""
+"""Printed for a value that was not measured."""
 NOT_MODELLED = "not modelled"
-"""Printed for a time or energy that the drive does not give, as many drives of papers."""
+"""Printed for a time or energy that the drive does not model, as many drives of papers."""
 
 
 def parse_count(text: str) -> int:
-    """A number of things: `250000`, `1e6`, `100k`, `1.5M`.
-
-    Raises:
-        ValueError: not a number, not a whole number, or not positive and below 2^63; the text says what was expected.
-    """
+    """A whole number from 1 to 2^63 - 1: `250000`, `1e6`, `100k`, `1.5M`. Raises ValueError with the expected form."""
     match = _COUNT.fullmatch(text)
     if match is None:
         raise ValueError(f"not a number; expected one such as 250000, 1e6 or 100k, found {text!r}")
@@ -55,7 +33,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_bytes(value: object) -> int | None:
-    """Bytes of a resolved configuration value (`16KiB`, or a plain number of bytes); None where it is neither."""
+    """Bytes of a resolved configuration value (`16KiB`, or a plain number of bytes); None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _BYTES.fullmatch(value) if isinstance(value, str) else None
@@ -94,34 +72,34 @@ def _scaled(value: float | None, steps: list[tuple[float, str]]) -> str:
 
 
 def nanoseconds(value: float | None) -> str:
-    """A time given in nanoseconds: `812 ns`, `35.2 us`, `1.80 ms`, `2.41 s`, `3.10 h`."""
+    """A time in nanoseconds: `812 ns`, `35.2 us`, `1.80 ms`, `2.41 s`, `3.10 h`."""
     return _scaled(value, [(3600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns")])
 
 
 def size(value: float | None) -> str:
-    """An amount of data given in bytes, in binary units: `16.0 KiB`, `1.21 GiB`."""
+    """An amount of data in bytes, in binary units: `16.0 KiB`, `1.21 GiB`."""
     return _scaled(value, [(1024.0**power, f"{'KMGTP'[power - 1]}iB") for power in range(5, 0, -1)] + [(1, "B")])
 
 
 def terabytes(value: float | None) -> str:
-    """An amount of data given in terabytes of 10^12 bytes, as data sheets give endurance: `3,650 TB`."""
+    """An amount of data in terabytes of 10^12 bytes, as data sheets give endurance: `3,650 TB`."""
     return ABSENT if value is None else f"{number(value)} TB"
 
 
 def rate(value: float | None) -> str:
-    """A rate given in bytes a second, in the decimal units that data sheets use: `312 MB/s`."""
+    """A rate in bytes a second, in the decimal units of data sheets: `312 MB/s`."""
     return _scaled(value, [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")])
 
 
 def energy(value: float | None) -> str:
-    """An energy given in microjoules: `12.3 mJ`. A part without energies has none to show."""
+    """An energy in microjoules: `12.3 mJ`; None for a part without energies."""
     return NOT_MODELLED if value is None else _scaled(value, [(1e9, "kJ"), (1e6, "J"), (1e3, "mJ"), (1, "uJ")])
 
 
 def count(value: float | None) -> str:
     """A number of things: exact below ten million, in millions (M) or thousands of millions (G) above.
 
-    A rate below a hundred that is no whole number has three significant figures: traces have 0.00177 requests a second.
+    A fractional rate below a hundred has three significant figures: traces have 0.00177 requests a second.
     """
     if value is None:
         return ABSENT
@@ -138,7 +116,7 @@ def ratio(value: float | None) -> str:
 
 
 def own(value: float | None) -> str:
-    """A figure of unknown unit: a count exactly, anything else with three significant figures."""
+    """A figure of unknown unit: a count exactly, others with three significant figures."""
     return count(value) if isinstance(value, int) else ratio(value)
 
 

@@ -1,8 +1,4 @@
-"""Views of results: text, HTML, plots, and files in a folder. `palimpsest` gives them to results on import.
-
-The module is the `Views` of `result`. Each view is imported when it is used: a program that only reads figures loads
-neither rich nor plotly.
-"""
+"""The `Views` of results: text, HTML, plots, and files. Each is imported on use, as rich and plotly load slowly."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,36 +10,30 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from rich.console import RenderableType
 
-__all__ = ["figure", "html", "save", "text"]
-
 
 def text(results: Sequence[Result], *, together: bool) -> "RenderableType":
-    """The summary of one run, or `together` the comparison, as something rich can print."""
+    """The summary of one run, or `together` the comparison, for rich."""
     from . import comparison, summary
 
     return comparison.render(results) if together else summary.render(results[0])
 
 
 def html(results: Sequence[Result]) -> str:
-    """The figures as HTML tables without a page around them."""
+    """The figures as HTML tables without a page."""
     from . import report
 
     return report.fragment(results)
 
 
 def figure(name: str, results: Sequence[Result]) -> "go.Figure":
-    """A chart as a plotly figure.
-
-    Raises:
-        ValueError: the results have no data for it.
-    """
+    """A chart as a plotly figure. Raises ValueError if the results have no data for the chart."""
     from . import charts
 
     return charts.figure(name, results)
 
 
 def save(results: Sequence[Result], folder: Path, *, together: bool, more: Mapping[str, str]) -> Path:
-    """Writes the files of one run, or `together` of a comparison, and gives the folder; see `outputs.save`."""
+    """Writes the files of one run, or `together` of a comparison; see `outputs.save`."""
     from . import outputs
 
     return outputs.save(results, folder, together=together, more=more)

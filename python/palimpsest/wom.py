@@ -11,9 +11,9 @@
 (False, True)
 
 Arrays are `uint8`, 8 cells or message bits a byte, the first at weight 1; with `bits=True` an element is one cell or
-bit, 0 or 1. A page is its data cells, then its spare cells. A cell of 1 may still be cleared; none ever rises from 0 to
-1. Two dimensions are a batch, a page a row, which all cores share. Results depend on the arguments alone.
-`docs/wom-codes.md` describes the codes and what was measured.
+bit, 0 or 1. A page has its data cells, then its spare cells. A cell of 1 may still be cleared; a cell never rises from
+0 to 1. Two dimensions are a batch, a page a row, which all cores share. Results depend on the arguments alone.
+`docs/wom-codes.md` describes and measures the codes.
 """
 
 import os
@@ -26,8 +26,6 @@ import numpy.typing as npt
 from . import _core
 from .errors import Error, InputError
 
-__all__ = ["Code", "Encoded", "EncodingFailed", "codes", "spare_needed"]
-
 Bytes = npt.NDArray[np.uint8]
 
 _BLOCK = 256
@@ -35,29 +33,21 @@ _BLOCK = 256
 
 
 class EncodingFailed(Error):
-    """A message cannot be written over these cells by this code."""
+    """This code cannot write a message over these cells."""
 
 
 def codes() -> dict[str, str]:
-    """Names of the codes, and a line about each."""
+    """Names of the codes with descriptions."""
     return dict(_core.list_registry("codes"))
 
 
 def spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float = 0.0025) -> int:
     """The fewest bytes of erased spare with which encoding fails at most with probability `failure`.
 
-    Half of the data cells are taken to be stuck at random. A union bound for `polar`, 0.6 of that for `polar-repair`
-    (measured down to 1e-4, extrapolated below), that of random matrices and one cell in 800 for `fountain`, none for
-    `table`.
-
-    Args:
-        name: the code.
-        message_bytes: size of a message.
-        cell_bytes: data cells of a page / 8.
-        failure: the probability, by default that of the code in Yadgar et al.'s LLH-FTL.
-
-    Raises:
-        InputError: there is no such code, or it cannot have these sizes.
+    Half of the data cells (`cell_bytes` * 8) are assumed stuck at random. The estimate is a union bound for `polar`,
+    0.6 of that bound for `polar-repair` (measured down to 1e-4, extrapolated below), the failure of random matrices and
+    one cell in 800 for `fountain`, none for `table`. The default failure is that of Yadgar et al.'s LLH-FTL. Raises
+    InputError for an unknown code, or sizes that the code does not support.
     """
     if not 0 < failure < 1:
         raise InputError(f"failure {failure}: expected a probability between 0 and 1")
@@ -66,13 +56,13 @@ def spare_needed(name: str, message_bytes: int, cell_bytes: int, failure: float 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The outcome of a batch.
+    """The outcome of a batch; arrays have the shape of the batch, () for one page.
 
     Attributes:
-        cells: the pages, those of failed encodings as they were; shape as given.
-        ok: whether each page holds its message; shape of the batch, () for one page.
-        attempts: encodings tried, 0 where all failed; shape of the batch.
-        equations: equations of dense linear systems that were solved; shape of the batch.
+        cells: the pages, unchanged for failed encodings; shape as given.
+        ok: whether each page holds its message.
+        attempts: number of encodings tried, 0 if all failed.
+        equations: number of solved equations of dense linear systems.
     """
 
     cells: Bytes
@@ -94,13 +84,13 @@ class Code:
         name: one of `codes()`.
         message_bytes: size of the message of a second write.
         cell_bytes: data cells of a page / 8; a power of two for the polar codes.
-        spare_bytes: spare cells / 8 that are erased until the second write; what the code needs for a failure of 0.25 %
-            (`spare_needed`) where None.
+        spare_bytes: spare cells / 8 that are erased until the second write; None for a failure of 0.25 %
+            (`spare_needed`).
         bits: arrays have one cell or bit an element.
-        jobs: threads for batches; one a core where None.
+        jobs: threads for batches; None for one a core.
 
     Raises:
-        InputError: there is no such code, or it cannot have these sizes.
+        InputError: the code is unknown, or does not support these sizes.
     """
 
     def __init__(
@@ -135,31 +125,19 @@ class Code:
 
     @property
     def first_bytes(self) -> int:
-        """Bytes that a first write stores."""
+        """Bytes of a first write."""
         return self._core.first_bytes()
 
     def write_first(self, message: npt.ArrayLike) -> Bytes:
-        """Pages after a first write into erased cells.
-
-        Args:
-            message: `first_bytes` bytes, or a row of them a page.
-
-        Raises:
-            InputError: the array has another type or shape.
-        """
+        """Pages after a first write of `first_bytes` bytes, or rows of them. Raises InputError for other shapes."""
         packed, batch = self._packed("message", message, self.first_bytes)
         return self._unpacked(self._core.write_first(packed.tobytes()), self.page_bytes, batch)
 
     def try_encode(self, cells: npt.ArrayLike, message: npt.ArrayLike, seed: int = 0) -> Encoded:
-        """Writes messages over pages where that can be done.
+        """Writes messages over pages, as far as possible.
 
-        Args:
-            cells: present content, `page_bytes` bytes, or a row of them a page; left as it is.
-            message: `message_bytes` bytes, or a row of them a page.
-            seed: of the free choices; page i of a batch has `seed` + i. The decoder does not need it.
-
-        Raises:
-            InputError: an array has another type or shape.
+        `cells` has `page_bytes` bytes, `message` `message_bytes`, or a row of them a page; page i of a batch has `seed`
+        + i, which the decoder does not need. Raises InputError for another type or shape.
         """
         pages, batch = self._packed("cells", cells, self.page_bytes)
         messages, others = self._packed("message", message, self.message_bytes)
@@ -172,12 +150,7 @@ class Code:
         return Encoded(self._unpacked(encoded, self.page_bytes, batch), np.asarray(attempts > 0), attempts, equations)
 
     def encode(self, cells: npt.ArrayLike, message: npt.ArrayLike, seed: int = 0) -> Bytes:
-        """Pages after messages were written over them; arguments as for `try_encode`.
-
-        Raises:
-            EncodingFailed: a message cannot be written over its page.
-            InputError: an array has another type or shape.
-        """
+        """As `try_encode`, but raises EncodingFailed if a message cannot be written over its page."""
         encoded = self.try_encode(cells, message, seed)
         failed = int(encoded.ok.size - np.count_nonzero(encoded.ok))
         if failed:
@@ -188,27 +161,17 @@ class Code:
         return encoded.cells
 
     def decode(self, cells: npt.ArrayLike) -> Bytes:
-        """The messages in pages, `page_bytes` bytes or a row of them a page.
-
-        Raises:
-            InputError: the array has another type or shape.
-        """
+        """The messages in pages, `page_bytes` bytes or a row of them a page. Raises InputError for another shape."""
         pages, batch = self._packed("cells", cells, self.page_bytes)
         return self._unpacked(self._core.decode(pages.tobytes(), self.jobs), self.message_bytes, batch)
 
     def failure_rate(self, trials: int, seed: int = 0, dirty: float = 0.5, scramblings: int = 1) -> float:
         """The share of random messages that cannot be written over random first writes, measured on all cores.
 
-        Each message that can is read back and compared. The standard error is sqrt(rate (1 - rate) / trials).
-
-        Args:
-            trials: how many messages.
-            seed: trial i depends on this and i alone.
-            dirty: share of zeros in what was first written, so of stuck cells for all codes but `table`.
-            scramblings: of a first write, of which the one that leaves most cells writable is taken.
-
-        Raises:
-            InputError: a number is out of its range.
+        Each written message is read back and compared. The standard error is sqrt(rate (1 - rate) / trials). Trial i
+        depends on `seed` and i alone; `dirty` is the share of zeros in the first write, so of stuck cells for all codes
+        but `table`; of `scramblings` of a first write the one with most writable cells is taken. Raises InputError for
+        a number out of range.
         """
         if trials < 1 or not 0 <= dirty <= 1:
             raise InputError(f"{trials} trials, dirty {dirty}: expected a trial or more, and a share from 0 to 1")

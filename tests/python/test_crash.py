@@ -297,8 +297,8 @@ def test_any_number_of_jobs_explores_the_same(palimpsest: Command, script: list[
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--run", "true"], "--check: it is missing"),
-        (["--check", "true"], "--run: it is missing"),
+        (["--run", "true"], "--check: missing"),
+        (["--check", "true"], "--run: missing"),
         (["--run", "true {mount}", "--check", "true"], "{mount}: there is no file system; expected --setup"),
         (["--run", "true {disk}", "--check", "true"], "{disk}: there is no such place; expected {dev}, {file}"),
         (["--run", "true {nbd}", "--check", "true {mount}", "--setup", "true"], "{nbd}: the disk is a block device"),
@@ -319,12 +319,12 @@ def test_wrong_input_is_one_line(palimpsest: Command, tmp_path: Path, options: l
 @pytest.mark.parametrize(
     ("run", "check", "said"),
     [
-        ("echo no >&2; exit 3; {file}", "true", "--run 'echo no >&2; exit 3; {file}': it failed, status 3: no"),
+        ("echo no >&2; exit 3; {file}", "true", "--run 'echo no >&2; exit 3; {file}': failed, status 3: no"),
         ("true {file}", "true", "the program wrote nothing to the disk"),
         (
             "dd if=/dev/urandom of={file} conv=notrunc bs=4k count=1",
             "false",
-            "it fails on the state before the program",
+            "the check fails on the state before the program",
         ),
     ],
 )
@@ -338,7 +338,7 @@ def test_what_fails_is_one_line(palimpsest: Command, tmp_path: Path, run: str, c
 @needs_files
 def test_a_program_that_takes_too_long_ends_with_its_processes(tmp_path: Path) -> None:
     marker = f"sleep 96{os.getpid()}"
-    with pytest.raises(InputError, match="its time was over"):
+    with pytest.raises(InputError, match="the step timed out"):
         explore(
             f"{marker} & setsid {marker} & {marker} && true {{file}}",
             "true",
@@ -383,7 +383,7 @@ def test_a_check_has_a_time_limit(tmp_path: Path) -> None:
             time.sleep(0.01)
 
     found = explore(overwrite, hangs, size="64KiB", out=tmp_path, jobs=2, timeout_s=0.3, budget=12)
-    assert [finding.line for finding in found.findings] == ["its time was over"]
+    assert [finding.line for finding in found.findings] == ["the step timed out"]
 
 
 # --- programs on a file system

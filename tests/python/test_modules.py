@@ -16,7 +16,7 @@ ORDER = """
 interrupts native _core errors files units options states tables result engine timelines metrics intervals sketches
 replicates summary comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.time charts.volumes charts.__init__
-page report outputs reruns citation views listing progress parameters needs commands completion run_options images
+page report outputs reruns views listing progress parameters needs commands completion run_options images
 serving attaching mounting wear wom traces trace_report trace_commands frames
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
@@ -32,11 +32,11 @@ reproduce.womv_runs reproduce.womv
 reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond reproduce.codesign_implied
 reproduce.codesign reproduce.__init__
 validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
-validate.forms validate.outputs validate.running validate.command validate.__init__
-fits.space fits.measured fits.distribution fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
+validate.outputs validate.running validate.command validate.__init__
+fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
 fits.trace_times fits.traces fits.files fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
-crash.checking crash.store crash.exploring crash.findings crash.summary crash.page crash.command crash.__init__
+crash.checking crash.store crash.exploring crash.findings crash.page crash.command crash.__init__
 api __init__ cli __main__
 """
 """Modules of the package, lowest first. Each may import only those before it."""

@@ -145,7 +145,7 @@ def test_long_commands_print_lines_without_a_terminal(fake_command: Command) -> 
 
 @pytest.mark.unit
 def test_a_sweep_prints_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("palimpsest.sweeps.board.at_terminal", lambda: False)
+    monkeypatch.setattr(progress, "at_terminal", lambda: False)
     board = SweepBoard(None, {"a": "page"})
     board.begin(4, 1)
     board.watch("a", "run", 1, 2, 0)

@@ -43,7 +43,7 @@ def test_a_figure_of_requests_that_no_run_had(palimpsest: Command, tmp_path: Pat
     said = refused(palimpsest, "figure", "cdf", out, "-o", to, "--class", "read")
     assert said == "--class read: no run has such requests; expected all or write"
     said = refused(palimpsest, "figure", "bars", out, "-o", to, "--figure", "latency_ns.read.p99")
-    assert said.startswith("--figure latency_ns.read.p99: it is null in every run; ")
+    assert said.startswith("--figure latency_ns.read.p99: null in every run; ")
     counted = str(tmp_path / "counted")
     assert palimpsest("run", *SMALL, "--fidelity", "count", "--out", counted).returncode == 0
     assert "expected timed runs" in refused(palimpsest, "figure", "cdf", counted, "-o", to)
@@ -67,7 +67,7 @@ def test_a_variable_of_the_environment_is_named_as_one(tmp_path: Path, variable:
 def test_a_state_without_an_exploration(palimpsest: Command, tmp_path: Path) -> None:
     said = refused(palimpsest, "crash", "--out", str(tmp_path), "--state", "3fa9")
     assert said == f"--state 3fa9: {tmp_path} has no states; expected the --out of an exploration"
-    assert refused(palimpsest, "crash", "--out", str(tmp_path)).startswith("--run: it is missing")
+    assert refused(palimpsest, "crash", "--out", str(tmp_path)).startswith("--run: missing")
 
 
 @pytest.mark.parametrize("group", ["", "trace", "image"])

@@ -274,7 +274,7 @@ def test_a_scheduler_that_goes_before_a_result_is_fetched(
     future = Mock(status=status, result=Mock(side_effect=gone), exception=Mock(return_value=gone))
     monkeypatch.setattr(dask_engine, "_connect", lambda _: Mock(submit=Mock(return_value=future)))
     monkeypatch.setattr(dask_engine, "as_completed", lambda futures, **_: MagicMock(__iter__=lambda _: iter(futures)))
-    with pytest.raises(Error, match=r"--address tcp://a:1: the scheduler is gone; what was finished is kept"):
+    with pytest.raises(Error, match=r"--address tcp://a:1: the scheduler is gone; finished points are kept"):
         list(dask_engine.outcomes([one_task(tmp_path)], "tcp://a:1", 1, lambda *_: None))
 
 
@@ -304,7 +304,7 @@ def test_another_trace_of_the_same_name_is_refused(tmp_path: Path) -> None:
     os.utime(trace, (1, 1))
     assert task.run_point(one)["status"] == "done"
     trace.write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,8192\n")
-    assert "the file on this worker is another one" in task.run_point(one)["error"]["text"]
+    assert "the file on this worker has other content" in task.run_point(one)["error"]["text"]
 
 
 def test_a_worker_with_another_simulator_refuses(tmp_path: Path) -> None:

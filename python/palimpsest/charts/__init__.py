@@ -1,7 +1,7 @@
-"""Charts as plain plotly specifications: what is drawn, from which series. `report` and `Result.plot` show them.
+"""Charts as plain plotly specifications, from the series of results. `report` and `Result.plot` show them.
 
 A trace names its colour by a slot (`meta.slot`) or a state of a block (`meta.state`), which a theme turns into a
-colour: the meaning of a slot never depends on what else is drawn. Heat maps bring their scale with them.
+colour, so a slot means the same in every chart. Heat maps have their own scale.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,13 +28,7 @@ DARK = ("#3987e5", "#d95926", "#199e70", "#c98500", "#d55181", "#008300", "#9085
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart.
-
-    Attributes:
-        title: its heading.
-        draw: makes it of results; None where they have no data for it.
-        says: how to read it, in a sentence.
-    """
+    """A chart: heading, function of results (None without data), and a sentence on how to read the chart."""
 
     title: str
     draw: Callable[[Sequence[Result]], Specification | None]
@@ -49,8 +43,8 @@ CHARTS: dict[str, Chart] = {
     ),
     "time": Chart(
         "Over simulated time", series.time,
-        "Windows of equal length. Operations of flash belong to the window in which they ended, write amplification to "
-        "that of the requests. Dotted write amplification: of all since the measurement began.",
+        "Windows of equal length. Flash operations belong to the window in which they ended, write amplification to "
+        "the window of the requests. Dotted: write amplification since the measurement began.",
     ),
     "progress": Chart(
         "Over bytes written", series.progress,
@@ -62,16 +56,16 @@ CHARTS: dict[str, Chart] = {
     ),
     "volumes": Chart(
         "Volumes", by_volume.volumes,
-        "Each volume of the trace with its own requests; of many, the twenty with most.",
+        "Requests of each volume of the trace; at most the twenty busiest.",
     ),
     "wear": Chart("Wear", blocks.wear, "How many blocks were erased how often, preconditioning included."),
     "wear_map": Chart(
         "Wear by address", blocks.wear_map,
-        "Erases of each block where it lies: a row for each plane; neighbours are joined where there are many.",
+        "Erases of each block by address: a row for each plane; neighbours are joined on large drives.",
     ),
     "reliability": Chart(
         "Reads with errors", series.reliability,
-        "ECC margin: what the worst read of a window left, in its first step, of the wrong bits that are corrected. "
+        "ECC margin: share of the correctable bits that the worst read of a window left unused in its first step. "
         "Retries and losses belong to the window in which the read was planned.",
     ),
     "states": Chart(
@@ -84,12 +78,12 @@ CHARTS: dict[str, Chart] = {
 
 
 def specification(name: str, results: Sequence[Result]) -> Specification | None:
-    """A chart without colours; None where the results have no data for it."""
+    """A chart without colours; None if the results have no data for the chart."""
     return CHARTS[name].draw(results)
 
 
 def paint(chart: Specification, colours: Sequence[str], dark: bool = False) -> Specification:
-    """The chart with its slots and states turned into colours."""
+    """The chart with colours in place of slots and states."""
     traces = []
     for each in chart["data"]:
         meta = each["meta"]
@@ -105,11 +99,7 @@ def paint(chart: Specification, colours: Sequence[str], dark: bool = False) -> S
 
 
 def figure(name: str, results: Sequence[Result]) -> "go.Figure":
-    """A chart as a plotly figure.
-
-    Raises:
-        ValueError: the results have no data for it.
-    """
+    """A chart as a plotly figure. Raises ValueError if the results have no data for the chart."""
     import plotly.graph_objects as go
 
     chart = specification(name, results)

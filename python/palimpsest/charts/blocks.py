@@ -1,7 +1,8 @@
-"""Blocks: how often each was erased, what they held and what state they were in over the run."""
+"""Blocks over the run: erases, content and state."""
 
 import base64
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,6 @@ import polars as pl
 
 from ..result import Result
 from .common import Panel, Specification, label, layer, panels, part, trace
-
-__all__ = ["STATES", "SUBPAGES", "frames", "states", "wear", "wear_map"]
 
 STATES = {
     "free": ("#d9d8d3", "#4a4945"),
@@ -22,32 +21,26 @@ STATES = {
 }
 """Colours of the states of a block on a light and a dark page (Okabe and Ito's, distinct for all readers)."""
 
-SUBPAGES = {
-    "valid": ("#56b4e9", "#56b4e9"),
-    "invalid": ("#e69f00", "#e69f00"),
-}
-"""Colours of what subpages hold that are not free."""
+SUBPAGES = {"valid": ("#56b4e9", "#56b4e9"), "invalid": ("#e69f00", "#e69f00")}
+"""Colours of the content of subpages that are not free."""
 
 _MOST_CELLS = 2048
 _FEW_ERASES = 12
 
 
 def wear(results: Sequence[Result]) -> Specification | None:
-    """How many blocks were erased how often."""
+    """Number of blocks by number of erases."""
     traces = []
     for index, result in enumerate(results):
         erases = part(result, "wear").get("erases") or []
         if not erases:
             continue
-        counts: dict[int, int] = {}
-        for number in erases:
-            counts[number] = counts.get(number, 0) + 1
+        counts = Counter(erases)
         numbers = sorted(counts)
-        base = sum(part(results[0], "wear").get("erases") or [])
-        name = label(result, results, "blocks")
+        said = name = label(result, results, "blocks")
         if len(results) > 1:
+            base = sum(part(results[0], "wear").get("erases") or [])
             name = layer(result, results, sum(erases), base, "erases")
-        said = label(result, results, "blocks")
         traces.append(
             trace(index, type="bar", name=name, x=numbers, y=[counts[number] for number in numbers],
                   hovertemplate=f"{said}: %{{y:,}} erased %{{x}} times<extra></extra>")
@@ -61,7 +54,7 @@ def wear(results: Sequence[Result]) -> Specification | None:
 
 
 def _mean_erases(result: Result) -> list[list[float]]:
-    """Erases by plane and block, neighbours of a plane joined where there are many; empty where nothing is known."""
+    """Erases by plane and block; neighbours of a plane are joined if there are many. Empty without data."""
     erases, planes = part(result, "wear").get("erases") or [], part(result, "wear").get("plane") or []
     rows: dict[int, list[int]] = {}
     for number, plane in zip(erases, planes, strict=True):
@@ -70,7 +63,7 @@ def _mean_erases(result: Result) -> list[list[float]]:
         return []
     longest = max(map(len, rows.values()))
     group = -(-longest // max(1, _MOST_CELLS // len(rows)))
-    # As the map of states has them, if there is one: by channel, die and plane.
+    # In the order of the map of states, if any: by channel, die and plane.
     seen = part(result, "blocks")
     order = seen["plane"][:: seen["columns"]] if seen else []
     return [
@@ -102,14 +95,14 @@ def wear_map(results: Sequence[Result]) -> Specification | None:
 
 
 def _snapshot_axis(series: dict[str, Any]) -> tuple[str, list[float]]:
-    """The times of the snapshots: in simulated seconds, or in thousands of requests where there is no time."""
+    """The times of the snapshots: simulated seconds, or thousands of requests in counted runs."""
     if any(series["time_ns"]):
         return "simulated time (s)", [time / 1e9 for time in series["time_ns"]]
     return "requests (thousands)", [requests / 1e3 for requests in series["requests"]]
 
 
 def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
-    """The share of a drive at each snapshot, of those of its cells, in percent."""
+    """The share of a drive at each snapshot, in percent, from the shares of its cells."""
     cells, total = len(blocks), sum(blocks)
     return [
         100 * sum(share * count for share, count in zip(shares[at : at + cells], blocks, strict=True)) / total
@@ -118,7 +111,7 @@ def _mean(shares: Sequence[float], blocks: Sequence[int]) -> list[float]:
 
 
 def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
-    """Shares of all subpages by snapshot, in percent: valid, invalid, free; empty where the layer reports none."""
+    """Shares of all subpages by snapshot, in percent: valid, invalid, free; empty if the layer reports none."""
     if series.get("valid") is None:
         return {}
     valid, programmed = (_mean(series[name], series["blocks"]) for name in ("valid", "programmed"))
@@ -127,7 +120,7 @@ def _subpages(series: dict[str, Any]) -> dict[str, list[float]]:
 
 
 def states(results: Sequence[Result]) -> Specification | None:
-    """What the subpages hold and the states of the blocks over the run, stacked; panels for each layer."""
+    """Content of subpages and states of blocks over the run, stacked; panels for each layer."""
     drawn: list[Panel] = []
     axis = ""
 
@@ -162,7 +155,7 @@ def states(results: Sequence[Result]) -> Specification | None:
 
 def _base64(numbers: pl.Series, code: str = "B") -> str:
     """Whole numbers as bytes (`B`) or 16-bit words (`H`), lower byte first."""
-    # Not by numpy, which takes longer to load than all of the page to write.
+    # Without numpy, which takes longer to load than the page to write.
     return base64.b64encode(array(code, numbers.to_list()).tobytes()).decode("ascii")
 
 
@@ -173,7 +166,7 @@ def _encoded(values: Sequence[float], most: float, code: str) -> str:
 
 
 def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
-    """The state that is shown of each cell: bad or open where any of its blocks is, else what most of them are."""
+    """The shown state of each cell: bad or open if any block is, else the most frequent one."""
     cells = pl.DataFrame(dict(zip(names, counts, strict=True)))
     greatest = pl.max_horizontal(*names)
     shown = [
@@ -185,11 +178,10 @@ def _most(names: Sequence[str], counts: Sequence[Sequence[int]]) -> pl.Series:
 
 
 def frames(result: Result) -> dict[str, Any] | None:
-    """The snapshots of all blocks, as the page plays them; None where there are none.
+    """The snapshots of all blocks, as the page plays them; None without snapshots.
 
-    `state` is a byte for each cell of each snapshot: bad or open where any of its blocks is, else what most of them
-    are; `valid` is a byte (255: all of it), `erases` two (65535: `most_erases`), lower byte first. `counts` are the
-    blocks in each state, by snapshot.
+    `state` is a byte for each cell of each snapshot (`_most`), `valid` a byte (255: all), `erases` two (65535:
+    `most_erases`), lower byte first; `counts` are blocks by state and snapshot.
     """
     series = part(result, "blocks")
     if not series.get("requests"):

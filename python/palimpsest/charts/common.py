@@ -1,4 +1,4 @@
-"""What all charts share: traces that name their colour by a slot, series of a result, names with ratios, panels."""
+"""Shared by all charts: traces with a slot of colour, series of a result, names with ratios, panels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,17 +6,15 @@ from typing import Any
 from ..metrics import factor, relative
 from ..result import Result
 
-__all__ = ["DASHES", "Panel", "Specification", "label", "layer", "panels", "part", "trace"]
-
 Specification = dict[str, Any]
 
 SLOTS = 8
-"""How many colours there are."""
+"""Number of colours."""
 
 DASHES = ("solid", "dot", "dash", "dashdot")
 
 Panel = tuple[str, list[Specification], dict[str, Any]]
-"""A title with its unit, the traces, and what its vertical axis has beside the usual."""
+"""A title with its unit, the traces, and more settings of the vertical axis."""
 
 
 def trace(slot: int, **fields: Any) -> Specification:  # noqa: ANN401 - plotly's own fields
@@ -25,25 +23,25 @@ def trace(slot: int, **fields: Any) -> Specification:  # noqa: ANN401 - plotly's
 
 
 def part(result: Result, name: str) -> dict[str, Any]:
-    """One of the series of a result; empty where it has none."""
+    """A series of a result; empty if the result has none."""
     found = (result.series or {}).get(name)
     return found if isinstance(found, dict) else {}
 
 
 def label(result: Result, results: Sequence[Result], what: str) -> str:
-    """What a trace is called: without the layer where there is but one."""
+    """The name of a trace, with the layer if there are several."""
     return what if len(results) == 1 else f"{result.label}, {what}" if what else result.label
 
 
 def layer(result: Result, results: Sequence[Result], value: float | None, base: float | None, what: str = "") -> str:
-    """A layer, and how much it has of something as a multiple of the first layer: `mga 0.62x IOPS`."""
+    """A layer with its multiple of the first layer's value: `mga 0.62x IOPS`."""
     name = result.label
     ratio = "" if result is results[0] else factor(relative(value, base))
     return f"{name} {ratio}{f' {what}' if what else ''}" if ratio else name
 
 
 def panels(drawn: Sequence[Panel], x_title: str) -> Specification | None:
-    """Charts below each other over one horizontal axis, each with its title above it."""
+    """Charts below each other over one horizontal axis, each with its title above."""
     if not drawn:
         return None
     height, head, foot = 150, 32, 90

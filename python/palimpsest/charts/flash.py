@@ -2,15 +2,9 @@
 
 from collections.abc import Sequence
 
-from ..metrics import factor, relative
+from ..metrics import CAUSES, factor, relative
 from ..result import Result
 from .common import Specification, label, layer, part, trace
-
-__all__ = ["CAUSES", "flash", "utilization"]
-
-CAUSES = (
-    "host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild",
-)  # fmt: skip
 
 
 def flash(results: Sequence[Result]) -> Specification | None:

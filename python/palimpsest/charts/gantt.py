@@ -1,7 +1,4 @@
-"""The timeline of flash operations as `assets/gantt.js` draws it: lanes of planes and channels, and what is in them.
-
-The page gets the first operations of a timeline; its tables have all.
-"""
+"""The first operations of a timeline as lanes of planes and channels, which `assets/gantt.js` draws."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +6,8 @@ from typing import Any
 from ..result import Result
 from .common import part
 
-__all__ = ["MOST_DRAWN", "timeline"]
-
 MOST_DRAWN = 20_000
-"""Operations that a page gets at the most: some 2 MB."""
+"""Most operations of a page: some 2 MB."""
 
 _SINCE_PLANNED = (
     "ready_ns", "start_ns", "transfer_start_ns", "transfer_end_ns", "array_start_ns", "array_end_ns", "end_ns",
@@ -25,11 +20,10 @@ _AS_THEY_ARE = (
 
 
 def timeline(result: Result) -> dict[str, Any] | None:
-    """Lanes, operations and requests of a result; None where it has no timeline.
+    """Lanes, operations and requests of a result; None without a timeline.
 
     `lanes` are in the order of the page: each channel, then the planes of its dies; only those with operations.
-    `planned_ns` is the time since the operation before it was planned, the other times are those since it was planned
-    itself.
+    `planned_ns` is relative to the previous operation, each other time to `planned_ns` of the same operation.
     """
     rows, requests = part(result, "operations"), part(result, "requests")
     if not rows or not rows["operation"]:

@@ -2,23 +2,21 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..metrics import modelled, response_time
 from ..result import Result
 from .common import DASHES, Specification, label, layer, part, trace
 
-__all__ = ["cdf", "cumulative", "exceedance", "latency"]
-
 _TICKS = {1.0: "all", 0.5: "p50", 0.1: "p90", 0.01: "p99", 0.001: "p99.9", 1e-4: "p99.99", 1e-5: "p99.999"}
-
 
 _STEP = 1.004
 _SHARE = 0.002
 
 
 def _thinned(lower: Sequence[int], counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Buckets, neighbours joined: within 0.4 % of a time and 0.2 % of all requests, which no picture shows."""
+    """Buckets, neighbours joined within 0.4 % of a time and 0.2 % of all requests, which no picture shows."""
     total, kept, left = sum(counts), list[tuple[int, int]](), 0
     for bound, count in zip(lower, counts, strict=True):
         if kept and count and bound < kept[-1][0] * _STEP and left + count < _SHARE * total:
@@ -32,31 +30,23 @@ def _thinned(lower: Sequence[int], counts: Sequence[int]) -> list[tuple[int, int
 
 def exceedance(lower: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
     """Response times in microseconds, and the share of requests that took at least as long, from a histogram."""
-    total = sum(counts)
-    times, shares, left = [], [], total
-    for bound, count in _thinned(lower, counts):
-        times.append(bound / 1000)
-        shares.append(left / total)
-        left -= count
-    return times, shares
+    found, total = _thinned(lower, counts), sum(counts)
+    done = accumulate((count for _, count in found[:-1]), initial=0)
+    return [bound / 1000 for bound, _ in found], [(total - before) / total for before in done] if found else []
 
 
 def cumulative(lower: Sequence[int], counts: Sequence[int]) -> tuple[list[float], list[float]]:
     """Response times in microseconds, and the share of requests in per cent that took at most about as long."""
-    total = sum(counts)
-    times, shares, done = [], [], 0
-    for bound, count in _thinned(lower, counts):
-        done += count
-        times.append(bound / 1000)
-        shares.append(100 * done / total)
-    return times, shares
+    found, total = _thinned(lower, counts), sum(counts)
+    done = accumulate(count for _, count in found)
+    return [bound / 1000 for bound, _ in found], [100 * so_far / total for so_far in done]
 
 
 def _lines(
     results: Sequence[Result], points: Callable[[Sequence[int], Sequence[int]], tuple[list[float], list[float]]],
     hover: str,
 ) -> list[Specification]:  # fmt: skip
-    """A line for each kind of request of each result. Named with the 99th percentile, and its ratio to the first's."""
+    """A line for each kind of request of each result, named with the 99th percentile and its ratio to the first's."""
     traces = []
     for index, result in enumerate(results):
         for position, kind in enumerate(("read", "write")):
@@ -65,7 +55,7 @@ def _lines(
                 continue
             times, shares = points(histogram["lower_ns"], histogram["count"])
             if not any(times):
-                # Acknowledged in 0 ns: not on a logarithmic axis. The table has it.
+                # 0 ns has no place on a logarithmic axis.
                 continue
             found, first = ((each["latency_ns"] or {}).get(kind) for each in (result, results[0]))
             p99, base = modelled(found, "p99"), modelled(first, "p99")
@@ -82,7 +72,7 @@ def _lines(
 
 
 def _time_axis(traces: Sequence[Specification]) -> dict[str, Any]:
-    """Decades, with 2 and 5 in between where there would be a tick or two."""
+    """Decades, with 2 and 5 in between if there were only one or two ticks."""
     axis: dict[str, Any] = {"type": "log", "title": {"text": "response time (us)"}, "exponentformat": "none"}
     times = [time for each in traces for time in each["x"] if time > 0]
     if max(times) >= 100 * min(times):
@@ -104,7 +94,7 @@ def cdf(results: Sequence[Result]) -> Specification | None:
 
 
 def latency(results: Sequence[Result]) -> Specification | None:
-    """Share of requests that take at least as long as a response time: the tail at a glance, p99 at 1 %."""
+    """Share of requests that take at least a response time: p99 is at 1 %."""
     traces = _lines(results, exceedance, "%{y:.3%} take at least %{x:,.1f} us")
     if not traces:
         return None

@@ -1,4 +1,4 @@
-"""What a run did over its simulated time, or over bytes written where there is no time."""
+"""Series of a run over simulated time, or over bytes written in counted runs."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -7,17 +7,15 @@ from typing import Any
 from ..result import Result
 from .common import DASHES, Panel, Specification, layer, panels, part, trace
 
-__all__ = ["progress", "reliability", "time"]
-
 _DECADES = 50
 
 Values = list[float | None]
 Line = tuple[str, int, int, Callable[[Result], Values]]
-"""What it shows, the slot of its colour alone, its dash, and its values."""
+"""Name, slot of colour, dash, and values."""
 
 
 def _lengths(result: Result) -> list[float]:
-    """Seconds that each window lasted: the last one ends with the run."""
+    """Seconds of each window; the last one ends with the run."""
     series = part(result, "time")
     end = result["simulated_ns"]
     return [min(series["window_ns"], max(0, end - start)) / 1e9 for start in series["start_ns"]]
@@ -50,7 +48,21 @@ def _amplification_so_far(result: Result) -> Values:
     return windows
 
 
-_PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
+def _between(key: str, factor: float = 1.0) -> Callable[[Result], Values]:
+    """A count of the snapshots over the bytes that the host wrote in between."""
+
+    def values(result: Result) -> Values:
+        seen = part(result, "blocks")
+        steps = zip(pairwise(seen.get("host_bytes", [])), pairwise(seen.get(key, [])), strict=True)
+        return [(b - a) / (after - before) * factor if after > before else None for (before, after), (a, b) in steps]
+
+    return values
+
+
+_Panel = tuple[str, str, tuple[Line, ...], bool]
+"""Title, text of the pointer, lines, and whether the axis may be logarithmic."""
+
+_PANELS: tuple[_Panel, ...] = (
     ("throughput (MB/s)", "%{y:,.4~g} MB/s", (("throughput", 2, 0, _per_second("bytes", 1e-6)),), False),
     ("read response time (us): mean, p99 dotted", "%{y:,.4~g} us",
      (("read mean", 0, 0, _column("read_mean_ns", 1e-3)), ("read p99", 0, 1, _column("read_p99_ns", 1e-3))),
@@ -68,15 +80,22 @@ _PANELS: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
     ("erases (blocks/s)", "%{y:,.4~g} blocks/s", (("erases", 7, 0, _per_second("erases")),), False),
 )  # fmt: skip
 
-_RELIABILITY: tuple[tuple[str, str, tuple[Line, ...], bool], ...] = (
+_RELIABILITY: tuple[_Panel, ...] = (
     ("ECC margin of the worst read (%)", "%{y:,.4~g} %", (("ECC margin", 2, 0, _column("ecc_margin", 100)),), False),
     ("retries of reads (steps/s)", "%{y:,.4~g} steps/s", (("retries", 3, 0, _per_second("read_retries")),), False),
     ("lost for good (subpages/s)", "%{y:,.4~g} subpages/s", (("lost", 7, 0, _per_second("lost_subpages")),), False),
 )  # fmt: skip
 
+_PROGRESS: tuple[_Panel, ...] = (
+    ("write amplification", "%{y:.3~f}", (("write amplification", 3, 0, _between("data_bytes")),), False),
+    ("GC and merging (pages programmed per MiB)", "%{y:,.4~g} pages/MiB",
+     (("GC programs", 6, 0, _between("gc_programs", 2**20)),), False),
+    ("erases (blocks per GiB)", "%{y:,.4~g} blocks/GiB", (("erases", 7, 0, _between("flash_erases", 2**30)),), False),
+)  # fmt: skip
+
 
 def _axis(traces: Sequence[Specification]) -> dict[str, Any]:
-    """A logarithmic axis where values lie decades apart."""
+    """A logarithmic axis if values are decades apart."""
     values = [value for each in traces for value in each["y"] if value]
     if max(values) < _DECADES * min(values):
         return {}
@@ -96,22 +115,33 @@ def time(results: Sequence[Result]) -> Specification | None:
 
 
 def reliability(results: Sequence[Result]) -> Specification | None:
-    """ECC margin, retries and losses over simulated time, of runs whose reads have errors."""
+    """ECC margin, retries and losses over simulated time, of runs with read errors."""
     with_errors = [result for result in results if any(_column("ecc_margin")(result))]
     return _over_time(results, _RELIABILITY) if with_errors else None
 
 
-def _over_time(
-    results: Sequence[Result], shown: Sequence[tuple[str, str, tuple[Line, ...], bool]]
-) -> Specification | None:
-    timed = [(index, result) for index, result in enumerate(results) if part(result, "time").get("start_ns")]
+def _over_time(results: Sequence[Result], shown: Sequence[_Panel]) -> Specification | None:
+    places = [[start / 1e9 for start in part(result, "time").get("start_ns") or []] for result in results]
+    return panels(_drawn(results, shown, places, "s", {}), "simulated time (s)")
+
+
+def progress(results: Sequence[Result]) -> Specification | None:
+    """Write amplification, collection and erases over bytes that the host has written, for counted runs."""
+    written = [part(result, "blocks").get("host_bytes", []) for result in results]
+    places = [[after / 2**30 for _, after in pairwise(each)] for each in written]
+    return panels(_drawn(results, _PROGRESS, places, "GiB written", {"shape": "vh"}), "written by the host (GiB)")
+
+
+def _drawn(
+    results: Sequence[Result], shown: Sequence[_Panel], places: Sequence[list[float]], unit: str, look: dict[str, Any]
+) -> list[Panel]:
+    """Panels with the lines of all results that have places."""
     drawn: list[Panel] = []
     named: set[int] = set()
     for title, hover, lines, may_be_log in shown:
         traces: list[Specification] = []
-        for index, result in timed:
-            seconds = [start / 1e9 for start in part(result, "time")["start_ns"]]
-            for what, slot, dash, of in lines:
+        for index, result in enumerate(results):
+            for what, slot, dash, of in lines if places[index] else ():
                 values = of(result)
                 if not any(values):
                     continue
@@ -119,46 +149,12 @@ def _over_time(
                 said = what if len(results) == 1 else f"{result['ftl']} {what}"
                 traces.append(
                     trace(slot if len(results) == 1 else index, type="scatter", mode="lines", name=name,
-                          x=seconds, y=values, legendgroup=name, showlegend=len(results) > 1 and index not in named,
-                          hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} s<extra></extra>",
-                          line={"width": 1.5, "dash": DASHES[dash]}, connectgaps=what == "so far")
+                          x=places[index], y=values, legendgroup=name,
+                          showlegend=len(results) > 1 and index not in named,
+                          hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} {unit}<extra></extra>",
+                          line={"width": 1.5, "dash": DASHES[dash]} | look, connectgaps=what == "so far")
                 )  # fmt: skip
                 named.add(index)
         if traces:
             drawn.append((title, traces, _axis(traces) if may_be_log else {}))
-    return panels(drawn, "simulated time (s)")
-
-
-def progress(results: Sequence[Result]) -> Specification | None:
-    """Write amplification, collection and erases over what the host has written: for runs without time."""
-    drawn: list[Panel] = []
-    for title, key, what, hover in (
-        ("write amplification", "data_bytes", "write amplification", "%{y:.3~f}"),
-        ("GC and merging (pages programmed per MiB)", "gc_programs", "GC programs",
-         "%{y:,.4~g} pages/MiB"),
-        ("erases (blocks per GiB)", "flash_erases", "erases", "%{y:,.4~g} blocks/GiB"),
-    ):  # fmt: skip
-        unit = {"data_bytes": 1, "gc_programs": 2**20, "flash_erases": 2**30}[key]
-        traces = []
-        for index, result in enumerate(results):
-            seen = part(result, "blocks")
-            written = seen.get("host_bytes", [])
-            steps = list(zip(pairwise(written), pairwise(seen.get(key, [])), strict=True))
-            values = [
-                (b - a) / (after - before) * unit if after > before else None for (before, after), (a, b) in steps
-            ]
-            if not any(values):
-                continue
-            slot = {"data_bytes": 3, "gc_programs": 6, "flash_erases": 7}[key] if len(results) == 1 else index
-            name = what if len(results) == 1 else _name(result, results)
-            said = what if len(results) == 1 else f"{result['ftl']} {what}"
-            places = [after / 2**30 for _, after in pairwise(written)]
-            traces.append(
-                trace(slot, type="scatter", mode="lines", name=name, x=places, y=values,
-                      legendgroup=name, showlegend=len(results) > 1 and not drawn,
-                      hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} GiB written<extra></extra>",
-                      line={"width": 1.5, "shape": "vh"})
-            )  # fmt: skip
-        if traces:
-            drawn.append((title, traces, {}))
-    return panels(drawn, "written by the host (GiB)")
+    return drawn

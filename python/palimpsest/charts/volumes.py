@@ -1,4 +1,4 @@
-"""Figures of the volumes of a trace: response times of each, or its bytes in a counted run."""
+"""Figures of the volumes of a trace: response times of each, or bytes in a counted run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,11 +7,9 @@ from ..metrics import modelled
 from ..result import Result
 from .common import Specification, label, trace
 
-__all__ = ["DRAWN", "LISTED", "busiest", "volumes"]
-
 DRAWN = 20
 LISTED = 50
-"""How many volumes a chart and a table have."""
+"""Most volumes of a chart, and of a table."""
 
 
 def busiest(result: Result, most: int) -> list[Mapping[str, Any]]:
@@ -22,7 +20,7 @@ def busiest(result: Result, most: int) -> list[Mapping[str, Any]]:
 
 
 def volumes(results: Sequence[Result]) -> Specification | None:
-    """The 99th percentile of reads and writes by volume; bytes written and read where nothing was timed."""
+    """The 99th percentile of reads and writes by volume; bytes written and read in counted runs."""
     is_timed = all(volume["latency_ns"] for result in results for volume in result.get("volumes") or [])
     traces = []
     for index, result in enumerate(results):

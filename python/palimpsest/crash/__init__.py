@@ -1,4 +1,4 @@
-"""Crashes of real programs: every state that a power cut may leave of what a program writes, and a check of each.
+"""Crashes of real programs: every state that a power cut may leave of a program's writes, and a check of each.
 
 >>> from palimpsest.crash import check_crashes
 >>> def test_store(tmp_path):
@@ -15,10 +15,9 @@ from ..parameters import cores
 from ..states import size_of
 from .commands import Plan, Step
 from .exploring import Limits, explore_in
-from .findings import Finding, findings
+from .findings import Finding, findings, summary
 from .page import page
 from .store import Store
-from .summary import summary
 
 __all__ = ["CrashError", "Exploration", "Finding", "check_crashes", "explore"]
 
@@ -29,15 +28,7 @@ class CrashError(AssertionError):
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was explored.
-
-    Attributes:
-        findings: what goes wrong, the earliest first.
-        states: how many states were checked.
-        duplicates: how many more had the same bytes, with the same said.
-        is_complete: whether these are all states that there are.
-        out: the folder of it.
-    """
+    """The result of an exploration; `duplicates` are unchecked states with the bytes and output of checked ones."""
 
     findings: tuple[Finding, ...]
     states: int
@@ -70,53 +61,43 @@ def explore(
     force: bool = True,
     **options: Any,  # noqa: ANN401
 ) -> Exploration:
-    """Runs a program once on a recorded disk, and checks the states that a power cut may leave of it.
+    """Runs a program once on a recorded disk, and checks the states that a power cut may leave.
 
     Args:
-        run: a command, or a function of the path. What it prints (flushed) is what it promises.
-        check: commands, or functions of the path, or of the path and what `run` had printed by the cut; one that fails,
-            or raises, has found something.
+        run: a command, or a function of the path. Its output (flushed) is a promise.
+        check: commands, or functions of the path, or of the path and the output before the cut. A failure is a finding.
         setup: commands or functions that make the disk: `mkfs.ext4 -q {dev}`.
-        mount: whether functions get the folder where the file system is mounted, in place of the file that is the disk.
-        out: the folder to keep it in; none, if None.
-        size: of the disk.
+        mount: functions get the folder of the mounted file system instead of the file of the disk.
+        out: folder for recording and states; None for a temporary one.
+        size: size of the disk.
         cache: `volatile`, `protected` or `none`.
-        budget: how many states are checked at most.
-        minutes: how long it may take.
-        jobs: processes; as many as there are cores, if None.
-        seed: of the states that are drawn.
-        ssd: a simulated drive, of which the states after each flash operation are explored, too.
-        ftl: its layer, if not its own.
-        force: whether what the folder has of another exploration is replaced.
+        budget: most checked states.
+        minutes: most time.
+        jobs: processes; None for one a core.
+        seed: seed of the drawn states.
+        ssd: a simulated drive, whose states after each flash operation are explored, too.
+        ftl: its layer; None for the drive's.
+        force: replace another exploration in the folder.
         options: more of `Plan`: `unit`, `mount_options`, `timeout_s`, `run_timeout_s`, `overrides`.
 
     Raises:
-        InputError: something fails that must not, or cannot be done here.
+        InputError: a command fails without a cut, or this machine cannot record.
     """
     plan = Plan(
-        setup=_steps(setup),
-        run=run,
-        check=_steps(check),
-        mounts=mount,
-        size=size_of(size),
-        cache=cache,
-        ssd=ssd,
-        ftl=ftl,
-        seed=seed,
-        **options,
-    )
+        setup=_steps(setup), run=run, check=_steps(check), mounts=mount, size=size_of(size), cache=cache, ssd=ssd,
+        ftl=ftl, seed=seed, **options,
+    )  # fmt: skip
+    limits = Limits(budget, None if minutes is None else minutes * 60)
     if out is not None:
-        return _explored(plan, Path(out), Limits(budget, None if minutes is None else minutes * 60), cores(jobs), force)
+        return _explored(plan, Path(out), limits, jobs, force)
     with tempfile.TemporaryDirectory(prefix="palimpsest-crash-") as folder:
-        return _explored(
-            plan, Path(folder), Limits(budget, None if minutes is None else minutes * 60), cores(jobs), force
-        )
+        return _explored(plan, Path(folder), limits, jobs, force)
 
 
-def _explored(plan: Plan, out: Path, limits: Limits, jobs: int, force: bool) -> Exploration:
+def _explored(plan: Plan, out: Path, limits: Limits, jobs: int | None, force: bool) -> Exploration:
     store = Store(out.resolve(), plan, force=force)
     try:
-        explored, checkers = explore_in(plan, store, limits, jobs, lambda _line: None)
+        explored, checkers = explore_in(plan, store, limits, cores(jobs), lambda _line: None)
         try:
             found = findings(explored, store, checkers)
         finally:
@@ -134,12 +115,7 @@ def check_crashes(
     setup: Step | Sequence[Step] | None = None,
     **options: Any,  # noqa: ANN401
 ) -> Exploration:
-    """As `explore`, for tests.
-
-    Raises:
-        CrashError: something goes wrong; it says what, and by which history.
-        InputError: as `explore`.
-    """
+    """As `explore`, for tests. Raises CrashError with the history of each failure."""
     found = explore(run, check, setup, **options)
     if found.findings:
         text = "\n".join(line for finding in found.findings for line in finding.lines())

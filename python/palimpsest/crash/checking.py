@@ -1,8 +1,8 @@
 """Builds states, and checks them: an enclosed process for each core.
 
-A state is a sparse file in memory, written anew for each check, as a check changes it (a mount of ext4 applies its
-journal). Its loop device stays, and forgets what the kernel kept of it. The image of a state is made from that of its
-cut, and its picks. What a check leaves running is killed.
+A state is a sparse file in memory, written anew for each check, because checks change it (mounting ext4 replays its
+journal). Its loop device stays, and drops its caches. The image of a state is the image at its cut, with its picks.
+Processes that a check leaves running are killed.
 """
 
 import contextlib
@@ -10,36 +10,25 @@ import errno
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ..files import named
-from .commands import Outcome, Plan, Step, Work, perform
+from .commands import Outcome, Plan, Step, Work, perform, text_of
 from .cuts import Cuts
-from .history import History
+from .history import History, adjacent
 from .namespaces import LoopDevice, kill_others, mount, unmount
 from .owners import owners
 from .windows import State
 
-__all__ = ["Checker", "Verdict", "Whose", "check_tasks", "image_of", "write_image"]
-
 _KEPT_IMAGES = 64
-_RUN_UNITS = 256
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check said of a state.
-
-    Attributes:
-        ok: whether it is right.
-        what: which step failed, if one did: a check, or the mount.
-        line: the last line of what it wrote.
-        output: the end of what it wrote.
-        seconds: how long building and checking took.
-    """
+    """The outcome of a check: the failed step, the last line and the end of its output, and the time taken."""
 
     ok: bool
     what: str = ""
@@ -50,13 +39,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Whose:
-    """The question whose bytes these places hold at the end."""
+    """A request for the owners of these bytes at the end."""
 
     places: tuple[int, ...]
 
 
 def image_of(history: History, state: State) -> dict[int, bytes]:
-    """The digest of each unit that does not hold zeros in a state."""
+    """The digest of each unit of a state that does not hold zeros."""
     return _picked(history, history.image_at(state.stop), state)
 
 
@@ -71,32 +60,14 @@ def _picked(history: History, image: Mapping[int, bytes], state: State) -> dict[
     return found
 
 
-def _runs(image: Mapping[int, bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Adjacent units: the first, and the digests of all."""
-    first, digests = -1, list[bytes]()
-    for unit in sorted(image):
-        if digests and (unit != first + len(digests) or len(digests) == _RUN_UNITS):
-            yield first, digests
-            digests = []
-        if not digests:
-            first = unit
-        digests.append(image[unit])
-    if digests:
-        yield first, digests
-
-
 def write_image(history: History, image: Mapping[int, bytes], file: Path) -> None:
-    """Makes `file` hold these units, and else zeros.
-
-    Raises:
-        OSError: the file could not be written; the error names the file.
-    """
+    """Makes `file` hold these units, and zeros elsewhere. Raises OSError that names the file."""
     number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         with named(file):
             os.ftruncate(number, 0)
             os.ftruncate(number, history.size)
-            for first, digests in _runs(image):
+            for first, digests in adjacent(sorted(image.items())):
                 contents = [history.contents[digest] for digest in digests]
                 if os.pwritev(number, contents, first * history.unit) < sum(map(len, contents)):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -115,7 +86,7 @@ class Checker:
         work.mount.mkdir()
 
     def check(self, state: State) -> Verdict:
-        """Builds a state, and says whether it is right."""
+        """Builds a state, and checks it."""
         begin = time.monotonic()
         self.build(state)
         self._work.output.write_bytes(self._history.said_by(state.said))
@@ -123,7 +94,7 @@ class Checker:
         return Verdict(verdict.ok, verdict.what, verdict.line, verdict.output, time.monotonic() - begin)
 
     def whose(self, asked: Whose) -> dict[int, str]:
-        """The names of what is there at the end, by their places."""
+        """The owners of bytes at the end, by place."""
         stop = len(self._history.events)
         self.build(State(stop, 0, ()))
         return owners(self._file, asked.places)
@@ -157,8 +128,7 @@ class Checker:
                         mounted = True
                 outcome = self._do(step)
                 if outcome.status:
-                    text = step if isinstance(step, str) else step.__qualname__
-                    return Verdict(False, text, outcome.line, outcome.output)
+                    return Verdict(False, text_of(step), outcome.line, outcome.output)
         finally:
             kill_others()
             if mounted:
@@ -180,7 +150,7 @@ class Checker:
         try:
             unmount(self._work.mount)
         except OSError:
-            # Something of the check holds it, which no program sees any more: it keeps that file and device.
+            # A remaining process holds the mount, so the next state gets another file and device.
             if self._device is not None:
                 self._device.close()
             self._device = None
@@ -191,7 +161,7 @@ class Checker:
 def check_tasks(
     plan: Plan, history: History, kind: str | None, work: Path, cuts: Cuts | None, link: Connection
 ) -> None:
-    """Does what it is asked for until no request comes: checks states, and finds what cuts of the drive leave."""
+    """Serves requests until the connection ends: checks states, and computes the states after cuts of the drive."""
     checker = Checker(plan, history, kind, Work(work))
     link.send(("ready", None))
     while True:

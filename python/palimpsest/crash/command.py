@@ -9,62 +9,48 @@ from typing import Any
 
 import click
 
-from .. import completion, units
+from .. import completion
 from .. import progress as lines
+from ..commands import command, say
 from ..errors import EXIT_FAILURE, InputError
-from ..parameters import Choice, Count, Duration, Folder, cores, jobs_option, json_option
+from ..parameters import COUNT, DURATION, Choice, cores, jobs_option, json_option, out_option, size_type
 from ..run_options import ftl_option, in_order, precondition_option, seed_option, set_option
 from .checking import image_of, write_image
 from .commands import Plan
 from .cuts import Cuts
 from .exploring import Checkers, Explored, Interrupted, Limits, explore_in, line_of, prepare
-from .findings import Finding, describe, findings
+from .findings import Finding, describe, findings, summary
 from .history import History
 from .page import page
 from .store import Store, id_of, plan_in, state_of
-from .summary import summary
 from .windows import CACHES, State, key_of
-
-__all__ = ["add_to"]
 
 _SSD, _FTL = "mga-8k", "page"
 """The drive where none is named: one whose layer can have any cache."""
 
-
-class Bytes(click.ParamType[int]):
-    """An amount of data."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
-        """Bytes."""
-        if isinstance(value, int):
-            return value
-        found = units.parse_bytes(value)
-        if found is None or found <= 0:
-            self.fail(f"{value!r} is no size; expected one such as 64MiB", param, ctx)
-        return found
-
-
 _OPTIONS = (
-    click.option("--setup", multiple=True, metavar="COMMAND", help="Make the file system, and what is there before."),
-    click.option("--run", metavar="COMMAND", help="The program; what it prints is what it promises."),
     click.option(
-        "--check", multiple=True, metavar="COMMAND", help="Say by its status whether a state is right; may be repeated."
+        "--setup", multiple=True, metavar="COMMAND", help="Make the file system and its first content; may be repeated."
     ),
-    click.option("--out", type=Folder(), metavar="DIR", required=True, help="Keep recording, states and page in DIR."),
+    click.option("--run", metavar="COMMAND", help="The program; its output is a promise."),
     click.option(
-        "--cache", type=Choice(CACHES), default="volatile", help="What of the drive's cache a power cut spares."
+        "--check", multiple=True, metavar="COMMAND", help="Exit with status 0 if a state is right; may be repeated."
     ),
-    click.option("--budget", type=Count(), default="1000", metavar="N", help="Check so many states of DIR at most."),
-    click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after so long."),
-    click.option("--size", type=Bytes(), default="64MiB", help="Bytes of the disk."),
+    out_option("Keep recording, states and page in DIR.", required=True),
+    click.option(
+        "--cache", type=Choice(CACHES), default="volatile", help="Effect of a power cut on the drive's cache."
+    ),
+    click.option(
+        "--budget", type=COUNT, default="1000", metavar="N", help="Check at most this number of states of DIR."
+    ),
+    click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after this time."),
+    click.option("--size", type=size_type("64MiB"), default="64MiB", help="Bytes of the disk."),
     click.option(
         "--atomic", type=Choice(("512", "4096")), default="4096", help="Bytes that are kept or lost as a whole."
     ),
     click.option("--mount-options", default="", metavar="A,B", help="Options of the mount, such as noauto_da_alloc."),
     click.option(
-        "--timeout", type=Duration(), default="60s", help="Most time of a check; setup and run have ten times it."
+        "--timeout", type=DURATION, default="60s", help="Most time of a check; setup and run have ten times as much."
     ),
     click.option(
         "--ssd",
@@ -74,28 +60,24 @@ _OPTIONS = (
     ),
     ftl_option,
     set_option,
-    precondition_option("none", "State of the drive at first, as of run: one that is in use collects garbage."),
-    click.option("--no-drive", is_flag=True, help="States of the cache only, no cuts of a drive."),
+    precondition_option("none", "First state of the drive, as of run: a drive in use collects garbage."),
+    click.option("--no-drive", is_flag=True, help="Explore states of the cache only, no cuts of a drive."),
     jobs_option("Checks"),
     seed_option,
-    click.option("--force", is_flag=True, help="Begin anew, in the place of another exploration in DIR."),
-    click.option("--state", metavar="ID", help="Build and check this one state of DIR, and say what it is."),
+    click.option("--force", is_flag=True, help="Replace another exploration in DIR."),
+    click.option("--state", metavar="ID", help="Build, check and describe this state of DIR."),
     click.option(
         "--keep",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="With --state: write its disk to FILE.",
+        help="With --state: write the disk to FILE.",
     ),
     json_option("what was found"),
 )
 
 
-def _say(line: str) -> None:
-    click.echo(line, err=True)
-
-
 def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
-    """What is to be explored: as said, or as in the folder."""
+    """The plan of the options, or of the folder."""
     given = click.get_current_context()
     known = plan_in(out) if not options["force"] else None
 
@@ -107,71 +89,50 @@ def _plan(out: Path, state: str | None, options: dict[str, Any]) -> Plan:
     if options["run"] is None:
         if state is not None:
             raise InputError(f"--state {state}: {out} has no states; expected the --out of an exploration")
-        raise InputError("--run: it is missing; expected the command whose writes are explored")
+        raise InputError("--run: missing; expected the command whose writes are explored")
     drive: dict[str, Any] = {}
     if not options["no_drive"]:
         ssd = options["ssd"] or _SSD
         drive = {"ssd": ssd, "ftl": options["ftl"] or (_FTL if options["ssd"] is None else None)}
         drive |= {"overrides": tuple(options["overrides"]), "precondition": options["precondition"]}
     return Plan(
-        setup=tuple(options["setup"]),
-        run=options["run"],
-        check=tuple(options["check"]),
-        size=options["size"],
-        unit=int(options["atomic"]),
-        cache=options["cache"],
-        mount_options=options["mount_options"],
-        timeout_s=options["timeout"],
-        run_timeout_s=10 * options["timeout"],
-        seed=options["seed"],
-        **drive,
-    )
+        setup=tuple(options["setup"]), run=options["run"], check=tuple(options["check"]), size=options["size"],
+        unit=int(options["atomic"]), cache=options["cache"], mount_options=options["mount_options"],
+        timeout_s=options["timeout"], run_timeout_s=10 * options["timeout"], seed=options["seed"], **drive,
+    )  # fmt: skip
 
 
-def add_to(group: click.Group) -> None:
-    """Adds the command to the command line.
+@command(short_help="Explore what a power cut leaves of a program (Linux).")
+@in_order(*_OPTIONS)
+def crash(
+    *, out: Path, budget: int, minutes: float | None, jobs: int | None, state: str | None, keep: Path | None,
+    as_json: bool, **options: Any,  # noqa: ANN401
+) -> None:  # fmt: skip
+    """Run a program once on a recorded disk, and check each state that a power cut may leave.
 
-    Args:
-        group: gets it.
+    Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
+    file system is mounted, {nbd} the NBD URI of the disk, {output} a file with the output of the program before the
+    cut.
+    The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out the exploration continues.
+
+    \b
+    Examples:
+      palimpsest crash --setup 'mkfs.ext4 -q {dev}' --run './run.sh {mount}' --check './check.sh {mount}' --out a
+      palimpsest crash --run './store {file}' --check './store --verify {file} {output}' --size 1MiB --out b
+      palimpsest crash --out a --budget 10000
+      palimpsest crash --out a --state 3fa91c02d7aa --keep state.img
     """
-
-    @group.command(short_help="Explore what a power cut leaves of a program (Linux).")
-    @in_order(*_OPTIONS)
-    def crash(
-        *,
-        out: Path,
-        budget: int,
-        minutes: float | None,
-        jobs: int | None,
-        state: str | None,
-        keep: Path | None,
-        as_json: bool,
-        **options: Any,  # noqa: ANN401
-    ) -> None:
-        """Run a program once on a recorded disk, and check each state that a power cut may leave of it.
-
-        Setup, run and check are for the shell. {dev} is the block device, {file} its file, {mount} the folder where its
-        file system is mounted, {nbd} the NBD URI of the disk, {output} a file with what the program had printed before
-        the cut. The status is 0 if no check fails, 1 if one does, 2 for wrong input. With the same --out it goes on.
-
-        \b
-        Examples:
-          palimpsest crash --setup 'mkfs.ext4 -q {dev}' --run './run.sh {mount}' --check './check.sh {mount}' --out a
-          palimpsest crash --run './store {file}' --check './store --verify {file} {output}' --size 1MiB --out b
-          palimpsest crash --out a --budget 10000
-          palimpsest crash --out a --state 3fa91c02d7aa --keep state.img
-        """
-        plan = _plan(out, state, options)
-        store = Store(out.resolve(), plan, force=options["force"])
-        try:
-            if state is not None:
-                sys.exit(_replay(plan, store, state, keep, as_json=as_json))
-            limits = Limits(budget, None if minutes is None else minutes * 60)
-            found = _explore(plan, store, limits, cores(jobs), as_json=as_json)
-        finally:
-            store.close()
-        if found:
-            sys.exit(EXIT_FAILURE)
+    plan = _plan(out, state, options)
+    store = Store(out.resolve(), plan, force=options["force"])
+    try:
+        if state is not None:
+            sys.exit(_replay(plan, store, state, keep, as_json=as_json))
+        limits = Limits(budget, None if minutes is None else minutes * 60)
+        found = _explore(plan, store, limits, cores(jobs), as_json=as_json)
+    finally:
+        store.close()
+    if found:
+        sys.exit(EXIT_FAILURE)
 
 
 def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bool) -> bool:
@@ -182,15 +143,15 @@ def _explore(plan: Plan, store: Store, limits: Limits, jobs: int, *, as_json: bo
         if shows:
             click.echo(f"\r{done} of {all_} states, {failed} fail ", nl=False, err=True)
         elif time.monotonic() - said[0] >= lines.LINE_EVERY_S:
-            # No thread of its own: checks are in processes that are forked.
+            # No thread prints this, because checks run in forked processes.
             said[0] = time.monotonic()
             rate = (done - len(before)) / (said[0] - begun)
             left = f", {rate:.3g}/s, {lines.clock((all_ - done) / rate)} left" if rate > 0 else ""
-            _say(f"states: {done:,} of {all_:,} ({100 * done / all_:.0f} %), {failed} fail{left}")
+            say(f"states: {done:,} of {all_:,} ({100 * done / all_:.0f} %), {failed} fail{left}")
 
     interrupted: Interrupted | None = None
     try:
-        explored, checkers = explore_in(plan, store, limits, jobs, _say, progress)
+        explored, checkers = explore_in(plan, store, limits, jobs, say, progress)
     except Interrupted as error:
         interrupted, explored = error, error.explored
         made = findings(explored, store, None)
@@ -230,25 +191,21 @@ def _closing_line(explored: Explored, made: list[Finding], out: Path) -> str:
 
 
 def _cut_again(cuts: Cuts, history: History, one: State, state: str) -> None:
-    """The power fails again where it did.
-
-    Raises:
-        InputError: the drive holds something else then.
-    """
+    """Repeats the power cut. Raises InputError if the drive holds another state then."""
     left = cuts.left(one.cut)
     found = None if left.state is None else id_of(key_of(history, left.state))
     if found != state:
         what = f"the cut in flash operation {', '.join(map(str, one.cut))} leaves {found or 'nothing'} now"
         raise InputError(f"--state {state}: {what}; expected the version of palimpsest that explored it, or --force")
-    _say(f"cut the power of the drive again; its last recovery had {left.recovery} flash operations")
+    say(f"cut the power of the drive again; its last recovery had {left.recovery} flash operations")
 
 
 def _replay(plan: Plan, store: Store, state: str, keep: Path | None, *, as_json: bool) -> int:
-    """Builds and checks one state; the status of the command."""
+    """Builds and checks one state; returns the status of the command."""
     line = next((line for line in store.states() if line["id"] == state), None)
     if line is None:
         raise InputError(f"--state {state}: there is no such state in {store.out}; expected one that was explored")
-    sized, history = prepare(plan, store, _say)
+    sized, history = prepare(plan, store, say)
     one = state_of(line)
     if one.cut:
         _cut_again(Cuts(sized, history), history, one, state)

@@ -1,9 +1,9 @@
-"""What is explored: the commands, or functions of Python, and the disk that they get.
+"""The explored commands, or functions of Python, and the places of their disk.
 
-A command is for the shell. `{dev}` in it is the block device (a file, for who is not root), `{file}` the file under it,
-`{mount}` the folder where its file system is mounted, `{nbd}` the NBD URI of the disk, and `{output}` the file with
-what the program had said; the same names are variables of its environment. A function gets the path of the mount, or
-else of the file, and a check, if it takes two arguments, what the program had said.
+A command is for the shell. In it `{dev}` is the block device (for users other than root a file), `{file}` the file
+under the device, `{mount}` the folder of its file system, `{nbd}` the NBD URI of the disk, and `{output}` the file with
+the output of the program so far; the environment has variables of the same names. A function gets the path of the
+mount, or else of the file; a check with two parameters also gets the output of the program.
 """
 
 import contextlib
@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -27,8 +26,6 @@ from .namespaces import fork
 from .nbd import served, uri_of
 from .windows import CACHES
 
-__all__ = ["Outcome", "Plan", "Step", "Work", "perform"]
-
 Step = str | Callable[..., object]
 
 _PLACES = ("dev", "file", "mount", "output", "nbd")
@@ -38,25 +35,12 @@ _TIMED_OUT = 124
 
 @dataclass(frozen=True)
 class Plan:
-    """What is explored.
+    """The settings of an exploration; see `palimpsest.crash.explore`.
 
-    Attributes:
-        setup: makes the file system and what is there before, in order; those with `{mount}` after it is mounted.
-        run: the program.
-        check: says whether a state is right, by status 0 or without an exception; each that has `{mount}` finds the
-            file system mounted, each that has not finds it unmounted, in order.
-        mounts: whether functions get the mounted file system.
-        size: bytes of the disk.
-        unit: bytes that a cut keeps or loses as a whole.
-        cache: one of `CACHES`.
-        mount_options: of the file system.
-        timeout_s: most time of a check.
-        run_timeout_s: most time of setup and program.
-        ssd: the drive, of which the states after each flash operation are explored; None: of no drive.
-        ftl: its layer.
-        overrides: its settings.
-        precondition: its state at first, as of a run: a drive in use collects garbage.
-        seed: of what is drawn, and of the drive.
+    Steps with `{mount}` run with the file system mounted, other steps of `check` with it unmounted; `mounts` says
+    whether functions get the mount. A cut keeps or loses a `unit` of bytes as a whole. Limits of time are for a check
+    (`timeout_s`), and for setup and program (`run_timeout_s`). The `precondition` is that of a run, because a drive in
+    use collects garbage.
     """
 
     setup: tuple[Step, ...]
@@ -77,9 +61,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.cache not in CACHES:
-            raise InputError(f"--cache {self.cache}: it is not known; expected one of {', '.join(CACHES)}")
+            raise InputError(f"--cache {self.cache}: unknown cache; expected one of {', '.join(CACHES)}")
         if not self.check:
-            raise InputError("--check: it is missing; expected a command that says whether a state is right")
+            raise InputError("--check: missing; expected a command that checks a state")
         if self.unit not in (512, 4096):
             raise InputError(f"--atomic {self.unit}: expected 512 or 4096 bytes")
         if self.size < 1 << 16 or self.size % 4096 or self.size > 1 << 36:
@@ -102,7 +86,7 @@ class Plan:
         return any(isinstance(step, str) and f"{{{place}}}" in step for step in steps)
 
     def wants_mount(self, step: Step) -> bool:
-        """Whether the file system must be mounted for it."""
+        """Whether the file system must be mounted for the step."""
         return "{mount}" in step if isinstance(step, str) else self.mounts
 
     @property
@@ -112,79 +96,76 @@ class Plan:
 
     @property
     def needs_device(self) -> bool:
-        """Whether there is a block device."""
+        """Whether a block device is needed."""
         return self.is_mounted or (self.uses("dev") and os.geteuid() == 0)
 
     def described(self) -> dict[str, Any]:
-        """What makes explorations different, for JSON."""
+        """The settings that distinguish explorations, by the names of their options, for JSON."""
 
-        def name(step: Step) -> str:
-            return step if isinstance(step, str) else f"{step.__module__}.{step.__qualname__}"
+        def plain(value: Any) -> object:  # noqa: ANN401 - a field of any type
+            if isinstance(value, tuple):
+                return [plain(each) for each in value]
+            return f"{value.__module__}.{value.__qualname__}" if callable(value) else value
 
-        return {
-            "setup": [name(step) for step in self.setup],
-            "run": name(self.run),
-            "check": [name(step) for step in self.check],
-            "size": self.size,
-            "atomic": self.unit,
-            "cache": self.cache,
-            "mount_options": self.mount_options,
-            "ssd": self.ssd,
-            "ftl": self.ftl,
-            "set": list(self.overrides),
-            "precondition": self.precondition,
-            "seed": self.seed,
-        }
+        return {name: plain(getattr(self, field)) for field, name in OPTIONS.items()}
+
+
+OPTIONS = {
+    "setup": "setup", "run": "run", "check": "check", "size": "size", "unit": "atomic", "cache": "cache",
+    "mount_options": "mount_options", "ssd": "ssd", "ftl": "ftl", "overrides": "set", "precondition": "precondition",
+    "seed": "seed",
+}  # fmt: skip
+"""Fields of a plan that distinguish explorations, with the names of their options."""
+
+
+def text_of(step: Step) -> str:
+    """A command, or the name of a function."""
+    return step if isinstance(step, str) else step.__qualname__
 
 
 @dataclass(frozen=True)
 class Work:
-    """The places of an enclosed process, the same in each: its folder is a file system in memory of its own."""
+    """The places of an enclosed process, equal in each, because its folder is a private file system in memory."""
 
     folder: Path
 
     @property
     def mount(self) -> Path:
-        """Where the file system is mounted."""
+        """The mount point of the file system."""
         return self.folder / "mount"
 
     @property
     def output(self) -> Path:
-        """What the program had said."""
+        """The output of the program."""
         return self.folder / "output"
 
     @property
     def socket(self) -> Path:
-        """Where the disk is served by NBD."""
+        """The NBD socket of the disk."""
         return self.folder / "nbd"
 
     def beside(self, step: Step, file: Path) -> AbstractContextManager[None]:
-        """What must be there while a step is done: the server of the disk, if it wants it."""
+        """The server of the disk during a step, if the step uses one."""
         return served(file, self.socket) if isinstance(step, str) and "{nbd}" in step else nullcontext()
 
     def places(self, file: Path, device: str | None) -> dict[str, str]:
-        """Each place by its name."""
+        """Each place by name."""
         found = (device or str(file), str(file), str(self.mount), str(self.output), uri_of(self.socket))
         return dict(zip(_PLACES, found, strict=True))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended.
-
-    Attributes:
-        status: 0 if well; 124 if its time was over.
-        output: the last of what it wrote.
-    """
+    """The end of a step: status (0: success, 124: timeout) and the end of its output."""
 
     status: int
     output: str
 
     @property
     def line(self) -> str:
-        """Its last line, or else its status."""
+        """The last line of the output, or else the status."""
         if self.status == _TIMED_OUT:
-            return "its time was over"
+            return "the step timed out"
         lines = [line for line in self.output.splitlines() if line.strip()]
         return lines[-1].strip()[:300] if lines else f"status {self.status}"
 
@@ -199,16 +180,10 @@ def perform(
     stdout: int | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Does a step in a process of its own, and ends what is left of it.
+    """Runs a step in a process, and kills the processes that it leaves.
 
-    Args:
-        step: what is done.
-        places: the places by their names.
-        timeout_s: most time for it.
-        log: gets what it writes.
-        mounted: whether a function gets the mount.
-        stdout: where what it says goes, if not there.
-        meanwhile: is called often.
+    `log` receives the output; `stdout` is a file descriptor for standard output instead; `mounted` says whether a
+    function gets the mount; `meanwhile` is called often.
     """
     with log.open("w+b") as written:
         out = written.fileno() if stdout is None else stdout
@@ -219,34 +194,27 @@ def perform(
         return Outcome(status, written.read().decode(errors="replace"))
 
 
-def _start(
-    step: Step, places: Mapping[str, str], out: int, errors: int, *, mounted: bool
-) -> "subprocess.Popen[bytes] | int":
-    if isinstance(step, str):
-        text = re.sub(r"\{(dev|file|mount|output|nbd)\}", lambda found: shlex.quote(places[found[1]]), step)
-        return subprocess.Popen(
-            ["sh", "-c", text],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=errors,
-            env={**os.environ, **places},
-            start_new_session=True,
-        )
+def _start(step: Step, places: Mapping[str, str], out: int, errors: int, *, mounted: bool) -> int:
+    """Starts a step in a process; returns the process number."""
     child = fork()
     if child:
         return child
     status = 1
     try:
         os.setsid()
-        os.dup2(out, 1)
-        os.dup2(errors, 2)
-        sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
+        for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), out, errors)):
+            os.dup2(source, target)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if isinstance(step, str):
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            text = re.sub(r"\{(dev|file|mount|output|nbd)\}", lambda found: shlex.quote(places[found[1]]), step)
+            os.execvpe("sh", ["sh", "-c", text], {**os.environ, **places})
+        sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
         _call(step, places, mounted=mounted)
         status = 0
     except BaseException as error:
         traceback.print_exc()
-        # The last line is what a finding is known by: an assertion of pytest has many.
+        # A finding is identified by the last line: an assertion of pytest has many.
         said = str(error).splitlines()
         print(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__, file=sys.stderr)
     finally:
@@ -257,7 +225,7 @@ def _start(
 
 
 def _call(step: Callable[..., object], places: Mapping[str, str], *, mounted: bool) -> None:
-    """Calls it with the path, and with what was said if it takes that."""
+    """Calls a function with the path, and with the output if the function takes it."""
     path = Path(places["mount" if mounted else "file"])
     required = [
         each
@@ -269,31 +237,18 @@ def _call(step: Callable[..., object], places: Mapping[str, str], *, mounted: bo
     step(*arguments)
 
 
-def _wait(process: "subprocess.Popen[bytes] | int", deadline: float, meanwhile: Callable[[], None] | None) -> int:
-    pid = process if isinstance(process, int) else process.pid
+def _wait(process: int, deadline: float, meanwhile: Callable[[], None] | None) -> int:
     pause = 0.0005
     while True:
-        if isinstance(process, int):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
-        else:
-            code = process.poll()
-            if code is not None:
-                return code
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
         if meanwhile is not None:
             meanwhile()
         if time.monotonic() > deadline:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-            _reap(process)
+                os.killpg(process, signal.SIGKILL)
+            os.waitpid(process, 0)
             return _TIMED_OUT
         time.sleep(pause)
         pause = min(pause * 1.2, 0.01)
-
-
-def _reap(process: "subprocess.Popen[bytes] | int") -> None:
-    if isinstance(process, int):
-        os.waitpid(process, 0)
-    else:
-        process.wait()

@@ -1,50 +1,38 @@
-"""What a simulated drive holds after a power cut in any flash operation, and in the recoveries from it.
+"""States of a simulated drive after a power cut in any flash operation, and in the recoveries.
 
-The recorded requests are played on a drive that got the base before, one after the other. The power fails in an
-operation, the layer recovers from flash, and what it holds is a state as any other: each unit holds what some write put
-there. The verifier of the core holds the layer to its own guarantee meanwhile.
+The recorded requests are replayed in order on a drive with the base. The power fails in an operation, the layer
+recovers from flash, and the content is a state like others: each unit holds the data of some write. The verifier of the
+core checks the guarantee of the layer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 from .commands import Plan
-from .history import FLUSH, History
+from .history import FLUSH, History, adjacent
 from .windows import State
 
-__all__ = ["Cut", "Cuts", "Left", "smallest"]
-
 Cut = tuple[int, ...]
-"""A flash operation, and those of the recoveries from the cut in it."""
+"""A flash operation, and further ones in recoveries, in which power failed again."""
 
 _ACKNOWLEDGED = {"volatile": "buffer.ack=volatile", "protected": "buffer.ack=buffer", "none": "buffer.ack=program"}
 _NEVER = "faults.power_cut_at=4611686018427387904"
-_RUN_UNITS = 256
 _IN_RECOVERY = 6
 
 
 @dataclass(frozen=True)
 class Left:
-    """What a cut left.
-
-    Attributes:
-        state: what the drive held; None where the cut came after all requests.
-        recovery: flash operations of the last recovery.
-    """
+    """The state after a cut, None after all requests, and the flash operations of the last recovery."""
 
     state: State | None
     recovery: int
 
 
 def smallest(plan: Plan) -> Plan:
-    """The plan with the smallest drive of its kind that has its bytes, unless it says how large.
-
-    Raises:
-        InputError: the drive is wrong, or has less.
-    """
+    """The plan with the smallest sufficient drive, unless the plan sets its size. Raises InputError."""
     assert plan.ssd is not None
     cache = _ACKNOWLEDGED[plan.cache]
     given = [*plan.overrides, *([] if _sets(plan, "buffer.ack") else [cache])]
@@ -53,40 +41,31 @@ def smallest(plan: Plan) -> Plan:
         settings = (*given, size)
         try:
             if _core.drive_bytes(plan.ssd, plan.ftl, list(settings)) >= plan.size:
-                return _with(plan, settings)
+                return replace(plan, overrides=settings)
         except InputError:
             continue
     settings = tuple(given)
     try:
         has = _core.drive_bytes(plan.ssd, plan.ftl, list(settings))
     except InputError as error:
-        # The user said `--cache`, from which the setting is.
+        # The setting comes from `--cache`.
         text = str(error).replace(f"--set {cache}: ", f"--cache {plan.cache}: ")
         raise InputError(text if cache in given[len(plan.overrides) :] else str(error)) from None
     if has < plan.size:
         raise InputError(f"--size {plan.size}: the drive has {has} bytes; expected no more, or a larger drive")
-    return _with(plan, settings)
+    return replace(plan, overrides=settings)
 
 
 def _sets(plan: Plan, key: str) -> bool:
     return any(each.partition("=")[0].strip() == key for each in plan.overrides)
 
 
-def _with(plan: Plan, settings: tuple[str, ...]) -> Plan:
-    return replace(plan, overrides=settings)
-
-
 class Cuts:
-    """The cuts of a drive that gets the requests of a history.
-
-    Raises:
-        InputError: the drive is wrong.
-        DeviceError: it cannot hold what is written.
-    """
+    """The cuts of a drive that replays a history. Raises InputError or DeviceError if the drive cannot."""
 
     def __init__(self, plan: Plan, history: History) -> None:
         self._history, self._is_used = history, plan.precondition != "none"
-        steps = list(_base(history))
+        steps = [*_pieces(history, sorted(history.base.items())), *([(0, b"")] if history.base else [])]
         self._first = len(steps)
         self._of_step: list[tuple[int, int]] = []
         """Of each step: its event, and how many units of that event were written by steps before it."""
@@ -101,15 +80,9 @@ class Cuts:
                 self._of_step.append((number, done))
         assert plan.ssd is not None
         options = RunOptions(
-            ssd=plan.ssd,
-            ftl=plan.ftl,
-            overrides=(*plan.overrides, _NEVER),
-            workload="crash",
-            payload="bytes",
-            fidelity="count",
-            precondition=plan.precondition,
-            seed=plan.seed,
-        )
+            ssd=plan.ssd, ftl=plan.ftl, overrides=(*plan.overrides, _NEVER), workload="crash", payload="bytes",
+            fidelity="count", precondition=plan.precondition, seed=plan.seed,
+        )  # fmt: skip
         self._script = _core.CrashScript(options.to_json(), history.unit, steps)
         operations = self._script.operations()
         self.steps = len(steps)
@@ -117,17 +90,13 @@ class Cuts:
         self.operations = operations[-1] - self.before if len(operations) > self._first else 0
 
     def left(self, cut: Cut) -> Left:
-        """What a cut leaves: its operation counts from the first of the program, from 1.
-
-        Raises:
-            RuleError: the layer lost what it had said to be durable.
-        """
+        """The state after a cut, counted from 1 for the program's first operation. Raises RuleError for lost data."""
         found = self._script.cut(self.before + cut[0], list(cut[1:]))
         if found is None:
             return Left(None, 0)
         step, recovery, changed = found
         event, done = self._of_step[step - self._first]
-        # What was not written yet is old, but for what was found to be new.
+        # Unwritten units are old, unless the drive has their new contents.
         history, stop = self._history, event + 1
         holds = {unit: history.version_at(unit, event)[0] for unit, _ in history.events[event].units[done:]}
         holds.update(self._pick(unit, data, event) for unit, data in changed)
@@ -141,33 +110,20 @@ class Cuts:
             if number <= event and (is_zero if not digest else self._history.contents[digest] == data):
                 return unit, number
         if self._is_used and unit not in self._history.base:
-            # What preconditioning put there: the host has not written it before.
+            # Preconditioning wrote the unit, and no request before the cut did.
             return unit, -1
-        raise InputError(f"after a cut unit {unit} holds what no request wrote: the layer lost data")
+        raise InputError(f"after a cut unit {unit} holds data that no request wrote: the layer lost data")
 
 
-def _base(history: History) -> Iterator[tuple[int, bytes]]:
-    yield from _pieces(history, tuple(sorted(history.base.items())))
-    if history.base:
-        yield 0, b""
-
-
-def _pieces(history: History, units: tuple[tuple[int, bytes], ...]) -> Iterator[tuple[int, bytes]]:
+def _pieces(history: History, units: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
     """Writes of adjacent units: offset, and bytes."""
-    first, parts = -1, list[bytes]()
-    for unit, digest in units:
-        if parts and (unit != first + len(parts) or len(parts) == _RUN_UNITS):
-            yield first * history.unit, b"".join(parts)
-            parts = []
-        if not parts:
-            first = unit
-        parts.append(history.contents[digest] if digest else bytes(history.unit))
-    if parts:
-        yield first * history.unit, b"".join(parts)
+    for first, digests in adjacent(units):
+        contents = (history.contents[digest] if digest else bytes(history.unit) for digest in digests)
+        yield first * history.unit, b"".join(contents)
 
 
 def spread(count: int) -> Iterator[int]:
-    """The numbers from 1 to `count`, each once, far ones first: so that any part of them is spread over all."""
+    """The numbers from 1 to `count`, each once, in an order of which every prefix is spread over all."""
     bits = max(1, count.bit_length())
     for number in range(1 << bits):
         mirrored = int(f"{number:0{bits}b}"[::-1], 2) + 1
@@ -176,7 +132,7 @@ def spread(count: int) -> Iterator[int]:
 
 
 def again(cut: Cut, recovery: int) -> list[Cut]:
-    """Cuts in the recovery from `cut`, which had so many operations."""
+    """Cuts in the recovery from `cut`, which had this number of operations."""
     if len(cut) > 2:
         return []
     return [

@@ -1,8 +1,8 @@
-"""Explores the states of a program, on all cores: which are built and checked, in which order, and until when.
+"""Explores the states of a program, on all cores: the choice and order of states, and the limits.
 
-Work goes in batches: some states of the cache, and some cuts of the drive, whose states follow. Those of a batch are
-known before it begins, and are kept in that order, so that the same states are explored on any number of cores; only a
-limit of time, or an interrupt, ends it elsewhere. A state whose bytes were seen with the same said is not checked.
+Work is done in batches: some states of the cache, and some cuts of the drive, whose states follow. Batches are fixed in
+advance, and kept in order, so the explored states do not depend on the number of cores; only a time limit, or an
+interrupt, ends at another place. A state with the bytes and output of an earlier state is not checked.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import InputError
 from .checking import Verdict, Whose, check_tasks
-from .commands import Plan, Step
+from .commands import Plan
 from .cuts import Cut, Cuts, again, smallest, spread
 from .history import History
 from .namespaces import Enclosed
@@ -21,13 +21,13 @@ from .recording import record
 from .store import Store, id_of, state_of
 from .windows import EXHAUSTIVE, State, Window, key_of, states, windows
 
-__all__ = ["Checkers", "Explored", "Limits", "Say", "explore_in", "prepare"]
-
 _STATES, _CUTS = 64, 32
 _LONG_SCRIPT = 4000
-"""Requests of a script of which a batch has fewer cuts, as each plays them all."""
+"""Requests of a script above which a batch has fewer cuts, because each cut replays all requests."""
 _MOST_SEEN = 4096
-"""Drawn states in a row that were all seen before: then no more are drawn."""
+"""After this number of drawn states in a row that are duplicates, no more are drawn."""
+
+_KILLED = "a process that checks states was killed; expected to go on with the same --out"
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int, int], None]
@@ -35,12 +35,7 @@ Progress = Callable[[int, int, int], None]
 
 @dataclass
 class Limits:
-    """When it ends.
-
-    Attributes:
-        states: so many states of the folder were checked.
-        seconds: it has taken so long; None: as long as it takes.
-    """
+    """The limits: checked states of the folder, and seconds, or None."""
 
     states: int = 1000
     seconds: float | None = None
@@ -48,20 +43,9 @@ class Limits:
 
 @dataclass
 class Explored:
-    """What was explored.
+    """The explored states: a line for each in `states`, and the number of `duplicates` of these.
 
-    Attributes:
-        plan: with the drive as it is.
-        history: what was recorded.
-        found: the windows of the program.
-        kind: the kind of its file system, if it has one.
-        states: a line for each state, in order.
-        duplicates: states that had been seen.
-        cuts: cuts that were tried.
-        cuts_in_recovery: those of them that went on in a recovery.
-        operations: flash operations of the program.
-        is_complete: whether no states are left.
-        seconds: how long this took.
+    `found` are the windows of the program, `kind` that of its file system, `operations` its flash operations.
     """
 
     plan: Plan
@@ -89,7 +73,7 @@ class Checkers:
             for _ in range(jobs):
                 self._all.append(Enclosed(store.work, body))
             for each in self._all:
-                _answer(each.connection)
+                each.receive(_KILLED)
         except BaseException:
             self.end()
             raise
@@ -100,9 +84,10 @@ class Checkers:
         until: float | None = None,
         done: Callable[[int], None] | None = None,
     ) -> list[Any]:
-        """What each task came to, in order; fewer where the time was over."""
+        """The outcome of each task, in order; fewer after the time limit."""
         results: list[Any] = [None] * len(tasks)
-        idle, doing, following = [each.connection for each in self._all], dict[Connection, int](), 0
+        by_link = {each.connection: each for each in self._all}
+        idle, doing, following = list(by_link), dict[Connection, int](), 0
         left = len(tasks)
         while left:
             over = until is not None and time.monotonic() > until
@@ -116,7 +101,7 @@ class Checkers:
             for ready in wait(list(doing), timeout=0.2):
                 assert isinstance(ready, Connection)
                 number = doing.pop(ready)
-                results[number] = _answer(ready)
+                results[number] = by_link[ready].receive(_KILLED)
                 idle.append(ready)
                 left -= 1
                 if done is not None:
@@ -124,31 +109,13 @@ class Checkers:
         return results[:following]
 
     def end(self) -> None:
-        """Ends them all."""
+        """Ends all processes."""
         for each in self._all:
             each.end()
 
 
-def _answer(link: Connection) -> Any:  # noqa: ANN401
-    try:
-        kind, what = link.recv()
-    except EOFError:
-        raise InputError("a process that checks states was killed; expected to go on with the same --out") from None
-    if kind == "broken":
-        raise RuntimeError(what)
-    if kind == "failed":
-        raise InputError(what)
-    if kind == "system":
-        raise OSError(*what)
-    return what
-
-
 def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
-    """Records the program, unless that was done, and reads the record.
-
-    Raises:
-        InputError: the program fails, or cannot be recorded here; the drive is wrong.
-    """
+    """Records the program, unless recorded, and reads the record. Raises InputError if recording fails."""
     sized = plan if plan.ssd is None else smallest(plan)
     if not store.is_recorded:
         begin = time.monotonic()
@@ -157,20 +124,14 @@ def prepare(plan: Plan, store: Store, say: Say) -> tuple[Plan, History]:
         say(f"recorded the program in {time.monotonic() - begin:.3g} s")
     history = History.read(store.log, plan.size, plan.unit)
     if not any(event.units for event in history.events):
-        raise InputError("--run: the program wrote nothing to the disk; expected one that writes to what it is given")
+        raise InputError("--run: the program wrote nothing to the disk; expected one that writes to its disk")
     return sized, history
 
 
 def explore_in(
     plan: Plan, store: Store, limits: Limits, jobs: int, say: Say, progress: Progress | None = None
 ) -> tuple[Explored, Checkers]:
-    """Explores the states of a program; the checkers are still there, and to be ended.
-
-    Raises:
-        InputError: a command fails, or is of no use as a check.
-        DeviceError: the drive failed.
-        RuleError: the layer lost what it had said to be durable.
-    """
+    """Explores the states of a program; the caller must end the checkers. Raises InputError for a useless check."""
     begin = time.monotonic()
     sized, history = prepare(plan, store, say)
     cuts = None if sized.ssd is None else Cuts(sized, history)
@@ -182,7 +143,7 @@ def explore_in(
     except KeyboardInterrupt:
         checkers.end()
         explored.seconds = time.monotonic() - begin
-        raise _Interrupted(explored) from None
+        raise Interrupted(explored) from None
     except BaseException:
         checkers.end()
         raise
@@ -190,43 +151,38 @@ def explore_in(
     return explored, checkers
 
 
-class _Interrupted(KeyboardInterrupt):
-    """The user ended it; what was explored is kept."""
+class Interrupted(KeyboardInterrupt):
+    """The user ended the exploration; explored states are kept."""
 
     def __init__(self, explored: Explored) -> None:
         super().__init__()
         self.explored = explored
 
 
-Interrupted = _Interrupted
-
-
+@dataclass
 class _Exploration:
-    def __init__(
-        self,
-        explored: Explored,
-        store: Store,
-        limits: Limits,
-        checkers: Checkers,
-        cuts: Cuts | None,
-        progress: Progress | None,
-    ) -> None:
-        self._explored, self._store, self._limits = explored, store, limits
-        self._checkers, self._cuts, self._progress = checkers, cuts, progress
-        self._seen: set[tuple[int, int]] = set()
-        self._failed = 0
-        self._tried = store.cuts()
+    explored: Explored
+    store: Store
+    limits: Limits
+    checkers: Checkers
+    cuts: Cuts | None
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        self.seen: set[tuple[int, int]] = set()
+        self.failed = 0
+        self.tried = self.store.cuts()
 
     def explore(self, begin: float) -> None:
-        explored, history, limits = self._explored, self._explored.history, self._limits
+        explored, history, limits = self.explored, self.explored.history, self.limits
         until = None if limits.seconds is None else begin + limits.seconds
-        for line in self._store.states():
-            self._seen.add(key_of(history, state_of(line)))
+        for line in self.store.states():
+            self.seen.add(key_of(history, state_of(line)))
             explored.states.append(line)
-            self._failed += not line["ok"]
-        # A cut whose state was not checked any more is tried again.
+            self.failed += not line["ok"]
+        # A cut is repeated if its state was not checked.
         checked = {line["id"] for line in explored.states}
-        self._tried = {cut: line for cut, line in self._tried.items() if line["id"] is None or line["id"] in checked}
+        self.tried = {cut: line for cut, line in self.tried.items() if line["id"] is None or line["id"] in checked}
         self._count_cuts()
         self._try_check()
         source = self._sources()
@@ -239,33 +195,31 @@ class _Exploration:
             self._check([*chosen, *self._left_by(cuts, until)] if cuts else chosen, until)
 
     def _count_cuts(self) -> None:
-        self._explored.cuts = len(self._tried)
-        self._explored.cuts_in_recovery = sum(len(cut) > 1 for cut in self._tried)
+        self.explored.cuts = len(self.tried)
+        self.explored.cuts_in_recovery = sum(len(cut) > 1 for cut in self.tried)
 
     def _try_check(self) -> None:
-        """The check is right of what was there before, and of all that there is at the end."""
-        history = self._explored.history
+        """The check must accept the state before the program, and the state at the end."""
+        history = self.explored.history
         stop = len(history.events)
         ends = [(State(0, 0, ()), "before the program ran"), (State(stop, history.last_said(stop), ()), "at its end")]
-        fresh = [each for each in ends if key_of(history, each[0]) not in self._seen]
-        verdicts = self._checkers.do([state for state, _ in fresh])
+        fresh = [each for each in ends if key_of(history, each[0]) not in self.seen]
+        verdicts = self.checkers.do([state for state, _ in fresh])
         for (state, when), verdict in zip(fresh, verdicts, strict=True):
             if not verdict.ok:
-                what = f"it fails on the state {when}, where nothing was lost: {verdict.line}"
+                what = f"the check fails on the state {when}, where nothing was lost: {verdict.line}"
                 raise InputError(f"--check {verdict.what!r}: {what}")
             self._keep([state], [verdict])
-            self._seen.add(key_of(history, state))
+            self.seen.add(key_of(history, state))
 
     def _sources(self) -> Iterator[tuple[list[State], list[Cut]]]:
-        """Batches of states that were not seen, and cuts that were not tried."""
-        history = self._explored.history
-        of_cache: Iterator[State] | None = states(self._explored.found, self._explored.plan.seed)
-        count = 0 if self._cuts is None else self._cuts.operations
+        """Batches of new states, and of new cuts."""
+        history = self.explored.history
+        of_cache: Iterator[State] | None = states(self.explored.found, self.explored.plan.seed)
+        count = 0 if self.cuts is None else self.cuts.operations
         first = iter(spread(count))
-        most_cuts = _CUTS if self._cuts is None else max(2, min(_CUTS, _CUTS * _LONG_SCRIPT // self._cuts.steps))
-        self._deeper: list[Cut] = [
-            deeper for cut, line in self._tried.items() for deeper in again(cut, line["recovery"])
-        ]
+        most_cuts = _CUTS if self.cuts is None else max(2, min(_CUTS, _CUTS * _LONG_SCRIPT // self.cuts.steps))
+        self.deeper: list[Cut] = [deeper for cut, line in self.tried.items() for deeper in again(cut, line["recovery"])]
         while True:
             chosen: list[State] = []
             seen_in_a_row = 0
@@ -275,81 +229,72 @@ class _Exploration:
                     of_cache = None
                     break
                 key = key_of(history, state)
-                if key in self._seen:
-                    self._explored.duplicates += 1
+                if key in self.seen:
+                    self.explored.duplicates += 1
                     seen_in_a_row += 1
                     continue
                 seen_in_a_row = 0
-                self._seen.add(key)
+                self.seen.add(key)
                 chosen.append(state)
             cuts: list[Cut] = []
             while len(cuts) < most_cuts:
-                cut = self._deeper.pop(0) if self._deeper and len(cuts) % 2 else None
+                cut = self.deeper.pop(0) if self.deeper and len(cuts) % 2 else None
                 if cut is None:
                     number = next(first, None)
-                    cut = (number,) if number is not None else self._deeper.pop(0) if self._deeper else None
+                    cut = (number,) if number is not None else self.deeper.pop(0) if self.deeper else None
                 if cut is None:
                     break
-                if cut not in self._tried:
+                if cut not in self.tried:
                     cuts.append(cut)
             if not chosen and not cuts:
                 return
             yield chosen, cuts
 
     def _left_by(self, cuts: list[Cut], until: float | None) -> list[State]:
-        """The states that cuts leave and that were not seen."""
-        history, new, lines = self._explored.history, list[State](), list[dict[str, Any]]()
-        before = len(self._explored.states)
-        for cut, left in zip(cuts, self._checkers.do(cuts, until, lambda _: self._report(before)), strict=False):
+        """The new states that cuts leave."""
+        history, new, lines = self.explored.history, list[State](), list[dict[str, Any]]()
+        before = len(self.explored.states)
+        for cut, left in zip(cuts, self.checkers.do(cuts, until, lambda _: self._report(before)), strict=False):
             line: dict[str, Any] = {"cut": list(cut), "recovery": left.recovery, "id": None}
             if left.state is not None:
                 key = key_of(history, left.state)
                 line["id"] = id_of(key)
-                if key in self._seen:
-                    self._explored.duplicates += 1
+                if key in self.seen:
+                    self.explored.duplicates += 1
                 else:
-                    self._seen.add(key)
+                    self.seen.add(key)
                     new.append(left.state)
-            self._tried[cut] = line
-            self._deeper += again(cut, left.recovery)
+            self.tried[cut] = line
+            self.deeper += again(cut, left.recovery)
             lines.append(line)
-        self._store.add_cuts(lines)
+        self.store.add_cuts(lines)
         self._count_cuts()
         return new
 
     def _check(self, chosen: list[State], until: float | None) -> None:
-        chosen = chosen[: self._limits.states - len(self._explored.states)]
-        before = len(self._explored.states)
+        chosen = chosen[: self.limits.states - len(self.explored.states)]
+        before = len(self.explored.states)
 
-        self._keep(chosen, self._checkers.do(chosen, until, lambda count: self._report(before + count)))
+        self._keep(chosen, self.checkers.do(chosen, until, lambda count: self._report(before + count)))
 
     def _report(self, states: int) -> None:
-        if self._progress is not None:
-            self._progress(states, self._limits.states, self._failed)
+        if self.progress is not None:
+            self.progress(states, self.limits.states, self.failed)
 
     def _keep(self, chosen: Sequence[State], verdicts: Sequence[Verdict]) -> None:
-        lines = [line_of(self._explored.history, *each) for each in zip(chosen, verdicts, strict=False)]
-        self._store.add_states(lines)
-        self._explored.states += lines
-        self._failed += sum(not line["ok"] for line in lines)
+        lines = [line_of(self.explored.history, *each) for each in zip(chosen, verdicts, strict=False)]
+        self.store.add_states(lines)
+        self.explored.states += lines
+        self.failed += sum(not line["ok"] for line in lines)
 
 
 def line_of(history: History, state: State, verdict: Verdict) -> dict[str, Any]:
-    """What is kept of a state."""
+    """The entry of a state in the file of states."""
     line: dict[str, Any] = {
-        "id": id_of(key_of(history, state)),
-        "stop": state.stop,
-        "said": state.said,
-        "picks": [list(pick) for pick in state.picks],
-        "cut": list(state.cut),
-        "ok": verdict.ok,
+        "id": id_of(key_of(history, state)), "stop": state.stop, "said": state.said,
+        "picks": [list(pick) for pick in state.picks], "cut": list(state.cut), "ok": verdict.ok,
         "ms": round(verdict.seconds * 1000, 2),
-    }
+    }  # fmt: skip
     if not verdict.ok:
         line |= {"what": verdict.what, "line": verdict.line, "output": verdict.output[-4000:]}
     return line
-
-
-def text_of(step: Step) -> str:
-    """A step as text."""
-    return step if isinstance(step, str) else step.__qualname__

@@ -1,22 +1,22 @@
-"""What goes wrong, and the shortest history that leads there.
+"""Failures, and the shortest history that leads to each.
 
-States that fail in the same way (the same check, the same line but for numbers) are one finding. Of these the one with
-the earliest cut, and then with the fewest lost writes, represents all. Of a state of the cache writes are then taken
-back into it, one after the other, as long as it still fails: what is lost in the end has to be, each by itself.
+States that fail alike (the same check, the same line except for numbers) are one finding, represented by the state with
+the earliest cut, then the fewest lost writes. Lost writes of a state of the cache are then restored, one at a time,
+while the check still fails: each write that remains lost is needed for the failure.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
+from .. import _core
 from .checking import Whose
 from .exploring import Checkers, Explored, line_of
-from .history import TEXT, WRITE, History
+from .history import FLUSH, TEXT, WRITE, History
 from .store import Store, id_of, state_of
-from .windows import State, key_of
-
-__all__ = ["Finding", "Write", "describe", "findings"]
+from .windows import EXHAUSTIVE, State, key_of
 
 _MOST_TRIES = 200
 _SHOWN = 12
@@ -24,17 +24,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Write:
-    """A write of the program, and what of it a state has.
-
-    Attributes:
-        number: the request, from 1.
-        offset: its first byte.
-        length: its bytes.
-        kept: units of it that are there.
-        units: units that it changed.
-        zeros: whether it wrote zeros.
-        owner: whose bytes these are in the file system, where that is known.
-    """
+    """A write of the program: `kept` of its changed `units` are in a state; `number` counts requests from 1."""
 
     number: int
     offset: int
@@ -46,25 +36,16 @@ class Write:
 
     @property
     def is_lost(self) -> bool:
-        """Whether any of it is."""
+        """Whether any unit is lost."""
         return self.kept < self.units
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that goes wrong.
+    """A failure, represented by the state `id`; `count` explored states fail so.
 
-    Attributes:
-        id: the state that represents all.
-        what: the check that fails.
-        line: what it says.
-        output: the end of all that it says.
-        count: how many of the states that were explored fail so.
-        requests: requests of the program before the cut, the one in flight included.
-        said: the last lines that the program had said by then.
-        next: what it said next.
-        writes: since the last flush, what is there and what is lost.
-        cut: the flash operation in which the power failed, and those of the recoveries; empty for a state of the cache.
+    `said` has the last lines of output before the cut, `next` the next line, `writes` those since the last flush; `cut`
+    is empty for a state of the cache.
     """
 
     id: str
@@ -79,11 +60,11 @@ class Finding:
     cut: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The finding for JSON."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """For a terminal."""
+        """The lines for a terminal."""
         made = [f"{self.what}: {self.line}"]
         when = f"in flash operation {self.cut[0]} of the program" if self.cut else "with a volatile cache"
         if len(self.cut) > 1:
@@ -117,7 +98,7 @@ def _class_of(line: dict[str, Any]) -> tuple[str, str]:
 
 
 def _shortened(history: History, state: State) -> State:
-    """The same bytes and the same said by the earliest cut that may leave them."""
+    """The same bytes and output by the earliest cut that may leave them."""
     held = dict(state.picks)
     units: dict[int, int] = {}
     stop = state.stop
@@ -125,7 +106,7 @@ def _shortened(history: History, state: State) -> State:
         event = history.events[stop - 1]
         if event.kind != WRITE:
             break
-        # It can be left out if nothing of it is there.
+        # Only a write without any kept unit can be left out.
         if any(held.get(unit, -2) in (-2, stop - 1) for unit, _ in event.units):
             break
         stop -= 1
@@ -135,10 +116,6 @@ def _shortened(history: History, state: State) -> State:
     return State(stop, state.said, tuple(sorted(held.items())), state.cut)
 
 
-def _size(state: State) -> tuple[int, int]:
-    return state.stop, len(state.picks)
-
-
 class _Shrinking:
     def __init__(self, explored: Explored, checkers: Checkers, store: Store) -> None:
         self._history, self._checkers, self._store = explored.history, checkers, store
@@ -146,7 +123,7 @@ class _Shrinking:
         self._explored = explored
 
     def shrunk(self, line: dict[str, Any]) -> dict[str, Any]:
-        """The line of the smallest state that fails in the same way and that is found."""
+        """The line of the smallest found state that fails in the same way."""
         state, tries = _shortened(self._history, state_of(line)), 0
         wanted = _class_of(line)
         by_write: dict[int, list[tuple[int, int]]] = {}
@@ -177,14 +154,19 @@ class _Shrinking:
 
 
 def findings(explored: Explored, store: Store, checkers: Checkers | None) -> list[Finding]:
-    """What goes wrong, the earliest first; without checkers as it was found, else as short as it can be."""
+    """The failures, the earliest first; reduced to the shortest history if checkers are given."""
     classes: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in explored.states:
         if not line["ok"]:
             classes.setdefault(_class_of(line), []).append(line)
+
+    def rank(line: dict[str, Any]) -> tuple[int, int]:
+        state = _shortened(explored.history, state_of(line))
+        return state.stop, len(state.picks)
+
     made = []
     for lines in classes.values():
-        first = min(lines, key=lambda line: _size(_shortened(explored.history, state_of(line))))
+        first = min(lines, key=rank)
         count = len(lines)
         if checkers is not None and not first["cut"]:
             first = _Shrinking(explored, checkers, store).shrunk(first)
@@ -194,7 +176,7 @@ def findings(explored: Explored, store: Store, checkers: Checkers | None) -> lis
 
 
 def _named(found: list[Finding], checkers: Checkers) -> list[Finding]:
-    """With the names of the files whose bytes they write."""
+    """The findings with the files whose bytes are written."""
     places = {write.offset for finding in found for write in finding.writes}
     if not places:
         return found
@@ -207,7 +189,7 @@ def _named(found: list[Finding], checkers: Checkers) -> list[Finding]:
 
 
 def describe(history: History, line: dict[str, Any], count: int) -> Finding:
-    """A state that fails, for people."""
+    """A failing state as a finding."""
     state = _shortened(history, state_of(line))
     said = history.said_by(state.said).decode(errors="replace").splitlines()
     after = next((event.text for event in history.events[state.said :] if event.kind == TEXT), b"")
@@ -224,14 +206,51 @@ def describe(history: History, line: dict[str, Any], count: int) -> Finding:
             there = sum(held.get(unit, number) >= number for unit, _ in event.units)
             writes.append(Write(numbers[number], event.offset, event.length, there, len(event.units), event.zeros))
     return Finding(
-        id=line["id"],
-        what=line.get("what", ""),
-        line=line.get("line", ""),
-        output=line.get("output", ""),
-        count=count,
-        requests=numbers[-1] if numbers else 0,
-        said=tuple(said[-3:]),
-        next=after.decode(errors="replace").splitlines()[0] if after.strip() else "",
-        writes=tuple(writes),
+        id=line["id"], what=line.get("what", ""), line=line.get("line", ""), output=line.get("output", ""),
+        count=count, requests=numbers[-1] if numbers else 0, said=tuple(said[-3:]),
+        next=after.decode(errors="replace").splitlines()[0] if after.strip() else "", writes=tuple(writes),
         cut=state.cut,
-    )
+    )  # fmt: skip
+
+
+def summary(explored: Explored, found: Sequence[Finding]) -> dict[str, Any]:
+    """The explored states, and the findings; sizes are bytes, times seconds."""
+    history, sizes = explored.history, [window.size for window in explored.found]
+    events = history.events
+    return {
+        "schema_version": 1,
+        "version": _core.version(),
+        "plan": explored.plan.described(),
+        "file_system": explored.kind,
+        "recorded": {
+            "requests": sum(event.kind != TEXT for event in events),
+            "writes": sum(event.kind == WRITE for event in events),
+            "flushes": sum(event.kind == FLUSH for event in events),
+            "bytes": sum(event.length for event in events if event.kind == WRITE and not event.zeros),
+            "lines": history.said_by(len(events)).count(b"\n"),
+        },
+        "windows": {
+            "count": len(sizes),
+            "whole": sum(size <= EXHAUSTIVE for size in sizes),
+            "largest_writes": max((len(window.writes) for window in explored.found), default=0),
+        },
+        "explored": {
+            "states": len(explored.states),
+            "failed": sum(not line["ok"] for line in explored.states),
+            "of_the_cache": sum(not line["cut"] for line in explored.states),
+            "of_the_drive": sum(bool(line["cut"]) for line in explored.states),
+            "duplicates": explored.duplicates,
+            "complete": explored.is_complete,
+            "flash_operations": explored.operations,
+            "cuts": explored.cuts,
+            "cuts_in_recovery": explored.cuts_in_recovery,
+            "seconds": round(explored.seconds, 3),
+            "check_ms": _mean(explored),
+        },
+        "findings": [finding.to_dict() for finding in found],
+    }
+
+
+def _mean(explored: Explored) -> float | None:
+    times = [line["ms"] for line in explored.states]
+    return round(sum(times) / len(times), 3) if times else None

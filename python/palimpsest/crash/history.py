@@ -1,13 +1,13 @@
-"""What a recorded program did to its disk: requests, and between them what it had said by then.
+"""The history of a recorded program: requests to its disk, and its output between them.
 
-The log is that of `crates/server/src/crash.rs`. A disk is units of bytes (4 KiB, the block of the loop device): a power
-cut keeps or loses the write of a unit as a whole. A request is a list of units with the contents that they have after
-it, bytes that it did not write included. Contents are known by a digest of 128 bits; zeros have none. Zeros over zeros
-are no change.
+`crates/server/src/crash.rs` writes the log. A disk has units of bytes (4 KiB, the block of the loop device): a power
+cut keeps or loses the write of a unit as a whole. A request is a list of units with their contents after the request,
+unwritten bytes included. A digest of 128 bits identifies contents; zeros have none. Zeros over zeros are no change.
 """
 
 import struct
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -15,9 +15,8 @@ from pathlib import Path
 
 from ..errors import InputError
 
-__all__ = ["FLUSH", "MAGIC", "TEXT", "WRITE", "Event", "History", "place_of"]
-
 MAGIC = b"PALCRSH1"
+_RUN_UNITS = 256
 _HEAD = struct.Struct("<BB6xQQ")
 _WRITE, _FLUSH, _ZERO, _TEXT, _MARK = range(5)
 
@@ -29,16 +28,10 @@ ZEROS = b""
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A request, or something said.
+    """A request, or output (`text`).
 
-    Attributes:
-        kind: `WRITE`, `FLUSH` or `TEXT`.
-        units: what a write changes: each unit, with the digest of its contents after it.
-        durable: whether the write is acknowledged when it is durable.
-        offset: first byte of a write.
-        length: bytes of a write.
-        zeros: whether it writes zeros, or unmaps.
-        text: what was said.
+    A write has its changed `units` with the digests of their new contents; a `durable` write is acknowledged when
+    durable; a write of `zeros` may be an unmap.
     """
 
     kind: str
@@ -52,23 +45,32 @@ class Event:
 
 @cache
 def place_of(unit: int, digest: bytes) -> int:
-    """What a unit with these contents adds to the sum that identifies all contents of a disk: 0 for zeros."""
+    """The summand of a unit with these contents in the sum that identifies the contents of a disk; 0 for zeros."""
     if not digest:
         return 0
     return int.from_bytes(blake2b(unit.to_bytes(8, "little") + digest, digest_size=16).digest(), "little")
 
 
+def adjacent(units: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[bytes]]]:
+    """Groups units in ascending order into runs of at most 256 neighbours: the first unit, and the digests of all."""
+    first, digests = -1, list[bytes]()
+    for unit, digest in units:
+        if digests and (unit != first + len(digests) or len(digests) == _RUN_UNITS):
+            yield first, digests
+            digests = []
+        if not digests:
+            first = unit
+        digests.append(digest)
+    if digests:
+        yield first, digests
+
+
 @dataclass
 class History:
-    """What happened from the moment when all before was durable.
+    """The events since all earlier writes were durable.
 
-    Attributes:
-        unit: bytes of a unit.
-        size: bytes of the disk.
-        base: what it held then, but for zeros.
-        events: what happened then.
-        ended: the number of events when the program ended.
-        contents: what each digest is of.
+    `base` has the contents at that moment without zeros, `contents` the data of each digest; the program ended before
+    event `ended`.
     """
 
     unit: int
@@ -81,7 +83,7 @@ class History:
     _sums: list[int] | None = None
 
     def versions(self, unit: int) -> list[tuple[int, bytes]]:
-        """The contents of a unit: since the base (-1), and since each event that wrote it."""
+        """The contents of a unit: of the base (-1), and of each event that wrote the unit."""
         if self._versions is None:
             self._versions = {}
             for number, event in enumerate(self.events):
@@ -91,16 +93,16 @@ class History:
         return self._versions.get(unit) or [(-1, self.base.get(unit, ZEROS))]
 
     def version_at(self, unit: int, stop: int) -> tuple[int, bytes]:
-        """The last of its contents before event `stop`."""
+        """The last contents of a unit before event `stop`."""
         known = self.versions(unit)
         return known[bisect_left(known, (stop, b"")) - 1]
 
     def digest_of(self, unit: int, number: int) -> bytes:
-        """What event `number` put into a unit; -1: what the base had."""
+        """The contents that event `number` wrote to a unit; -1 for the base."""
         return self.version_at(unit, number + 1)[1]
 
     def sum_at(self, stop: int) -> int:
-        """The sum that identifies what the disk holds when all events before `stop` are done."""
+        """The sum that identifies the contents of the disk after all events before `stop`."""
         if self._sums is None:
             total = sum(place_of(unit, digest) for unit, digest in self.base.items())
             current = dict(self.base)
@@ -113,29 +115,25 @@ class History:
         return self._sums[stop]
 
     def image_at(self, stop: int) -> dict[int, bytes]:
-        """The digest of each unit that does not hold zeros when all events before `stop` are done."""
+        """The digest of each unit without zeros after all events before `stop`."""
         image = dict(self.base)
         for event in self.events[:stop]:
             image.update(event.units)
         return {unit: digest for unit, digest in image.items() if digest}
 
     def last_said(self, stop: int) -> int:
-        """The number behind the last event before `stop` that is text; 0 if there is none."""
+        """The number after the last output before event `stop`; 0 without output."""
         while stop and self.events[stop - 1].kind != TEXT:
             stop -= 1
         return stop
 
     def said_by(self, stop: int) -> bytes:
-        """What the program had said before event `stop`."""
+        """The output of the program before event `stop`."""
         return b"".join(event.text for event in self.events[:stop] if event.kind == TEXT)
 
     @classmethod
     def read(cls, path: Path, size: int, unit: int) -> "History":
-        """The history in a log.
-
-        Raises:
-            InputError: it is no log, or not all of it is there.
-        """
+        """Reads the history in a log. Raises InputError if the file is no log, or incomplete."""
         return _Reader(path, size, unit).history()
 
 
@@ -144,7 +142,7 @@ class _Reader:
         self._path, self._unit = path, unit
         self._made = History(unit, size)
         self._now: dict[int, bytes] = {}
-        """What each unit holds, but for zeros."""
+        """Present contents of each unit, without zeros."""
 
     def history(self) -> History:
         made, begun, ended = self._made, False, None
@@ -168,7 +166,7 @@ class _Reader:
             if event is not None and begun:
                 made.events.append(event)
         if ended is None:
-            raise self._wrong("it does not have the end of the program")
+            raise self._wrong("the end of the program is missing")
         made.ended = ended
         return made
 
@@ -181,11 +179,11 @@ class _Reader:
         except OSError as error:
             raise self._wrong(error.strerror or str(error)) from error
         if data[:8] != MAGIC:
-            raise self._wrong("it does not begin as one")
+            raise self._wrong("the first bytes are wrong")
         at, found = 8, []
         while at < len(data):
             if at + _HEAD.size > len(data):
-                raise self._wrong("it is cut short")
+                raise self._wrong("the file is cut short")
             kind, durable, offset, length = _HEAD.unpack_from(data, at)
             at += _HEAD.size
             own = 0 if kind == _ZERO else length
@@ -202,7 +200,7 @@ class _Reader:
         return digest
 
     def _write(self, offset: int, length: int, data: bytes | None) -> tuple[tuple[int, bytes], ...]:
-        """The units that it changes; without data it writes zeros."""
+        """The changed units; without data zeros are written."""
         size, end, changed = self._unit, offset + length, []
         units = range(offset // size, -(-end // size))
         if data is None and len(units) > len(self._now):

@@ -1,9 +1,9 @@
-"""Processes in namespaces of their own, so that nothing of them outlives the command: not a mount, device or process.
+"""Processes in their own namespaces, so that no mount, device or process outlives the command. For Linux.
 
-What an enclosed process mounts is seen by it and its children only. It is the first process of its own process
-namespace: when it ends, by kill -9 of the command too (its parent's death is a signal to it), the kernel kills all that
-it started, unmounts what was mounted, and ends the loop devices, which are set to go with their last user. Who is not
-root gets a user namespace, in which files can be mounted by FUSE, but no block device. For Linux.
+Mounts of an enclosed process are visible to it and its children only. It is the first process of its process namespace:
+when it ends, also by kill -9 of the command (the death of its parent is a signal), the kernel kills all its
+descendants, unmounts its file systems, and ends its loop devices, which close with their last user. Users other than
+root get a user namespace, which can mount files by FUSE, but no block device.
 """
 
 import contextlib
@@ -20,10 +20,9 @@ import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError
-
-__all__ = ["Enclosed", "LoopDevice", "fork", "is_root", "kill_others", "missing", "mount", "sync_files", "unmount"]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -62,7 +61,7 @@ def is_root() -> bool:
 
 
 def missing(*, device: bool) -> str:
-    """Why nothing can be recorded here, with or without a block device; empty if it can."""
+    """The reason why recording is impossible here, with or without a block device; empty if possible."""
     if not sys.platform.startswith("linux"):
         return "writes are recorded on Linux only"
     paths = ["/dev/fuse", *(["/dev/loop-control"] if device else [])]
@@ -73,11 +72,7 @@ def missing(*, device: bool) -> str:
 
 
 def mount(source: str, place: Path, kind: str, options: str = "") -> None:
-    """Mounts a file system of this kind.
-
-    Raises:
-        OSError: it cannot be mounted.
-    """
+    """Mounts a file system of this kind. Raises OSError."""
     flags, data = 0, []
     for option in filter(None, options.split(",")):
         if option in _FLAGS:
@@ -89,11 +84,7 @@ def mount(source: str, place: Path, kind: str, options: str = "") -> None:
 
 
 def unmount(place: Path) -> None:
-    """Unmounts what is there; what is still used goes out of sight.
-
-    Raises:
-        OSError: nothing is mounted there, or it is used (EBUSY): then it is out of sight, and not over.
-    """
+    """Unmounts a file system; a busy one is detached. Raises OSError, EBUSY for a busy one."""
     libc = _libc()
     for _ in range(100):
         if libc.umount2(os.fsencode(place), 0) == 0:
@@ -107,11 +98,7 @@ def unmount(place: Path) -> None:
 
 
 class LoopDevice:
-    """A block device over a file, in blocks of 4 KiB; it goes with its last user, at the latest with this process.
-
-    Raises:
-        OSError: there is no free one, or the file cannot have one.
-    """
+    """A block device over a file, in blocks of 4 KiB; closed with its last user. Raises OSError if none is free."""
 
     def __init__(self, file: Path, *, direct: bool) -> None:
         self._held = -1
@@ -137,7 +124,7 @@ class LoopDevice:
         raise OSError(f"{file}: no loop device could be set over it")
 
     def forget(self) -> None:
-        """What the kernel keeps of it is written, and read anew: the file is about to change."""
+        """Writes and drops the caches of the kernel, because the file is about to change."""
         fcntl.ioctl(self._held, _BLKFLSBUF, 0)
 
     def sync(self) -> None:
@@ -145,14 +132,14 @@ class LoopDevice:
         os.fsync(self._held)
 
     def close(self) -> None:
-        """Gives it back."""
+        """Releases the device."""
         if self._held >= 0:
             os.close(self._held)
             self._held = -1
 
 
 def sync_files(place: Path) -> None:
-    """Writes all of the file system there, and of no other."""
+    """Writes all data of this file system, and of no other."""
     number = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _checked(_libc().syncfs(number), f"sync {place}")
@@ -161,7 +148,7 @@ def sync_files(place: Path) -> None:
 
 
 def kill_others() -> None:
-    """Ends every other process of this namespace, and waits for those that are its children."""
+    """Kills every other process of this namespace, and waits for children."""
     if os.getpid() != 1:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -172,7 +159,7 @@ def kill_others() -> None:
 
 
 def fork() -> int:
-    """As `os.fork`, which Python warns of where there are threads: a child of ours uses none of their locks."""
+    """As `os.fork`, without Python's warning about threads, because our children use none of their locks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
@@ -185,11 +172,7 @@ def _dies_with_parent(parent: int) -> None:
 
 
 def _enter() -> None:
-    """Into new namespaces; children will be in them.
-
-    Raises:
-        OSError: this user may not.
-    """
+    """Enters new namespaces, for the children of this process. Raises OSError if the user may not."""
     user, group = os.geteuid(), os.getegid()
     own = 0 if is_root() else _CLONE_NEWUSER
     _checked(_libc().unshare(_CLONE_NEWNS | _CLONE_NEWPID | own))
@@ -202,10 +185,7 @@ def _enter() -> None:
 
 
 class Enclosed:
-    """A process in namespaces of its own that does `body`, with a file system in memory at `work`, a folder.
-
-    `connection` carries its requests and answers; the end of it is an EOFError there.
-    """
+    """A process in its own namespaces that runs `body(connection)`, with a file system in memory at `work`."""
 
     def __init__(self, work: Path, body: Callable[[Connection], None]) -> None:
         self.connection, theirs = Pipe()
@@ -222,8 +202,25 @@ class Enclosed:
                 os._exit(status)
         theirs.close()
 
+    def receive(self, killed: str) -> Any:  # noqa: ANN401 - each request has an answer of its own type
+        """Returns the next answer.
+
+        Raises InputError (`killed` for a killed process), OSError, or RuntimeError for a bug.
+        """
+        try:
+            kind, what = self.connection.recv()
+        except EOFError:
+            raise InputError(killed) from None
+        if kind == "broken":
+            raise RuntimeError(what)
+        if kind == "failed":
+            raise InputError(what)
+        if kind == "system":
+            raise OSError(*what)
+        return what
+
     def end(self) -> None:
-        """Ends it, and everything in it; returns when all of it has ended."""
+        """Ends the process and all its descendants, and waits for their end."""
         self.connection.close()
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._pid, signal.SIGTERM)
@@ -244,7 +241,7 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
     inside = 0
 
     def end(number: int, _: object) -> None:
-        """Killed, the first process of a namespace has ended when the kernel has ended all others of it."""
+        """Ends this process; the kernel ends the first process of a namespace after all others."""
         if not inside:
             os._exit(128 + number)
         os.kill(inside, signal.SIGKILL)
@@ -253,11 +250,11 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
     try:
         _enter()
     except OSError as error:
-        # The kernel says so where users may have none at all, too.
+        # The kernel reports this also if users may have no namespaces at all.
         why = "there are as many as the system allows" if error.errno == errno.ENOSPC else error.strerror
         connection.send(("failed", f"namespaces for this user: {why}; {_EXPECTED}"))
         return 1
-    # New rights make the kernel forget it.
+    # New credentials reset the signal.
     _dies_with_parent(parent)
     inside = fork()
     if inside:
@@ -265,7 +262,7 @@ def _first(work: Path, body: Callable[[Connection], None], connection: Connectio
         _, status = os.waitpid(inside, 0)
         return os.waitstatus_to_exitcode(status) & 0xFF
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Of another process namespace a parent has the number 0.
+    # A parent in another process namespace has the number 0.
     _dies_with_parent(0)
     try:
         mount("palimpsest", work, "tmpfs", "mode=700")

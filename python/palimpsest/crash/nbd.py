@@ -1,8 +1,8 @@
 """The disk as a network block device, for programs that take an NBD URI: a small server of one file, beside a step.
 
-Each request is one of the file, in the order of its connection: so what is recorded is what the program asked for. A
-write with FUA goes to the file by O_DSYNC, and makes nothing else durable; a flush is an fsync. Zeroes are written.
-Ignored: structured replies, trims, TLS; `palimpsest serve` is the server for anything else. Source: `doc/proto.md` of
+Each request is applied to the file in the order of its connection, so the record has the requests of the program. A
+write with FUA goes to the file by O_DSYNC, and makes nothing else durable; a flush is an fsync. Zeroes are written. Not
+supported: structured replies, trims, TLS; `palimpsest serve` is the complete server. Source: `doc/proto.md` of
 NetworkBlockDevice/nbd.
 """
 
@@ -19,13 +19,11 @@ from pathlib import Path
 from ..errors import InputError
 from .namespaces import fork
 
-__all__ = ["served", "uri_of"]
-
 _READ, _WRITE, _DISCONNECT, _FLUSH, _WRITE_ZEROES = 0, 1, 2, 3, 6
 _EXPORT_NAME, _ABORT, _LIST, _INFO, _GO = 1, 2, 3, 6, 7
 _ACKNOWLEDGED, _SERVER, _INFORMED, _UNSUPPORTED = 1, 2, 3, 1 << 31 | 1
 _FLAGS = 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 8
-"""It has flags, takes flushes, FUA and zeroes, and connections share one cache."""
+"""Has flags, takes flushes, FUA and zeroes, and connections share one cache."""
 
 _MOST = 32 << 20
 _EIO, _EINVAL, _ENOSPC = 5, 22, 28
@@ -40,11 +38,7 @@ def uri_of(place: Path) -> str:
 
 @contextmanager
 def served(file: Path, place: Path) -> Iterator[None]:
-    """Serves a file at the socket `place` meanwhile, by a process of its own.
-
-    Raises:
-        InputError: there can be no such socket.
-    """
+    """Serves a file at the socket `place` by a child process. Raises InputError if the socket cannot be made."""
     place.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listening:
         try:
@@ -64,7 +58,7 @@ def served(file: Path, place: Path) -> Iterator[None]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-        # Who ends all others of its namespace has waited for it.
+        # `kill_others` may have waited for the child.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(child, 0)
         place.unlink(missing_ok=True)
@@ -77,11 +71,7 @@ def _accept(listening: socket.socket, file: Path) -> None:
 
 
 def _take(connection: socket.socket, count: int) -> bytes:
-    """The next bytes.
-
-    Raises:
-        EOFError: the client has gone.
-    """
+    """The next bytes. Raises EOFError if the client has gone."""
     taken = bytearray()
     while len(taken) < count:
         more = connection.recv(count - len(taken))
@@ -103,7 +93,7 @@ def _serve(connection: socket.socket, file: Path) -> None:
 
 
 def _negotiate(connection: socket.socket, size: int) -> bool:
-    """The handshake; whether requests follow."""
+    """The handshake; returns whether requests follow."""
     connection.sendall(struct.pack(">8s8sH", b"NBDMAGIC", b"IHAVEOPT", 3))
     (flags,) = struct.unpack(">I", _take(connection, 4))
 
@@ -134,7 +124,7 @@ def _negotiate(connection: socket.socket, size: int) -> bool:
 
 
 def _answer(connection: socket.socket, opened: list[int], size: int) -> bool:
-    """Serves a request; whether more may come."""
+    """Serves a request; returns whether more may come."""
     magic, flags, kind, cookie, offset, length = _REQUEST.unpack(_take(connection, _REQUEST.size))
     if magic != 0x25609513 or kind == _DISCONNECT or (kind == _WRITE and length > _MOST):
         return False

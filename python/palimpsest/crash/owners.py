@@ -1,14 +1,9 @@
-"""Whose bytes a place on the disk holds, for file systems of the ext family: by `debugfs`, where that is installed.
-
-It is asked of the disk at the end of the program: what was there before and is not any more has no name.
-"""
+"""Owners of bytes on a disk with a file system of the ext family, by `debugfs`; deleted files have no name."""
 
 import re
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
-
-__all__ = ["owners"]
 
 _JOURNAL = "8"
 _AT_ONCE = 200
@@ -24,7 +19,7 @@ def _ask(file: Path, request: str) -> str:
 
 
 def owners(file: Path, places: Collection[int]) -> dict[int, str]:
-    """Names of files, `the journal`, or none, of these bytes of a file system in `file`."""
+    """Names of files, or `the journal`, of these bytes of a file system in `file`; unknown bytes are left out."""
     size = re.search(r"^Block size:\s+([0-9]+)", _ask(file, "stats -h"), re.M)
     if size is None:
         return {}

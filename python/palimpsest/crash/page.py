@@ -1,26 +1,23 @@
-"""The page of an exploration, `index.html`: what was found, and how much of what there is was explored."""
+"""The page of an exploration, `index.html`: findings, and the explored share of all states."""
 
-import html
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from ..charts.common import Specification, trace
-from ..page import Section, chart, fill
+from ..page import Section, chart, details, escape, fill, row, tiles
 from .exploring import Explored
 from .findings import Finding
 from .windows import EXHAUSTIVE
 
-__all__ = ["page"]
-
 _BARS = 200
 _SAYS = (
-    "States that were checked, by the request after which the power failed. States of the same bytes are counted once, "
-    "at the cut where they were met first."
+    "Checked states by the last request before the power cut. States with equal bytes count once, at their first cut."
 )
 _WINDOWS = (
-    "Windows of cuts in which the same is durable and the same was said, by how many states they have. All states of "
-    f"those of up to {EXHAUSTIVE:,} are explored in the end; larger ones are drawn from."
+    "Windows of cuts with the same durable writes and output, by number of states. Windows of up to "
+    f"{EXHAUSTIVE:,} states are explored completely; larger ones are sampled."
 )
 
 
@@ -28,9 +25,8 @@ def _finding(number: int, finding: Finding) -> str:
     first, *rest = finding.lines()
     shown = "\n".join(line.strip() for line in rest)
     output = finding.output.strip()
-    more = f"<details><summary>All that the check says</summary><pre>{html.escape(output)}</pre></details>"
-    is_more = output not in ("", finding.line)
-    return f"<h3>{number}. {html.escape(first)}</h3><pre>{html.escape(shown)}</pre>{more if is_more else ''}"
+    more = details("Full output of the check", escape(output)) if output not in ("", finding.line) else ""
+    return f"<h3>{number}. {escape(first)}</h3><pre>{escape(shown)}</pre>{more}"
 
 
 def _by_request(explored: Explored) -> Specification:
@@ -68,40 +64,35 @@ def _by_size(explored: Explored) -> Specification:
 
 def _tiles(found: dict[str, Any]) -> str:
     explored, recorded = found["explored"], found["recorded"]
-    tiles = [
-        (f"{explored['states']:,}", "states checked"),
-        (f"{explored['failed']:,}", "fail"),
-        (f"{len(found['findings'])}", "kinds of failures"),
-        (f"{explored['duplicates']:,}", "more had the same bytes"),
-        (f"{explored['cuts']:,}", f"cuts of {explored['flash_operations']:,} flash operations"),
-        (f"{recorded['writes']:,}", f"writes, {recorded['flushes']:,} flushes"),
-    ]
-    return "".join(f"<div><b>{value}</b><span>{html.escape(what)}</span></div>" for value, what in tiles)
+    return tiles(
+        [
+            ("states checked", f"{explored['states']:,}"),
+            ("fail", f"{explored['failed']:,}"),
+            ("kinds of failures", f"{len(found['findings'])}"),
+            ("more had the same bytes", f"{explored['duplicates']:,}"),
+            (f"cuts of {explored['flash_operations']:,} flash operations", f"{explored['cuts']:,}"),
+            (f"writes, {recorded['flushes']:,} flushes", f"{recorded['writes']:,}"),
+        ]
+    )
 
 
 def _settings(found: dict[str, Any]) -> str:
     known = {**found["plan"], "file system": found["file_system"], "seconds": found["explored"]["seconds"]}
-    rows = []
-    for name, value in known.items():
-        for each in value if isinstance(value, list) else [value]:
-            if each not in (None, ""):
-                rows.append(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(each))}</td></tr>")
+    values = ((name, value if isinstance(value, list) else [value]) for name, value in known.items())
+    rows = (row((name, each)) for name, several in values for each in several if each not in (None, ""))
     return f'<table class="settings">{"".join(rows)}</table>'
 
 
 def page(explored: Explored, findings: Sequence[Finding], found: dict[str, Any]) -> str:
-    """The page; `found` is the summary of it."""
-    ways = len(findings)
-    under = "A power cut loses data." if ways else "Nothing was lost in the states that were checked."
+    """The page; `found` is the summary of the exploration."""
+    under = "A power cut loses data." if findings else "Nothing was lost in the states that were checked."
     if explored.is_complete:
         under += " These are all states that there are."
     sections = [
-        Section("findings", "Findings", "".join(_finding(*each) for each in enumerate(findings, 1)))
-        if findings
-        else Section("findings", "Findings", "<p>No check failed.</p>"),
+        Section("findings", "Findings", "".join(map(_finding, count(1), findings)) or "<p>No check failed.</p>"),
         Section("states", "States", chart("by-request", _SAYS)),
         Section("windows", "Windows", chart("by-size", _WINDOWS)),
         Section("explored", "What was explored", _settings(found)),
     ]
     drawn = {"by-request": _by_request(explored), "by-size": _by_size(explored)}
-    return fill("Crashes", under, f'<div class="tiles">{_tiles(found)}</div>', sections, drawn)
+    return fill("Crashes", under, _tiles(found), sections, drawn)

@@ -1,7 +1,7 @@
-"""Runs the program once on a disk that is recorded: a file in memory, by FUSE, and a loop device over it where needed.
+"""Runs the program once on a recorded disk: a file in memory, by FUSE, and a loop device over the file if needed.
 
-All in an enclosed process. What setup does is durable when the program begins; the recording goes on until the file
-system is unmounted.
+All steps run in an enclosed process. The effects of setup are durable when the program begins; recording continues
+until the file system is unmounted.
 """
 
 import contextlib
@@ -14,30 +14,15 @@ from pathlib import Path
 from .. import _core, progress
 from ..errors import InputError
 from ..files import named
-from .commands import Outcome, Plan, Step, Work, perform
+from .commands import Outcome, Plan, Step, Work, perform, text_of
 from .namespaces import Enclosed, LoopDevice, kill_others, missing, mount, sync_files, unmount
-
-__all__ = ["record"]
 
 _FILE = "drive"
 _USUAL = ("ext4", "xfs", "btrfs", "f2fs")
 
 
 def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str | None:
-    """Sets up, and runs the program; writes down in `log` what it did to the disk.
-
-    Args:
-        plan: what is done.
-        work: a folder in which the disk and its file system are seen, by the program only.
-        log: a file.
-        say: receives a line of progress every ten seconds.
-
-    Returns:
-        The kind of the file system, if one was mounted.
-
-    Raises:
-        InputError: a command fails, or files cannot be recorded here.
-    """
+    """Records the program in `log`; returns the kind of the mounted file system, or None. Raises InputError."""
     gone = missing(device=plan.needs_device)
     if gone:
         what = "{mount}" if plan.is_mounted else "{dev}" if plan.needs_device else "{file}"
@@ -50,18 +35,10 @@ def record(plan: Plan, work: Path, log: Path, say: Callable[[str], None]) -> str
     try:
         while not enclosed.connection.poll(progress.LINE_EVERY_S):
             say(f"recording the program for {progress.clock(time.monotonic() - begin)}")
-        kind, what = enclosed.connection.recv()
-    except EOFError:
-        raise InputError("the process that records was killed") from None
+        kind = enclosed.receive("the process that records was killed")
     finally:
         enclosed.end()
-    if kind == "broken":
-        raise RuntimeError(what)
-    if kind == "failed":
-        raise InputError(what)
-    if kind == "system":
-        raise OSError(*what)
-    return None if what is None else str(what)
+    return None if kind is None else str(kind)
 
 
 class _Recorder:
@@ -92,7 +69,7 @@ class _Recorder:
             recording.mark("begin")
         self._do("--run", self._plan.run, file, said, recording)
         os.close(said)
-        # What it left running is none of it, and would keep the file system in use.
+        # Remaining processes would keep the file system in use.
         kill_others()
         with named(self._log):
             recording.mark("end")
@@ -143,20 +120,14 @@ class _Recorder:
 
         with self._work.beside(step, file):
             outcome: Outcome = perform(
-                step,
-                self._work.places(file, device),
-                self._plan.run_timeout_s,
-                self._work.folder / "log",
-                mounted=self._plan.mounts,
-                stdout=said,
-                meanwhile=None if recording is None else listen,
-            )
+                step, self._work.places(file, device), self._plan.run_timeout_s, self._work.folder / "log",
+                mounted=self._plan.mounts, stdout=said, meanwhile=None if recording is None else listen,
+            )  # fmt: skip
         if outcome.status and recording is not None:
             # A full disk under the recording is an error of the program's disk, too.
             listen()
         if outcome.status:
-            text = step if isinstance(step, str) else step.__qualname__
-            raise InputError(f"{option} {text!r}: it failed, status {outcome.status}: {outcome.line}")
+            raise InputError(f"{option} {text_of(step)!r}: failed, status {outcome.status}: {outcome.line}")
 
     def _mount(self) -> str:
         device = None if self._device is None else self._device.path
@@ -174,7 +145,7 @@ class _Recorder:
 
 
 def _kinds() -> list[str]:
-    """Kinds of file systems that may be on a device, as far as the kernel knows them, and some that it may load."""
+    """Kinds of file systems on devices that the kernel knows, and some that it may load."""
     lines = Path("/proc/filesystems").read_text(encoding="ascii").splitlines()
     on_devices = {line.strip() for line in lines if not line.startswith("nodev")} - {"iso9660", "udf", "fuseblk"}
     return [*_USUAL, *sorted(on_devices.difference(_USUAL))]

@@ -1,8 +1,8 @@
-"""The folder of an exploration: the recording, and what was found of each state, so that it can go on.
+"""The folder of an exploration: the recording, and the outcome of each state, so that it can be resumed.
 
-`recording.json` says what was recorded, `log.bin` is it. `states.jsonl` has a line for each state that was checked, and
-`cuts.jsonl` one for each cut of the drive that was tried; a line that is cut short at the end is no line. `crash.json`
-and `index.html` are made from them. `work` is empty: enclosed processes see their disks there.
+`recording.json` describes the recording `log.bin`. `states.jsonl` has a line for each checked state, `cuts.jsonl` one
+for each tried cut of the drive; an incomplete last line is ignored. `crash.json` and `index.html` are derived. `work`
+is empty: the mount point of enclosed processes.
 """
 
 import contextlib
@@ -17,11 +17,9 @@ from typing import Any
 from .. import _core
 from ..errors import InputError
 from ..files import named, write_in_order, write_whole
-from .commands import Plan
+from .commands import OPTIONS, Plan
 from .cuts import Cut
 from .windows import State
-
-__all__ = ["Store", "id_of", "plan_in"]
 
 _RECORDING, _LOG, _STATES, _CUTS = "recording.json", "log.bin", "states.jsonl", "cuts.jsonl"
 _FORMAT = 1
@@ -45,41 +43,22 @@ def _recording(out: Path) -> dict[str, Any] | None:
 
 
 def plan_in(out: Path) -> Plan | None:
-    """What is explored in a folder; None where nothing is.
-
-    Raises:
-        InputError: it is damaged.
-    """
+    """The plan of the exploration in a folder, or None. Raises InputError if damaged."""
     found = _recording(out)
     if found is None:
         return None
-    known = found["plan"]
     try:
-        return Plan(
-            setup=tuple(known["setup"]),
-            run=known["run"],
-            check=tuple(known["check"]),
-            size=known["size"],
-            unit=known["atomic"],
-            cache=known["cache"],
-            mount_options=known["mount_options"],
-            timeout_s=found["timeout_s"],
-            ssd=known["ssd"],
-            ftl=known["ftl"],
-            overrides=tuple(known["set"]),
-            precondition=known["precondition"],
-            seed=known["seed"],
-        )
+        known = {field: found["plan"][name] for field, name in OPTIONS.items()}
+        fields: dict[str, Any] = {
+            field: tuple(value) if isinstance(value, list) else value for field, value in known.items()
+        }
+        return Plan(**fields, timeout_s=found["timeout_s"])
     except (KeyError, TypeError) as error:
         raise InputError(f"{out / _RECORDING}: {error} is missing; expected another --out, or --force") from error
 
 
 class Store:
-    """The folder, which is this process's own until it ends.
-
-    Raises:
-        InputError: it cannot be made, is in use, or is of another exploration.
-    """
+    """The folder, locked by this process. Raises InputError if it is in use, or has another exploration."""
 
     def __init__(self, out: Path, plan: Plan, *, force: bool = False) -> None:
         self.out = out
@@ -109,7 +88,7 @@ class Store:
 
     @property
     def work(self) -> Path:
-        """Where enclosed processes have their disks."""
+        """The folder for the disks of enclosed processes."""
         return self.out / "work"
 
     @property
@@ -118,7 +97,7 @@ class Store:
         return self.out / _LOG
 
     def recorded(self, plan: Plan, kind: str | None) -> None:
-        """The recording is complete."""
+        """Marks the recording as complete."""
         found = {
             "format": _FORMAT,
             "version": _core.version(),
@@ -126,24 +105,17 @@ class Store:
             "timeout_s": plan.timeout_s,
             "file_system": kind,
         }
-        self._write(_RECORDING, json.dumps(found, indent=2) + "\n")
+        write_whole(self.out / _RECORDING, json.dumps(found, indent=2).encode() + b"\n")
         self.kind, self.is_recorded = kind, True
 
     def write(self, found: Mapping[str, Any], page: str) -> None:
-        """Writes `crash.json` and `index.html`.
-
-        Raises:
-            OSError: a file could not be written; the error lists the files that were kept.
-        """
+        """Writes `crash.json` and `index.html`. Raises OSError that lists the kept files."""
         write_in_order(self.out, [("crash.json", json.dumps(found, indent=2) + "\n"), ("index.html", page)])
 
-    def _write(self, name: str, text: str) -> None:
-        write_whole(self.out / name, text.encode())
-
     def close(self) -> None:
-        """Others may explore there. Where the program could not be recorded nothing is left."""
+        """Unlocks the folder, and removes it if nothing was recorded."""
         if not self.is_recorded:
-            # Who comes meanwhile has put something there.
+            # Another process may use the folder by now.
             with contextlib.suppress(OSError):
                 self.log.unlink(missing_ok=True)
                 self.work.rmdir()
@@ -167,24 +139,24 @@ class Store:
                 good += len(line)
                 yield found
         if good < path.stat().st_size:
-            # What a killed one left.
+            # A killed process left an incomplete line.
             with contextlib.suppress(OSError):
                 os.truncate(path, good)
 
     def states(self) -> list[dict[str, Any]]:
-        """What was found of each state, in order."""
+        """The lines of all states, in order."""
         return list(self._lines(_STATES))
 
     def cuts(self) -> dict[Cut, dict[str, Any]]:
-        """The cuts that were tried."""
+        """The tried cuts."""
         return {tuple(found["cut"]): found for found in self._lines(_CUTS)}
 
     def add_states(self, found: list[dict[str, Any]]) -> None:
-        """Keeps what was found of states."""
+        """Adds lines of states."""
         self._add(_STATES, found)
 
     def add_cuts(self, found: list[dict[str, Any]]) -> None:
-        """Keeps which cuts were tried."""
+        """Adds lines of cuts."""
         self._add(_CUTS, found)
 
     def _add(self, name: str, found: list[dict[str, Any]]) -> None:

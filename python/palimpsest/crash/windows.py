@@ -1,54 +1,45 @@
-"""Which states a power cut may leave of a recorded program.
+"""The states that a power cut may leave of a recorded program.
 
-The drive caches writes. With a volatile cache (NVMe's VWC) it writes each unit back when it likes, newer before older
-ones of other units, and forgets what it has not written: after a cut a unit holds what it held at the last flush that
-was done, or what any write since put there, and units choose apart. A write with FUA, and all that came before a flush
-that was answered, is there. Where the cache is protected, or there is none, what was answered is there, and each unit
-of the request in flight is old or new.
+The drive caches writes. With a volatile cache (NVMe's VWC) it writes each unit back at any time, newer before older
+ones of other units, and loses unwritten data: after a cut a unit holds its contents of the last completed flush, or of
+any later write, and units are independent. A write with FUA, and all writes before an acknowledged flush, are durable.
+With a protected cache, or without one, acknowledged writes are durable, and each unit of the request in flight is old
+or new.
 
-A state is what the disk holds, with what the program had said by then, as what it says may be a promise. So the cuts of
-a program fall into windows, in which what is durable and what was said is the same: of those only the last is looked
-at, as its states include those of all before (each of which loses the writes that came later). That holds for any
-program and check, and so does this: states that hold the same bytes, and had the same said, are one. Nothing else is
-pruned; a window of too many states is drawn from.
+A state is the contents of the disk, with the output of the program so far, because output may be a promise. So the cuts
+of a program form windows with equal durable writes and output: only the last cut of a window is explored, because its
+states include those of all earlier cuts (each of which loses the later writes). That holds for any program and check,
+and so does this: states with the same bytes and output are equal. Nothing else is pruned; windows with too many states
+are sampled.
 """
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from .history import FLUSH, TEXT, History, place_of
 
-__all__ = ["CACHES", "EXHAUSTIVE", "State", "Window", "key_of", "states", "windows"]
-
 CACHES = ("volatile", "protected", "none")
 
 EXHAUSTIVE = 1 << 12
-"""Windows of no more states are explored as a whole."""
-
+"""Most states of a window that is explored completely."""
 
 _LONG = 1000
 
 
 class Window:
-    """Cuts at which the same is durable, and the same was said, and the last of them.
-
-    Attributes:
-        start: events before it are durable.
-        stop: events before it have reached the drive.
-        said: events before it, if they are text, were said.
-    """
+    """Cuts with the same durable events, before `start`, and the same output, before `said`; `stop` is the last."""
 
     def __init__(self, history: History, start: int, stop: int, said: int) -> None:
         self.history, self.start, self.stop, self.said = history, start, stop, said
 
     @property
     def choices(self) -> dict[int, list[int]]:
-        """Of each unit that may hold one of several contents: the events that put them there, the oldest first."""
-        # Programs that say much and flush little have many long windows: they are not kept.
+        """Units with several possible contents: the events that wrote them, the oldest first."""
+        # Programs with much output and few flushes have many long windows, which would take too much memory.
         return self._choices if self.stop - self.start <= _LONG else self._chosen()
 
     @cached_property
@@ -70,24 +61,21 @@ class Window:
 
     @cached_property
     def writes(self) -> list[int]:
-        """The writes of which something may be lost."""
+        """The writes that may be lost in part."""
         return sorted({number for known in self.choices.values() for number in known[1:]})
 
     @cached_property
     def size(self) -> int:
-        """How many states it has, those of the same bytes counted apart."""
+        """Number of states, equal ones included."""
         return prod(len(known) for known in self.choices.values())
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a power cut may leave.
+    """A state after a power cut.
 
-    Attributes:
-        stop: the events before it have reached the drive.
-        said: the text among the events before it was said.
-        picks: units that do not hold the last that was written to them, each with the event whose contents it holds.
-        cut: the flash operation in which the power failed, and those of the recoveries; empty where it is of the cache.
+    Events before `stop` have reached the drive, text before `said` was printed. `picks` are units without their last
+    contents, each with the event whose contents it holds. `cut` is empty for a state of the cache.
     """
 
     stop: int
@@ -97,7 +85,7 @@ class State:
 
 
 def key_of(history: History, state: State) -> tuple[int, int]:
-    """What is the same of states that hold the same bytes, with the same said."""
+    """The same for states with the same bytes and output."""
     total = history.sum_at(state.stop)
     for unit, number in state.picks:
         total += place_of(unit, history.digest_of(unit, number))
@@ -136,7 +124,7 @@ def _state(window: Window, picks: Iterable[tuple[int, int]]) -> State:
 
 
 def _nothing(window: Window) -> Iterator[State]:
-    """Nothing is lost; all is."""
+    """Nothing is lost, or everything."""
     yield _state(window, ())
     yield _state(window, ((unit, known[0]) for unit, known in window.choices.items()))
 
@@ -152,7 +140,7 @@ def _in_order(window: Window) -> Iterator[State]:
 
 
 def _without(window: Window, lost: set[int]) -> State:
-    """These writes are lost, and the others are not."""
+    """Exactly these writes are lost."""
     picks = []
     for unit, known in window.choices.items():
         if known[-1] in lost:
@@ -161,20 +149,8 @@ def _without(window: Window, lost: set[int]) -> State:
     return _state(window, picks)
 
 
-def _one_lost(window: Window) -> Iterator[State]:
-    """One write is lost."""
-    for number in window.writes:
-        yield _without(window, {number})
-
-
-def _one_kept(window: Window) -> Iterator[State]:
-    """One write is kept."""
-    for number in window.writes:
-        yield _without(window, {*window.writes} - {number})
-
-
 def _torn(window: Window) -> Iterator[State]:
-    """One unit is lost, or the only one that is kept."""
+    """One unit is lost, or the only kept one."""
     for unit, known in window.choices.items():
         yield _state(window, ((unit, known[-2]),))
     for unit in window.choices:
@@ -182,7 +158,7 @@ def _torn(window: Window) -> Iterator[State]:
 
 
 def _all(window: Window) -> Iterator[State]:
-    """Every state, those that lose least first."""
+    """Every state, in order of lost units."""
     if window.size > EXHAUSTIVE:
         return
     units = list(window.choices)
@@ -194,17 +170,24 @@ def _all(window: Window) -> Iterator[State]:
 
 
 def _two_lost(window: Window) -> Iterator[State]:
-    """Two writes are lost."""
     if window.size > EXHAUSTIVE:
         for pair in itertools.combinations(window.writes[:64], 2):
             yield _without(window, {*pair})
 
 
-_STAGES = (_nothing, _one_lost, _in_order, _one_kept, _torn, _all, _two_lost)
+_STAGES: tuple[Callable[[Window], Iterator[State]], ...] = (
+    _nothing,
+    lambda window: (_without(window, {number}) for number in window.writes),
+    _in_order,
+    lambda window: (_without(window, {*window.writes} - {number}) for number in window.writes),
+    _torn,
+    _all,
+    _two_lost,
+)
 
 
 def _drawn(window: Window, rng: random.Random) -> State:
-    """A state that is drawn: of a share of the writes, or of the units, each is lost or torn."""
+    """A random state: some of the writes, or of the units, are lost or torn."""
     share = rng.choice((0.03, 0.1, 0.3, 0.5, 0.7, 0.9))
     if rng.random() < 0.3:
         return _without(window, {number for number in window.writes if rng.random() < share})
@@ -213,12 +196,7 @@ def _drawn(window: Window, rng: random.Random) -> State:
 
 
 def states(found: Sequence[Window], seed: int) -> Iterator[State]:
-    """The states of all windows, some more than once: what loses little first, small windows as a whole, then drawn.
-
-    Args:
-        found: the windows.
-        seed: of what is drawn.
-    """
+    """The states of all windows, with repetitions: small losses first, small windows completely, then random states."""
     for stage in _STAGES:
         left = [stage(window) for window in found]
         while left:

@@ -1,26 +1,24 @@
-"""Counters over time, as SMART or OCP logs have them: bytes of the host and of the media since the drive was new.
+"""Counters over time, as in SMART or OCP logs: bytes of the host and of the media since the drive was new.
 
-A CSV file with a line of column names, of which one names the host's bytes and one the media's: `host_bytes`,
-`host_gb`, `host_tb`, `host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or
-`nand_`; or by the names of the logs themselves, `data_units_written` (SMART) and `physical_media_units_written` (bytes,
-OCP). Capitals and blanks do not matter. Others are ignored. What was written is `--workload`, on a drive of
-`--capacity`. A group is the time between two lines.
+A CSV file whose first line names a counter of the host and a counter of the media: `host_bytes`, `host_gb`, `host_tb`,
+`host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or `nand_`; or the names of
+the logs, `data_units_written` (SMART) and `physical_media_units_written` (bytes, OCP). Capitals and blanks do not
+matter; other columns are ignored. `--workload` was written to a drive of `--capacity`. A group is the time between two
+lines.
 """
 
 import csv
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from ..errors import InputError
 from ..options import RunOptions
-from ..reproduce.batch import Batch
-from .measured import How, Measurement, Target
+from ..result import Result
+from .measured import How, Measurement, OneRun, Target
 from .space import Drive
-
-__all__ = ["COLUMNS", "read"]
 
 _UNITS = {"bytes": 1.0, "gb": 1e9, "tb": 1e12, "data_units_written": 512_000.0}
 _LOGS = {"data_units_written": ("host", 512_000.0), "physical_media_units_written": ("media", 1.0)}
@@ -28,21 +26,17 @@ _LOGS = {"data_units_written": ("host", 512_000.0), "physical_media_units_writte
 COLUMNS = {kind: tuple(f"{kind}_{unit}" for unit in _UNITS) for kind in ("host", "media", "nand")}
 """Names of columns."""
 _MOST = 400
-"""Windows that are compared at most; of more lines, neighbours are taken together."""
+"""Most compared windows; neighbours are joined in longer files."""
 _TOLERANCE = 0.03
 _FORGOTTEN = 4.0
-"""A drive that was overwritten so often does not show how often: what was written before is not simulated."""
+"""A drive that was overwritten so often does not show how often: earlier writes are not simulated."""
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads counters.
-
-    Raises:
-        InputError: a column is missing, a counter falls or is no number, or workload or capacity are not given.
-    """
+    """Reads counters. Raises InputError for a wrong file, or without workload or capacity."""
     for given, option in ((how.workload, "--workload"), (how.capacity, "--capacity")):
         if not given:
-            raise InputError(f"{path}: counters do not say what was written to what; expected {option} beside them")
+            raise InputError(f"{path}: counters do not name workload and drive; expected {option} beside them")
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = [line for line in csv.reader(file) if any(map(str.strip, line))]
@@ -61,11 +55,11 @@ def read(path: Path, how: How) -> Measurement:
     if len(rows) < 2:
         raise InputError(f"{path}: expected two lines of counters at least, found {len(rows)}")
     step = math.ceil((len(rows) - 1) / _MOST)
-    return _Counters(path, [*rows[:-1:step], rows[-1]], how)
+    return _counters(path.name, [*rows[:-1:step], rows[-1]], how)
 
 
 def _column(path: Path, header: Sequence[str], kinds: Sequence[str]) -> tuple[int, float]:
-    """Where a counter is, and bytes of its unit."""
+    """Index of a counter, and bytes of its unit."""
     for at, name in enumerate(header):
         kind, _, unit = name.partition("_")
         if kind in kinds and unit in _UNITS:
@@ -88,57 +82,39 @@ def _number(path: Path, number: int, line: Sequence[str], at: int, unit: float) 
     return value * unit
 
 
-class _Counters:
+def _counters(name: str, rows: Sequence[tuple[float, float]], how: How) -> OneRun:
     """Write amplification between two lines, each at its place in passes over the capacity since the drive was new."""
+    passes = [host / float(how.capacity or 1) for host, _ in rows]
+    skipped = max(0.0, passes[0] - _FORGOTTEN)
+    places = [place - skipped for place in passes]
+    targets = tuple(
+        Target(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
+        for (before, after), end in zip(pairwise(rows), places[1:], strict=True)
+        if (ratio := (after[1] - before[1]) / (after[0] - before[0])) > 0
+    )
 
-    counted = True
+    def loops(groups: frozenset[str]) -> int:
+        return math.ceil(max(target.at or 0.0 for target in targets if target.group in groups))
 
-    def __init__(self, path: Path, rows: Sequence[tuple[float, float]], how: How) -> None:
-        self.name = path.name
-        self._how = how
-        passes = [host / float(how.capacity or 1) for host, _ in rows]
-        skipped = max(0.0, passes[0] - _FORGOTTEN)
-        self._places = [place - skipped for place in passes]
-        self.targets = tuple(
-            Target(f"to {end:.4g} passes", f"to {end:.4g} passes", "write amplification", "", ratio, _TOLERANCE, end)
-            for (before, after), end in zip(pairwise(rows), self._places[1:], strict=True)
-            if (ratio := (after[1] - before[1]) / (after[0] - before[0])) > 0
-        )
+    def run(drive: Drive, groups: frozenset[str]) -> RunOptions:
+        return drive.run(f"{how.workload},loops={loops(groups)}", how.precondition or "none", counted=True)
 
-    def _run(self, drive: Drive, groups: frozenset[str]) -> RunOptions:
-        last = max(target.at or 0.0 for target in self.targets if target.group in groups)
-        return RunOptions(
-            ssd=drive.ssd,
-            ftl=drive.ftl,
-            overrides=drive.overrides,
-            precondition=self._how.precondition or "none",
-            fidelity="count",
-            seed=drive.seed,
-            series=True,
-            workload=f"{self._how.workload},loops={math.ceil(last)}",
-        )
-
-    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs the workload until the last line of the groups."""
-        batch.run(self._run(drive, groups) for drive in drives)
-
-    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
-        options = self._run(drive, groups)
-        written = (batch[options].series or {})["writes"]
+    def figures(result: Result, groups: frozenset[str]) -> dict[str, float | None]:
+        written = (result.series or {})["writes"]
         host, data = written["host_bytes"], written["data_bytes"]
-        passes = int(options.workload.rpartition("=")[2])
 
         def programmed(place: float) -> tuple[float, float]:
-            at = host[-1] * place / passes
+            at = host[-1] * place / loops(groups)
             after = min(len(host) - 1, max(1, bisect_left(host, at)))
             share = (at - host[after - 1]) / max(1, host[after] - host[after - 1])
             return at, data[after - 1] + share * (data[after] - data[after - 1])
 
         found: dict[str, float | None] = {}
-        for before, end in pairwise(self._places):
+        for before, end in pairwise(places):
             group = f"to {end:.4g} passes"
             if group in groups:
                 (left, least), (right, most) = programmed(before), programmed(end)
                 found[group] = (most - least) / (right - left) if right > left else None
         return found
+
+    return OneRun(name, targets, run, figures)

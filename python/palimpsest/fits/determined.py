@@ -1,13 +1,12 @@
-"""What the measurements determine: the range of each key within which the fit is as good, and directions that are flat.
+"""The keys that measurements determine: the range of each within which the fit is as good, and flat directions.
 
-At the best point the residuals r, weighted as the search weighs them, are taken as linear in the numbers, each as a
-part of its range; J are their derivatives, by differences. The mean square of r over g groups changes by 2 r'J d / g
-+ d' (J'J / g) d in a direction d: the best point is not the least of it, as the search holds to the start as well. The
-fit is as good while it grows by no more than `SLACK` of itself, or what chance makes of k keys and m targets, or is no
-larger than what the drive has against itself when it is run with other seeds. The ends of a range are the largest
-moves along any direction that keep to this, so that keys which can stand for each other have wide ranges. A direction
-is flat where half of the space away the fit is still as good. Choices are as good where a point with one was found
-that is.
+At the best point the residuals r, weighted as in the search, are taken as linear in the numbers, each as a part of its
+range; J are their derivatives, by differences. The mean square of r over g groups changes by 2 r'J d / g + d' (J'J / g)
+d in a direction d: the best point is not its minimum, because the search also holds to the start. The fit is as good
+while this grows by no more than `SLACK` of itself, or the chance of k keys and m targets, or is no larger than the
+drive against itself with other seeds. The ends of a range are the largest moves along any direction within this limit,
+so keys that can replace each other have wide ranges. A direction is flat if the fit is still as good half of the space
+away. Choices are as good if an evaluated point with the choice is.
 """
 
 import math
@@ -18,30 +17,21 @@ from itertools import combinations
 from .search import Budget, Evaluations, Point, Task, count, departures, loss, objective, residuals
 from .space import Key, Values
 
-__all__ = ["SLACK", "Range", "improve", "ranges"]
-
 SLACK = 0.21
-"""By how much the mean square of the residuals may grow: the root by a tenth."""
+"""Allowed growth of the mean square of the residuals: the root grows by a tenth."""
 _LEAST = 0.01
-"""The same where the fit is exact: a tenth of a tolerance."""
+"""The same for an exact fit: a tenth of a tolerance."""
 _STEP = 0.04
 _SEEDS = (2, 3, 4)
-"""Of the runs that show what chance does; others have the first."""
+"""Seeds of the runs that estimate chance; other runs have seed 1."""
 _ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class Range:
-    """What is known of a key.
+    """The range of a key with equally good fits, or the equally good choices.
 
-    Attributes:
-        key: of the space.
-        best: its value.
-        low: least value at which the fit is as good; None for choices.
-        high: greatest.
-        choices: values that are as good.
-        leans: `low` or `high` where the best value is that bound of the space.
-        flat: keys that can stand for this one, which the measurements cannot tell apart.
+    `leans` is `low` or `high` if the best value is that bound of the space; `flat` has keys that can replace this one.
     """
 
     key: Key
@@ -64,22 +54,17 @@ class Range:
 
 @dataclass(frozen=True)
 class _Chance:
-    """What chance alone does: the drive of the best point, run with other seeds, against itself.
-
-    Attributes:
-        variance: of a residual, by the seed.
-        most: the mean square of the residuals of one seed against another's, 19 times of 20 not more.
-    """
+    """The variance of a residual between seeds, and the mean square that 19 of 20 seeds do not exceed."""
 
     variance: float
     most: float
 
 
 def _chance(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> _Chance:
-    """Runs the best point with other seeds; a measurement whose runs have no seed gives no chance.
+    """Runs the best point with other seeds; measurements whose runs have no seed have no chance.
 
-    A group is one observation: the difference of two seeds is a sum over n groups of squares of normal numbers, whose
-    variances are known from a few seeds: 1 + 2 sqrt(2 / n) of its mean, times what Student's t is larger than normal.
+    A group is one observation: the difference of two seeds is a sum over n groups of squares of normal numbers, with
+    variances estimated from a few seeds: 1 + 2 sqrt(2 / n) of its mean, times the ratio of Student's t to normal.
     """
     others = [replace(task, drive=replace(task.drive, seed=seed)) for seed in _SEEDS]
     found = [best, *(evaluations.points(other, [best.values], budget)[0] for other in others)]
@@ -100,13 +85,13 @@ _NORMAL = 1.96
 
 
 def _student(degrees: float) -> float:
-    """Student's t where `_NORMAL` is the normal quantile, by the expansion of Cornish and Fisher."""
+    """Student's t at the normal quantile `_NORMAL`, by the expansion of Cornish and Fisher."""
     z = _NORMAL
     return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
 
 
 def _allowed(task: Task, best: Point, chance: _Chance) -> float:
-    """The mean square up to which a fit is as good as the best: what chance makes of the true drive is."""
+    """The mean square up to which a fit is as good as the best: the chance of the true drive."""
     targets, keys = len(task.targets()), len(task.keys)
     square = loss(task, best) ** 2
     return max(square * (1 + max(SLACK, 4 * keys / targets)) + _LEAST, chance.most)
@@ -128,7 +113,7 @@ def _moved(key: Key, values: Values, by: float) -> Values:
 def _derivatives(
     task: Task, evaluations: Evaluations, budget: Budget, best: Point, keys: Sequence[Key]
 ) -> tuple[list[list[float]], list[Point]]:
-    """A column for each key, and the points that were evaluated for them."""
+    """A column for each key, and the points evaluated for them."""
     wanted = [_moved(key, best.values, by) for key in keys for by in (-_STEP, _STEP)]
     points = evaluations.points(task, wanted, budget)
     columns = []
@@ -148,7 +133,7 @@ def _number(values: Values, key: Key) -> float:
 
 
 def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> tuple[Point, list[Point]]:
-    """Steps of Gauss and Newton, damped, from the best point; the last that is better, and all that were evaluated."""
+    """Damped Gauss-Newton steps from the best point; the last better point, and all evaluated ones."""
     import numpy as np
 
     keys = [key for key in task.keys if not key.choices and not key.whole]
@@ -179,7 +164,7 @@ def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -
 
 
 def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, points: Sequence[Point]) -> list[Range]:
-    """The range of each key; `points` are all that were evaluated."""
+    """The range of each key; `points` are all evaluated ones."""
     import numpy as np
 
     chance = _chance(task, evaluations, budget, best)
@@ -193,15 +178,15 @@ def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, po
         good += _as_good(task, allowed, found)
         jacobian = np.array(columns).T
         growth = jacobian.T @ jacobian / count(task)
-        # Chance is in the differences, too: it would make keys look better determined than they are.
+        # Chance in the differences would make keys look better determined than they are.
         growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
         room = allowed - loss(task, best) ** 2
         values, vectors = np.linalg.eigh(growth)
-        # Half of the space away is as good: the direction is not determined.
+        # A direction is not determined if the fit is as good half of the space away.
         least = room / 0.25
         # No move is longer than the space.
         inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
-        # Where the mean square is least, as far as it is linear, and how much below it is there.
+        # The minimum of the mean square in the linear model, and the allowed growth from there.
         gradient = jacobian.T @ np.array(residuals(task, best)) / count(task)
         centre = -inverse @ gradient
         reach = room + float(gradient @ inverse @ gradient)

@@ -1,7 +1,4 @@
-"""The kinds of files that measurements come in, and which kind a file is.
-
-A kind is one module with a function that reads a file, and one line in `READERS`.
-"""
+"""The kinds of files of measurements. A kind is one module with a function `read`, and one line in `READERS`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,18 +8,10 @@ from ..errors import InputError
 from . import counters, fio_json, fio_logs, stated, tables, traces
 from .measured import How, Measurement
 
-__all__ = ["READERS", "Kind", "read", "read_all"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of files.
-
-    Attributes:
-        read: reads a file.
-        is_one: whether a path is of this kind.
-        takes: fields of `How` that the kind reads.
-    """
+    """A kind of files: reader, test of a path, and the fields of `How` that are read."""
 
     read: Callable[[Path, How], Measurement]
     is_one: Callable[[Path], bool]
@@ -38,7 +27,7 @@ READERS: dict[str, Kind] = {
     "table": Kind(tables.read, lambda path: path.suffix == ".csv" and not _has_counters(path), _STATE),
     "counters": Kind(counters.read, lambda path: path.suffix == ".csv", _STATE | {"workload", "capacity"}),
 }
-"""Kinds of files; a file is of the first that says so."""
+"""Kinds of files, in order of choice."""
 
 _NAMED = {"logs of fio": READERS["log"], "counters over time": READERS["counters"]}
 
@@ -59,11 +48,7 @@ def _kind(path: Path) -> Kind | None:
 
 
 def read_all(paths: Sequence[Path], how: How) -> tuple[Measurement, ...]:
-    """Reads measurements.
-
-    Raises:
-        InputError: as `read`, or an option is given that no file needs.
-    """
+    """Reads measurements. Raises InputError as `read`, or for an option that no file needs."""
     found = tuple(read(path, how) for path in paths)
     taken = frozenset().union(*(kind.takes for kind in map(_kind, paths) if kind is not None))
     for field in ("workload", "capacity"):
@@ -74,11 +59,7 @@ def read_all(paths: Sequence[Path], how: How) -> tuple[Measurement, ...]:
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a measurement.
-
-    Raises:
-        InputError: the file is of no known kind, or not as its kind has to be; with file and line or key.
-    """
+    """Reads a measurement. Raises InputError with file and line or key."""
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; expected measurements (see `palimpsest fit --help`)")
     kind = _kind(path)

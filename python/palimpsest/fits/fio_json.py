@@ -1,10 +1,9 @@
-"""fio's output in JSON (`--output-format=json`): its own options become the workload, its figures what is fitted to.
+"""fio's output in JSON (`--output-format=json`): its options become the workload, its figures the targets.
 
-A group is a job. Copies of a job (`numjobs`) are taken together, and run as copies here. fio prints a job for each
-copy, with the same name, or one for all with `group_reporting`. Jobs that ran at the same time are refused. fio does
-not say so for certain: its output has no `stonewall`, but jobs after one are of the next `groupid` (those after
-`new_group`, which it does not distinguish, are taken for such). Options about the machine (engine, file name, run
-time, ...) play no part here.
+A group is a job. Copies of a job (`numjobs`) are joined, and run as copies here; fio prints a job for each copy, with
+the same name, or one for all with `group_reporting`. Parallel jobs are refused. The output has no `stonewall`, but jobs
+after one have the next `groupid` (jobs after `new_group` look the same, and are accepted). Options about the machine
+(engine, file name, run time, ...) are ignored.
 """
 
 import json
@@ -20,33 +19,27 @@ from ..validate.measures import MEASURES, measure, rate
 from .measured import GroupRuns, How, Measurement, Target, check_workload, tolerance
 from .space import Drive
 
-__all__ = ["KEPT", "read"]
-
 KEPT = (
     "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
     "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime", "fsync",
 )  # fmt: skip
-"""Options of fio that say what is requested."""
+"""Options of fio that describe the requests."""
 _LEAST, _MOST = 2_000, 20_000
 _PERCENTILES = {"50.000000": "p50", "90.000000": "p90", "95.000000": "p95", "99.000000": "p99", "99.900000": "p99.9"}
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads fio's output.
-
-    Raises:
-        InputError: it is not fio's, jobs ran together, or a job has no figures.
-    """
+    """Reads fio's output. Raises InputError for other files, jobs that ran together, or a job without figures."""
     try:
         text = path.read_text(encoding="utf-8")
         # fio prints its warnings before the object.
         data = json.loads(text[max(0, text.find("{")) :])
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: expected what fio prints with --output-format=json: {error}") from None
+        raise InputError(f"{path}: expected fio's output of --output-format=json: {error}") from None
     jobs = data.get("jobs") if isinstance(data, dict) else None
     if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
-        raise InputError(f"{path}: there are no jobs in it; expected what fio prints with --output-format=json")
+        raise InputError(f"{path}: the output has no jobs; expected fio's output of --output-format=json")
     common = data.get("global options", {})
     groups: dict[str, list[dict[str, Any]]] = {}
     for at, job in enumerate(jobs, start=1):
@@ -56,7 +49,25 @@ def read(path: Path, how: How) -> Measurement:
         raise InputError(
             f"{path}: {len(made)} jobs without stonewall, which ran together; expected one after the other"
         )
-    return _Fio(path, made, how)
+    by_name = {job.name: job for job in made}
+    targets = tuple(
+        Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
+        for job in made
+        for name, real, unit in job.figures
+        if real > 0
+    )
+
+    def run(drive: Drive, group: str) -> RunOptions:
+        job = by_name[group]
+        return drive.run(job.spec, how.precondition, max(_LEAST, min(_MOST, job.requests)))
+
+    return GroupRuns(path.name, targets, run, _figure)
+
+
+def _figure(target: Target, result: Result) -> float | None:
+    """Ours: rates of reads and writes are counted apart."""
+    kind, _, name = target.name.partition(".")
+    return rate(result, kind) if name == "iops" else measure(target.name, result)
 
 
 class _Job:
@@ -71,10 +82,10 @@ class _Job:
             # A drive is sent the same flush.
             kept["fsync"] = str(self.options["fdatasync"])
         if not {"rw", "readwrite"} & kept.keys():
-            raise InputError(f"{place}: its options name no rw; expected fio's own `job options`, or `global options`")
+            raise InputError(f"{place}: the options name no rw; expected fio's own `job options`, or `global options`")
         size = kept.get("size", "")
         if not size.endswith("%"):
-            # The size of the real file or device: ours is another, and its requests go to all of it.
+            # Requests go to all of our drive, which has another size than the real file or device.
             kept["size"] = "100%"
         self.spec = ",".join(key if value == "" else f"{key}={value}" for key, value in kept.items())
         check_workload(self.spec, place)
@@ -85,17 +96,17 @@ class _Job:
             if sides:
                 self._add(kind, sides)
         if not self.figures:
-            raise InputError(f"{place}: it has no requests; expected reads or writes with their response times")
+            raise InputError(f"{place}: the job has no requests; expected reads or writes with their response times")
 
     def follows(self, before: "_Job") -> bool:
-        """Whether it began when the job before it had ended."""
+        """Whether the job began after the end of the job before."""
         return bool({"stonewall", "wait_for_previous"} & self.options.keys()) or not self._numbers & before._numbers
 
     def _add(self, kind: str, sides: Sequence[Mapping[str, Any]]) -> None:
         self.requests += sum(int(side["total_ios"]) for side in sides)
         self.figures.append((f"{kind}.iops", sum(float(side.get("iops", 0.0)) for side in sides), "1/s"))
         times = [side.get("lat_ns") or side.get("clat_ns") or {} for side in sides]
-        # Of all requests: a copy that was served more often counts more.
+        # Mean of all requests: copies count by their number of requests.
         means = [(float(each["mean"]), int(side["total_ios"])) for each, side in zip(times, sides, strict=True)
                  if each.get("mean")]  # fmt: skip
         if means:
@@ -106,31 +117,6 @@ class _Job:
             for key, name in _PERCENTILES.items():
                 if shares.get(key):
                     self.figures.append((f"{kind}.{name}", float(shares[key]) / 1000, "us"))
-
-
-class _Fio(GroupRuns):
-    """A group for each job."""
-
-    def __init__(self, path: Path, jobs: Sequence[_Job], how: How) -> None:
-        self.name = path.name
-        self._jobs = {job.name: job for job in jobs}
-        self._how = how
-        self.targets = tuple(
-            Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
-            for job in jobs
-            for name, real, unit in job.figures
-            if real > 0
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:
-        """The job on a drive."""
-        job = self._jobs[group]
-        return drive.run(job.spec, self._how.precondition, max(_LEAST, min(_MOST, job.requests)))
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours: rates of reads and writes are counted apart."""
-        kind, _, what = target.name.partition(".")
-        return rate(result, kind) if what == "iops" else measure(target.name, result)
 
 
 assert all(f"{kind}.{name}" in MEASURES for kind in ("read", "write") for name in _PERCENTILES.values())

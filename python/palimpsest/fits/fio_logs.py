@@ -1,15 +1,14 @@
-"""fio's logs (`write_lat_log`, `write_bw_log`, `write_iops_log`): what each request or each window of time measured.
+"""fio's logs (`write_lat_log`, `write_bw_log`, `write_iops_log`): measurements of requests or windows of time.
 
-A line has the time in milliseconds, the value, the direction (0 reads, 1 writes, 2 trims), and the block size, which
-is 0 where `log_avg_msec` made one line of a window. Latencies (`_lat`, `_clat`) are in nanoseconds; of windows only
-their mean is fitted, since windows have no percentiles of requests. Bandwidth (`_bw`, KiB/s) and IOPS (`_iops`) are
-taken of windows only: what fio writes for each request is no rate of the job. The log does not say what was
-requested: `--workload` does, as one job. A group is a direction. Ignored: offsets and priorities.
+A line has the time in milliseconds, the value, the direction (0 reads, 1 writes, 2 trims), and the block size, which is
+0 for a window of `log_avg_msec`. Latencies (`_lat`, `_clat`) are in nanoseconds; of windows only the mean is fitted,
+because windows have no percentiles of requests. Bandwidth (`_bw`, KiB/s) and IOPS (`_iops`) must be logs of windows,
+because values of single requests are no rate of the job. `--workload` describes the requests, as one job. A group is a
+direction. Offsets and priorities are ignored.
 """
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +16,8 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..validate.measures import measure, rate
-from . import distribution
-from .measured import GroupRuns, How, Measurement, Target, tolerance
+from .measured import GroupRuns, How, Measurement, Target, reduced, tolerance
 from .space import Drive
-
-__all__ = ["is_one", "read"]
 
 _NAME = re.compile(r"_(?P<kind>lat|clat|slat|bw|iops)(\.\d+)?\.log$")
 _DIRECTIONS = ("read", "write", "trim")
@@ -31,33 +27,37 @@ _KIB = 1024
 
 
 def is_one(path: Path) -> bool:
-    """Whether the name is one that fio gives its logs."""
+    """Whether fio gives this name to logs."""
     return _NAME.search(path.name) is not None
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a log.
-
-    Raises:
-        InputError: the workload is not given, a line is none of fio's, or the log has no figures to fit to.
-    """
+    """Reads a log. Raises InputError without a workload, for a wrong line, or a log without figures to fit to."""
     match = _NAME.search(path.name)
     kind = match["kind"] if match else ""
     if kind == "slat":
         raise InputError(f"{path}: submission latencies are of the host; expected a log of lat, clat, bw or iops")
     if not how.workload:
-        raise InputError(f"{path}: a log does not say what was requested; expected --workload beside it")
+        raise InputError(f"{path}: a log does not describe its workload; expected --workload beside it")
     samples = _samples(path)
     windows = {direction for direction, found in samples.items() if not any(sample.block for sample in found)}
     if kind in ("bw", "iops") and windows != samples.keys():
-        raise InputError(
-            f"{path}: it has a line for each request, which is no rate of the job; expected one with log_avg_msec"
-        )
+        raise InputError(f"{path}: lines of single requests are no rate of the job; expected one with log_avg_msec")
     figures = {
         direction: _figures(kind, [sample.value for sample in found], is_windows=direction in windows)
         for direction, found in samples.items()
     }
-    return _Log(path, figures, max(map(len, samples.values())), how)
+    requests = max(_LEAST, min(_MOST, max(map(len, samples.values()))))
+    targets = tuple(
+        Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", unit, real, tolerance(name.replace("bandwidth", "iops")))
+        for kind, each in figures.items()
+        for name, (real, unit) in each.items()
+    )
+
+    def run(drive: Drive, _group: str) -> RunOptions:
+        return drive.run(how.workload, how.precondition, requests)
+
+    return GroupRuns(path.name, targets, run, _figure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _samples(path: Path) -> dict[str, list[_Sample]]:
         if value and direction < len(_DIRECTIONS) - 1:
             found.setdefault(_DIRECTIONS[direction], []).append(_Sample(float(value), block))
     if not found:
-        raise InputError(f"{path}: there are no reads and no writes in it")
+        raise InputError(f"{path}: the log has no reads and no writes")
     return found
 
 
@@ -99,39 +99,17 @@ def _figures(kind: str, values: list[float], *, is_windows: bool) -> dict[str, t
         return {"bandwidth": (mean * _KIB / 1e6, "MB/s")}
     if kind == "iops":
         return {"iops": (mean, "1/s")}
-    figures = {"mean": mean / 1000} if is_windows else distribution.figures(values)
+    figures = {"mean": mean / 1000} if is_windows else reduced(values)
     return {name: (value, "us") for name, value in figures.items()}
 
 
-class _Log(GroupRuns):
-    """A group for each direction; both have one run."""
-
-    def __init__(
-        self, path: Path, figures: Mapping[str, Mapping[str, tuple[float, str]]], requests: int, how: How
-    ) -> None:
-        self.name = path.name
-        self._how = how
-        self._requests = max(_LEAST, min(_MOST, requests))
-        self.targets = tuple(
-            Target(
-                f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", unit, real, tolerance(name.replace("bandwidth", "iops"))
-            )
-            for kind, each in figures.items()
-            for name, (real, unit) in each.items()
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:  # noqa: ARG002 - both groups have this run
-        """The workload on a drive."""
-        return drive.run(self._how.workload, self._how.precondition, self._requests)
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours, of the direction alone."""
-        kind, _, what = target.name.partition(".")
-        if what == "iops":
-            return rate(result, kind)
-        if what == "bandwidth":
-            seconds = result["simulated_ns"] / 1e9
-            return (
-                result["host"]["bytes_read" if kind == "read" else "bytes_written"] / seconds / 1e6 if seconds else None
-            )
-        return measure(target.name, result)
+def _figure(target: Target, result: Result) -> float | None:
+    """Ours, of the direction alone."""
+    kind, _, name = target.name.partition(".")
+    if name == "iops":
+        return rate(result, kind)
+    if name == "bandwidth":
+        moved = result["host"]["bytes_read" if kind == "read" else "bytes_written"]
+        seconds = result["simulated_ns"] / 1e9
+        return moved / seconds / 1e6 if seconds else None
+    return measure(target.name, result)

@@ -1,13 +1,9 @@
-"""What is fitted to: figures of a real drive, in groups that were measured together, and the runs that give ours.
-
-A kind of measurement is one module with a function that reads a file, and one line in `files.READERS`.
-"""
+"""Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for ours."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .. import _core
 from ..errors import InputError
@@ -16,12 +12,13 @@ from ..reproduce.batch import Batch
 from ..result import Result
 from .space import Drive
 
-__all__ = ["TOLERANCES", "GroupRuns", "How", "Measurement", "Target", "check_workload", "residual", "tolerance"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 TOLERANCES = {"iops": 0.03, "mean": 0.03, "p50": 0.05, "p90": 0.05, "p95": 0.05, "p99": 0.08, "p99.9": 0.2}
 """The relative deviation that counts as one, by figure."""
 _OTHERS = 0.3
-"""That of any further percentile."""
+"""The tolerance of other percentiles."""
 
 
 def tolerance(figure: str) -> float:
@@ -31,16 +28,10 @@ def tolerance(figure: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A number that was measured of a real drive, and that is fitted to.
+    """A measured number of a real drive, with a unique id.
 
-    Attributes:
-        id: its name, which no other target of the measurement has.
-        group: what was measured together with it: a job, a row, a pass. Groups are what is held out.
-        name: what it is, such as `mean` or `write amplification`.
-        unit: of `real`.
-        real: the number.
-        tolerance: the relative deviation that counts as one: the weight of the target is its inverse.
-        at: its place on the axis of the picture; None: in the order of the targets.
+    Targets of one group (job, row, pass) are held out together. `tolerance` is the relative deviation that counts as
+    one; the weight is its inverse. `at` is the place on the axis of the picture.
     """
 
     id: str
@@ -54,13 +45,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What a measurement does not say itself.
-
-    Attributes:
-        workload: what was run, for counters, as a fio-like specification.
-        capacity: of the real drive in bytes, for counters.
-        precondition: state of the drive before each run; empty: that of the measurement, or none.
-    """
+    """Data that a measurement lacks: workload and bytes of the real drive, for counters, and the precondition."""
 
     workload: str = ""
     capacity: int | None = None
@@ -68,61 +53,65 @@ class How:
 
 
 class Measurement(Protocol):
-    """A file of them.
-
-    Attributes:
-        name: of the file.
-        targets: in order.
-        counted: whether its runs count operations only, so that times play no part.
-    """
+    """A file of measurements; if `counted`, its runs count operations only, and times have no effect."""
 
     name: str
     targets: tuple[Target, ...]
     counted: bool
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs what these groups need of several drives, side by side."""
+        """Runs these groups on several drives, side by side."""
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
 
 
-class GroupRuns(ABC):
-    """A measurement whose groups each have one run, which gives ours for all their targets."""
+@dataclass
+class GroupRuns:
+    """A measurement with one run for each group; groups may share one. `figure` gives ours for a target."""
 
     name: str
     targets: tuple[Target, ...]
-    counted = False
-
-    @abstractmethod
-    def run(self, drive: Drive, group: str) -> RunOptions:
-        """The run of a group; groups may share one."""
-
-    @abstractmethod
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours for a target, of the run of its group."""
+    run: Callable[[Drive, str], RunOptions]
+    figure: Callable[[Target, Result], float | None]
+    counted: bool = False
 
     def _groups(self, groups: frozenset[str]) -> list[str]:
         return [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs what these groups need of several drives, side by side."""
+        """Runs these groups on several drives, side by side."""
         batch.run(self.run(drive, group) for drive in drives for group in self._groups(groups))
 
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
+        """Ours for the targets of these groups, by id."""
         results = {group: batch[self.run(drive, group)] for group in self._groups(groups)}
         return {
             target.id: self.figure(target, results[target.group]) for target in self.targets if target.group in results
         }
 
 
-def check_workload(spec: str, place: str) -> None:
-    """Reads a specification that a measurement holds.
+@dataclass
+class OneRun:
+    """A counted measurement whose groups share one run of the options `run`; `figures` gives ours by id."""
 
-    Raises:
-        InputError: a key or a value is wrong; the message begins with the place.
-    """
+    name: str
+    targets: tuple[Target, ...]
+    run: Callable[[Drive, frozenset[str]], RunOptions]
+    figures: Callable[[Result, frozenset[str]], Mapping[str, float | None]]
+    counted: bool = True
+
+    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
+        """Runs these groups on several drives, side by side."""
+        batch.run(self.run(drive, groups) for drive in drives)
+
+    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
+        """Ours for the targets of these groups, by id."""
+        return self.figures(batch[self.run(drive, groups)], groups)
+
+
+def check_workload(spec: str, place: str) -> None:
+    """Raises InputError at `place` if the specification is wrong."""
     try:
         _core.check(RunOptions(workload=spec).to_json())
     except InputError as error:
@@ -132,10 +121,31 @@ def check_workload(spec: str, place: str) -> None:
 
 
 def residual(target: Target, ours: float | None) -> float:
-    """How far ours is off: the logarithm of the ratio, in tolerances of the target; 20 where ours is missing."""
+    """The logarithm of the ratio of ours to real, in tolerances of the target; 20 if ours is missing."""
     if ours is None or ours <= 0:
         return _MISSING
     return max(-_MISSING, min(_MISSING, math.log(ours / target.real) / target.tolerance))
 
 
 _MISSING = 20.0
+
+
+_SHARES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+_BEYOND = 10
+"""Requests that must exceed a percentile."""
+
+
+def reduced(nanoseconds: "ArrayLike") -> dict[str, float]:
+    """Mean and percentiles in microseconds, of response times in nanoseconds; empty without times.
+
+    >>> reduced([1000.0, 3000.0])
+    {'mean': 2.0}
+    """
+    import numpy as np
+
+    times = np.sort(np.asarray(nanoseconds, dtype=float)) / 1000
+    if not times.size:
+        return {}
+    kept = {name: share for name, share in _SHARES.items() if len(times) * (1 - share) >= _BEYOND}
+    at = {name: float(times[min(len(times) - 1, int(np.ceil(share * len(times))) - 1)]) for name, share in kept.items()}
+    return {"mean": float(times.mean()), **at}

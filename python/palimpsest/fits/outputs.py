@@ -1,4 +1,4 @@
-"""What a fit gives: a drive file with the source of each value, JSON, tables for the terminal, pictures and a page."""
+"""The output of a fit: a drive file with the source of each value, JSON, tables, pictures and a page."""
 
 import html
 import json
@@ -22,8 +22,6 @@ from .running import Fit
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["configuration", "page", "render", "status", "to_dict", "to_json", "write"]
-
 _Rows = Sequence[tuple[Measurement, Target, float | None]]
 
 
@@ -43,7 +41,7 @@ def _mean_and_spread(rows: _Rows) -> tuple[float, float] | None:
 
 
 def status(made: Fit) -> str:
-    """One line: how well it fits, and what was held out."""
+    """One line: fitted values, and deviations of fitted and held-out groups."""
     seen = _mean_and_spread(made.of(held_out=False))
     parts = [f"{each.key.name} {each.key.text(each.best)}" for stage in made.stages for each in stage.ranges]
     said = f"fit: {', '.join(parts)}"
@@ -63,10 +61,6 @@ def _range_text(known: Range) -> str:
     return f"{known.key.text(known.low)} to {known.key.text(known.high)}"
 
 
-def _ends(known: Range) -> list[str]:
-    return list(known.choices) or [known.key.text(end or 0.0) for end in (known.low, known.high)]
-
-
 def _remarks(known: Range) -> str:
     said = []
     if known.leans:
@@ -80,7 +74,7 @@ def _remarks(known: Range) -> str:
 
 
 def configuration(made: Fit) -> str:
-    """The drive that was found as TOML, the source of each fitted value beside it."""
+    """The found drive as TOML, with the source of each fitted value."""
     drive = made.drive
     shown = _core.show(drive.ssd, drive.ftl, list(drive.overrides))
     names = ", ".join(each.name for each in made.measurements)
@@ -89,7 +83,7 @@ def configuration(made: Fit) -> str:
         else f"fitted to {names}: as good: {_range_text(known)}"
         for stage in made.stages for known in stage.ranges
     }  # fmt: skip
-    lines, section = [f"# Fitted from {made.settings.start}; what has no remark is as there. {status(made)}"], ""
+    lines, section = [f"# Fitted from {made.settings.start}; keys without a remark are unchanged. {status(made)}"], ""
     for line in shown.splitlines():
         if line.startswith("["):
             section = line.strip("[] ")
@@ -126,7 +120,7 @@ def _pictures(made: Fit) -> list[Figure]:
 
 
 def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Figure:
-    """Measured and modelled over each other, and the deviation below."""
+    """Measured and modelled figures, and the deviation below."""
     if own["figure"].n_unique() == 1 and own.height > _FEW:
         long = own.unpivot(on=("real", "ours", "start"), index="at", variable_name="of", value_name="value")
         first = figures.lines("at", "of", "value", "passes over the drive", own["figure"][0])
@@ -156,7 +150,7 @@ def _agreement(rows: _Rows) -> dict[str, float | int | None]:
 
 
 def to_dict(made: Fit) -> dict[str, Any]:
-    """As the contract has it."""
+    """The fit in the form of the contract."""
     seen, hidden = made.of(held_out=False), made.of(held_out=True)
     return {
         "start": made.settings.start,
@@ -166,7 +160,7 @@ def to_dict(made: Fit) -> dict[str, Any]:
             {
                 "key": known.key.name, "stage": stage.name, "value": known.key.text(known.best),
                 "space": list(map(known.key.text, known.key.ends())),
-                "range": _ends(known),
+                "range": list(known.choices) or [known.key.text(end or 0.0) for end in (known.low, known.high)],
                 "determined": known.is_determined, "leans_on": known.leans or None,
                 "not_told_from": [name for name in known.flat if name != known.key.name],
             }
@@ -184,7 +178,7 @@ def to_dict(made: Fit) -> dict[str, Any]:
 
 
 def to_json(made: Fit) -> str:
-    """What `fit --json` prints, and `fit.json` holds."""
+    """The object of `fit --json`, and of `fit.json`."""
     return json.dumps(to_dict(made), indent=2)
 
 
@@ -210,7 +204,7 @@ def _left_out_text(made: Fit) -> list[str]:
 
 
 def render(made: Fit) -> "Group":
-    """The keys as a table, what was left out, and the closing line."""
+    """The keys as a table, predictions of groups, and the closing line."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -228,7 +222,7 @@ def render(made: Fit) -> "Group":
 
 
 def page(made: Fit) -> str:
-    """One page that needs nothing but itself."""
+    """One self-contained page."""
 
     def cell(text: object) -> str:
         return html.escape(str(text))
@@ -256,11 +250,7 @@ def page(made: Fit) -> str:
 
 
 def write(made: Fit, folder: Path) -> None:
-    """Writes drive.toml, fit.json, figures.csv and figures.parquet, index.html, and data and a picture of each file.
-
-    Raises:
-        OSError: a file could not be written.
-    """
+    """Writes drive.toml, fit.json, figures.csv and figures.parquet, index.html, and data and a picture of each file."""
     rows = _rows(made)
     more: dict[str, bytes | str] = {
         "drive.toml": configuration(made),

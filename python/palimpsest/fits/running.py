@@ -1,7 +1,7 @@
-"""A fit: counts first, then times; then what the measurements determine, and how well what was held out is predicted.
+"""A fit: counts first, then times; then the determined ranges, and predictions of held-out groups.
 
-Stages. Counted targets (write amplification) do not depend on times. So the keys that move them are fitted to them
-alone, in runs without an engine, and kept; the others are fitted to the timed targets.
+Counted targets (write amplification) do not depend on times. So the keys that change them are fitted to them alone, in
+runs without an engine, and fixed; the others are fitted to the timed targets.
 """
 
 import fnmatch
@@ -24,28 +24,10 @@ from .measured import How, Measurement, Target
 from .search import Budget, Evaluations, Point, Task, Watching, minimise, objective, prior, residuals, weighed
 from .space import Drive, Key, Values, default_space, parse_all, values_of
 
-__all__ = ["Fit", "Settings", "Stage", "fit"]
-
 
 @dataclass(frozen=True)
 class Settings:
-    """How a fit is done.
-
-    Attributes:
-        start: preset or file of the drive at which the search starts.
-        ftl: its layer; that of the drive where None.
-        overrides: keys of it that are kept, such as those that make it small.
-        vary: `KEY=LOW..HIGH` or `KEY=A,B,C`; where there are none, over-provisioning and victims for counts, times of
-            the part and the host for times.
-        hold_out: shares such as `25%`, or patterns of groups such as `4+*`, that the search does not see.
-        evaluations: of a stage, at most.
-        minutes: of a stage, at most; None: no limit.
-        seed: of the search. Runs have their own.
-        jobs: runs at a time; None: all cores, or all that the cluster has.
-        engine: what runs them: `local`, in threads of this process, or one of sweeps with a cluster.
-        address: of the cluster.
-        how: what measurements do not say themselves.
-    """
+    """The settings of a fit; see `palimpsest.fit`. Minutes and evaluations limit each stage."""
 
     start: str
     ftl: str | None = None
@@ -63,16 +45,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stage:
-    """What was fitted together.
-
-    Attributes:
-        name: `counts` or `times`.
-        task: of the search.
-        best: the best point.
-        ranges: of its keys.
-        evaluations: how many points it took.
-        left_out: by group, the root mean square of its residuals where the point is chosen by the others alone.
-    """
+    """A fit of `counts` or `times`; `left_out` has the residual of each group at the point that the others choose."""
 
     name: str
     task: Task
@@ -84,17 +57,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit found.
+    """The result of a fit.
 
-    Attributes:
-        settings: of it.
-        measurements: what it was held to.
-        stages: counts, times, or both.
-        drive: the drive that was found.
-        ours: ours there, by id of the target, by measurement, of all groups.
-        start: the same at the start.
-        held_out: by measurement, the groups that the search did not see.
-        without_effect: keys of the default space that move no target, and are left as they are.
+    `ours` and `start` have, for each measurement, our figures by id of the target at the found drive and at the first;
+    `held_out` the groups that the search did not see; `without_effect` the keys that change no target.
     """
 
     settings: Settings
@@ -108,11 +74,11 @@ class Fit:
 
     @property
     def is_validated(self) -> bool:
-        """Whether something was held out."""
+        """Whether any group was held out."""
         return any(self.held_out) or any(stage.left_out for stage in self.stages)
 
     def of(self, *, held_out: bool) -> list[tuple[Measurement, Target, float | None]]:
-        """Figures beside ours, those that the search saw or those that it did not."""
+        """Figures beside ours, of held-out groups or of the others."""
         return [
             (measurement, target, ours.get(target.id))
             for measurement, ours, hidden in zip(self.measurements, self.ours, self.held_out, strict=True)
@@ -126,11 +92,7 @@ def _groups(measurement: Measurement) -> list[str]:
 
 
 def _held_out(measurements: Sequence[Measurement], settings: Settings) -> tuple[frozenset[str], ...]:
-    """The groups of each measurement that are held out.
-
-    Raises:
-        InputError: a share or pattern is wrong, nothing matches it, or nothing is left to fit to.
-    """
+    """The held-out groups of each measurement. Raises InputError for a wrong share or pattern, or if none is left."""
     hidden: list[set[str]] = [set() for _ in measurements]
     for text in settings.hold_out:
         before = sum(map(len, hidden))
@@ -138,7 +100,7 @@ def _held_out(measurements: Sequence[Measurement], settings: Settings) -> tuple[
             groups = _groups(measurement)
             if text.endswith("%"):
                 count = round(_share(text) * len(groups))
-                # The last of what has an order in time, else any.
+                # The last groups of a measurement in time order, else random ones.
                 late = groups[len(groups) - count :]
                 out |= set(late if measurement.counted else random.Random(settings.seed).sample(groups, count))
             else:
@@ -170,18 +132,7 @@ def fit(
     report: Callable[[str, int], None] | None = None,
     progress: Watching = lambda _label: None,
 ) -> Fit:
-    """Fits a drive to measurements.
-
-    Args:
-        paths: of the measurements.
-        settings: how.
-        folder: where evaluations are kept, so that a fit that was stopped goes on; None: nowhere.
-        report: receives the name of the stage and the number of its evaluations.
-        progress: gives the progress callback of a run by its label.
-
-    Raises:
-        InputError: a file, key or share is wrong; nothing can be varied; a key that was asked for moves no figure.
-    """
+    """Fits a drive; resumes from evaluations in `folder`. Raises InputError, also for a varied key without effect."""
     with runner(settings.engine, settings.address, settings.jobs) as run:
         return _fit(paths, settings, folder, report, progress, None if settings.engine == "local" else run)
 
@@ -199,7 +150,7 @@ def _fit(
     try:
         drive.check()
     except InputError as error:
-        # `--start` is what the option of the drive is called here.
+        # The option of the drive is `--start` here.
         raise InputError(re.sub(r"^--ssd ", "--start ", str(error))) from None
     hidden = _held_out(measurements, settings)
     seen = tuple(frozenset(_groups(each)) - out for each, out in zip(measurements, hidden, strict=True))
@@ -238,7 +189,7 @@ def _fit(
 
 
 def _depends_on(paths: Sequence[Path], settings: Settings) -> str:
-    """A digest of what evaluations depend on beside the drive's overrides: simulator, files, and how they are run."""
+    """A digest of the inputs of evaluations beside the drive's overrides: simulator, files, settings."""
     start = Path(settings.start)
     files = [digest(path) for path in (*paths, *([start] if start.is_file() else []))]
     return hashlib.blake2b(repr([simulator(), files, settings.how]).encode(), digest_size=8).hexdigest()
@@ -246,9 +197,7 @@ def _depends_on(paths: Sequence[Path], settings: Settings) -> str:
 
 def _default(drive: Drive, measurements: Sequence[Measurement]) -> tuple[Key, ...]:
     return default_space(
-        drive,
-        counted=any(each.counted for each in measurements),
-        timed=any(not each.counted for each in measurements),
+        drive, counted=any(each.counted for each in measurements), timed=any(not each.counted for each in measurements)
     )
 
 
@@ -272,7 +221,7 @@ def _effective(
     groups: tuple[frozenset[str], ...],
     evaluations: Evaluations,
 ) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys that move counted targets, and others that move timed ones: each from end to end, the rest between."""
+    """The keys that change counted targets, and those that change only timed ones, each varied from end to end."""
     middle: Values = {key.name: _middle(key) for key in keys}
     task = Task(drive, keys, measurements, groups)
     wanted = [{**middle, key.name: value} for key in keys for value in key.ends()]
@@ -306,7 +255,7 @@ def _stage(
     best = min(points, key=lambda point: objective(task, point))
     best, more = improve(task, evaluations, budget, best)
     points += more
-    # A choice may look worse only because the numbers were found for another.
+    # A choice may look worse because the numbers were found with another.
     for values in _other_choices(task, best):
         other, more = improve(task, evaluations, budget, evaluations.points(task, [values], budget)[0])
         points += [other, *more]
@@ -326,7 +275,7 @@ def _other_choices(task: Task, best: Point) -> list[Values]:
 
 
 def _left_out(task: Task, points: Sequence[Point]) -> dict[str, float]:
-    """Each group predicted by the point that the other groups choose; none where there are fewer than three groups."""
+    """Each group predicted by the point that the other groups choose; empty for fewer than three groups."""
     groups = task.observations()
     count = len(set(groups))
     if count < 3:

@@ -1,16 +1,14 @@
-"""The search: points of the space are evaluated, side by side, until the loss falls no more or the budget is spent.
+"""The search: points of the space are evaluated, side by side, until the loss stops falling or the budget is spent.
 
 The optimiser is CatCMAwM (Hamano et al., "CatCMA with Margin", GECCO 2025; package `cmaes`): an evolution strategy over
-numbers, whole numbers and choices together. It is deterministic with a seed, and asks for a population at a time. What
-was evaluated is kept, in memory and in a file if there is one: a search that is started again asks for the same points
-and finds them there.
+numbers, whole numbers and choices together, deterministic with a seed. Evaluations are kept, in memory and optionally
+in a file: a restarted search asks for the same points, and finds them there.
 
-What is minimised has two parts. The figures of a group come from one run, and what the model lacks moves all of them
-together: no number of percentiles makes of one run two. So a group counts as one observation, with the mean of the
-squares of its residuals (the discrepancy of Kennedy & O'Hagan, "Bayesian calibration of computer models", 2001, taken
-as shared by the figures of a group). These are weighed against what is known before: that the drive at the start is
-about right, a normal prior of each number around it (`Key.spread`). So a key leaves the start for what runs together
-say, not for one detail of one run.
+The objective has two parts. The figures of a group come from one run, and a defect of the model moves all of them
+together, so a group counts as one observation, with the mean of the squares of its residuals (the discrepancy of
+Kennedy & O'Hagan, "Bayesian calibration of computer models", 2001, taken as shared by the figures of a group). The
+prior is that the drive at the start is about right: a normal distribution of each number around the start
+(`Key.spread`). So a key leaves the start if several runs agree, not for one detail of one run.
 """
 
 import json
@@ -29,23 +27,10 @@ from ..sweeps.runs import Runner
 from .measured import Measurement, Target, residual
 from .space import Drive, Key, Values
 
-__all__ = [
-    "Budget", "Evaluations", "Point", "Task", "count", "departures", "loss", "minimise",
-    "objective", "prior", "residuals", "weighed",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Task:
-    """What is fitted.
-
-    Attributes:
-        drive: where the search starts.
-        keys: what it may change.
-        measurements: what it is held to.
-        groups: of each measurement, those that the search sees.
-        start: values of the drive at the start, for keys whose space has them.
-    """
+    """The input of a search; it sees some `groups` of each measurement, and `start` has the values of the drive."""
 
     drive: Drive
     keys: tuple[Key, ...]
@@ -53,28 +38,22 @@ class Task:
     groups: tuple[frozenset[str], ...]
     start: Values = field(default_factory=dict)
 
+    def _seen(self) -> list[tuple[int, Target]]:
+        measured = enumerate(zip(self.measurements, self.groups, strict=True))
+        return [(at, target) for at, (each, groups) in measured for target in each.targets if target.group in groups]
+
     def targets(self) -> list[Target]:
         """The targets that the search sees."""
-        return [
-            target
-            for measurement, groups in zip(self.measurements, self.groups, strict=True)
-            for target in measurement.targets
-            if target.group in groups
-        ]
+        return [target for _, target in self._seen()]
 
     def observations(self) -> list[tuple[int, str]]:
-        """Of each target, its measurement and group: those of one group are one observation together."""
-        return [
-            (at, target.group)
-            for at, (measurement, groups) in enumerate(zip(self.measurements, self.groups, strict=True))
-            for target in measurement.targets
-            if target.group in groups
-        ]
+        """Measurement and group of each target: targets of one group are one observation."""
+        return [(at, target.group) for at, target in self._seen()]
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point that was evaluated: the values of keys, and ours for each target of the task, in order."""
+    """An evaluated point: the values of keys, and ours for each target of the task, in order."""
 
     values: Values
     ours: tuple[float | None, ...]
@@ -82,7 +61,7 @@ class Point:
 
 @dataclass
 class Budget:
-    """How long a search may take: evaluations, or seconds."""
+    """The limits of a search: evaluations, and seconds."""
 
     evaluations: int | None = 80
     seconds: float | None = None
@@ -90,24 +69,24 @@ class Budget:
     _began: float = field(default_factory=time.monotonic)
 
     def left(self) -> bool:
-        """Whether it may go on."""
+        """Whether the search may continue."""
         if self.evaluations is not None and self.spent >= self.evaluations:
             return False
         return self.seconds is None or time.monotonic() - self._began < self.seconds
 
 
 def loss(task: Task, point: Point) -> float:
-    """The root of the mean over groups of the mean squares of their residuals: how well the measurements are met."""
+    """The root of the mean over groups of the mean squares of their residuals."""
     return math.sqrt(sum(each**2 for each in residuals(task, point)) / count(task))
 
 
 def count(task: Task) -> int:
-    """How many observations there are: groups."""
+    """Number of observations: groups."""
     return len(set(task.observations()))
 
 
 def residuals(task: Task, point: Point) -> list[float]:
-    """Of each target, in its tolerances, over the root of how many its group has: each group weighs the same."""
+    """Residuals in tolerances, over the root of the number of targets of the group: all groups weigh the same."""
     observations = task.observations()
     sizes = Counter(observations)
     return [
@@ -117,7 +96,7 @@ def residuals(task: Task, point: Point) -> list[float]:
 
 
 def departures(task: Task, values: Values) -> dict[str, float]:
-    """How far each value is from that of the start, in standard deviations of the prior; another choice is one away."""
+    """Distance of each value from the start, in standard deviations of the prior; another choice counts as one."""
     found = {}
     for key in task.keys:
         start, value = task.start.get(key.name), values[key.name]
@@ -129,20 +108,17 @@ def departures(task: Task, values: Values) -> dict[str, float]:
 
 
 def objective(task: Task, point: Point) -> float:
-    """What is minimised: the loss, with the departures from the start as further residuals.
-
-    Measurements outweigh them where they say something; a key that they do not determine stays where the drive has it.
-    """
+    """The loss, with departures from the start as further residuals, which hold keys that nothing determines."""
     return weighed(loss(task, point) ** 2, prior(task, point.values), count(task))
 
 
 def prior(task: Task, values: Values) -> float:
-    """The squares of the departures from the start together."""
+    """The sum of the squares of the departures from the start."""
     return sum(each**2 for each in departures(task, values).values())
 
 
 def weighed(square: float, before: float, groups: int) -> float:
-    """What is minimised, of the square of a loss over so many groups and the squares of the departures."""
+    """The objective from the square of a loss over this number of groups and the squares of the departures."""
     return math.sqrt(square + before / groups)
 
 
@@ -150,18 +126,10 @@ Watching = Callable[[str], Progress | None]
 
 
 class Evaluations:
-    """Points that were evaluated, each once.
+    """Evaluated points, each once, also in a `file`, a line of JSON each.
 
-    Args:
-        jobs: runs at a time.
-        file: where they are kept, a line of JSON each; None: nowhere.
-        of: what they depend on beside drive and groups: of another, those in the file are not taken.
-        runner: what runs them instead of threads of this process.
-        progress: gives the progress callback of a run by its label.
-
-    Attributes:
-        report: called after each evaluation with the number of its budget that are spent.
-        reused: how many were in the file.
+    Entries of the file with another value of `of` are ignored; `runner` replaces threads of this process; `report` is
+    called with the spent number of the budget.
     """
 
     def __init__(
@@ -185,7 +153,7 @@ class Evaluations:
             self._load(file)
 
     def _load(self, file: Path) -> None:
-        """Lines that are no evaluations, such as the half of one, are run anew."""
+        """Lines that are no evaluations, such as an incomplete one, are run anew."""
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 entry = json.loads(line)
@@ -205,12 +173,8 @@ class Evaluations:
         return json.dumps([self._of, drive.ssd, drive.ftl, drive.overrides, drive.seed, seen])
 
     def points(self, task: Task, wanted: Sequence[Values], budget: Budget) -> list[Point]:
-        """Evaluates points side by side, as far as they are new.
-
-        Raises:
-            Error: a run failed for another reason than that the drive cannot be built at that point.
-        """
-        # What another process evaluated counts as well, so that a search that goes on ends where it would have.
+        """Evaluates new points side by side. A drive that cannot be built gives None; other failures raise Error."""
+        # Points from the file count too, so that a resumed search ends at the same point.
         asked = {self._name(task, values) for values in wanted} - self._asked
         self._asked |= asked
         budget.spent += len(asked)
@@ -228,7 +192,8 @@ class Evaluations:
                 ours: Mapping[str, float | None] = (
                     {} if name in broken or not groups else measurement.ours(batch, drive, groups)
                 )
-                found += [_float(ours.get(each.id)) for each in measurement.targets if each.group in groups]
+                values = [ours.get(each.id) for each in measurement.targets if each.group in groups]
+                found += [None if value is None else float(value) for value in values]
             self._keep(name, tuple(found))
         if asked:
             self.report(budget.spent)
@@ -241,12 +206,8 @@ class Evaluations:
                 file.write(json.dumps({"key": name, "ours": ours}) + "\n")
 
 
-def _float(value: float | None) -> float | None:
-    return None if value is None else float(value)
-
-
 def _can_be_built(drive: Drive) -> bool:
-    """Whether the configuration is one; two keys may exclude each other somewhere in the space."""
+    """Whether the configuration is valid; two keys may exclude each other somewhere in the space."""
     try:
         drive.check()
     except InputError:
@@ -255,11 +216,11 @@ def _can_be_built(drive: Drive) -> bool:
 
 
 _STALL = 5
-"""Generations without a better point by a hundredth, after which a search ends."""
+"""A search ends after this number of generations without an improvement of one percent."""
 
 
 def minimise(task: Task, evaluations: Evaluations, budget: Budget, seed: int, start: Values) -> list[Point]:
-    """Searches, and gives all points that it evaluated, `start` first, and it with the values of the drive."""
+    """Searches, and returns all evaluated points; `start` is the first, alone and with the values of the drive."""
     import numpy as np
     from cmaes import CatCMAwM
 

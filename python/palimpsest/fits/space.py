@@ -1,8 +1,8 @@
-"""What a fit may change: configuration keys, each with bounds or choices, and the drive at a point of that space.
+"""The search space of a fit: configuration keys with bounds or choices, and the drive at a point.
 
-A key is `KEY=LOW..HIGH` (numbers with the same unit; whole numbers where both ends are and have no unit) or
-`KEY=A,B,C`. Where the ends differ by a factor of four or more (whole numbers: eight), the search takes logarithms:
-half as long is as far away as twice.
+A key is `KEY=LOW..HIGH` (numbers with the same unit; whole numbers if both ends are and have no unit) or `KEY=A,B,C`.
+If the ends differ by a factor of four or more (whole numbers: eight), the search takes logarithms, so that half and
+double are equally far.
 """
 
 import math
@@ -16,8 +16,6 @@ from .. import _core
 from ..errors import InputError
 from ..options import RunOptions
 
-__all__ = ["Drive", "Key", "Values", "default_space", "parse", "parse_all", "values_of"]
-
 Values = Mapping[str, float | str]
 """The value of each key: a number in the unit of its bounds, or a choice."""
 
@@ -29,7 +27,7 @@ _DECIMALS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "B": 0, "KiB": 0, "MiB": 0, "GiB
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A drive as it is run: a preset or file, a layer, overrides, and the seed of all that is random."""
+    """A drive: preset or file, layer, overrides, and the seed of all random numbers."""
 
     ssd: str
     ftl: str | None = None
@@ -41,15 +39,10 @@ class Drive:
         return replace(self, overrides=(*self.overrides, *(key.override(values[key.name]) for key in keys)))
 
     def run(
-        self,
-        workload: str,
-        precondition: str,
-        requests: int,
-        *,
-        counted: bool = False,
+        self, workload: str, precondition: str, requests: int | None = None, *, counted: bool = False,
         trace: Mapping[str, str] | None = None,
-    ) -> RunOptions:
-        """A run of requests on it, full of data where `precondition` is empty; `trace`: how the core reads one."""
+    ) -> RunOptions:  # fmt: skip
+        """A run on the drive, full of data if `precondition` is empty; `trace` has the options to read a trace."""
         return RunOptions(
             ssd=self.ssd,
             ftl=self.ftl,
@@ -64,28 +57,17 @@ class Drive:
         )
 
     def check(self) -> None:
-        """Resolves the configuration.
-
-        Raises:
-            InputError: a key or value is wrong.
-        """
+        """Resolves the configuration. Raises InputError for a wrong key or value."""
         _core.show(self.ssd, self.ftl, list(self.overrides))
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A configuration key that the fit changes.
+    """A configuration key that the fit changes: a range of numbers with a unit, or choices.
 
-    Attributes:
-        name: of the key.
-        low: least number; unused where there are choices.
-        high: greatest number.
-        unit: of both, as the configuration has it.
-        whole: whether only whole numbers are values.
-        choices: the values, where they are no numbers.
-        spread: standard deviation of the (normal) prior of a number around that of the drive at the start, in parts of
-            the range. Whoever gives a range says that it may be anywhere there: half of it. Of the default range, from
-            half to twice what the drive has, each end is two of them away.
+    `spread` is the standard deviation of the normal prior around the drive at the start, in parts of the range: half
+    for a given range, whose values are all plausible; a quarter for the default range, from half to twice the value of
+    the drive.
     """
 
     name: str
@@ -112,13 +94,13 @@ class Key:
         return float(round(value)) if self.whole else value
 
     def part(self, value: float) -> float:
-        """Where a number is in the range, 0 to 1."""
+        """The place of a number in the range, 0 to 1."""
         if self.is_logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def text(self, value: float | str) -> str:
-        """A value as the configuration has it."""
+        """A value in the form of the configuration."""
         if isinstance(value, str):
             return value
         # Times are whole nanoseconds, sizes whole numbers of their unit.
@@ -139,11 +121,7 @@ class Key:
 
 
 def parse(text: str) -> Key:
-    """Reads `KEY=LOW..HIGH` or `KEY=A,B,C`.
-
-    Raises:
-        InputError: it is neither, or there is nothing to choose from.
-    """
+    """Reads `KEY=LOW..HIGH` or `KEY=A,B,C`. Raises InputError."""
     name, separator, values = (part.strip() for part in text.partition("="))
     place = f"--vary {text}"
     if not separator or not name or not values:
@@ -172,11 +150,7 @@ def _range(name: str, values: str, place: str) -> Key:
 
 
 def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
-    """Reads keys, and checks that the drive takes both ends of each, or all its choices.
-
-    Raises:
-        InputError: a key is given twice, or is no key or value of the configuration.
-    """
+    """Reads keys, and checks that the drive accepts both ends of each, or all choices. Raises InputError."""
     keys = tuple(parse(text) for text in texts)
     for at, key in enumerate(keys):
         if key.name in {each.name for each in keys[:at]}:
@@ -194,16 +168,12 @@ _TIMED = (
     "part.t_read", "part.t_program", "part.bus_rate", "controller.t_read", "controller.t_write", "host.t_request",
     "host.link_rate", "sim.cache_read",
 )  # fmt: skip
-"""What is varied where nothing is given: what data sheets do not say of counts, and of times."""
+"""Default keys for counts, and for times: those that data sheets do not state."""
 _CHOICES = {"sim.cache_read": ("true", "false")}
 
 
 def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...]:
-    """Keys to vary where none is given: half to twice the preset's value, and all choices.
-
-    Raises:
-        InputError: the drive has none of them.
-    """
+    """The default keys: half to twice the preset's value, and all choices. Raises InputError if the drive has none."""
     shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
     names = (*(_COUNTED if counted else ()), *(_TIMED if timed else ()))
     keys = [key for name in names if (key := _around(name, _value(shown, name))) is not None]
@@ -221,21 +191,18 @@ def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...
 
 
 def values_of(drive: Drive, keys: Sequence[Key]) -> dict[str, float | str]:
-    """What the drive has for these keys, where it is a value of their space."""
+    """The values of the drive for these keys, if within their space."""
     shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
     found: dict[str, float | str] = {}
     for key in keys:
-        text = _text(_value(shown, key.name))
+        value = _value(shown, key.name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
         if text in key.choices:
             found[key.name] = text
         match = _NUMBER.fullmatch(text)
         if match is not None and not key.choices and match[2] == key.unit and key.low <= float(match[1]) <= key.high:
             found[key.name] = float(match[1])
     return found
-
-
-def _text(value: Any) -> str:  # noqa: ANN401 - as TOML has it
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOML has it
@@ -245,7 +212,7 @@ def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOM
 
 def _around(name: str, value: Any) -> Key | None:  # noqa: ANN401 - as TOML has it
     if name == "ftl.victim":
-        # Those without a number of their own, which a range of another key would be.
+        # Victims with a parameter are left out.
         victims = tuple(each for each, _ in _core.list_registry("victims") if ":" not in each)
         return Key(name, choices=victims) if value in victims else None
     if name in _CHOICES:

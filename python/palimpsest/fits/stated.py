@@ -11,7 +11,7 @@ tolerance = "5%"          # optional
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,6 @@ from ..validate.measures import MEASURES, measure
 from .measured import GroupRuns, How, Measurement, Target, check_workload
 from .space import Drive
 
-__all__ = ["read"]
-
 _KEYS = ("workload", "measure", "value", "unit", "precondition", "requests", "tolerance")
 _AMPLIFICATION = "write_amplification"
 _REQUESTS = 20_000
@@ -31,11 +29,7 @@ _UNITS = {"us": 1.0, "ms": 1000.0}
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads such figures.
-
-    Raises:
-        InputError: a key is unknown, missing or wrong.
-    """
+    """Reads such figures. Raises InputError for an unknown, missing or wrong key."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -43,7 +37,25 @@ def read(path: Path, how: How) -> Measurement:
     entries = data.get("figure")
     if not isinstance(entries, list) or not entries or set(data) != {"figure"}:
         raise InputError(f"{path}: expected [[figure]] entries and nothing else, found {', '.join(data) or 'nothing'}")
-    return _Stated(path, [_entry(entry, f"{path}: [[figure]] {at}", how) for at, entry in enumerate(entries, start=1)])
+    figures = {
+        f"figure {at}": _entry(entry, f"{path}: [[figure]] {at}", how) for at, entry in enumerate(entries, start=1)
+    }
+    targets = tuple(
+        Target(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
+        for name, entry in figures.items()
+    )
+
+    def run(drive: Drive, group: str) -> RunOptions:
+        entry = figures[group]
+        counted = entry["measure"] == _AMPLIFICATION
+        return drive.run(entry["workload"], entry["precondition"], entry["requests"], counted=counted)
+
+    counted = all(target.name == _AMPLIFICATION for target in targets)
+    return GroupRuns(path.name, targets, run, _figure, counted)
+
+
+def _figure(target: Target, result: Result) -> float | None:
+    return result[target.name] if target.name == _AMPLIFICATION else measure(target.name, result)
 
 
 def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 - as TOML has it
@@ -65,14 +77,10 @@ def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 
     if type(requests) is not int or requests < 1:
         raise InputError(f"{place}: requests is {requests!r}; expected a number from 1")
     return {
-        "workload": entry["workload"],
-        "measure": name,
-        "value": value * _factor(entry, name, place),
-        "unit": _own_unit(name),
-        "precondition": str(entry.get("precondition", how.precondition)),
-        "requests": requests,
-        "tolerance": _tolerance(entry.get("tolerance", "5%"), place),
-    }
+        "workload": entry["workload"], "measure": name, "value": value * _factor(entry, name, place),
+        "unit": _own_unit(name), "precondition": str(entry.get("precondition", how.precondition)),
+        "requests": requests, "tolerance": _tolerance(entry.get("tolerance", "5%"), place),
+    }  # fmt: skip
 
 
 def _own_unit(name: str) -> str:
@@ -97,26 +105,3 @@ def _tolerance(text: object, place: str) -> float:
     if not 0 < share < 10:
         raise InputError(f"{place}: tolerance is {text!r}; expected a share such as 5%")
     return share
-
-
-class _Stated(GroupRuns):
-    """A group for each figure."""
-
-    def __init__(self, path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-        self.name = path.name
-        self._entries = {f"figure {at}": entry for at, entry in enumerate(entries, start=1)}
-        self.counted = all(entry["measure"] == _AMPLIFICATION for entry in entries)
-        self.targets = tuple(
-            Target(name, name, entry["measure"], entry["unit"], entry["value"], entry["tolerance"])
-            for name, entry in self._entries.items()
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:
-        """The workload of a figure on a drive."""
-        entry = self._entries[group]
-        counted = entry["measure"] == _AMPLIFICATION
-        return drive.run(entry["workload"], entry["precondition"], entry["requests"], counted=counted)
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours."""
-        return result[target.name] if target.name == _AMPLIFICATION else measure(target.name, result)

@@ -1,7 +1,7 @@
-"""Tables as `palimpsest validate` has them: response times by number in flight, write amplification by pass.
+"""Tables of `palimpsest validate`: response times by number in flight, write amplification by pass.
 
-The workload, how a small drive represents the whole, and the order of columns are those of the table's entry (see
-`validate.truth`). A group is a row: so many in flight, or a pass.
+The table's entry (`validate.truth`) has the workload, the overrides of a small drive, and the columns. A group is a row
+(a number in flight), or a pass.
 """
 
 import tempfile
@@ -12,28 +12,23 @@ from pathlib import Path
 from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
-from ..validate import amplification, forms, judge, truth
-from .measured import How, Measurement, Target, tolerance
+from ..result import Result
+from ..validate import amplification, judge, running, truth
+from .measured import How, Measurement, OneRun, Target, tolerance
 from .space import Drive
 
-__all__ = ["read"]
-
 _WINDOW = 0.03
-"""The relative deviation that counts as one, of write amplification in a window of a pass."""
+"""The relative deviation of the write amplification in a window of a pass that counts as one."""
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a table.
-
-    Raises:
-        InputError: it is no table of a known form, or not as its form has to be.
-    """
+    """Reads a table. Raises InputError if the form is unknown, or the table has another form."""
     table = truth.table_of(path)
-    form = forms.form_of(table)
+    form = running.form_of(table)
     if how.precondition:
         table = replace(table, precondition=how.precondition)
     if table.form == "amplification-curve":
-        return _Curve(table)
+        return _curve(table)
     if table.form == "response-times":
         return _Rows(table, form)
     raise InputError(
@@ -46,10 +41,10 @@ class _Rows:
 
     counted = False
 
-    def __init__(self, table: truth.Table, form: forms.Form) -> None:
+    def __init__(self, table: truth.Table, form: running.Form) -> None:
         self.name = table.path.name
         self._table, self._form = table, form
-        # Of reads beside another job: the same for all drives, so that these can be run side by side.
+        # Job files are the same for all drives, so that these can be run side by side.
         self._folder = tempfile.TemporaryDirectory(prefix="palimpsest-")
         rows: list[judge.Row] = form.measure(table, Batch(), frozenset(), quick=True)
         self.targets = tuple(
@@ -64,7 +59,7 @@ class _Rows:
         return replace(self._table, drive=drive.ssd, quick=(*self._table.quick, *layer, *drive.overrides), rows=rows)
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs all of them; those beside a job that is too fast are run again, capped, one drive at a time."""
+        """Runs all groups; `ours` repeats those beside a job that was too fast, capped, one drive at a time."""
         tables = [self._on(drive, groups) for drive in drives]
         folder = Path(self._folder.name)
         batch.run(
@@ -88,52 +83,33 @@ def _row_id(table: truth.Table, row: tuple[int, Mapping[str, str]]) -> str:
     return f"{int(table.number(line, cells, 'iodepth') or 0)}+{append or 0.0:g}"
 
 
-class _Curve:
-    """Write amplification in equal windows: a group for each pass. The first pass, before collection, is left out."""
+def _curve(table: truth.Table) -> OneRun:
+    """Write amplification in equal windows: a group for each pass, except the first, before collection."""
+    windows = table.columns[1:]
+    targets = tuple(
+        Target(f"{number} {window}", f"pass {number}", "write amplification", "", real, _WINDOW, number + float(window))
+        for number, (line, cells) in enumerate(table.rows)
+        if number
+        for window in windows
+        if (real := table.number(line, cells, window))
+    )
 
-    counted = True
+    def run(drive: Drive, groups: frozenset[str]) -> RunOptions:
+        small = replace(drive, overrides=(*table.quick, *drive.overrides))
+        workload = f"{table.workload},loops={_passes(groups)}"
+        return small.run(workload, table.precondition or "none", counted=True)
 
-    def __init__(self, table: truth.Table) -> None:
-        self.name = table.path.name
-        self._table = table
-        windows = table.columns[1:]
-        self.targets = tuple(
-            Target(
-                f"{number} {window}", f"pass {number}", "write amplification", "", real, _WINDOW, number + float(window)
-            )
-            for number, (line, cells) in enumerate(table.rows)
-            if number
-            for window in windows
-            if (real := table.number(line, cells, window))
-        )
-
-    def _run(self, drive: Drive, passes: int) -> RunOptions:
-        return RunOptions(
-            ssd=drive.ssd,
-            ftl=drive.ftl,
-            overrides=(*self._table.quick, *drive.overrides),
-            precondition=self._table.precondition or "none",
-            fidelity="count",
-            seed=drive.seed,
-            series=True,
-            workload=f"{self._table.workload},loops={passes}",
-        )
-
-    def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs as many passes as the groups need."""
-        batch.run(self._run(drive, _passes(groups)) for drive in drives)
-
-    def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
-        """Ours by id of the target."""
-        passes, windows = _passes(groups), self._table.columns[1:]
-        written = (batch[self._run(drive, passes)].series or {})["writes"]
-        curve = amplification.curve(written["host_bytes"], written["data_bytes"], passes, len(windows))
+    def figures(result: Result, groups: frozenset[str]) -> dict[str, float | None]:
+        written = (result.series or {})["writes"]
+        curve = amplification.curve(written["host_bytes"], written["data_bytes"], _passes(groups), len(windows))
         return {
             f"{number} {window}": value
             for number, values in enumerate(curve)
             if f"pass {number}" in groups
             for window, value in zip(windows, values, strict=True)
         }
+
+    return OneRun(table.path.name, targets, run, figures)
 
 
 def _passes(groups: frozenset[str]) -> int:

@@ -1,7 +1,7 @@
-"""Formats of traces that have the response time of each request: which lines are of one, and what they say.
+"""Formats of traces with the response time of each request.
 
-A format is one function that gives the requests in the order in which they are replayed, and one line in `FORMATS`. The
-core reads requests itself, by the format or columns named here; these functions read kinds and response times only.
+A format is one function that yields the requests in the order of replay, and one line in `FORMATS`. The core reads the
+requests itself, by the format or columns named here; these functions read kinds and response times only.
 """
 
 import math
@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-__all__ = ["FORMATS", "Format", "Wrong", "format_of", "times"]
-
 Lines = Sequence[str]
 Answered = tuple[str, float | None]
-"""A request: `read`, `write` or another kind, and its response time in nanoseconds, where the trace has it."""
+"""A request: `read`, `write` or another kind, and its response time in nanoseconds, if known."""
 
 
 class Wrong(ValueError):
-    """A line is not one of the format: its number, and what was expected."""
+    """A line of another format: its number, and the expected content."""
 
     def __init__(self, number: int, expected: str) -> None:
         super().__init__(expected)
@@ -27,15 +25,7 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format.
-
-    Attributes:
-        is_one: whether lines, the first of a file, are of it.
-        requests: those of its lines.
-        run: options by which the core reads the same file.
-        where: where it has response times, in words.
-        lines: how many lines a request may take, at most.
-    """
+    """A format: recognition, requests of lines, options of the core, place of response times, and lines a request."""
 
     is_one: Callable[[Lines], bool]
     requests: Callable[[Lines], Iterator[Answered]]
@@ -87,7 +77,7 @@ def _systor(lines: Lines) -> Iterator[Answered]:
 
 _ETW = {"DiskRead": "read", "DiskWrite": "write", "DiskFlush": "flush"}
 _ETW_ELAPSED = 7
-"""Where the published traces have it."""
+"""Column of the published traces."""
 
 
 def _is_etw(lines: Lines) -> bool:
@@ -127,10 +117,7 @@ def _is_blkparse(lines: Lines) -> bool:
 
 
 def _blkparse(lines: Lines) -> Iterator[Answered]:
-    """Issues, or what is queued where there are none near the start, as the core has it; each ends with its completion.
-
-    A completion is that of the newest request at the same sector of the same device.
-    """
+    """Issues, or queued requests without early issues, as in the core; a completion ends the newest request there."""
     events = [event for line in lines if (event := _BLKPARSE.fullmatch(f"{line} ")) is not None]
     action = "D" if any(event[4] == "D" for event in events) else "Q"
     found: list[Answered] = []
@@ -163,12 +150,12 @@ FORMATS = {
 
 
 def format_of(lines: Lines) -> Format | None:
-    """The format of a file with these first lines; None where it is none of these."""
+    """The format of a file with these first lines, or None."""
     return next((each for each in FORMATS.values() if each.is_one(lines)), None)
 
 
 def times(requests: Iterator[Answered], most: int) -> tuple[int, dict[str, list[float]]]:
-    """How many requests there are of the first `most`, and response times by kind of those that have one."""
+    """The number of requests among the first `most`, and the known response times by kind."""
     count, found = 0, dict[str, list[float]]()
     for kind, nanoseconds in islice(requests, most):
         count += 1

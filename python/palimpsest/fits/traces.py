@@ -1,12 +1,12 @@
 """A trace with the response time of each request: replayed with its arrivals, and compared as distributions by class.
 
-The formats are those of `trace_times`; plain, or compressed by gzip or zstd. The first 50,000 requests are read,
-replayed at their own times on a drive that is full, addresses beyond it folded into it, and held against ours of the
-same requests. A class, and a group, is the reads or the writes. Ignored: requests without a response time, and what the
-machine of the trace did besides. Times of an ETW trace are those of completions, from which arrivals are replayed.
+`trace_times` has the formats; plain, or compressed by gzip or zstd. The first 50,000 requests are replayed at their own
+times on a full drive, addresses beyond the drive folded. A class, and a group, is the reads or the writes. Ignored:
+requests without a response time, and other load of the traced machine. Times of an ETW trace are completions, from
+which arrivals are replayed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -15,19 +15,16 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
 from ..validate.measures import percentile
-from . import distribution
-from .measured import GroupRuns, How, Measurement, Target, tolerance
+from .measured import GroupRuns, How, Measurement, Target, reduced, tolerance
 from .space import Drive
-from .trace_times import Format, Wrong, format_of, times
-
-__all__ = ["is_one", "read"]
+from .trace_times import Wrong, format_of, times
 
 _MOST = 50_000
 _FIRST = 4
 
 
 def is_one(path: Path) -> bool:
-    """Whether the first lines are of such a trace."""
+    """Whether the first lines are from such a trace."""
     try:
         return format_of(_lines(path, _FIRST)) is not None
     except (OSError, pl.exceptions.PolarsError):
@@ -35,11 +32,7 @@ def is_one(path: Path) -> bool:
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads a trace.
-
-    Raises:
-        InputError: a line is not one of such a trace, or none has a response time.
-    """
+    """Reads a trace. Raises InputError for a wrong line, or a trace without response times."""
     if how.workload:
         raise InputError(f"{path}: the trace is the workload itself; expected no --workload beside it")
     try:
@@ -55,10 +48,24 @@ def read(path: Path, how: How) -> Measurement:
             f"{path}:{wrong.number}: {lines[wrong.number - 1][:60]!r} is no request with a response time; "
             f"expected {wrong}"
         ) from None
-    figures = {kind: distribution.figures(found[kind]) for kind in ("read", "write") if found.get(kind)}
+    figures = {kind: reduced(found[kind]) for kind in ("read", "write") if found.get(kind)}
     if not figures:
         raise InputError(f"{path}: no request has a response time; expected them {form.where}")
-    return _Trace(path, form, figures, count, how)
+    targets = tuple(
+        Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", "us", real, tolerance(name))
+        for kind, each in figures.items()
+        for name, real in each.items()
+    )
+
+    def run(drive: Drive, _group: str) -> RunOptions:
+        return drive.run(str(path), how.precondition, count, trace=form.run)
+
+    return GroupRuns(path.name, targets, run, _figure)
+
+
+def _figure(target: Target, result: Result) -> float | None:
+    kind, _, name = target.name.partition(".")
+    return percentile(result, kind, name)
 
 
 def _lines(path: Path, most: int) -> Sequence[str]:
@@ -70,27 +77,3 @@ def _lines(path: Path, most: int) -> Sequence[str]:
             truncate_ragged_lines=True,
         ).to_series()
     ]  # fmt: skip
-
-
-class _Trace(GroupRuns):
-    """A group for each class; both have one run."""
-
-    def __init__(
-        self, path: Path, form: Format, figures: Mapping[str, Mapping[str, float]], requests: int, how: How
-    ) -> None:
-        self.name = path.name
-        self._path, self._form, self._requests, self._how = path, form, requests, how
-        self.targets = tuple(
-            Target(f"{kind}.{name}", f"{kind}s", f"{kind}.{name}", "us", real, tolerance(name))
-            for kind, each in figures.items()
-            for name, real in each.items()
-        )
-
-    def run(self, drive: Drive, group: str) -> RunOptions:  # noqa: ARG002 - both groups have this run
-        """The trace on a drive."""
-        return drive.run(str(self._path), self._how.precondition, self._requests, trace=self._form.run)
-
-    def figure(self, target: Target, result: Result) -> float | None:
-        """Ours, of the class alone."""
-        kind, _, name = target.name.partition(".")
-        return percentile(result, kind, name)

@@ -4,87 +4,70 @@ from pathlib import Path
 
 import click
 
+from ..commands import command, say
 from ..errors import InputError
 from ..files import write_in_order
 from ..parameters import Choice as Words
 from ..sketches import KINDS as REQUESTS
 from .styles import STYLES
 
-__all__ = ["add_to"]
-
 _KINDS = ("cdf", "tail", "bars", "lines", "heat", "time", "table")
 _ENDINGS = (".pdf", ".svg", ".pgf", ".png")
 
 
-def add_to(group: click.Group) -> None:
-    """Adds the command to the command line."""
+@command(short_help="Draw a figure or table for a paper.")
+@click.argument("kind", type=Words(_KINDS), metavar="KIND")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULTS...")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE", help="File to write.")
+@click.option("--style", type=Words(tuple(STYLES)), default="usenix", help="Venue: widths, fonts, sizes.")
+@click.option("--columns", type=click.IntRange(1, 2), default=1, help="Width in columns.")
+@click.option("--figure", metavar="NAME", help="Figure to show, such as latency_ns.write.p99.")
+@click.option("--class", "requests", type=Words(REQUESTS), default="all", help="Requests, for cdf and tail.")
+@click.option("--x", metavar="AXIS", help="Axis of a sweep.  [default: the first]")
+@click.option("--by", metavar="AXIS", help="Axis of a sweep that gives the series.")
+@click.option("--xlabel", metavar="TEXT", help="Label of the x axis.")
+@click.option("--ylabel", metavar="TEXT", help="Label of the y axis.")
+@click.option("--log", type=Words(("none", "x", "y", "xy")), help="Logarithmic axes.  [default: by KIND]")
+def figure(
+    kind: str, results: tuple[Path, ...], *, output: Path, style: str, columns: int, figure: str | None,
+    requests: str, x: str | None, by: str | None, xlabel: str | None, ylabel: str | None, log: str | None,
+) -> None:  # fmt: skip
+    """Draw a figure for a paper from folders of `run --out`, `compare --out` or `sweep`; its data go to a CSV file.
 
-    @group.command(short_help="Draw a figure or table for a paper.")
-    @click.argument("kind", type=Words(_KINDS), metavar="KIND")
-    @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULTS...")
-    @click.option(
-        "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE", help="File to write."
-    )
-    @click.option("--style", type=Words(tuple(STYLES)), default="usenix", help="Venue: widths, fonts, sizes.")
-    @click.option("--columns", type=click.IntRange(1, 2), default=1, help="Columns that it is wide.")
-    @click.option("--figure", metavar="NAME", help="What it shows, such as latency_ns.write.p99.")
-    @click.option("--class", "requests", type=Words(REQUESTS), default="all", help="Requests, for cdf and tail.")
-    @click.option("--x", metavar="AXIS", help="Axis of a sweep.  [default: the first]")
-    @click.option("--by", metavar="AXIS", help="Axis of a sweep that gives the series.")
-    @click.option("--xlabel", metavar="TEXT", help="Label of the x axis.")
-    @click.option("--ylabel", metavar="TEXT", help="Label of the y axis.")
-    @click.option("--log", type=Words(("none", "x", "y", "xy")), help="Logarithmic axes.  [default: by KIND]")
-    def figure(
-        kind: str,
-        results: tuple[Path, ...],
-        *,
-        output: Path,
-        style: str,
-        columns: int,
-        figure: str | None,
-        requests: str,
-        x: str | None,
-        by: str | None,
-        xlabel: str | None,
-        ylabel: str | None,
-        log: str | None,
-    ) -> None:
-        """Draw a figure for a paper from folders of `run --out`, `compare --out` or `sweep`; its data as CSV beside it.
+    KIND is cdf or tail (response times), bars, lines, heat (figures, over the axes of a sweep), time (series), or
+    table (LaTeX).
 
-        KIND is cdf or tail (response times), bars, lines, heat (figures, over the axes of a sweep), time (series), or
-        table (LaTeX).
+    \b
+    Examples:
+      palimpsest figure cdf results/both -o cdf.pdf --class write
+      palimpsest figure tail results/both -o tail.pdf --style ieee
+      palimpsest figure bars results/both -o waf.svg --figure write_amplification
+      palimpsest figure lines results/op -o op.pdf --x ssd.over_provisioning --by ftl
+      palimpsest figure table results/both -o table.tex
+    """
+    from . import draw, latex, series
 
-        \b
-        Examples:
-          palimpsest figure cdf results/both -o cdf.pdf --class write
-          palimpsest figure tail results/both -o tail.pdf --style ieee
-          palimpsest figure bars results/both -o waf.svg --figure write_amplification
-          palimpsest figure lines results/op -o op.pdf --x ssd.over_provisioning --by ftl
-          palimpsest figure table results/both -o table.tex
-        """
-        from . import draw, latex, series
-
-        endings = (".tex",) if kind == "table" else _ENDINGS
-        if output.suffix not in endings:
-            raise InputError(f"-o {output}: expected a name that ends in {', '.join(endings)}")
-        if not output.parent.is_dir():
-            raise InputError(f"-o {output}: there is no folder {output.parent}; expected one")
-        source = series.load(results)
-        beside = output.with_suffix(".csv")
-        if kind == "table":
-            drawn: bytes | str = latex.tex(source)
-            numbers = latex.table(source).write_csv()
-        else:
-            choice = series.Choice(kind, figure, requests, x, by)
-            data = series.table(source, choice)
-            shown = _labels(choice)
-            labels = (xlabel if xlabel is not None else shown[0], ylabel if ylabel is not None else shown[1])
-            usual = {"cdf": "x", "tail": "xy"}.get(kind, "")
-            logarithmic = usual if log is None else log.replace("none", "")
-            drawn = draw.draw(data, choice, output, style=style, columns=columns, labels=labels, log=logarithmic)
-            numbers = data.write_csv()
-        write_in_order(output.parent, [(beside.name, numbers), (output.name, drawn)])
-        click.echo(f"wrote {output} and {beside}", err=True)
+    endings = (".tex",) if kind == "table" else _ENDINGS
+    if output.suffix not in endings:
+        raise InputError(f"-o {output}: expected a name that ends in {', '.join(endings)}")
+    if not output.parent.is_dir():
+        raise InputError(f"-o {output}: there is no folder {output.parent}; expected one")
+    source = series.load(results)
+    beside = output.with_suffix(".csv")
+    if kind == "table":
+        drawn: bytes | str = latex.tex(source)
+        numbers = latex.table(source).write_csv()
+    else:
+        choice = series.Choice(kind, figure, requests, x, by)
+        data = series.table(source, choice)
+        shown = _labels(choice)
+        labels = (xlabel if xlabel is not None else shown[0], ylabel if ylabel is not None else shown[1])
+        usual = {"cdf": "x", "tail": "xy"}.get(kind, "")
+        logarithmic = usual if log is None else log.replace("none", "")
+        drawn = draw.draw(data, choice, output, style=style, columns=columns, labels=labels, log=logarithmic)
+        numbers = data.write_csv()
+    write_in_order(output.parent, [(beside.name, numbers), (output.name, drawn)])
+    say(f"wrote {output} and {beside}")
 
 
 _LABELS = {
@@ -95,7 +78,7 @@ _LABELS = {
 
 
 def _labels(choice: object) -> tuple[str, str]:
-    """The labels of the axes where none are given."""
+    """The default labels of the axes."""
     from .series import Choice
 
     assert isinstance(choice, Choice)

@@ -1,4 +1,4 @@
-"""Draws a table of series in the style of a venue, and saves it. The same data give the same bytes."""
+"""Draws a table of series in the style of a venue. The same data give the same bytes."""
 
 import io
 from pathlib import Path
@@ -13,13 +13,11 @@ from .styles import COLOURS, DASHES, HATCHES, MARKERS, STYLES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ENDINGS", "draw"]
-
 ENDINGS = (".pdf", ".svg", ".pgf", ".png")
 _HEIGHT = 0.62
 """Height over width."""
 _MARKED = 12
-"""Markers of a line that has more points."""
+"""Most markers of a line."""
 _METADATA: dict[str, dict[str, Any]] = {
     ".pdf": {"Creator": "palimpsest", "Producer": "palimpsest", "CreationDate": None},
     ".svg": {"Creator": "palimpsest", "Date": None},
@@ -30,19 +28,10 @@ _METADATA: dict[str, dict[str, Any]] = {
 def draw(
     data: pl.DataFrame, choice: Choice, path: Path, *, style: str, columns: int, labels: tuple[str, str], log: str
 ) -> bytes:
-    """The drawing of the series, as the bytes of a file.
+    """The drawing of the table of `series.table`, as the bytes of the file `path`, whose ending is in ENDINGS.
 
-    Args:
-        data: as `series.table` gives it.
-        choice: what it shows.
-        path: the file, whose name has one of ENDINGS.
-        style: name of a venue.
-        columns: 1 or 2, which it is wide.
-        labels: of the axes.
-        log: axes that are logarithmic: `x`, `y`, `xy` or empty.
-
-    Raises:
-        InputError: the file cannot be made; pgf needs LaTeX.
+    The width is 1 or 2 `columns` of the venue `style`; `log` has the logarithmic axes: `x`, `y`, `xy` or empty. Raises
+    InputError if pgf lacks LaTeX.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas

@@ -6,17 +6,11 @@ from ..errors import InputError
 from ..metrics import METRICS
 from .series import Source
 
-__all__ = ["table", "tex"]
-
 _SPECIAL = {"\\": r"\textbackslash{}", **{sign: rf"\{sign}" for sign in "&%$#_{}"}, "~": r"\textasciitilde{}"}
 
 
 def table(source: Source) -> pl.DataFrame:
-    """Figures with their values in base units: nanoseconds, bytes, microjoules.
-
-    Raises:
-        InputError: it is a sweep, which is a table itself.
-    """
+    """Figures with their values in base units: nanoseconds, bytes, microjoules. Raises InputError for a sweep."""
     if source.sweep is not None:
         raise InputError("figure table: a sweep is a table, sweep.parquet; expected folders of runs")
     rows = []

@@ -1,7 +1,7 @@
 """The data of a figure: one table of series, from the folders of runs, comparisons and sweeps.
 
-Columns are `series`, `x`, `y`, `low` and `high`: 95 % confidence intervals by Student's t where points are repeated
-(seeds and other axes that are not shown), else null. `x` is a text where bars have names.
+Columns are `series`, `x`, `y`, `low` and `high`: 95 % confidence intervals by Student's t if points are repeated (seeds
+and other axes that are not shown), else null. `x` is a text for bars with names.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from .. import outputs
-from ..errors import InputError
+from ..errors import InputError, did_you_mean
 from ..intervals import interval
 from ..result import Result
 from ..result import figures as figures_of
@@ -23,8 +23,6 @@ from ..sweeps.results import load as load_sweep
 from ..sweeps.store import is_sweep
 from ..sweeps.values import axis_text, numbers
 
-__all__ = ["KINDS", "Choice", "Source", "load", "table"]
-
 KINDS = ("cdf", "tail", "bars", "lines", "heat", "time")
 _SCHEMA = {"series": pl.String(), "x": pl.Float64(), "y": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
 _Rows = list[dict[str, Any]]
@@ -32,15 +30,7 @@ _Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Choice:
-    """What a figure shows.
-
-    Attributes:
-        kind: one of KINDS.
-        figure: name of a figure, such as `latency_ns.write.p99`, or of a column of the time series.
-        requests: `all`, `read` or `write`, for distributions.
-        x: axis of a sweep.
-        by: axis of a sweep that gives the series.
-    """
+    """A figure: kind, figure, class of requests, and axes of a sweep (`by` has a series for each value)."""
 
     kind: str
     figure: str | None = None
@@ -51,18 +41,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Source:
-    """What folders hold: results by label, or one sweep."""
+    """The content of folders: results by label, or one sweep."""
 
     results: dict[str, Result]
     sweep: Sweep | None
 
 
 def load(folders: Sequence[Path]) -> Source:
-    """The results in the folders.
-
-    Raises:
-        InputError: a folder has none, or there is a sweep beside other folders.
-    """
+    """Reads the results in the folders. Raises InputError if one has none, or a sweep is not the only folder."""
     if any(is_sweep(folder) for folder in folders):
         if len(folders) > 1:
             raise InputError(f"{folders[1]}: a figure of a sweep is of that alone; expected one folder")
@@ -80,11 +66,7 @@ def load(folders: Sequence[Path]) -> Source:
 
 
 def table(source: Source, choice: Choice) -> pl.DataFrame:
-    """The series of a figure.
-
-    Raises:
-        InputError: the results have no such data, or no such axis.
-    """
+    """The series of a figure. Raises InputError if the results lack the data or the axis."""
     makers: dict[str, Callable[[Source, Choice], _Rows]] = {
         "cdf": _distribution, "tail": _distribution, "bars": _bars, "lines": _points, "heat": _points, "time": _time,
     }  # fmt: skip
@@ -98,7 +80,7 @@ def table(source: Source, choice: Choice) -> pl.DataFrame:
 
 
 def _why_empty(source: Source, choice: Choice) -> str:
-    """Why a figure has no series, and what was expected instead."""
+    """Why a figure has no series, and the expected input."""
     if choice.kind in ("cdf", "tail"):
         others = [kind for kind in REQUESTS if _distribution(source, replace(choice, requests=kind))]
         if others:
@@ -107,15 +89,11 @@ def _why_empty(source: Source, choice: Choice) -> str:
     if choice.kind == "time" and not any((result.series or {}).get("time") for result in source.results.values()):
         return "figure time: the runs have no time series; expected timed runs, and --out"
     figure = choice.figure or ("write_mean_ns" if choice.kind == "time" else "write_amplification")
-    return f"--figure {figure}: it is null in every run; expected a figure that the runs measured"
+    return f"--figure {figure}: null in every run; expected a figure that the runs measured"
 
 
 def _axis(sweep: Sweep, name: str | None, option: str) -> str:
-    """The axis of that name; the first of the sweep where none is named.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The axis of that name, or by default the first of the sweep. Raises InputError."""
     axes = [axis for axis in sweep.axes if axis != "seed"] or sweep.axes
     if name is None and axes:
         return axes[0]
@@ -146,7 +124,7 @@ def _distribution(source: Source, choice: Choice) -> _Rows:
 
 
 def _sketch(result: Result, requests: str) -> Sketch | None:
-    """The distribution of a result: its histogram where it was kept, else its sketch."""
+    """The distribution of a result: its histogram if kept, else its sketch."""
     histogram = ((result.series or {}).get("latency") or {}).get(requests)
     if histogram and histogram["count"]:
         return Sketch(histogram["lower_ns"], histogram["count"], bits=11)
@@ -159,17 +137,10 @@ def _value(result: Result, figure: str) -> float | None:
 
 
 def _expect(results: Sequence[Result], figure: str) -> None:
-    """Refuses a name that no result has.
-
-    Raises:
-        InputError: with near names.
-    """
+    """Raises InputError for a name that no result has."""
     known = {name for result in results for name in figures_of(result.to_dict())}
     if figure not in known:
-        import difflib
-
-        near = difflib.get_close_matches(figure, sorted(known), n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        meant = did_you_mean(figure, sorted(known))
         raise InputError(f"--figure {figure}: no result has this figure{meant}; expected one as in docs/results.md")
 
 

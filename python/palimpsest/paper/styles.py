@@ -1,27 +1,18 @@
 """Widths, fonts and marks of figures for papers.
 
-Widths are those of the venues' templates: USENIX (text of 7 in, columns of 3.33 in, Times), IEEE (7.16 in, 3.5 in,
-Times) and ACM (acmart sigconf: 506.3 pt, 241.1 pt, Libertine). Lines differ by dash, marker and colour, and bars by
-hatch and colour, so that print without colour and readers who do not see all colours tell them apart; the colours are
-those of Okabe and Ito (2008), from dark to light.
+Widths are from the venues' templates: USENIX (text of 7 in, columns of 3.33 in, Times), IEEE (7.16 in, 3.5 in, Times)
+and ACM (acmart sigconf: 506.3 pt, 241.1 pt, Libertine). Lines differ by dash, marker and colour, bars by hatch and
+colour, so that they differ in black-and-white print and for colour-blind readers. The colours are from Okabe and Ito
+(2008), from dark to light.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["COLOURS", "DASHES", "HATCHES", "MARKERS", "STYLES", "Style"]
-
 
 @dataclass(frozen=True)
 class Style:
-    """A venue.
-
-    Attributes:
-        column_in: width of a column, in inches.
-        text_in: width of the text.
-        points: size of letters.
-        serif: fonts, the first that is installed.
-    """
+    """A venue: widths of a column and of the text in inches, size of letters in points, and fonts by preference."""
 
     column_in: float
     text_in: float
@@ -29,7 +20,7 @@ class Style:
     serif: tuple[str, ...]
 
     def parameters(self) -> dict[str, Any]:
-        """The settings of Matplotlib. Fonts are embedded as outlines that submission systems take."""
+        """The settings of Matplotlib. Fonts are embedded as outlines that submission systems accept."""
         small = self.points - 1
         return {
             "font.family": "serif", "font.serif": [*self.serif, "DejaVu Serif"], "mathtext.fontset": "stix",

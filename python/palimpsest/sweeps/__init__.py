@@ -1,9 +1,10 @@
 """Sweeps: a grid or list of configurations and workloads, run on all cores or a cluster, resumable.
 
+Guide: docs/sweep.md.
+
 `definition` reads the sweep file, `points` resolves and checks every point, an engine (`local`, `dask_engine`,
-`ray_engine`) runs what is not finished, `store` keeps each outcome, `driver` ties them together. The outcome is
-`finished`; `table`, `charts`, `show` and `report` show it, and `results` has all of them as methods. docs/sweep.md is
-the guide.
+`ray_engine`) runs the unfinished ones, `store` keeps each outcome, `driver` connects these modules. `results` has the
+finished points, which `table`, `charts`, `show` and `report` show.
 """
 
 from .driver import sweep

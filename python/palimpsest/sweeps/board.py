@@ -1,81 +1,43 @@
 """Progress of a sweep, on standard error: points done, time left, and a bar for each running point at a terminal.
 
-Elsewhere a line every ten seconds has the points done and the time left.
-
-The time left comes from the points done since the sweep began, running ones counted by how far they are.
+Elsewhere a line every ten seconds has the points done and the time left. The time left is computed from the points done
+since the start of the sweep; running points count by their progress.
 """
 
-import sys
-import threading
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ..progress import QUIET_S, Lines, at_terminal, clock
+from ..progress import QUIET_S, Board, clock
 from .task import Outcome
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["SweepBoard"]
-
 _LONGEST_LABEL = 60
 _PRECONDITION = 0.5
-"""Share of the progress of a point that its preconditioning counts as, an assumption: its time is not known before."""
+"""Assumed share of preconditioning in the progress of a point, whose time is not known in advance."""
 
 
-class SweepBoard:
-    """A bar for the sweep, and one for each point that runs. Use as a context.
-
-    Args:
-        enabled: whether to show bars; where None, at a terminal, and lines elsewhere.
-        labels: what each point is called, by its identity.
-        every_s: seconds between two lines; None: `progress.LINE_EVERY_S`.
-    """
+class SweepBoard(Board):
+    """A bar for the sweep, and one for each running point; `labels` names the points by identity."""
 
     def __init__(self, enabled: bool | None, labels: Mapping[str, str], every_s: float | None = None) -> None:
-        self._has_bars = at_terminal() if enabled is None else enabled
-        self._has_lines = enabled is None and not self._has_bars and sys.stderr is not None
-        self._enabled = self._has_bars or self._has_lines
-        self._lines: Lines | None = None
-        self._every_s = every_s
+        super().__init__(enabled, every_s)
         self._labels = labels
-        self._lock = threading.Lock()
-        self._bars: Progress | None = None
         self._whole: TaskID | None = None
         self._running: dict[str, tuple[TaskID | None, float]] = {}
         self._preconditioned: set[str] = set()
-        self._begin = time.monotonic()
         self._total = self._done = self._failed = self._before = 0
 
-    def __enter__(self) -> "SweepBoard":
-        if self._has_lines:
-            self._lines = Lines(self._line, self._every_s)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Shows nothing any more: standard error is for other lines."""
-        self._enabled = False
-        if self._bars is not None:
-            self._bars.stop()
-        if self._lines is not None:
-            self._lines.end()
-            self._lines = None
-
     def begin(self, total: int, before: int) -> None:
-        """Receives the number of points to run, and of those finished before."""
+        """Sets the number of points to run, and of those finished before."""
         self._total, self._before = total, before
-        self._begin = time.monotonic()
+        self._started = time.monotonic()
 
     def watch(self, identity: str, phase: str, done: int, expected: int, simulated_ns: int) -> None:  # noqa: ARG002
-        """Receives the progress of a point."""
-        if not self._enabled:
+        """Records the progress of a point."""
+        if not (self._has_bars or self._has_lines):
             return
         of_phase = min(1.0, done / expected) if expected else 0.0
         with self._lock:
@@ -89,8 +51,8 @@ class SweepBoard:
             self._show(identity)
 
     def finished(self, outcome: Outcome) -> None:
-        """A point is done, or failed."""
-        if not self._enabled:
+        """Records the outcome of a point."""
+        if not (self._has_bars or self._has_lines):
             return
         with self._lock:
             self._done += 1
@@ -105,12 +67,12 @@ class SweepBoard:
 
     def _line(self) -> str:
         with self._lock:
-            elapsed, came = time.monotonic() - self._begin, self._came()
+            elapsed, came = time.monotonic() - self._started, self._came()
             share = f" ({100 * came / self._total:.0f} %)" if self._total else ""
             return f"points: {self._said(elapsed, came)}{share}"
 
     def _show(self, identity: str | None) -> None:
-        elapsed = time.monotonic() - self._begin
+        elapsed = time.monotonic() - self._started
         if elapsed < QUIET_S or not self._has_bars:
             return
         if self._bars is None:

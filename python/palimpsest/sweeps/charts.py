@@ -1,4 +1,4 @@
-"""What can be drawn of a sweep: axes with their numbers, figures with their units, and which to show first."""
+"""Charts of a sweep: axes with their numbers, figures with their units, and the default selection."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,13 @@ from .values import axis_text, numbers
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["axis", "chart", "figures", "first_shown", "unit"]
-
 _PREFERRED = ("latency_ns.write.p99", "latency_ns.read.p99", "write_amplification", "throughput.iops")
 _REPEATED = ("seed",)
-"""Axes that repeat a point rather than change it: averaged, not drawn."""
+"""Axes that repeat a point without changing the point: averaged, not drawn."""
 
 
 def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
-    """An axis: `labels` of its values in order, `numbers` where all are numbers or quantities, and their `unit`."""
+    """An axis: `labels` of its values in order, `numbers` if all are numbers or quantities, and their `unit`."""
     values = sweep.values(name)
     plain = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     found: list[float | None] | None = None
@@ -38,10 +36,7 @@ def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
 
 
 def figures(sweep: FinishedPoints) -> dict[str, list[float | None]]:
-    """Every figure that is a number, one for each point; None where a point has none. Those that differ come first.
-
-    A point has no figure that its drive does not model.
-    """
+    """Every numeric figure of each point, None if missing or not modelled; figures that differ come first."""
     rows = [{} if point.result is None else _modelled(point.result) for point in sweep]
     names = dict.fromkeys(name for row in rows for name in row if not name.startswith("config."))
     found = {
@@ -83,13 +78,13 @@ def unit(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """A figure in words, where it has some."""
+    """A figure in words, if known."""
     found = next((metric.label for metric in METRICS if ".".join(metric.path) == name), None)
     return found or name
 
 
 def first_shown(sweep: FinishedPoints) -> dict[str, str]:
-    """Figure, x, colour and facet that are shown first: those of the sweep file, or else those with most values."""
+    """Default figure, x, colour and facet, from the sweep file, or else by the number of values."""
     drawn = figures(sweep)
     axes = [name for name in sweep.axes if len(sweep.values(name)) > 1] or sweep.axes
     several = [name for name in axes if name not in _REPEATED] or axes

@@ -1,19 +1,14 @@
-"""The address of a cluster: whether a server listens there. The engines that have one share this."""
+"""The address of a cluster: whether a server listens there. Engines with a cluster share this check."""
 
 import re
 import socket
-
-__all__ = ["PATIENCE_S", "answers"]
 
 PATIENCE_S = 10
 """Seconds that a cluster has to answer."""
 
 
 def answers(address: str) -> bool:
-    """Whether a server listens at `[PROTOCOL://]HOST:PORT`; True of other forms, which only the clients parse.
-
-    The clients themselves take up to a minute to find out that none does.
-    """
+    """Whether a server listens at `[PROTOCOL://]HOST:PORT`, which clients take a minute to find out; True otherwise."""
     match = re.fullmatch(r"(?:(?:tcp|tls|ray)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})", address)
     if match is None:
         return True

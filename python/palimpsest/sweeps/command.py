@@ -1,104 +1,85 @@
 """The command `palimpsest sweep`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from .. import errors
-from ..parameters import Choice, Duration, jobs_option, json_option, state_options
+from ..commands import command, say, show
+from ..parameters import DURATION, Choice, jobs_option, json_option, out_option, state_options
+from ..run_options import strict_option
 from . import driver
 from .board import SweepBoard
 from .engines import ENGINES, find
 from .results import Sweep, load
 from .store import is_sweep, read_points
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
-__all__ = ["add_to"]
+@command(short_help="Run a grid of configurations and workloads.")
+@click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+@out_option("Folder that keeps the results.  [default: results/FILE]")
+@jobs_option("Points")
+@click.option("--engine", type=Choice(list(ENGINES)), default="local", help="Where points run.")
+@click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
+@click.option("--dry-run", is_flag=True, help="Check and list the points without running them.")
+@click.option("--point-timeout", type=DURATION, help="A point that takes longer fails, such as 90s or 10min.")
+@strict_option("points")
+@click.option("--fresh", is_flag=True, help="Run finished points again.")
+@state_options
+@json_option("points and key figures")
+def sweep(
+    file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
+    point_timeout: float | None, strict: bool, fresh: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
+    All points are checked before the first one runs. Each is kept when done: after Ctrl-C or a crash the same command
+    resumes, and of a changed file it runs only new points. DIR gets sweep.parquet, a row for each point, and
+    report.html.
 
-def add_to(group: click.Group, show: "Callable[[str | RenderableType], None]") -> None:
-    """Adds the command to the command line; `show` prints a result."""
+    \b
+    A file:
+      [base]
+      workload = "oltp-zipf,n=1e5"
+      [grid]
+      ftl = ["page", "subpage"]
+      ssd.over_provisioning = ["7%", "28%"]
+      seed = {from = 1, to = 3, step = 1}
 
-    @group.command(short_help="Run a grid of configurations and workloads.")
-    @click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
-    @click.option(
-        "--out",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="Folder that keeps the results.  [default: results/FILE]",
-    )
-    @jobs_option("Points")
-    @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="What runs the points.")
-    @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
-    @click.option("--dry-run", is_flag=True, help="Check and list the points, run none.")
-    @click.option(
-        "--point-timeout", type=Duration(), help="End a point that takes longer, such as 90s or 10min; it has failed."
-    )
-    @click.option(
-        "--strict", is_flag=True, help="Refuse a setting that one of the points does not read, instead of a note."
-    )
-    @click.option("--fresh", is_flag=True, help="Run finished points again.")
-    @state_options
-    @json_option("points and key figures")
-    def sweep(
-        file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
-        point_timeout: float | None, strict: bool, fresh: bool, as_json: bool,
-    ) -> None:  # fmt: skip
-        """Run a grid or list of configurations and workloads, on all cores or on a cluster.
-
-        All points are checked before the first one runs. Each is kept when it is done: after Ctrl-C or a crash the
-        same command resumes, and of a changed file it runs only the points that are new. DIR gets
-        sweep.parquet, a row for each point, and report.html.
-
-        \b
-        A file:
-          [base]
-          workload = "oltp-zipf,n=1e5"
-          [grid]
-          ftl = ["page", "subpage"]
-          ssd.over_provisioning = ["7%", "28%"]
-          seed = {from = 1, to = 3, step = 1}
-
-        \b
-        Examples:
-          palimpsest sweep op.toml --dry-run
-          palimpsest sweep op.toml --out results/op --jobs 4
-          palimpsest sweep op.toml --state states
-          palimpsest sweep op.toml --json | jq '.points[].figures'
-          palimpsest sweep op.toml --engine dask --address tcp://host:8786
-          palimpsest sweep op.toml --engine ray --address auto
-        """
-        planned = driver.plan(file, out, strict=strict)
-        for note in planned.notes:
-            click.echo(f"note: {note}", err=True)
-        if dry_run:
-            find(engine, address, point_timeout)
-            _print_plan(planned, as_json, show, fresh=fresh)
-            return
-        labels = {point.identity: point.label for point in planned.points}
-        try:
-            with SweepBoard(None, labels) as board:
-                found = driver.run(
-                    planned, engine=engine, address=address, jobs=jobs, fresh=fresh, point_timeout=point_timeout,
-                    note=lambda what: click.echo(f"note: {what}", err=True),
-                    watch=board.watch, begin=board.begin, finished=board.finished,
-                    show=lambda found: _show(found, board, show, as_json=as_json),
-                )  # fmt: skip
-        except BaseException:
-            _say_kept(planned)
-            raise
-        click.echo(f"wrote {planned.folder}/sweep.parquet and report.html", err=True)
-        _fail_for(found)
+    \b
+    Examples:
+      palimpsest sweep op.toml --dry-run
+      palimpsest sweep op.toml --out results/op --jobs 4
+      palimpsest sweep op.toml --state states
+      palimpsest sweep op.toml --json | jq '.points[].figures'
+      palimpsest sweep op.toml --engine dask --address tcp://host:8786
+      palimpsest sweep op.toml --engine ray --address auto
+    """
+    planned = driver.plan(file, out, strict=strict)
+    for note in planned.notes:
+        say(f"note: {note}")
+    if dry_run:
+        find(engine, address, point_timeout)
+        _print_plan(planned, as_json, fresh=fresh)
+        return
+    labels = {point.identity: point.label for point in planned.points}
+    try:
+        with SweepBoard(None, labels) as board:
+            found = driver.run(
+                planned, engine=engine, address=address, jobs=jobs, fresh=fresh, point_timeout=point_timeout,
+                note=lambda what: say(f"note: {what}"),
+                watch=board.watch, begin=board.begin, finished=board.finished,
+                show=lambda found: _show(found, board, as_json=as_json),
+            )  # fmt: skip
+    except BaseException:
+        _say_kept(planned)
+        raise
+    say(f"wrote {planned.folder}/sweep.parquet and report.html")
+    _fail_for(found)
 
 
-def _print_plan(
-    planned: driver.Plan, as_json: bool, show: "Callable[[str | RenderableType], None]", *, fresh: bool
-) -> None:
+def _print_plan(planned: driver.Plan, as_json: bool, *, fresh: bool) -> None:
     folder = planned.folder or Path()
     finished = frozenset(() if fresh else read_points(folder, [point.identity for point in planned.points]))
     if as_json:
@@ -113,22 +94,19 @@ def _print_plan(
     show(render_plan(planned.definition.axes, planned.points, finished))
 
 
-def _show(found: Sweep, board: SweepBoard, show: "Callable[[str | RenderableType], None]", *, as_json: bool) -> None:
+def _show(found: Sweep, board: SweepBoard, *, as_json: bool) -> None:
     board.end()
     show(found.to_json() if as_json else found)
 
 
 def _say_kept(planned: driver.Plan) -> None:
-    """After an interrupt or a failure: what is kept, and how to resume."""
+    """After an interrupt or a failure, prints the number of kept points, and how to resume."""
     folder = planned.folder
     if folder is None or not is_sweep(folder):
         return
     kept = len(load(folder))
     if kept:
-        click.echo(
-            f"{kept:,} of {len(planned.points):,} points are kept in {folder}; the same command resumes",
-            err=True,
-        )
+        say(f"{kept:,} of {len(planned.points):,} points are kept in {folder}; the same command resumes")
 
 
 def _fail_for(found: Sweep) -> None:

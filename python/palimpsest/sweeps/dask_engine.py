@@ -1,9 +1,8 @@
-"""Engine `dask`: the workers of a cluster that is already there, through its scheduler.
+"""Engine `dask`: the workers of a running cluster, through its scheduler.
 
-Dask gives the points of a worker that is lost to others, and gives a point up when it has lost four workers
-(`distributed.scheduler.allowed-failures`). A point has no effect but its outcome, so that it does not matter if it is
-run twice; each outcome is taken once. When the sweep ends early, or is no more, running points end within a
-second.
+Dask moves the points of a lost worker to others, and gives a point up after four lost workers
+(`distributed.scheduler.allowed-failures`). A point has no effect except its outcome, so running a point twice is
+harmless; each outcome is taken once. When the sweep ends early or is killed, running points end within a second.
 """
 
 import asyncio
@@ -22,8 +21,6 @@ from ..errors import Error, InputError
 from .cluster import PATIENCE_S, answers
 from .task import Outcome, Task, Watch, lost, run_point
 
-__all__ = ["outcomes"]
-
 
 class _Unwanted(BaseException):
     """The point was cancelled."""
@@ -35,7 +32,7 @@ def _run(task: Task) -> Outcome:
     key = worker.get_current_task()
 
     def progress(*_: object) -> None:
-        # The worker's own state has it first; ten requests a second would load the scheduler.
+        # The worker's state avoids ten requests a second to the scheduler.
         state = worker.state.tasks.get(key)
         if state is None or state.state in ("cancelled", "released"):
             raise _Unwanted
@@ -46,26 +43,15 @@ def _run(task: Task) -> Outcome:
         return lost(task, "cancelled")
 
 
-def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the cluster and gives the outcome of each as it comes; cancels the others when it is closed.
-
-    Args:
-        tasks: the points.
-        address: of the scheduler, as `tcp://host:8786`.
-        jobs: points at a time; as many as the workers have threads where None.
-        watch: not called: remote points report no progress.
-
-    Raises:
-        InputError: there is no scheduler at the address.
-        Error: the cluster went away.
-    """
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, _watch: Watch) -> Iterator[Outcome]:
+    """Runs points on a cluster and yields outcomes; ends all work when closed. Raises InputError, or Error later."""
     with _without_tracebacks():
         yield from _outcomes(_connect(address), tasks, address, jobs)
 
 
 @contextlib.contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Keeps Dask from writing tracebacks of what is reported in one line."""
+    """Keeps Dask from writing tracebacks of errors that are reported in one line."""
     loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "core", "comm", "utils")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -78,7 +64,7 @@ def _without_tracebacks() -> Iterator[None]:
 
 
 def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: int | None) -> Iterator[Outcome]:
-    name = uuid.uuid4().hex[:8]  # so that what another sweep left on the cluster is not taken for this one's
+    name = uuid.uuid4().hex[:8]  # keeps tasks of other sweeps apart
     waiting = iter(tasks)
     running: dict[Any, Task] = {}
 
@@ -99,7 +85,7 @@ def _outcomes(client: Client, tasks: Sequence[Task], address: str | None, jobs: 
             finished.update(submit())
             yield outcome
     except (CommClosedError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
-        raise Error(f"--address {address}: the scheduler is gone; what was finished is kept") from error
+        raise Error(f"--address {address}: the scheduler is gone; finished points are kept") from error
     finally:
         with contextlib.suppress(Exception):
             client.cancel(list(running), force=True)
@@ -123,7 +109,7 @@ def _outcome(future: Any, task: Task) -> Outcome:  # noqa: ANN401 - a future of 
     if future.status in ("cancelled", "lost"):
         raise CommClosedError
     error = future.exception()
-    if isinstance(error, CancelledError):  # since its status was asked for
+    if isinstance(error, CancelledError):  # after reading the status
         raise error
     if isinstance(error, ModuleNotFoundError):
         raise Error(f"a worker cannot run points: {error}; expected palimpsest installed on every worker")

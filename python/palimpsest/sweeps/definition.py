@@ -1,16 +1,15 @@
-"""A sweep file: a base, a grid of axes, axes that go together, points by themselves, and what is left out.
+"""A sweep file: a base, a grid of axes, axes that change together, single points, and exclusions.
 
     [base]                                  options of `palimpsest run` and configuration keys, for every point
     [grid]                                  axes: each key with a list or a range; every combination is a point
-    [[zip]]                                 axes of equal length that go together, as one axis of the grid
-    [[points]]                              a point by itself, beside those of the grid
+    [[zip]]                                 axes of equal length that change together, as one axis of the grid
+    [[points]]                              a single point, beside the grid
     [[exclude]]                             points of the grid with all of these values are left out
-    [report]                                what the report shows first: figure, x, colour, facet
+    [report]                                default selection of the report: figure, x, colour, facet
 
-Nothing is run or looked up here; `points` resolves and checks what comes out.
+This module runs and looks up nothing; `points` resolves and checks the points.
 """
 
-import difflib
 import itertools
 import math
 import re
@@ -20,22 +19,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, did_you_mean
 from ..metrics import METRICS, is_figure
 from .lines import line_of
 from .values import Value, expand, is_range
-
-__all__ = ["OPTIONS", "Definition", "Settings", "from_mapping", "from_text", "to_toml"]
 
 OPTIONS = (
     "ssd", "ftl", "workload", "precondition", "requests", "warmup", "fidelity", "payload", "seed", "skip_bad",
     "format", "columns", "volumes", "arrivals", "repeat", "until",
 )  # fmt: skip
-"""Options of a run that a sweep may set; beside them, configuration keys, which have a dot."""
+"""Options of a run that a sweep may set, beside configuration keys, which have a dot."""
 
 _DOTTED = re.compile(r"^(\s*)((?:ftl|ssd|workload)(?:\.\w+)+)(\s*=)", re.MULTILINE)
 LARGEST_SWEEP = 100_000
-"""Points that a sweep may have."""
+"""Most points of a sweep."""
 
 _REPORT = ("figure", "x", "colour", "facet")
 _TABLES = ("title", "base", "grid", "zip", "points", "exclude", "report")
@@ -48,19 +45,10 @@ Path_ = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Definition:
-    """A sweep as it was written, ranges expanded.
+    """A sweep as written, ranges expanded.
 
-    Attributes:
-        title: heading of the report.
-        name: what messages call it: the file, or `sweep` where there is none.
-        text: the file.
-        folder: where relative paths of workloads and drives begin.
-        base: settings of every point.
-        grid: groups of axes, each with one row of values for each step; groups are multiplied.
-        explicit: settings of points by themselves.
-        excluded: settings of points of the grid that are left out.
-        report: what the report shows first.
-        paths: place in the file of a setting of the base, an axis or an explicit point, by `(table, key)`.
+    `grid` has groups of axes, each with a row of values for each step, which are multiplied; `explicit` single points;
+    `paths` the place in the file of a setting, by `(table, key)`. Relative paths begin at `folder`.
     """
 
     title: str
@@ -81,22 +69,19 @@ class Definition:
         return list(dict.fromkeys(key for settings in (*groups, *self.explicit) for key in settings))
 
     def points(self) -> list[tuple[str, Settings]]:
-        """The settings of each point over the base, and the table they come from; the last axis changes fastest.
-
-        Points that are the same in every axis occur once.
-        """
+        """The table and settings of each point over the base, duplicates removed; the last axis changes fastest."""
         found: dict[tuple[tuple[str, Value], ...], tuple[str, Settings]] = {}
         for table, settings in self._all():
             found.setdefault(tuple(sorted(settings.items())), (table, settings))
         return list(found.values())
 
     def combinations(self) -> Iterator[Settings]:
-        """The settings of each point of the grid over the base, with those that are left out."""
+        """The settings of each point of the grid over the base, exclusions included."""
         for combination in itertools.product(*self.grid):
             yield {key: value for part in combination for key, value in part.items()}
 
     def _all(self) -> Iterator[tuple[str, Settings]]:
-        # Without axes, a file of points has no point of the grid, and one of a base alone has a single point.
+        # Without axes, a file of points has no grid, and a base alone is a single point.
         if self.grid or not self.explicit:
             for settings in self.combinations():
                 if not any(_matches(self.base | settings, each) for each in self.excluded):
@@ -105,7 +90,7 @@ class Definition:
             yield f"points.{index}", settings
 
     def place(self, table: str, key: str | None = None) -> str:
-        """`FILE:LINE` of a key of a point, wherever it was set; of its table where no key is known."""
+        """`FILE:LINE` of a key of a point, wherever set, or of its table if the key is unknown."""
         path: Path_ = (table.partition(".")[0],)
         if "." in table:
             path = ("points", int(table.partition(".")[2]))
@@ -119,21 +104,12 @@ def _matches(settings: Settings, pattern: Settings) -> bool:
 
 
 def from_text(text: str, name: str, folder: Path) -> Definition:
-    """The sweep in a TOML text.
-
-    Args:
-        text: the file.
-        name: what messages call it.
-        folder: where relative paths begin.
-
-    Raises:
-        InputError: it is no TOML, or no sweep; the message names file and line.
-    """
+    """Reads a TOML text; `name` is for messages, `folder` the base of relative paths. Raises InputError."""
     try:
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
-            # `ftl.victim` beside `ftl` is no TOML, and means what it says.
+            # `ftl.victim` beside `ftl` is no TOML, but clear.
             quoted = _DOTTED.sub(r'\1"\2"\3', text)
             data = tomllib.loads(quoted)
             text = quoted
@@ -146,11 +122,7 @@ def from_text(text: str, name: str, folder: Path) -> Definition:
 
 
 def from_mapping(data: Mapping[str, Any], folder: Path) -> Definition:
-    """The sweep in a mapping with the tables of the file.
-
-    Raises:
-        InputError: it is no sweep.
-    """
+    """Reads the sweep in a mapping with the tables of the file. Raises InputError."""
     try:
         text = to_toml(data)
     except TypeError as error:
@@ -175,7 +147,9 @@ class _Reader:
     def read(self, data: Mapping[str, Any], folder: Path) -> Definition:
         for key in data:
             if key not in _TABLES:
-                raise self.wrong((key,), f"unknown table{_near(key, _TABLES)}; expected one of {', '.join(_TABLES)}")
+                raise self.wrong(
+                    (key,), f"unknown table{did_you_mean(key, _TABLES)}; expected one of {', '.join(_TABLES)}"
+                )
         title = data.get("title", _TITLE)
         if not isinstance(title, str):
             raise self.wrong(("title",), f"expected text, found {title!r}")
@@ -273,14 +247,14 @@ class _Reader:
         return value
 
     def flat(self, data: object, path: Path_) -> Iterator[tuple[str, object, Path_]]:
-        """The keys of a table with the tables in it joined by dots, each known to be an option or to have a dot."""
+        """The keys of a table, nested tables joined by dots; each key must be an option or have a dot."""
         if not isinstance(data, Mapping):
             raise self.wrong(path, "expected a table of options and configuration keys")
         for key, value, where in self._walk(data, path, ""):
             if key not in OPTIONS and "." not in key:
                 raise self.wrong(
                     where,
-                    f"unknown option{_near(key, OPTIONS)}; expected one of {', '.join(OPTIONS)}, "
+                    f"unknown option{did_you_mean(key, OPTIONS)}; expected one of {', '.join(OPTIONS)}, "
                     "or a configuration key such as ftl.victim",
                 )
             yield key, value, where
@@ -289,7 +263,7 @@ class _Reader:
         for key, value in data.items():
             name, where = f"{prefix}{key}", (*path, key)
             if isinstance(value, Mapping) and not is_range(value):
-                # `set` is what the option of the command line is called; its keys are configuration keys.
+                # `set` is the name of the option for configuration keys.
                 yield from self._walk(value, where, prefix if name == "set" else f"{name}.")
             else:
                 yield name, value, where
@@ -300,30 +274,20 @@ class _Reader:
         for key, value in data.items():
             if key not in _REPORT:
                 raise self.wrong(
-                    ("report", key), f"unknown key{_near(key, _REPORT)}; expected one of {', '.join(_REPORT)}"
+                    ("report", key), f"unknown key{did_you_mean(key, _REPORT)}; expected one of {', '.join(_REPORT)}"
                 )
             if not isinstance(value, str):
                 raise self.wrong(("report", key), f"expected the name of a figure or an axis, found {value!r}")
             if key == "figure" and not is_figure(value):
-                near = difflib.get_close_matches(value, [".".join(metric.path) for metric in METRICS], n=1)
-                meant = f"; did you mean {near[0]}?" if near else ""
+                meant = did_you_mean(value, [".".join(metric.path) for metric in METRICS])
                 raise self.wrong(
                     ("report", key), f"no result has a figure {value}{meant}; expected one as in docs/results.md"
                 )
         return dict(data)
 
 
-def _near(key: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, names, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def to_toml(data: Mapping[str, Any]) -> str:
-    """A mapping as TOML, tables inside tables inline.
-
-    Raises:
-        TypeError: a value is nothing that TOML has.
-    """
+    """A mapping as TOML, tables inside tables inline. Raises TypeError for a value without a TOML form."""
     plain = [f"{_key(key)} = {_toml(value)}" for key, value in data.items() if not _is_table(value)]
     parts = ["\n".join(plain)] if plain else []
     for name, value in data.items():

@@ -1,13 +1,14 @@
-"""Runs a sweep: checks every point, runs those that are not finished, keeps each at once.
+"""Runs a sweep: checks every point, runs the unfinished ones, keeps each at once.
 
-The only one that writes; engines only compute. Whatever ends a sweep early, what was finished is kept, and table and
-page are written over it.
+Only this module writes; engines compute. However a sweep ends, finished points are kept, and table and page are
+written.
 """
 
+import contextlib
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +21,15 @@ from .definition import Definition, from_mapping, from_text
 from .finished import PointResult
 from .points import Point, resolve
 from .results import Sweep, load, manifest
-from .store import LATENCY, TABLE, TIMES, Store, read_points
+from .store import LATENCY, TABLE, TIMES, Store
 from .task import OTHER_SIMULATOR, Outcome, Watch
-
-__all__ = ["Plan", "plan", "run", "sweep"]
 
 Finished = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep whose points are checked, and how it is to be run."""
+    """A sweep with checked points, the folder for results, and notes on unread settings."""
 
     definition: Definition
     points: list[Point]
@@ -38,22 +37,28 @@ class Plan:
     notes: list[str]
 
     def tasks(self, finished: Mapping[str, Outcome]) -> list[dict[str, Any]]:
-        """What is left to run, each identity once."""
+        """The unfinished points, each identity once."""
         left = {point.identity: point for point in self.points if point.identity not in finished}
         return [point.task() for point in left.values()]
 
+    def manifest(self) -> bytes:
+        """The content of sweep.json."""
+        points = [(point.axes, point.identity) for point in self.points]
+        return manifest(self.definition.title, self.definition.axes, self.definition.report, points)
+
+    def found(self, done: Mapping[str, Outcome], before: frozenset[str]) -> Sweep:
+        """The finished points; those in `before` were not run again."""
+        made = self.definition
+        points = [
+            PointResult.of(point.axes, done[point.identity], reused=point.identity in before)
+            for point in self.points
+            if point.identity in done
+        ]
+        return Sweep(made.title, made.axes, points, len(self.points), self.folder, made.text, made.report)
+
 
 def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None, *, strict: bool = False) -> Plan:
-    """Reads a sweep and checks every point of it.
-
-    Args:
-        source: sweep file, or a mapping with its tables.
-        out: folder for the results; of a file, results/NAME in the current folder where None.
-        strict: refuse a setting that one of the points does not read.
-
-    Raises:
-        InputError: the file is not there or is no sweep, or a point cannot be run.
-    """
+    """Reads and checks a sweep; `out` defaults to results/NAME of a file. Raises InputError, also as `strict` says."""
     if isinstance(source, Mapping):
         definition = from_mapping(source, Path.cwd())
         points, notes = resolve(definition, strict=strict)
@@ -72,96 +77,48 @@ def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None, 
 
 
 def run(
-    planned: Plan,
-    *,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    fresh: bool = False,
-    point_timeout: float | None = None,
-    note: Callable[[str], None] = lambda _: None,
-    watch: Watch = lambda *_: None,
-    begin: Callable[[int, int], None] = lambda *_: None,
-    finished: Finished = lambda _: None,
+    planned: Plan, *, engine: str = "local", address: str | None = None, jobs: int | None = None, fresh: bool = False,
+    point_timeout: float | None = None, note: Callable[[str], None] = lambda _: None, watch: Watch = lambda *_: None,
+    begin: Callable[[int, int], None] = lambda *_: None, finished: Finished = lambda _: None,
     show: Callable[[Sweep], None] = lambda _: None,
-) -> Sweep:
-    """Runs what is left of a sweep.
+) -> Sweep:  # fmt: skip
+    """Runs the unfinished points of a sweep, and all points if `fresh`. Finished points are kept, however it ends.
 
-    Args:
-        planned: the sweep.
-        engine: `local`, `dask` or `ray`.
-        address: of the cluster.
-        jobs: points at a time; all cores where None.
-        fresh: run finished points again.
-        point_timeout: seconds after which a running point is ended, and failed; only on this machine.
-        note: receives a line for each stored point that is run anew because its file is damaged.
-        watch: receives the progress of running points, where the engine reports it.
-        begin: receives the number of points to run, and of those finished before.
-        finished: receives each outcome, when it is kept.
-        show: receives the sweep before table and page are written, and after a point could not be kept.
-
-    Raises:
-        InputError: the folder or the cluster cannot be used.
-        Error: the cluster failed.
-        KeyboardInterrupt: the user ended it. What was finished is kept, in this case and the others.
+    `note` receives damaged files, whose points are run anew; `watch` the progress of points; `begin` the numbers of
+    points to run and of finished ones; `finished` each kept outcome; `show` the sweep before table and page are
+    written, and after a point could not be kept. Raises InputError for a wrong folder or cluster, Error if the cluster
+    failed.
     """
     start = engines.find(engine, address, point_timeout)
-    if planned.folder is None:
-        with tempfile.TemporaryDirectory(prefix="palimpsest-") as folder, Store(Path(folder)) as store:
-            return _drive(planned, store, start, address, jobs, note, watch, begin, finished, show, None)
-    with Store(planned.folder) as store:
+    with contextlib.ExitStack() as opened:
+        folder = planned.folder or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="palimpsest-")))
+        store = opened.enter_context(Store(folder))
         if fresh:
             store.clear()
-        return _drive(planned, store, start, address, jobs, note, watch, begin, finished, show, planned.folder)
-
-
-def _drive(
-    planned: Plan, store: Store, start: engines.Engine, address: str | None, jobs: int | None,
-    note: Callable[[str], None], watch: Watch, begin: Callable[[int, int], None], finished: Finished,
-    show: Callable[[Sweep], None], shown_folder: Path | None,
-) -> Sweep:  # fmt: skip
-    definition, points = planned.definition, planned.points
-    done = store.finished((point.identity for point in points), note)
-    before = frozenset(done)
-    tasks = planned.tasks(done)
-    begin(len(tasks), len(before))
-
-    def gather() -> Sweep:
-        found = [
-            PointResult.of(point.axes, done[point.identity], reused=point.identity in before)
-            for point in points
-            if point.identity in done
-        ]
-        return Sweep(
-            definition.title, definition.axes, found, len(points), shown_folder, definition.text, definition.report
-        )
-
-    store.write("sweep.toml", definition.text.encode())
-    described = [(point.axes, point.identity) for point in points]
-    store.write("sweep.json", manifest(definition.title, definition.axes, definition.report, described))
-    is_full = False
-    try:
-        if tasks:
-            with closing(start(tasks, address, jobs, watch)) as outcomes:  # type: ignore[type-var]
-                for outcome in outcomes:
-                    try:
-                        _take(outcome, store, done)
-                    except OSError:
-                        # A full disk has no room for table and page. The figures of this point are in memory only.
-                        is_full = True
-                        show(gather())
-                        raise
-                    finished(outcome)
-    except BaseException:
-        found = gather()
-        if shown_folder is not None and len(found) and not is_full:
-            write_files(found, store)
-        raise
-    found = gather()
-    show(found)
-    if shown_folder is not None and len(found):
-        write_files(found, store)
-    return found
+        done = store.finished((point.identity for point in planned.points), note)
+        before = frozenset(done)
+        tasks = planned.tasks(done)
+        begin(len(tasks), len(before))
+        store.write("sweep.toml", planned.definition.text.encode())
+        store.write("sweep.json", planned.manifest())
+        is_full = False
+        try:
+            if tasks:
+                with closing(start(tasks, address, jobs, watch)) as outcomes:  # type: ignore[type-var]
+                    for outcome in outcomes:
+                        try:
+                            _take(outcome, store, done)
+                        except OSError:
+                            # A full disk has no room for table and page; this point is in memory only.
+                            is_full = True
+                            show(planned.found(done, before))
+                            raise
+                        finished(outcome)
+            show(planned.found(done, before))
+        finally:
+            if planned.folder is not None and done and not is_full:
+                write_files(planned.found(done, before), store)
+        return planned.found(done, before)
 
 
 def _take(outcome: Outcome, store: Store, done: dict[str, Outcome]) -> None:
@@ -175,7 +132,7 @@ def _take(outcome: Outcome, store: Store, done: dict[str, Outcome]) -> None:
 
 
 def write_files(found: Sweep, store: Store) -> None:
-    """Writes the tables and the page. All but the table of times are the same bytes whenever the same is run."""
+    """Writes the tables and the page. Only the table of times differs when the same points are run again."""
     from . import report
     from .table import times
 
@@ -185,11 +142,7 @@ def write_files(found: Sweep, store: Store) -> None:
 
 
 def rewrite(folder: Path) -> Path:
-    """Writes table and page of the sweep in a folder anew, as far as it has come; gives the page's path.
-
-    Raises:
-        InputError: there is no sweep, it has no finished point, or one is running there.
-    """
+    """Writes table and page in a folder anew; returns the page. Raises InputError without finished points."""
     found = load(folder)
     if not found:
         raise InputError(f"{folder}: no point of this sweep is finished; expected at least one")
@@ -215,22 +168,22 @@ def sweep(
 
     Args:
         source: sweep file, or a mapping with its tables: `base`, `grid`, `zip`, `points`, `exclude`, `report`, `title`.
-        out: folder that keeps the results, where a second call resumes; of a file, results/NAME where None. A mapping
-            without it keeps nothing but what is returned.
-        jobs: points at a time; as many as there are cores where None.
+        out: folder for results, in which a second call resumes; the default for a file is results/NAME, for a mapping
+            none.
+        jobs: points at a time; None for one a core.
         engine: `local`, `dask` or `ray`.
-        address: of the cluster, for `dask` and `ray`.
+        address: address of the cluster, for `dask` and `ray`.
         fresh: run finished points again.
-        point_timeout: seconds after which a running point is ended, and failed; for `local`.
-        progress: show progress on standard error; where None, at a terminal.
+        point_timeout: seconds after which a running point fails; for `local`.
+        progress: show progress on standard error; None for at a terminal only.
 
     Returns:
-        The finished points. One that failed is among them, with its error.
+        The finished points; a failed point has its error.
 
     Raises:
-        InputError: the sweep is wrong, or the folder or the cluster cannot be used; nothing was run.
+        InputError: the sweep, the folder or the cluster is wrong; nothing was run.
         Error: the cluster failed.
-        KeyboardInterrupt: the user ended it; what was finished is in `out`.
+        KeyboardInterrupt: the user ended the sweep; finished points are in `out`.
 
     Warns:
         UserWarning: some points do not read a configuration key that others read.
@@ -248,11 +201,3 @@ def sweep(
             note=lambda what: warnings.warn(what, stacklevel=3), watch=board.watch, begin=board.begin,
             finished=board.finished,
         )  # fmt: skip
-
-
-def count(points: Sequence[Point], folder: Path | None) -> int:
-    """How many of the points are finished in a folder."""
-    if folder is None or not folder.is_dir():
-        return 0
-    kept = read_points(folder, [point.identity for point in points])
-    return sum(point.identity in kept for point in points)

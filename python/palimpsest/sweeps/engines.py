@@ -1,8 +1,8 @@
-"""The engines, which run the points of a sweep. One file each, and one line here.
+"""The engines that run the points of a sweep. One file each, and one line here.
 
-An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it gives the outcome of every point once, in the
-order in which they come, and ends all work when it is closed. It writes no file; the driver does. One whose cluster
-takes long to join has `session(address)`, too, a context in which all its points use the same connection.
+An engine is a generator, `outcomes(tasks, address, jobs, watch)`: it yields the outcome of every point once, in order
+of completion, and ends all work when closed. It writes no file. An engine whose cluster takes long to join also has a
+context `session(address)`, in which all points share a connection.
 """
 
 import contextlib
@@ -15,11 +15,9 @@ from typing import Any
 from ..errors import InputError
 from .task import Outcome, Task, Watch
 
-__all__ = ["ENGINES", "Engine", "find", "session"]
-
 Engine = Callable[[Sequence[Task], str | None, int | None, Watch], Iterator[Outcome]]
 
-# Name: module, package that has to be installed, example of an address.
+# Name: module, required package, example of an address.
 ENGINES: dict[str, tuple[str, str | None, str | None]] = {
     "local": ("local", None, None),
     "dask": ("dask_engine", "distributed", "tcp://host:8786"),
@@ -28,11 +26,7 @@ ENGINES: dict[str, tuple[str, str | None, str | None]] = {
 
 
 def find(name: str, address: str | None, point_timeout: float | None = None) -> Engine:
-    """The engine of a name.
-
-    Raises:
-        InputError: there is none, its package is not installed, the address is wrong for it, or it cannot end points.
-    """
+    """Returns the engine of a name. Raises InputError if it is unknown, not installed, or does not take the options."""
     if name not in ENGINES:
         raise InputError(f"--engine {name}: there is no such engine; expected one of {', '.join(ENGINES)}")
     module, package, example = ENGINES[name]
@@ -56,11 +50,7 @@ def find(name: str, address: str | None, point_timeout: float | None = None) -> 
 
 
 def session(name: str, address: str | None) -> contextlib.AbstractContextManager[None]:
-    """Keeps an engine that `find` found joined to its cluster; nothing where joining it takes no time.
-
-    Raises:
-        InputError: there is no cluster at the address.
-    """
+    """Keeps an engine of `find` joined to its cluster; does nothing if joining takes no time. Raises InputError."""
     module = importlib.import_module(f".{ENGINES[name][0]}", __package__)
     joined: contextlib.AbstractContextManager[None] = (
         module.session(address) if hasattr(module, "session") else contextlib.nullcontext()

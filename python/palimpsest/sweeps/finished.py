@@ -1,4 +1,4 @@
-"""The finished points of a sweep as plain data: the axes and figures that tables, plots and pages are made of."""
+"""The finished points of a sweep as plain data: axes and figures for tables, plots and pages."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,21 +9,10 @@ from ..result import Result
 from .task import Outcome
 from .values import Value
 
-__all__ = ["FinishedPoints", "PointResult"]
-
 
 @dataclass(frozen=True)
 class PointResult:
-    """One finished point.
-
-    Attributes:
-        axes: its value of every axis of the sweep; None where it has none.
-        identity: digest of all that its figures depend on.
-        status: `done` or `failed`.
-        error: why it failed, in one line; None where it did not.
-        result: what it measured; None where it failed.
-        reused: whether it was finished before this call, and not run again.
-    """
+    """One finished point, with its result or error; `reused` if an earlier call finished it."""
 
     axes: dict[str, Value | None]
     identity: str
@@ -41,22 +30,12 @@ class PointResult:
 
     @property
     def label(self) -> str:
-        """The point in a few words."""
+        """The values of the axes in a few words."""
         return ", ".join(f"{key} {value}" for key, value in self.axes.items() if value is not None) or "the base"
 
 
 class FinishedPoints(Sequence[PointResult]):
-    """The finished points of a sweep, in the order of its file.
-
-    Args:
-        title: heading of the report.
-        axes: names of the axes.
-        points: the finished points.
-        total: points that the sweep has, finished or not.
-        folder: where its files are; None where they were not kept.
-        text: the sweep file.
-        shown: what the report shows first: figure, x, colour, facet.
-    """
+    """The finished points of a sweep of `total` points, in the order of its file."""
 
     def __init__(
         self, title: str, axes: Sequence[str], points: Sequence[PointResult], total: int,
@@ -85,15 +64,11 @@ class FinishedPoints(Sequence[PointResult]):
 
     @property
     def failed(self) -> list[PointResult]:
-        """The points that failed, each with its `error`."""
+        """The failed points, each with its `error`."""
         return [point for point in self._points if point.status != "done"]
 
     def values(self, axis: str) -> list[Value]:
-        """The values of an axis, in the order in which they come.
-
-        Raises:
-            KeyError: the sweep has no such axis.
-        """
+        """The values of an axis, in order of appearance. Raises KeyError for an unknown axis."""
         if axis not in self.axes:
             raise KeyError(f"no axis {axis!r}; the sweep has {', '.join(self.axes) or 'none'}")
         found = [point.axes.get(axis) for point in self._points]

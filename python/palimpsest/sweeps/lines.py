@@ -1,14 +1,8 @@
-"""The line of a key in a TOML file, for messages: tomllib keeps no positions.
-
-Lines are read one by one, headers of tables and keys as TOML itself reads them. A key inside an inline table has the
-line of that table.
-"""
+"""The line of a key, or of its inline table, in a TOML file, for messages, because tomllib keeps no positions."""
 
 import re
 import tomllib
 from collections.abc import Sequence
-
-__all__ = ["line_of"]
 
 _HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -35,12 +29,7 @@ def _dotted(path: Path) -> tuple[str, ...]:
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:
-    """The line (from 1) of a key, or else of the innermost of its tables that is found.
-
-    Args:
-        text: the file.
-        path: names of tables and the key; a number after the name of an array of tables says which of them.
-    """
+    """The line (from 1) of a key, or of the innermost found table; numbers in `path` index arrays of tables."""
     wanted = _dotted(tuple(path))
     best, line = 0, 1
     section: Path = ()

@@ -1,8 +1,7 @@
 """Engine `local`: worker processes on this machine, as many as there are cores.
 
-Processes, not threads, though the simulator would run in parallel in either: a point that takes all memory, or ends
-its process in another way, is then one failed point and not the end of the sweep. Such a point is tried once more,
-after all others have had their turn.
+Processes instead of threads, so that a point which takes all memory, or ends its process otherwise, fails alone and
+does not end the sweep. Such a point is tried once more, after all others.
 """
 
 import collections
@@ -18,11 +17,9 @@ from typing import IO
 from .. import states
 from .task import Outcome, Task, Watch, encode, lost
 
-__all__ = ["outcomes"]
-
 _ATTEMPTS = 2
 _LOOKED_AT = 500
-"""Of the waiting points, so many are looked at for the one that suits a worker best."""
+"""Most waiting points that are searched for the best one for a worker."""
 _Waiting = collections.deque[tuple[Task, int]]
 
 
@@ -40,7 +37,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | states.environment(),
-            start_new_session=True,  # Ctrl-C at the terminal is for the sweep, which keeps what was finished
+            start_new_session=True,  # Ctrl-C at the terminal must reach the sweep only
         )
 
     @property
@@ -53,7 +50,7 @@ class _Worker:
         return self._process.pid
 
     def start(self, task: Task) -> None:
-        """Sends it a point. Where it has ended meanwhile, reading its output shows that."""
+        """Sends a point. Reading the output shows whether the process has ended."""
         self.task = task
         self.state = task["state"]
         self.since = time.monotonic()
@@ -65,7 +62,7 @@ class _Worker:
             pass
 
     def messages(self) -> list[dict[str, object]] | None:
-        """Its messages since; None where it has ended."""
+        """The messages since the last call; None if the process has ended."""
         read = os.read(self.output.fileno(), 1 << 20)
         if not read:
             return None
@@ -73,7 +70,7 @@ class _Worker:
         return [json.loads(line) for line in lines]
 
     def end(self) -> str:
-        """Ends it, and gives the reason in words."""
+        """Ends the process, and returns the reason in words."""
         self._process.kill() if self.task is None else self._process.terminate()
         with self._process:
             for pipe in (self._process.stdin, self._process.stdout):
@@ -85,12 +82,12 @@ class _Worker:
         return self._ending()
 
     def kill(self) -> None:
-        """Ends it in the middle of its point, even where it does not respond."""
+        """Ends the process in the middle of its point, even if it does not respond."""
         self.task = None
         self.end()
 
     def after_death(self) -> str:
-        """How it ended by itself."""
+        """The reason why the process ended by itself."""
         self._process.wait()
         ending = self._ending()
         self.end()
@@ -107,15 +104,7 @@ class _Worker:
 def outcomes(
     tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch, point_timeout: float | None = None
 ) -> Iterator[Outcome]:
-    """Runs points and gives the outcome of each as it comes; ends all work when it is closed.
-
-    Args:
-        tasks: the points.
-        address: none; this engine has no cluster.
-        jobs: processes; as many as this process may use cores where None.
-        watch: receives the progress of running points.
-        point_timeout: seconds after which a point is ended, and not tried again.
-    """
+    """Runs points and yields each outcome; ends those beyond `point_timeout` seconds, and all work when closed."""
     assert address is None
     waiting: _Waiting = collections.deque((task, 1) for task in tasks)
     attempts: dict[str, int] = {}
@@ -175,7 +164,7 @@ def outcomes(
 
 
 def _take(waiting: _Waiting, state: str | None, others: set[str | None]) -> tuple[Task, int]:
-    """The next point: one that goes on from the state that the worker holds; else from one that no worker holds."""
+    """The next point: one that continues from the worker's state; else from a state that no worker holds."""
 
     def rank(place: int) -> tuple[int, int]:
         task, attempt = waiting[place]
@@ -188,12 +177,12 @@ def _take(waiting: _Waiting, state: str | None, others: set[str | None]) -> tupl
 
 
 def late(point_timeout: float | None, selector: selectors.BaseSelector) -> list[_Worker]:
-    """The workers whose point takes too long."""
+    """The workers whose point exceeds the timeout."""
     workers: list[_Worker] = [key.data for key in selector.get_map().values()]
     now = time.monotonic()
     return [worker for worker in workers if point_timeout is not None and now - worker.since > point_timeout]
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""The points of a sweep, resolved: what each one runs, whether it can, and the name that its result is kept under.
+"""The points of a sweep, resolved: options, checks, and the name of each result.
 
-The identity of a point is a digest of all that its figures depend on: the simulator, the resolved configuration, the
-workload (of a file, its content), the seed and the other options. Points of the same identity are run once.
+The identity of a point is a digest of all inputs of its figures: the simulator, the resolved configuration, the
+workload (of a file, its content), the seed and the other options. Points with the same identity are run once.
 """
 
 import dataclasses
@@ -19,8 +19,6 @@ from .definition import OPTIONS, Definition, Settings
 from .task import Task, WorkloadFile, simulator
 from .values import Value
 
-__all__ = ["Point", "resolve"]
-
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "columns", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
 _NOT_OF_STATES = ("name", "host", "controller", "sim")
@@ -29,16 +27,7 @@ _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a sweep.
-
-    Attributes:
-        axes: value of every axis of the sweep at this point; None where it has none.
-        options: what is run.
-        config: the resolved configuration.
-        file: the workload, where it is a file.
-        drive: the resolved drive as TOML, where it is a file.
-        identity: digest of all that the figures depend on.
-    """
+    """One point of a sweep: axes, run and resolved configuration; a workload `file`, or a `drive` file as TOML."""
 
     axes: dict[str, Value | None]
     options: RunOptions
@@ -49,41 +38,26 @@ class Point:
 
     @property
     def label(self) -> str:
-        """The point in a few words."""
+        """The values of the axes in a few words."""
         return " ".join(f"{key}={_text(value)}" for key, value in self.axes.items() if value is not None) or "the base"
 
     def task(self) -> Task:
-        """The point as it travels."""
+        """The point as a message."""
         return {
-            "identity": self.identity,
-            "options": dataclasses.asdict(self.options),
-            "drive": self.drive,
-            "name": self.config["name"],
-            "file": None if self.file is None else dataclasses.asdict(self.file),
-            "simulator": simulator(),
-            "state": self._state(),
-        }
+            "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
+            "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
+            "simulator": simulator(), "state": self._state(),
+        }  # fmt: skip
 
     def _state(self) -> str:
-        """Equal for points that go on from the same state, as far as that shows here: for who deals them out."""
+        """Equal for points that probably continue from the same preconditioned state: used to choose workers."""
         drive = {table: keys for table, keys in self.config.items() if table not in _NOT_OF_STATES}
         options = (self.options.precondition, self.options.payload, self.options.seed)
         return hashlib.blake2b(json.dumps([drive, options]).encode(), digest_size=8).hexdigest()
 
 
 def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:
-    """All points, each checked as far as that can be done without running it.
-
-    Args:
-        definition: the sweep.
-        strict: refuse a setting that one of the points does not read; otherwise only one that none of them reads.
-
-    Returns:
-        The points, and a line for each setting that some of them do not read.
-
-    Raises:
-        InputError: a point cannot be run; the message names the line of the sweep file.
-    """
+    """All points, checked without running, and a line for each setting that some do not read. Raises InputError."""
     resolver = _Resolver(definition)
     listed = list(definition.points())
     points = [resolver.point(table, settings) for table, settings in listed]
@@ -153,7 +127,7 @@ class _Resolver:
         return self._drives[key]
 
     def placed(self, table: str, settings: Settings, text: str) -> InputError:
-        """An error of the native module, at the line of the sweep file that it is about."""
+        """Converts an error of the native module into one with the line of the sweep file."""
         key, what = _key_and_rest(settings, text)
         if key is None:
             workload = str(self.definition.folder / str(settings.get("workload", "")))
@@ -167,7 +141,7 @@ class _Resolver:
 
 
 def _key_and_rest(settings: Settings, text: str) -> tuple[str | None, str]:
-    """Which key an error of the native module is about, and the rest of it; None where it names no single one."""
+    """The key of an error of the native module, and the rest; None if the error names no single key."""
     for key, value in settings.items():
         option = f"set {key}=" if "." in key else f"{key.replace('_', '-')} "
         for prefix in (f"--{option}{_text(value)}: ", f"{key}: "):
@@ -219,7 +193,7 @@ def _text(value: Value | None) -> str:
 
 
 def _changed(text: str, changes: Settings) -> str:
-    """A specification, or a preset with keys after it, with some keys changed."""
+    """A specification, or a preset with keys after the name, with some keys changed."""
     parts = text.split(",")
     for key, value in changes.items():
         shown = f"{key}={int(value) if isinstance(value, bool) else _text(value)}"
@@ -232,7 +206,7 @@ def _changed(text: str, changes: Settings) -> str:
 
 
 def _value(axis: str, settings: Settings, config: dict[str, Any]) -> Value | None:
-    """What a point has on an axis: what is set, or else what comes out of its drive and the defaults."""
+    """The value of a point on an axis: as set, or else resolved from the drive and the defaults."""
     if axis in settings:
         return settings[axis]
     if axis == "ftl":
@@ -247,18 +221,12 @@ def _value(axis: str, settings: Settings, config: dict[str, Any]) -> Value | Non
 
 def _identity(options: RunOptions, config: dict[str, Any], file: WorkloadFile | None) -> str:
     depends_on = {
-        "simulator": simulator(),
-        "config": {key: value for key, value in config.items() if key != "name"},
+        "simulator": simulator(), "config": {key: value for key, value in config.items() if key != "name"},
         "workload": {"file": file.digest} if file is not None else {"spec": options.workload},
-        "precondition": options.precondition or "none",
-        "requests": options.requests,
-        "warmup": options.warmup or "0",
-        "fidelity": options.fidelity,
-        "payload": options.payload,
-        "seed": options.seed,
-        "skip_bad": options.skip_bad,
-    }
-    # What is as it is by default was no part of the identity of older points.
+        "precondition": options.precondition or "none", "requests": options.requests, "warmup": options.warmup or "0",
+        "fidelity": options.fidelity, "payload": options.payload, "seed": options.seed, "skip_bad": options.skip_bad,
+    }  # fmt: skip
+    # Defaults are left out, because identities of older points lack these options.
     usual = RunOptions()
     replayed = {
         name: getattr(options, name) for name in ("format", "columns", "volumes", "arrivals", "repeat", "until")

@@ -1,9 +1,8 @@
-"""Engine `ray`: a Ray cluster that is already there.
+"""Engine `ray`: a running Ray cluster.
 
-Ray starts a point anew when its worker is lost, up to three times. A point has no effect but its outcome, so that it
-does not matter if it is run twice; each outcome is taken once. When the sweep ends early, the workers of running
-points are ended; when it is no more, Ray itself ends them. Ray also ends this process, after a minute,
-when the head of the cluster is gone.
+Ray restarts a point up to three times after losing its worker. A point has no effect except its outcome, so running a
+point twice is harmless; each outcome is taken once. When the sweep ends early, the workers of running points are ended;
+if the sweep is killed, Ray ends them. Ray also ends this process a minute after losing the head of the cluster.
 """
 
 import collections
@@ -23,35 +22,18 @@ import ray.exceptions
 from .cluster import answers
 from .task import Outcome, Task, Watch, lost, run_point
 
-__all__ = ["outcomes", "session"]
-
 _RETRIES = 3
 
 
-def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, watch: Watch) -> Iterator[Outcome]:  # noqa: ARG001
-    """Runs points on the cluster and gives the outcome of each as it comes; cancels the others when it is closed.
-
-    Args:
-        tasks: the points.
-        address: of the cluster: `auto`, `host:6379`, or `ray://host:10001`.
-        jobs: points at a time; twice as many as the cluster has cores where None.
-        watch: not called: remote points report no progress.
-
-    Raises:
-        InputError: there is no cluster at the address.
-        Error: the cluster went away.
-    """
+def outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None, _watch: Watch) -> Iterator[Outcome]:
+    """Runs points on a cluster and yields outcomes; ends all work when closed. Raises InputError, or Error later."""
     with session(address):
         yield from _outcomes(tasks, address, jobs)
 
 
 @contextlib.contextmanager
 def session(address: str | None) -> Iterator[None]:
-    """Joins the cluster for all points that are run meanwhile: its workers, which take seconds to start, are theirs.
-
-    Raises:
-        InputError: there is no cluster at the address.
-    """
+    """Joins the cluster for all points in the context, which share its workers. Raises InputError without a cluster."""
     ours = _connect(address)
     try:
         yield
@@ -76,7 +58,7 @@ def _outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None) -> I
                 del running[reference]
                 yield outcome
     except ConnectionError as error:
-        raise Error(f"--address {address}: the cluster is gone; what was finished is kept") from error
+        raise Error(f"--address {address}: the cluster is gone; finished points are kept") from error
     finally:
         for reference in running:
             with contextlib.suppress(Exception):
@@ -84,7 +66,7 @@ def _outcomes(tasks: Sequence[Task], address: str | None, jobs: int | None) -> I
 
 
 def _connect(address: str | None) -> bool:
-    """Joins the cluster, and says whether that was for us alone: a session that is there is used as it is."""
+    """Joins the cluster unless joined already; returns whether it did."""
     if ray.is_initialized():
         return False
     wrong = (

@@ -1,6 +1,5 @@
-"""The page of a sweep, which needs nothing but itself: any figure over any axes, all points, and what failed."""
+"""The page of a sweep, self-contained: any figure over any axes, all points, and failures."""
 
-import html
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -8,42 +7,36 @@ from string import Template
 from typing import Any
 
 from .. import charts as colours
-from ..page import plotly_source, script_data
+from ..page import details, escape, plotly_source, script_data
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
 from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
-__all__ = ["fragment", "page"]
-
 MOST_NUMBERS = 2_000_000
-"""Numbers in a page; of a larger sweep it has fewer figures, the table in sweep.parquet has all."""
+"""Most numbers of a page; the page of a larger sweep has fewer figures, the table in sweep.parquet has all."""
 MOST_ROWS = 2_000
 FRAGMENT_ROWS = 30
-
-
-def _escape(value: object) -> str:
-    return html.escape(str(value))
 
 
 def _rows(sweep: FinishedPoints, most: int) -> str:
     """The table of points as HTML."""
     metrics = key_metrics(sweep)
     heads = "".join(
-        f'<th><button type="button">{_escape(name)}</button></th>'
+        f'<th><button type="button">{escape(name)}</button></th>'
         for name in [*sweep.axes, *(metric.label for metric in metrics)]
     )
     rows = []
     for point in sweep[:most]:
-        cells = [f"<td>{_escape(axis_text(point.axes.get(axis)))}</td>" for axis in sweep.axes]
+        cells = [f"<td>{escape(axis_text(point.axes.get(axis)))}</td>" for axis in sweep.axes]
         if point.result is None:
             cells += ['<td class="failed">failed</td>', *["<td></td>"] * (len(metrics) - 1)] if metrics else []
         else:
             for metric in metrics:
                 value = metric.of(point.result)
                 sort = "" if value is None else f' data-value="{value}"'
-                cells.append(f"<td{sort}>{_escape(metric.cell(point.result))}</td>")
+                cells.append(f"<td{sort}>{escape(metric.cell(point.result))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
     table = f'<table class="points"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
@@ -51,15 +44,15 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
 
 
 def fragment(sweep: FinishedPoints) -> str:
-    """The points as an HTML table without a page around it, for notebooks."""
+    """The points as an HTML table without a page, for notebooks."""
     table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
-    return f"<p>{_escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
+    return f"<p>{escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
 
 
 def _failures(sweep: FinishedPoints) -> str:
     if not sweep.failed:
         return ""
-    items = "".join(f"<dt>{_escape(point.label)}</dt><dd>{_escape(point.error)}</dd>" for point in sweep.failed[:200])
+    items = "".join(f"<dt>{escape(point.label)}</dt><dd>{escape(point.error)}</dd>" for point in sweep.failed[:200])
     more = f"<p>and {len(sweep.failed) - 200:,} more</p>" if len(sweep.failed) > 200 else ""
     return f'<h2>Failed points</h2><dl class="failures">{items}</dl>{more}'
 
@@ -74,7 +67,7 @@ def _shared(sweep: FinishedPoints) -> str:
 
 
 def _data(sweep: FinishedPoints) -> dict[str, Any]:
-    """What the page draws from."""
+    """The data of the page's charts."""
     figures = charts.figures(sweep)
     most = max(8, MOST_NUMBERS // max(1, len(sweep)))
     kept = dict(list(figures.items())[:most])
@@ -108,25 +101,21 @@ def _notes(sweep: FinishedPoints) -> str:
     found = dict.fromkeys(note for point in sweep if point.result is not None for note in point.result.get("notes", []))
     if found:
         notes.append(f"Notes of the runs ({len(found):,} different), such as: {next(iter(found))}")
-    return "".join(f'<p class="note">{_escape(note)}</p>' for note in notes)
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
 
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
-    configs = (("Sweep file", sweep.text), ("What all points have in common", _shared(sweep)))
+    configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
     axes = ", ".join(f"{axis} ({len(sweep.values(axis))})" for axis in sweep.axes)
     return template.substitute(
-        title=_escape(sweep.title),
-        under=_escape(f"{summary_line(sweep)}. Axes: {axes or 'none'}."),
+        title=escape(sweep.title),
+        under=escape(f"{summary_line(sweep)}. Axes: {axes or 'none'}."),
         notes=_notes(sweep),
         failures=_failures(sweep),
         points=_rows(sweep, MOST_ROWS),
-        configs="".join(
-            f"<details><summary>{_escape(name)}</summary><pre>{_escape(text)}</pre></details>"
-            for name, text in configs
-            if text
-        ),
+        configs="".join(details(name, escape(text)) for name, text in configs if text),
         plotly=plotly_source(),
         data=script_data(_data(sweep)),
     )

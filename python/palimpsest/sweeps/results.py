@@ -1,4 +1,4 @@
-"""What a sweep found: its finished points as a table, a plot and a page, and read again from its folder."""
+"""The finished points of a sweep as a table, a plot and a page, also read from a folder."""
 
 import json
 from collections.abc import Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["Sweep", "load", "manifest"]
-
 SCHEMA_VERSION = 1
 
 
@@ -29,49 +27,37 @@ class Sweep(FinishedPoints):
 
     @classmethod
     def load(cls, folder: str | Path) -> "Sweep":
-        """The sweep in a folder that `sweep` wrote, as far as it has come.
-
-        Raises:
-            InputError: there is none.
-        """
+        """Reads the finished points in a folder of `sweep`. Raises InputError."""
         return load(folder)
 
     def to_polars(self) -> "pl.DataFrame":
         """A row for each point: axes, status, error, identity, and a column for each figure, as in sweep.parquet.
 
-        Figures are named as by `Result.to_polars()`; those of failed points are null. An axis of quantities has
-        a second column in a base unit that its name ends with: `_bytes`, `_ns`, `_share` (of one) or `_bytes_per_s`.
+        Figures have the names of `Result.to_polars()`; failed points have nulls. An axis of quantities has a second
+        column in the base unit of its ending: `_bytes`, `_ns`, `_share` (of one) or `_bytes_per_s`.
         """
         from .table import data_frame
 
         return data_frame(self.axes, self._points)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """As `to_polars`, for pandas.
-
-        Raises:
-            ImportError: pandas and pyarrow are not installed.
-        """
+        """As `to_polars`, for pandas. Raises ImportError without pandas and pyarrow."""
         return self.to_polars().to_pandas()
 
     def latency(self) -> "pl.DataFrame":
         """The distributions of latency, as in latency.parquet: a row for each bucket of each point.
 
         Columns: the axes, `identity`, `class` (`all`, `read`, `write`), `lower_ns` and `count`; a bucket is 1/64 of an
-        octave wide. Points at count fidelity have none.
+        octave wide. Points at count fidelity have no rows.
         """
         from .table import distributions
 
         return distributions(self.axes, self._points)
 
     def sketch(self, kind: str = "all", **axes: Value) -> Sketch:
-        """The merged distribution of the points with these values of axes.
+        """The merged distribution of the points with these values of axes, of `all`, `read` or `write` requests.
 
-        >>> swept.sketch("read", ftl="page").percentile(99.9)
-
-        Args:
-            kind: `all`, `read` or `write`.
-            **axes: values of axes; of one with a dot in its name, `**{"ftl.victim": "greedy"}`.
+        >>> swept.sketch("read", **{"ftl.victim": "greedy"}).percentile(99.9)
         """
         chosen = [point for point in self._points if all(point.axes.get(key) == axes[key] for key in axes)]
         found = (Sketch.of(point.result.to_dict(), kind) for point in chosen if point.result is not None)
@@ -80,15 +66,10 @@ class Sweep(FinishedPoints):
     def percentiles(
         self, by: Sequence[str], kind: str = "all", of: Sequence[float] = (50, 90, 99, 99.9)
     ) -> "pl.DataFrame":
-        """Percentiles over the requests of all points with the same values of some axes, within 0.8 %.
+        """Percentiles over the requests of all points with the same values of the axes `by`, within 0.8 %.
 
-        Args:
-            by: these axes; the distributions of points that differ in others, such as seeds, are merged.
-            kind: `all`, `read` or `write`.
-            of: per cent.
-
-        Returns:
-            A row for each combination: the axes, and `p50_ns`, ... in nanoseconds.
+        Returns a row for each combination: the axes, and `p50_ns`, ... for the percentages `of`. Distributions of
+        points that differ in other axes, such as seeds, are merged; `kind` is `all`, `read` or `write`.
         """
         import polars as pl
 
@@ -99,18 +80,10 @@ class Sweep(FinishedPoints):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def intervals(self, figure: str, by: Sequence[str], method: str = "t") -> "pl.DataFrame":
-        """A figure as mean and 95 % confidence interval over the points with the same values of some axes.
+        """A figure as mean and 95 % confidence interval over the points with the same values of the axes `by`.
 
-        Args:
-            figure: its name, such as `latency_ns.write.p99`.
-            by: these axes; points that differ in others, such as seeds, are the repetitions.
-            method: `t` or `bootstrap`: see `palimpsest.intervals`.
-
-        Returns:
-            A row for each combination: the axes, `mean`, `low`, `high`, `deviation` and `number`.
-
-        Raises:
-            InputError: there is no such method.
+        Returns a row for each combination: the axes, `mean`, `low`, `high`, `deviation` and `number` of points, which
+        differ in other axes, such as seeds. `method` is `t` or `bootstrap` (`palimpsest.intervals`), or an InputError.
         """
         import polars as pl
 
@@ -124,14 +97,14 @@ class Sweep(FinishedPoints):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def _combinations(self, by: Sequence[str]) -> list[dict[str, Any]]:
-        """The values of some axes that points have, each combination once."""
+        """The values of some axes of all points, each combination once."""
         for axis in by:
             self.values(axis)
         found = [{axis: point.axes.get(axis) for axis in by} for point in self._points]
         return [values for at, values in enumerate(found) if values not in found[:at]]
 
     def to_dict(self) -> dict[str, Any]:
-        """What `palimpsest sweep --json` prints: counts, and each point with its axes and key figures."""
+        """The object of `palimpsest sweep --json`: counts, and each point with its axes and key figures."""
         from ..metrics import METRICS
 
         names = [".".join(metric.path) for metric in METRICS]
@@ -146,31 +119,22 @@ class Sweep(FinishedPoints):
                 }
             )  # fmt: skip
         return {
-            "schema_version": SCHEMA_VERSION,
-            "title": self.title,
-            "axes": {axis: self.values(axis) for axis in self.axes},
-            "total": self.total,
-            "done": len(self._points) - len(self.failed),
-            "failed": len(self.failed),
+            "schema_version": SCHEMA_VERSION, "title": self.title,
+            "axes": {axis: self.values(axis) for axis in self.axes}, "total": self.total,
+            "done": len(self._points) - len(self.failed), "failed": len(self.failed),
             "reused": sum(point.reused for point in self._points),
-            "out": None if self.folder is None else str(self.folder),
-            "points": points,
-        }
+            "out": None if self.folder is None else str(self.folder), "points": points,
+        }  # fmt: skip
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def plot(self, figure: str | None = None, x: str | None = None, colour: str | None = None) -> "go.Figure":
-        """A figure over an axis, as a plotly chart; points that differ in other axes are averaged, with least and most.
+        """A figure over the axis `x`, a line for each value of `colour`, as a plotly chart.
 
-        Args:
-            figure: name of a figure, such as `latency_ns.write.p99`; the report's first where None.
-            x: axis; the one with most numbers where None.
-            colour: axis that gives the lines; None for the report's first.
-
-        Raises:
-            ValueError: there is no such figure or axis.
+        None selects the report's figure and colour, and the axis with most numbers. Points that differ in other axes
+        are averaged, with least and most. Raises ValueError for an unknown figure or axis.
         """
         from .charts import chart
 
@@ -193,7 +157,7 @@ class Sweep(FinishedPoints):
 def manifest(
     title: str, axes: Sequence[str], shown: dict[str, str], points: Sequence[tuple[dict[str, Any], str]]
 ) -> bytes:
-    """The file that names the points of a sweep, for `load`."""
+    """The file with the points of a sweep, for `load`."""
     data = {
         "schema_version": SCHEMA_VERSION, "title": title, "axes": list(axes), "report": shown,
         "points": [{"axes": values, "identity": identity} for values, identity in points],
@@ -202,14 +166,7 @@ def manifest(
 
 
 def load(folder: str | Path) -> Sweep:
-    """The sweep in a folder, as far as it has come.
-
-    Args:
-        folder: what `palimpsest sweep` wrote, `--out` or results/NAME.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Reads the finished points in a folder of `palimpsest sweep` (`--out` or results/NAME). Raises InputError."""
     folder = Path(folder)
     path = folder / MANIFEST
     try:

@@ -1,7 +1,4 @@
-"""Runs that are not those of a sweep, on its engines: options go out, results come back in their order.
-
-A job file travels with its run, and so does the drive; a trace has to be on every worker.
-"""
+"""Single runs on the engines of sweeps, results in order. Job files and drives are sent, traces must be on workers."""
 
 import contextlib
 import dataclasses
@@ -19,28 +16,17 @@ from ..result import Result
 from . import engines
 from .task import Outcome, Task, WorkloadFile, simulator
 
-__all__ = ["Runner", "runner"]
-
 Runner = Callable[[Sequence[RunOptions]], tuple[list[Result], BaseException | None]]
-"""As `engine.run_many`: the results of the runs that finished, in order, and what ended the others."""
+"""As `engine.run_many`: the finished results, in order, and the exception that ended the others."""
 
 _SERIES = ("latency", "writes")
-"""Series that come back, where a run keeps series."""
+"""Series that come back, if a run keeps series."""
 _JOB_FILE_BYTES = 1 << 16
 
 
 @contextlib.contextmanager
 def runner(engine: str, address: str | None, jobs: int | None) -> Iterator[Runner]:
-    """Runs by an engine of sweeps; from the first of them on, its cluster is joined once for all.
-
-    Args:
-        engine: its name.
-        address: of its cluster.
-        jobs: runs at a time; as the engine has it where None.
-
-    Raises:
-        InputError: there is no such engine, or no such address; see `engines.find`.
-    """
+    """Runs by an engine of sweeps, whose cluster is joined once, at the first run. Raises InputError."""
     start = engines.find(engine, address)
     with contextlib.ExitStack() as joined:
         is_joined = False
@@ -54,8 +40,8 @@ def runner(engine: str, address: str | None, jobs: int | None) -> Iterator[Runne
                 if not is_joined:
                     joined.enter_context(engines.session(engine, address))
                     is_joined = True
-                each = {task["identity"]: task for task in tasks}
-                with closing(start(list(each.values()), address, jobs, lambda *_: None)) as outcomes:  # type: ignore[type-var]
+                each = list({task["identity"]: task for task in tasks}.values())
+                with closing(start(each, address, jobs, lambda *_: None)) as outcomes:  # type: ignore[type-var]
                     for outcome in outcomes:
                         found[outcome["identity"]] = _result(outcome)
             except (Error, KeyboardInterrupt) as error:
@@ -70,7 +56,7 @@ def _task(options: RunOptions) -> Task:
     is_preset = _core.workload_spec(options.workload.partition(",")[0]) is not None
     path = Path(options.workload)
     file = text = None
-    # A long specification is no name of a file.
+    # A long specification is no valid file name.
     with contextlib.suppress(OSError):
         if not is_preset and holder(path).is_file():
             if path.suffix == ".fio" and path.stat().st_size <= _JOB_FILE_BYTES:
@@ -81,16 +67,10 @@ def _task(options: RunOptions) -> Task:
     drive = _core.show(options.ssd, options.ftl, list(options.overrides))
     name = [fields | {"workload": None if text is not None else options.workload}, drive, text, file]
     return {
-        "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(),
-        "options": fields,
-        "drive": drive,
-        "name": config["name"],
-        "file": file,
-        "jobs": text,
-        "simulator": simulator(),
-        "state": None,
+        "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,
+        "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(), "state": None,
         "series": _SERIES if options.series else (),
-    }
+    }  # fmt: skip
 
 
 def _result(outcome: Outcome) -> Result:

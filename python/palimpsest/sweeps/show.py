@@ -1,20 +1,20 @@
 """A sweep for a terminal: a row for each point, its axes and the key figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ..metrics import METRICS, Metric, unequal_promises
+from ..summary import ByWidth
 from .finished import FinishedPoints, PointResult
 from .points import Point
 from .values import axis_text
 
-__all__ = ["KEY_METRICS", "key_metrics", "promises", "render", "render_plan", "summary_line"]
-
 MOST_ROWS = 60
-"""Points that are shown; all are in sweep.parquet."""
+"""Most points of the table; sweep.parquet has all."""
 
 _GAP = 2
 _KEY_PATHS = (
@@ -26,7 +26,7 @@ KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metri
 
 
 def key_metrics(points: Sequence[PointResult]) -> list[Metric]:
-    """Those of the key figures that at least one point has."""
+    """The key figures that at least one point has."""
     results = [point.result for point in points if point.result is not None]
     return [metric for metric in KEY_METRICS if metric.is_shown(results)]
 
@@ -39,46 +39,40 @@ def _table(axes: Sequence[str]) -> Table:
 
 
 def _headings(axes: Sequence[str]) -> list[str]:
-    """The axes without the table of their key, where that leaves them different."""
+    """The axes without the table of their key, if they still differ."""
     short = [axis.rpartition(".")[2] for axis in axes]
     return [name if short.count(name) == 1 else axis for name, axis in zip(short, axes, strict=True)]
 
 
-class _Points:
-    """The table; built when the width is known, with as many figures as fit."""
-
-    def __init__(self, sweep: FinishedPoints) -> None:
-        self.sweep = sweep
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        axes, points = self.sweep.axes, self.sweep[:MOST_ROWS]
-        cells = [[axis_text(point.axes.get(axis)) for axis in axes] for point in points]
-        left = options.max_width - sum(
-            max(len(heading), *(len(row[column]) for row in cells)) + _GAP
-            for column, heading in enumerate(_headings(axes))
-        )
-        table = _table(axes)
-        shown: list[list[str]] = []
-        for metric in key_metrics(self.sweep):
-            texts = ["" if point.result is None else metric.cell(point.result) for point in points]
-            left -= max(len(metric.label), *map(len, texts)) + _GAP
-            if shown and left < 0:
-                break
-            shown.append(texts)
-            table.add_column(metric.label, justify="right", header_style="bold", no_wrap=True)
-        for row, point in enumerate(points):
-            if point.result is None:
-                table.add_row(*cells[row], *([Text("failed", style="red")] if shown else []))
-            else:
-                table.add_row(*cells[row], *(texts[row] for texts in shown))
-        yield table
+def _points(sweep: FinishedPoints, width: int) -> Iterator[Table]:
+    """The table, with as many figures as fit."""
+    axes, points = sweep.axes, sweep[:MOST_ROWS]
+    cells = [[axis_text(point.axes.get(axis)) for axis in axes] for point in points]
+    left = width - sum(
+        max(len(heading), *(len(row[column]) for row in cells)) + _GAP for column, heading in enumerate(_headings(axes))
+    )
+    table = _table(axes)
+    shown: list[list[str]] = []
+    for metric in key_metrics(sweep):
+        texts = ["" if point.result is None else metric.cell(point.result) for point in points]
+        left -= max(len(metric.label), *map(len, texts)) + _GAP
+        if shown and left < 0:
+            break
+        shown.append(texts)
+        table.add_column(metric.label, justify="right", header_style="bold", no_wrap=True)
+    for row, point in enumerate(points):
+        if point.result is None:
+            table.add_row(*cells[row], *([Text("failed", style="red")] if shown else []))
+        else:
+            table.add_row(*cells[row], *(texts[row] for texts in shown))
+    yield table
 
 
 def render(sweep: FinishedPoints) -> RenderableType:
-    """The sweep as something rich can print."""
+    """The sweep for rich."""
     unequal = promises(sweep)
     parts: list[RenderableType] = [Text(unequal, style="yellow"), Text()] if unequal else []
-    parts += [_Points(sweep)] if len(sweep) else []
+    parts += [ByWidth(partial(_points, sweep))] if len(sweep) else []
     if len(sweep) > MOST_ROWS:
         parts.append(Text(f"and {len(sweep) - MOST_ROWS:,} more, all in sweep.parquet", style="dim"))
     parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
@@ -89,12 +83,12 @@ def render(sweep: FinishedPoints) -> RenderableType:
 
 
 def promises(sweep: FinishedPoints) -> str | None:
-    """The sentence that says which layers make different promises for a write; None where all make the same."""
+    """The warning of layers that make different promises for a write; None if all make the same."""
     return unequal_promises((point.result.label, point.result) for point in sweep if point.result is not None)
 
 
 def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:
-    """How many points there are, and how they ended; `with_reused` also how many of them were finished before."""
+    """The numbers of points, done and failed; `with_reused` also of points finished before."""
     reused = sum(point.reused for point in sweep) if with_reused else 0
     done = len(sweep) - len(sweep.failed)
     parts = [f"{done:,} of {sweep.total:,} points done"]

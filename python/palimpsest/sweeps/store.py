@@ -1,17 +1,17 @@
-"""The folder of a sweep: every finished point at once and whole, so that a crash loses only those that were running.
+"""The folder of a sweep: every finished point at once and complete, so that a crash loses only running points.
 
-    sweep.toml          the sweep file, as it was run last
+    sweep.toml          the sweep file of the last run
     sweep.json          its points: axes and identities, in order
     points/ID.json      the outcome of a point, with a checksum; ID is its identity
     sweep.parquet       a row for each finished point
     latency.parquet     the distributions of latency of each, in buckets of less than 1.6 %
-    times.parquet       time and memory of the simulator for each: what differs when the same is run again
+    times.parquet       time and memory of the simulator for each, which vary between runs
     report.html         the page
     .lock               held while a sweep writes here
 
-A file appears under its name when it is complete; links inside the folder are replaced, not followed. Points that the
-sweep file no longer has stay, and count again when it has them again. A file of a point that is not what was written is
-no point: it is run anew.
+A file appears under its name when complete; links inside the folder are replaced, not followed. Points that the sweep
+file no longer has stay, and count again if they return. A damaged file of a point is ignored, and the point is run
+anew.
 """
 
 import fcntl
@@ -28,8 +28,6 @@ from ..errors import InputError
 from ..files import named, open_new, write_whole
 from .task import LASTING, Outcome
 
-__all__ = ["LATENCY", "MANIFEST", "TABLE", "TIMES", "Store", "is_sweep"]
-
 MANIFEST = "sweep.json"
 TABLE = "sweep.parquet"
 TIMES = "times.parquet"
@@ -45,14 +43,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 class Store:
-    """The folder while a sweep runs. Use as a context, which holds the lock.
-
-    Args:
-        folder: made if it is not there.
-
-    Raises:
-        InputError: it cannot be made, holds something else, or another sweep is writing there.
-    """
+    """The locked folder of a running sweep; use as a context. Raises InputError if it is in use or not a sweep's."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,7 +82,7 @@ class Store:
         self._lock.close()
 
     def clear(self) -> None:
-        """Removes what earlier sweeps left here."""
+        """Removes the files of earlier sweeps."""
         for path in [*(self.folder / name for name in _OURS), *(self.folder / _POINTS).glob("*.json")]:
             path.unlink(missing_ok=True)
 
@@ -104,22 +95,17 @@ class Store:
         write_whole(path, content)
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file about the sweep as a whole."""
+        """Writes a file about the whole sweep."""
         write_whole(self.folder / name, content)
 
     def finished(self, identities: Iterable[str], note: Callable[[str], None] = lambda _: None) -> dict[str, Outcome]:
-        """The outcomes that are there, but for those that another try may change.
-
-        Args:
-            identities: of the points.
-            note: receives a line for each file that is not what was written.
-        """
+        """The outcomes in the folder, except failures worth another try; `note` receives damaged files."""
         found = read_points(self.folder, identities, lambda what: note(f"{what}; the point is run anew"))
-        return {identity: outcome for identity, outcome in found.items() if _lasts(outcome)}
-
-
-def _lasts(outcome: Outcome) -> bool:
-    return outcome["status"] == "done" or outcome["error"]["kind"] in LASTING
+        return {
+            identity: outcome
+            for identity, outcome in found.items()
+            if outcome["status"] == "done" or outcome["error"]["kind"] in LASTING
+        }
 
 
 def _checksum(outcome: Outcome) -> str:
@@ -132,36 +118,32 @@ def _no_number(text: str) -> None:
 
 
 def _read_point(path: Path, identity: str) -> Outcome | None:
-    """The outcome in a file; None where there is no file.
-
-    Raises:
-        ValueError: it is not what was written; the text says why.
-    """
+    """The outcome in a file, or None without a file. Raises ValueError with the reason if the file is damaged."""
     try:
         if path.is_symlink() or not path.is_file():
             if path.is_symlink() or path.exists():
-                raise ValueError("it is no regular file")
+                raise ValueError("the path is no regular file")
             return None
         outcome: Any = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ValueError(str(error.strerror)) from error
     except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+        raise ValueError("the file is nested too deep") from error
     if not isinstance(outcome, dict) or _CHECKSUM not in outcome:
-        raise ValueError("it has no checksum")
+        raise ValueError("the file has no checksum")
     if outcome.pop(_CHECKSUM) != _checksum(outcome):
-        raise ValueError("its checksum is wrong")
+        raise ValueError("the checksum is wrong")
     done, why = outcome.get("status") == "done", outcome.get("error")
     fits = isinstance(outcome.get("result"), dict) if done else isinstance(why, dict) and {"kind", "text"} <= {*why}
     if outcome.get("identity") != identity or not fits:
-        raise ValueError("it is not the outcome of this point")
+        raise ValueError("the file has the outcome of another point")
     return outcome
 
 
 def read_points(
     folder: Path, identities: Iterable[str], note: Callable[[str], None] = lambda _: None
 ) -> dict[str, Outcome]:
-    """The outcomes of points that are in a folder; `note` receives a line for each file that is not one."""
+    """The outcomes of points in a folder; `note` receives a line for each damaged file."""
     found: dict[str, Outcome] = {}
     for identity in dict.fromkeys(identities):
         path = folder / _POINTS / f"{identity}.json"

@@ -1,7 +1,7 @@
 """The points of a sweep as one table: axes as typed columns, then every figure of the results.
 
-An axis of quantities has two columns: its values as they were written, and numbers in a base unit that the name of
-the column ends with, such as `part.page_size_bytes`.
+An axis of quantities has two columns: its values as written, and numbers in the base unit at the end of the column's
+name, such as `part.page_size_bytes`.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,9 @@ from .values import axis_text, numbers
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["axis_columns", "data_frame", "distributions", "is_time", "times"]
-
 
 def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str, list[Any]]:
-    """The axes by name, a value for each point; those of quantities followed by their numbers."""
+    """The axes by name, a value for each point; axes of quantities are followed by their numbers."""
     columns: dict[str, list[Any]] = {}
     for axis in axes:
         columns[axis] = [point.axes.get(axis) for point in points]
@@ -30,12 +28,12 @@ def axis_columns(axes: Sequence[str], points: Sequence[PointResult]) -> dict[str
 
 
 def is_time(figure: str) -> bool:
-    """Whether a figure is about the simulator itself: it differs when the same is run again."""
+    """Whether a figure is about the simulator itself, and varies between runs."""
     return figure.startswith("sim.")
 
 
 def times(points: Sequence[PointResult]) -> "pl.DataFrame":
-    """A row for each point: its identity, and time and memory of the simulator."""
+    """A row for each point: identity, and time and memory of the simulator."""
     import polars as pl
 
     rows = [{} if point.result is None else figures_of(point.result.to_dict()) for point in points]
@@ -85,7 +83,7 @@ def _scalar(value: object) -> object:
 
 
 def _series(name: str, values: list[Any]) -> "pl.Series":
-    """A column whose type holds all of its values; text where they are of several kinds."""
+    """A column whose type holds all values; text for values of several kinds."""
     import polars as pl
 
     known = [value for value in values if value is not None]

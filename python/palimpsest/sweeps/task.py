@@ -1,8 +1,8 @@
-"""One point as it is sent to a worker, and the outcome: plain JSON both ways.
+"""One point as a message to a worker, and the outcome: plain JSON both ways.
 
-A worker checks first that it would compute the same: the simulator was built from the same sources, and the
-file of the workload is there, with the same content. All else that a point depends on is sent with it. The
-outcome includes the user's mistakes; only what is wrong with the worker itself raises.
+A worker first checks that it would compute the same: its simulator was built from the same sources, and it has the file
+of the workload, with the same content. All other inputs are in the message. Mistakes of the user are outcomes; only
+defects of the worker raise.
 """
 
 import json
@@ -20,26 +20,24 @@ from ..errors import Error, WorkloadIoError, one_line
 from ..files import digest, holder
 from ..options import RunOptions
 
-__all__ = ["LASTING", "Outcome", "Task", "WorkloadFile", "lost", "run_point", "simulator"]
-
 Task = dict[str, Any]
-"""`identity`, `options` (as the native module takes them), `drive` (TOML, where it is a file), `file`, `simulator`, and
-`state`, which points that go on from one preconditioned drive share. If there are: `jobs`, the text of a job file that
-travels with the task, and `series`, names of series that come back with the result."""
+"""`identity`, `options` (for the native module), `drive` (TOML, if from a file), `file`, `simulator`, and `state`,
+equal for points that continue from one preconditioned drive. Optional: `jobs`, the text of a job file, and `series`,
+names of series to return."""
 Outcome = dict[str, Any]
-"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` where the
+"""`identity`, `status` (`done` or `failed`), `result`, `error` (`kind`, `text`), `worker`, `wall_s`; `series` if the
 task names some."""
 
 LASTING = ("DeviceError", "RuleError", "InputError")
-"""Errors that recur whenever the same point is run: it is not tried again."""
+"""Errors that recur whenever the same point is run, so it is not tried again."""
 
 OTHER_SIMULATOR = "OtherSimulator"
-"""Kind of the error of a worker that has another simulator: no point can be run on it."""
+"""Kind of the error of a worker with another simulator, which cannot run any point."""
 
 
 @dataclass(frozen=True)
 class WorkloadFile:
-    """The file of a workload: where it is, and what is in it."""
+    """The file of a workload: path, size, time of change and digest."""
 
     path: str
     size: int
@@ -48,11 +46,7 @@ class WorkloadFile:
 
     @classmethod
     def read(cls, path: str) -> "WorkloadFile":
-        """Takes the fingerprint of a file; of one that did not change since it was taken last, from memory.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Takes the fingerprint of a file; the digest is cached until the file changes. Raises OSError."""
         status = holder(Path(path)).stat()
         return cls(path, status.st_size, status.st_mtime_ns, digest(Path(path)))
 
@@ -63,12 +57,7 @@ def simulator() -> str:
 
 
 def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
-    """Runs one point.
-
-    Args:
-        task: the point.
-        progress: receives the progress; what it raises ends the run and is raised again.
-    """
+    """Runs one point; an exception of `progress` ends the run and is raised again."""
     begin = time.monotonic()
     outcome: Outcome = {"identity": task["identity"], "status": "failed", "result": None, "error": None}
     try:
@@ -82,7 +71,7 @@ def run_point(task: Task, progress: engine.Progress | None = None) -> Outcome:
 
 
 class OtherSimulator(Error):
-    """The worker would compute something else."""
+    """The worker would compute other figures."""
 
 
 def _expect_same_simulator(task: Task) -> None:
@@ -110,7 +99,7 @@ def _expect_same_file(task: Task) -> None:
         raise WorkloadIoError(f"{place}: {error.strerror}; expected a file that the worker may read") from error
     if found.digest != wanted.digest:
         raise WorkloadIoError(
-            f"{place}: the file on this worker is another one; expected that of the sweep's beginning"
+            f"{place}: the file on this worker has other content; expected the content at the beginning of the sweep"
         )
 
 
@@ -129,7 +118,7 @@ def _run(task: Task, progress: engine.Progress | None) -> tuple[dict[str, Any], 
     result, series = found.to_dict(), found.series or {}
     if task["drive"] is not None:
         result["config"]["name"] = result["ssd"] = task["name"]
-    # The folder is gone when the worker is.
+    # The folder does not outlive the worker.
     result["provenance"]["options"] |= {name: fields[name] for name in replaced}
     return result, {name: series[name] for name in task.get("series", ()) if name in series}
 
@@ -151,13 +140,9 @@ def lost(task: Task, what: str) -> Outcome:
     """The outcome of a point whose worker ended without one."""
     error = {"kind": "WorkerLost", "text": one_line(what)}
     return {
-        "identity": task["identity"],
-        "status": "failed",
-        "result": None,
-        "error": error,
-        "worker": None,
+        "identity": task["identity"], "status": "failed", "result": None, "error": error, "worker": None,
         "wall_s": None,
-    }
+    }  # fmt: skip
 
 
 Watch = Callable[[str, str, int, int, int], None]

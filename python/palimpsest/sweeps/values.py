@@ -1,21 +1,19 @@
-"""Values of an axis: ranges written out, and quantities as numbers.
+"""Values of an axis: ranges expanded, and quantities as numbers.
 
-A range goes from a first to a last value by a step or a factor, both ends included where they are met. Its ends may
-carry a unit, the same at both: `{from = "4KiB", to = "64KiB", factor = 2}`. It is counted in decimals, so that 0.1 to
-0.5 by 0.1 has the five values one expects.
+A range goes from a first to a last value by a step or a factor, and includes both ends if the steps meet them. Its ends
+may have a unit, the same at both: `{from = "4KiB", to = "64KiB", factor = 2}`. Steps are decimal, so that 0.1 to 0.5 by
+0.1 has the expected five values.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-__all__ = ["Value", "axis_text", "expand", "is_range", "numbers", "quantity"]
-
 Value = str | int | float | bool
-"""One value of an axis, as the sweep file has it."""
+"""One value of an axis, as in the sweep file."""
 
 LARGEST_RANGE = 10_000
-"""Values that a range may have."""
+"""Most values of a range."""
 
 _RANGE_KEYS = {"from", "to", "step", "factor"}
 _EXAMPLE = "{from = 1, to = 16, factor = 2} or {from = 0, to = 10, step = 2}"
@@ -43,11 +41,7 @@ def is_range(value: object) -> bool:
 
 
 def expand(value: Mapping[str, object]) -> list[Value]:
-    """The values of a range.
-
-    Raises:
-        ValueError: it is not one; the text says what was expected.
-    """
+    """The values of a range. Raises ValueError with the expected form."""
     unknown = sorted(value.keys() - _RANGE_KEYS)
     if unknown or "to" not in value or ("step" in value) == ("factor" in value):
         raise ValueError(f"expected a range such as {_EXAMPLE}")
@@ -97,7 +91,7 @@ def _shown(number: Decimal, unit: str) -> Value:
 
 
 def quantity(key: str, value: Value) -> tuple[float, str] | None:
-    """A quantity in its base unit, and the unit: `("28%")` gives 0.28, share; None for anything else."""
+    """A quantity in its base unit, and the unit: `("28%")` gives 0.28, share; None for other values."""
     match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None
@@ -111,7 +105,7 @@ def quantity(key: str, value: Value) -> tuple[float, str] | None:
 
 
 def numbers(key: str, values: Sequence[Value | None]) -> tuple[list[float | None], str] | None:
-    """An axis of quantities in their base unit, and the unit; None where a value is something else."""
+    """An axis of quantities in their base unit, and the unit; None if some value is no quantity."""
     found = [None if value is None else quantity(key, value) for value in values]
     units = {each[1] for each in found if each is not None}
     if len(units) != 1 or any(each is None for each, value in zip(found, values, strict=True) if value is not None):
@@ -120,7 +114,7 @@ def numbers(key: str, values: Sequence[Value | None]) -> tuple[list[float | None
 
 
 def axis_text(value: object) -> str:
-    """A value of an axis as it is shown."""
+    """A value of an axis as text."""
     if value is None:
         return "-"
     return str(value).lower() if isinstance(value, bool) else str(value)

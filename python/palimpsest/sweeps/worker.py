@@ -1,7 +1,7 @@
-"""A worker process of the engine `local`: points come in as lines of JSON, progress and outcomes go out as such.
+"""A worker process of the engine `local`: reads points as lines of JSON, writes progress and outcomes likewise.
 
-Points share states of preconditioned drives. It ends when its input does. While it runs a point it reports progress ten
-times a second, so that it notices at once when its sweep was killed, and ends.
+Points share states of preconditioned drives. The process ends at the end of its input. Progress goes out ten times a
+second, so a worker whose sweep was killed fails to write, and ends.
 """
 
 import json
@@ -12,12 +12,10 @@ import sys
 from .. import states
 from .task import encode, run_point
 
-__all__ = ["main"]
-
 
 def main() -> None:
-    """Runs points until there are no more."""
-    # The sweep alone decides what an interrupt means, and nothing but messages goes to its pipe.
+    """Runs points until the input ends."""
+    # The sweep handles interrupts, and its pipe must carry only messages.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -30,7 +28,7 @@ def main() -> None:
     def progress(phase: str, done: int, expected: int, simulated_ns: int) -> None:
         send({"progress": [phase, done, expected, simulated_ns]})
 
-    # Neighbours among the points often differ in what their workload does only.
+    # Consecutive points often differ in their workload only.
     states.take(os.environ)
     try:
         for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Real drives beside their presets: figures that others published, ours, and whether ours are within a bar.
+"""Real drives beside their presets: published figures, simulated ones, and whether these are within a bar.
 
-Tables are data (`truth`), each of a form (`forms`); a row of one is a run of the preset that models its drive.
+Tables are data (`truth`), each of a form (`running`); a row is a run of the preset that models the drive.
 """

@@ -1,8 +1,8 @@
 """The form `amplification-curve`: write amplification in equal windows of each pass over a drive.
 
-Columns: `pass`, and a window each, named by the part of the pass at which it begins (`0.00`, `0.05`, ...). A smaller
-drive of the preset takes as many passes, counted. What is compared is the mean curve from pass 5 on: its mean, and the
-mean of the absolute deviations of its windows.
+Columns: `pass`, and a window each, named by the part of the pass at its start (`0.00`, `0.05`, ...). A smaller drive of
+the preset takes as many passes, counted. The mean curve from pass 5 on is compared: its mean, and the mean of the
+absolute deviations of its windows.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,8 @@ from ..reproduce.figures import Figure
 from .judge import Row
 from .truth import Table
 
-__all__ = ["check", "curve", "deviation", "draw", "fits", "measure", "runs"]
-
 FIRST_PASS = 5
-"""The first pass of the mean curve: those before show the drive filling up."""
+"""The first pass of the mean curve, because the passes before show the drive filling up."""
 
 
 def fits(columns: tuple[str, ...]) -> bool:
@@ -30,11 +28,7 @@ def fits(columns: tuple[str, ...]) -> bool:
 
 
 def check(table: Table) -> None:
-    """Checks the columns and cells of a table.
-
-    Raises:
-        InputError: windows are not equal, or passes not in order.
-    """
+    """Raises InputError unless windows are equal and passes in order."""
     if not fits(table.columns):
         raise InputError(
             f"{table.path}:1: expected the columns pass, 0.00, 0.05, ..., found {', '.join(table.columns)}"
@@ -61,14 +55,12 @@ def check(table: Table) -> None:
 
 
 def _passes(table: Table, *, quick: bool) -> int:
-    return max(FIRST_PASS + 2, min(len(table.rows), table.requests.get("quick" if quick else "full", len(table.rows))))
+    return max(FIRST_PASS + 2, min(len(table.rows), table.count(len(table.rows), quick=quick)))
 
 
 def _options(table: Table, *, quick: bool) -> RunOptions:
-    return RunOptions(
-        ssd=table.drive, overrides=table.overrides(quick=quick), precondition=table.precondition or "none",
-        fidelity="count", series=True, workload=f"{table.workload},loops={_passes(table, quick=quick)}",
-    )  # fmt: skip
+    workload = f"{table.workload},loops={_passes(table, quick=quick)}"
+    return table.run(workload, quick=quick, fidelity="count")
 
 
 def runs(table: Table, drives: frozenset[str], *, quick: bool) -> list[RunOptions]:
@@ -79,11 +71,8 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool) -> list[RunOption
 def curve(host: Sequence[int], data: Sequence[int], passes: int, windows: int) -> list[list[float]]:
     """Write amplification by window of each pass.
 
-    Args:
-        host: bytes that the host has written, at ascending moments from 0 to the end of the last pass.
-        data: bytes programmed at the same moments; between them they are interpolated.
-        passes: over the drive.
-        windows: of a pass.
+    `host` has bytes written by the host at ascending moments, from 0 to the end of the last pass; `data` bytes
+    programmed at the same moments, which are interpolated.
     """
     total = host[-1]
     ends = [total * at / (passes * windows) for at in range(passes * windows + 1)]

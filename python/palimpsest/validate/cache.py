@@ -1,7 +1,4 @@
-"""Speed within and beyond the fast cache, and where it ends: two levels of throughput of a run.
-
-It fills a drive, or writes to a full one that was idle.
-"""
+"""Speed within and beyond the fast cache, and its size, from the throughput of a run that fills it."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -9,21 +6,12 @@ from typing import Any
 
 from ..result import Result
 
-__all__ = ["CACHE", "FULL", "levels"]
-
-
 FEW = 8
-"""Windows of which the median could be that of the fall."""
+"""With fewer windows the median could fall into the drop."""
 
 
 def levels(moved: Sequence[float]) -> tuple[int, float, float]:
-    """Where a series falls from one level to another: the place, and the mean before and from there on.
-
-    The place is that with the least squares of what is left. Without a fall it is the end of the series.
-
-    Args:
-        moved: bytes of equal windows.
-    """
+    """The index with the least squares where a series falls to another level, or the length, and both means."""
     total, squares = sum(moved), sum(value * value for value in moved)
     best, found, before = squares - total * total / len(moved), len(moved), 0.0
     for place in range(1, len(moved)):
@@ -37,7 +25,7 @@ def levels(moved: Sequence[float]) -> tuple[int, float, float]:
 
 
 def _windows(result: Result) -> tuple[list[float], float]:
-    """Bytes of the whole windows of a run, and their seconds: the last is short."""
+    """Bytes of the complete windows of a run, and their seconds."""
     series: dict[str, Any] = (result.series or {})["time"]
     moved = [float(value) for value in series["bytes"][:-1]]
     # The drive was idle before.
@@ -54,7 +42,7 @@ def _size(result: Result, scale: float) -> float | None:
 def _fast(result: Result, scale: float) -> float | None:  # noqa: ARG001
     moved, seconds = _windows(result)
     fast = moved[: levels(moved)[0]]
-    # Of few windows the last holds the fall.
+    # The last of few windows contains the fall.
     return (median(fast) if len(fast) >= FEW else max(fast)) / seconds / 1e6
 
 
@@ -65,7 +53,7 @@ def _slow(result: Result, scale: float) -> float | None:  # noqa: ARG001
 
 
 FULL = ("cache.full.size", "cache.full.fast", "cache.full.slow")
-"""The same of a run that writes to a full drive."""
+"""The same figures of a run that writes to a full drive."""
 
 CACHE = {
     "cache.size": _size,

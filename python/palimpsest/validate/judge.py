@@ -1,4 +1,4 @@
-"""Rows: a figure of a real drive beside ours, how far ours may be off, and whether a model was fitted to it."""
+"""Rows: the real and the simulated figure, the allowed deviation, and whether the model was fitted to the row."""
 
 import re
 from dataclasses import dataclass
@@ -6,28 +6,17 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["Bar", "Row"]
-
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How far a figure may be off.
-
-    Attributes:
-        share: the largest deviation from the real figure, as a share of it; None where `factor` is given.
-        factor: the largest ratio of the larger of the two to the smaller; None where `share` is given.
-    """
+    """The allowed deviation: a share of the real figure, or a factor between the two."""
 
     share: float | None = None
     factor: float | None = None
 
     @staticmethod
     def parse(text: str, place: str) -> "Bar | None":
-        """Reads `10%` or `1.5x`; None for an empty text.
-
-        Raises:
-            InputError: it is neither, at `place`.
-        """
+        """Reads `10%` or `1.5x`; None for an empty text. Raises InputError at `place` for any other text."""
         text = text.strip()
         if not text:
             return None
@@ -53,21 +42,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of a real drive and ours.
-
-    Attributes:
-        table: name of its table.
-        id: name of the row in its table, such as `4+614.3:mean_us`.
-        drive: the preset that models the drive.
-        conditions: under which it was measured.
-        figure: what was measured.
-        unit: of both figures.
-        real: of the real drive.
-        ours: of the preset; None where it could not be measured.
-        bar: how far ours may be off; None where none is set: the row is shown, not judged.
-        fitted: whether the preset, or what is known of it, was chosen by this row; else ours is a prediction.
-        note: why ours is missing; else remarks.
-    """
+    """One figure of a real drive and ours, None if not measured; `fitted` if the preset was fitted to this row."""
 
     table: str
     id: str
@@ -83,16 +58,16 @@ class Row:
 
     @property
     def deviation(self) -> float | None:
-        """By how much ours is off, in percent; None where there is nothing to compare."""
+        """The deviation of ours in percent, or None."""
         return 100 * (self.ours / self.real - 1) if self.ours is not None and self.real else None
 
     @property
     def within(self) -> bool | None:
-        """Whether ours is within its bar; None where there is no bar or no figure."""
+        """Whether ours is within its bar; None without a bar or figure."""
         return None if self.ours is None or self.bar is None else self.bar.holds(self.real, self.ours)
 
     def to_dict(self) -> dict[str, Any]:
-        """As the contract has it."""
+        """The row in the form of the contract."""
         deviation = self.deviation
         return {
             "table": self.table, "id": self.id, "drive": self.drive, "conditions": self.conditions,

@@ -1,28 +1,19 @@
-"""Figures of a result by the names that tables have for them, in the units of these tables."""
+"""Figures of a result by their names in tables, in the units of these tables."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..result import Result
 
-__all__ = ["MEASURES", "REQUESTS", "measure", "percentile", "rate"]
-
 REQUESTS = 20_000
-"""Requests of a run where a table does not say how many."""
+"""Requests of a run if the table does not say how many."""
 
 _SHARES = {"p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "p99.99": "p9999"}
 
 
 def percentile(result: Result, kind: str, name: str) -> float | None:
-    """A response time in microseconds: `mean`, or a percentile such as `p99.9`; None where no request was measured.
-
-    Percentiles that a result does not list are read off its histogram, within 1.6 %.
-
-    Args:
-        result: of a timed run, with series.
-        kind: `read`, `write` or `all`.
-        name: of the figure.
-    """
+    """A response time in microseconds: `mean` or `p99.9`, if not listed from the histogram (within 1.6 %), or None."""
     latencies: dict[str, Any] | None = result["latency_ns"][kind]
     if latencies is None:
         return None
@@ -40,13 +31,13 @@ def percentile(result: Result, kind: str, name: str) -> float | None:
 
 
 def rate(result: Result, *kinds: str) -> float | None:
-    """Requests of these kinds a second; None of a run without time."""
+    """Requests of these kinds a second; None for a run without time."""
     seconds = result["simulated_ns"] / 1e9
     return sum(result["requests"][kind] for kind in kinds) / seconds if seconds else None
 
 
 def _flush(result: Result) -> float | None:
-    """Mean time of a flush: what all requests took, less reads and writes. A result has no class of its own."""
+    """Mean time of a flush: the total time less reads and writes, because results have no class for flushes."""
     requests, latencies = result["requests"], result["latency_ns"]
     others = sum(requests[kind] * latencies[kind]["mean"] for kind in ("read", "write") if requests[kind])
     total = sum(requests[kind] for kind in ("read", "write", "flush")) * latencies["all"]["mean"]
@@ -58,16 +49,12 @@ def _bytes(result: Result) -> float | None:
     return None if speed is None else float(speed) / 1e6
 
 
-def _time(kind: str, name: str) -> Callable[[Result], float | None]:
-    return lambda result: percentile(result, kind, name)
-
-
 MEASURES: dict[str, Callable[[Result], float | None]] = {
     "iops": lambda result: rate(result, "read", "write"),
     "bytes_per_s": _bytes,
     "flush.mean": _flush,
     **{
-        f"{kind}.{name}": _time(kind, name)
+        f"{kind}.{name}": partial(percentile, kind=kind, name=name)
         for kind in ("read", "write")
         for name in ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
     },
@@ -76,5 +63,5 @@ MEASURES: dict[str, Callable[[Result], float | None]] = {
 
 
 def measure(name: str, result: Result) -> float | None:
-    """The figure called `name`; None where the run has none."""
+    """The figure called `name`, or None."""
     return MEASURES[name](result)

@@ -1,4 +1,4 @@
-"""What a validation gives: JSON, tables for the terminal with a closing line, and a folder with data and a page."""
+"""The output of a validation: JSON, tables for the terminal with a closing line, and a folder with data and a page."""
 
 import html
 import json
@@ -19,21 +19,12 @@ from .truth import Table
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["Validation", "page", "render", "to_json", "write"]
-
 HEADS = ("conditions", "figure", "real", "ours", "deviation", "bar", "within", "mark")
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Real figures beside ours.
-
-    Attributes:
-        quick: whether runs were short and drives small.
-        tables: what was run, by their order.
-        rows: of all tables.
-        figures: a picture for each table that has one.
-    """
+    """Real figures beside ours: tables in order, rows of all tables, and a picture for each table that has one."""
 
     quick: bool
     tables: tuple[Table, ...]
@@ -46,7 +37,7 @@ class Validation:
 
     @property
     def status(self) -> str:
-        """One line: how many rows are within their bars, of how many, and what could not be run."""
+        """One line: rows within their bars, of how many, and rows that were not run."""
         judged = [row for row in self.rows if row.within is not None]
         predicted = [row for row in judged if not row.fitted]
         parts = [f"{sum(bool(row.within) for row in judged)} of {len(judged)} rows within their bars"]
@@ -59,21 +50,9 @@ class Validation:
         return "validate: " + "; ".join(parts)
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
-        """As the contract has it.
-
-        Args:
-            folder: where the figures lie; their files are None where they were not written.
-        """
-        tables = [
-            {
-                "name": table.name,
-                "drive": table.drive,
-                "title": table.title,
-                "source": table.source,
-                "about": table.about,
-            }
-            for table in self.tables
-        ]
+        """The validation in the form of the contract; `folder` has the files of the figures, None without files."""
+        names = ("name", "drive", "title", "source", "about")
+        tables = [{name: getattr(table, name) for name in names} for table in self.tables]
         return {
             "quick": self.quick,
             "status": self.status,
@@ -102,7 +81,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def render(made: Validation) -> "Group":
-    """A table for each table of real figures, and the closing line. What is not run is listed below, by its reason."""
+    """A table for each table of real figures, and the closing line. Missing rows are listed below, by reason."""
     from rich.console import Group
     from rich.table import Table as Printed
     from rich.text import Text
@@ -149,7 +128,7 @@ def _section(made: Validation, table: Table) -> shell.Section:
 
 
 def page(made: Validation) -> str:
-    """One page that needs nothing but itself: a section for each table, with its picture and its rows."""
+    """One self-contained page: a section for each table, with its picture and its rows."""
     sections = [_section(made, table) for table in made.tables]
     return shell.fill(
         title="Real drives beside their presets", under=made.status, head="", sections=sections, drawn={}, style=STYLE
@@ -157,16 +136,12 @@ def page(made: Validation) -> str:
 
 
 def to_json(made: Validation, folder: Path | None) -> str:
-    """What `validate --json` prints."""
+    """The object of `validate --json`."""
     return json.dumps(made.to_dict(None if folder is None else folder.resolve()), indent=2)
 
 
 def write(made: Validation, folder: Path) -> None:
-    """Writes index.html, validate.json, rows.csv and rows.parquet, and data and a picture of each figure.
-
-    Raises:
-        OSError: a file could not be written.
-    """
+    """Writes index.html, validate.json, rows.csv and rows.parquet, and data and a picture of each figure."""
     schema = dict.fromkeys(("real", "ours", "deviation_percent"), pl.Float64()) | {"within": pl.Boolean()}
     rows = pl.DataFrame([row.to_dict() for row in made.rows], schema_overrides=schema)
     more: dict[str, bytes | str] = {"rows.csv": rows.write_csv(), "rows.parquet": parquet(rows)}

@@ -1,9 +1,10 @@
 """The form `points`: single figures of drives, a row each.
 
-Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, what of our run it is; `workload`;
-`precondition`; `bar`, empty where the row is shown only; `mark`, fitted or predicted; `source`. Figures of a fast cache
-(`cache.*`) are of a run that fills the drive, once; its size is scaled to the capacity of the preset. Those of a full
-drive (`cache.full.*`) are of a run of the workload as it is, which leaves the drive idle before it writes a little.
+Columns: `drive`, the preset; `figure`, in words; `real` and `unit`; `measure`, the name of our figure; `workload`;
+`precondition`; `bar`, empty for a row that is shown only; `mark`, fitted or predicted; `source`. Figures of a fast
+cache (`cache.*`) come from a run that fills the drive once; the size is scaled to the capacity of the preset. Figures
+of a full drive (`cache.full.*`) come from the unchanged workload, which leaves the drive idle before it writes a
+little.
 """
 
 import tomllib
@@ -24,14 +25,12 @@ from .measures import MEASURES, REQUESTS
 from .measures import measure as figure_of
 from .truth import Table
 
-__all__ = ["check", "draw", "fits", "measure", "runs"]
-
 COLUMNS = ("drive", "figure", "real", "unit", "measure", "workload", "precondition", "bar", "mark", "source")
 MARKS = ("fitted", "predicted")
 FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_per_block=132"
-"""Overrides of quick and full runs that fill the drive: planes of a small one have a hundred blocks all the same."""
+"""Overrides of quick and full runs that fill the drive; planes have a hundred blocks even on a small drive."""
 FULLS = ("ssd.capacity=128GiB", "part.pages_per_block=132")
-"""Overrides of runs that write to a full drive: a hundredth of its blocks are several."""
+"""Overrides of runs that write to a full drive: a hundredth of its blocks must be several."""
 
 
 def fits(columns: tuple[str, ...]) -> bool:
@@ -40,11 +39,7 @@ def fits(columns: tuple[str, ...]) -> bool:
 
 
 def check(table: Table) -> None:
-    """Checks the columns and cells of a table.
-
-    Raises:
-        InputError: a column is missing or a cell is not as expected.
-    """
+    """Raises InputError if a column is missing or a cell is wrong."""
     for column in COLUMNS:
         if column not in table.columns:
             raise InputError(f"{table.path}:1: the column {column} is missing; expected {', '.join(COLUMNS)}")
@@ -65,22 +60,19 @@ def check(table: Table) -> None:
 
 
 def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptions:
-    full, fills = cells["measure"] in FULL, cells["measure"] in CACHE
-    requests = table.requests.get("quick" if quick else "full", REQUESTS)
-    if full:
-        return RunOptions(
-            ssd=cells["drive"], overrides=FULLS, precondition=cells["precondition"] or "none", series=True,
-            workload=cells["workload"],
-        )  # fmt: skip
-    return RunOptions(
-        ssd=cells["drive"], overrides=(FILLS[0][quick], FILLS[1]) if fills else table.overrides(quick=quick),
-        precondition=cells["precondition"] or "none", series=True,
-        workload=f"{cells['workload']},{'loops=1' if fills else f'n={requests}'}",
-    )  # fmt: skip
+    drive, precondition, workload = cells["drive"], cells["precondition"] or "none", cells["workload"]
+    overrides = table.overrides(quick=quick)
+    if cells["measure"] in FULL:
+        overrides = FULLS
+    elif cells["measure"] in CACHE:
+        overrides, workload = (FILLS[0][quick], FILLS[1]), f"{workload},loops=1"
+    else:
+        workload += f",n={table.count(REQUESTS, quick=quick)}"
+    return RunOptions(ssd=drive, overrides=overrides, precondition=precondition, series=True, workload=workload)
 
 
 def _bytes(ssd: str, overrides: tuple[str, ...]) -> float:
-    """Bytes that the host sees of a drive."""
+    """Bytes of a drive as the host sees them."""
     shown = tomllib.loads(_core.show(ssd, None, list(overrides)))
     drive, part = shown["ssd"], shown["part"]
     pages = part["pages_per_block"]
@@ -127,7 +119,7 @@ def measure(table: Table, batch: Batch, drives: frozenset[str], *, quick: bool) 
 
 
 def draw(table: Table, rows: list[Row]) -> Figure | None:
-    """Deviations of all rows that were run; None where there are none."""
+    """Deviations of all rows that were run; None without rows."""
     data = pl.DataFrame(
         [{"row": row.id, "ratio": row.ours / row.real} for row in rows if row.ours is not None],
         schema={"row": pl.String(), "ratio": pl.Float64()},

@@ -1,15 +1,15 @@
 """The form `response-times`: reads at several numbers in flight, alone or beside a second job.
 
-Columns: `iodepth`; `append_MBps`, the rate at which the second job is capped, 0 or none where there is no such job;
-`iops` of the reads; and response times, `mean_us` and percentiles such as `p99.9_us`. An empty cell is no figure.
-Ignored: what the host adds.
+Columns: `iodepth`; `append_MBps`, the rate limit of the second job, 0 or none without this job; `iops` of the reads;
+and response times, `mean_us` and percentiles such as `p99.9_us`. Empty cells are skipped. Times of the host are not
+modelled.
 """
 
 import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -24,8 +24,6 @@ from .judge import Row
 from .measures import REQUESTS, percentile
 from .truth import Table
 
-__all__ = ["check", "draw", "fits", "measure", "runs"]
-
 _TIME = re.compile(r"(mean|p\d{1,2}(?:\.\d+)?)_us")
 
 
@@ -35,11 +33,7 @@ def fits(columns: tuple[str, ...]) -> bool:
 
 
 def check(table: Table) -> None:
-    """Checks the columns and cells of a table.
-
-    Raises:
-        InputError: one is unknown, or no number.
-    """
+    """Checks the columns and cells of a table. Raises InputError."""
     known = ("iodepth", "append_MBps", "iops")
     for column in table.columns:
         if column not in known and not _TIME.fullmatch(column):
@@ -85,26 +79,19 @@ def _section(name: str, spec: str, *keys: str) -> str:
     return "\n".join([f"[{name}]", *lines, ""])
 
 
-class _Jobs:
-    """Job files of reads beside another job, in a folder of their own while they are run."""
-
-    def __init__(self, table: Table, folder: Path) -> None:
-        self.table = table
-        self.folder = folder
-
-    def file(self, point: _Point, requests: int, *, capped: bool) -> str:
-        """The job file of a row; `capped`: the second job comes at its rate, else as fast as one in flight can."""
-        size = next((part[3:] for part in self.table.beside.split(",") if part.startswith("bs=")), "4k")
-        rate = point.append * 1e6 / _bytes_of(size)
-        # Simulated time bounds both: the reads take as long as the real drive took for as many, and half as much again.
-        mean = self.table.number(point.line, point.cells, "mean_us") or 100.0
-        runtime = f"runtime={max(1, round(requests * mean * 1.5 / point.depth))}us"
-        reads = _section("reads", self.table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
-        keys = [f"rate_iops={round(rate)}"] if capped else []
-        beside = _section("beside", self.table.beside, *keys, "time_based=1", runtime)
-        path = self.folder / f"{point.id}{'-capped' if capped else ''}.fio"
-        path.write_text(f"{reads}\n{beside}", encoding="utf-8")
-        return str(path)
+def _job_file(table: Table, folder: Path, point: _Point, requests: int, *, capped: bool) -> str:
+    """The job file of a row; the second job runs at its rate if `capped`, else with one request in flight."""
+    size = next((part[3:] for part in table.beside.split(",") if part.startswith("bs=")), "4k")
+    rate = point.append * 1e6 / _bytes_of(size)
+    # Simulated time limits both jobs to 1.5 times the time of the real drive for these reads.
+    mean = table.number(point.line, point.cells, "mean_us") or 100.0
+    runtime = f"runtime={max(1, round(requests * mean * 1.5 / point.depth))}us"
+    reads = _section("reads", table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
+    keys = [f"rate_iops={round(rate)}"] if capped else []
+    beside = _section("beside", table.beside, *keys, "time_based=1", runtime)
+    path = folder / f"{point.id}{'-capped' if capped else ''}.fio"
+    path.write_text(f"{reads}\n{beside}", encoding="utf-8")
+    return str(path)
 
 
 def _bytes_of(size: str) -> int:
@@ -112,38 +99,32 @@ def _bytes_of(size: str) -> int:
     return int(match[1]) * {"": 1, "k": 1024, "m": 2**20}[match[2].lower()] if match else 4096
 
 
-def _options(table: Table, point: _Point, jobs: _Jobs, *, quick: bool, capped: bool = False) -> RunOptions:
-    requests = table.requests.get("quick" if quick else "full", REQUESTS)
-    # Deep queues need more requests until each place in them was taken often.
-    requests = max(requests, 200 * point.depth)
-    base = RunOptions(
-        ssd=table.drive,
-        overrides=table.overrides(quick=quick),
-        precondition=table.precondition or "none",
-        series=True,
-    )
+def _options(table: Table, point: _Point, folder: Path, *, quick: bool, capped: bool = False) -> RunOptions:
+    # Deep queues need more requests to fill each place often.
+    requests = max(table.count(REQUESTS, quick=quick), 200 * point.depth)
     if point.append:
-        return replace(base, workload=jobs.file(point, requests, capped=capped))
-    return replace(base, workload=f"{table.workload},iodepth={point.depth},n={requests}")
+        return table.run(_job_file(table, folder, point, requests, capped=capped), quick=quick)
+    return table.run(f"{table.workload},iodepth={point.depth},n={requests}", quick=quick)
 
 
 def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | None = None) -> list[RunOptions]:
-    """The runs of a table that need no file, and those that need one where there is a folder for it."""
+    """The runs of a table without job files; with a `folder` for job files, all runs."""
     if table.drive not in drives:
         return []
-    with _job_files(table, folder) as jobs:
+    with _job_folder(folder) as jobs:
         points = [point for point in _points(table) if folder is not None or not point.append]
         return [_options(table, point, jobs, quick=quick) for point in points]
 
 
 @contextlib.contextmanager
-def _job_files(table: Table, folder: Path | None) -> "Iterator[_Jobs]":
-    """Job files in a folder, or in one that is there for as long as they are needed."""
-    if folder is not None:
-        yield _Jobs(table, folder)
-        return
-    with tempfile.TemporaryDirectory() as own:
-        yield _Jobs(table, Path(own))
+def _temporary() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def _job_folder(folder: Path | None) -> contextlib.AbstractContextManager[Path]:
+    """The folder for job files, or a temporary one."""
+    return _temporary() if folder is None else contextlib.nullcontext(folder)
 
 
 def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iterator[Row]:
@@ -171,35 +152,24 @@ def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iter
 def measure(
     table: Table, batch: Batch, drives: frozenset[str], *, quick: bool, folder: Path | None = None
 ) -> list[Row]:
-    """The rows of a table, run on its preset.
-
-    Args:
-        table: of this form.
-        batch: runs the simulations.
-        drives: presets that exist.
-        quick: few requests on a small drive.
-        folder: for job files, as `runs` had it.
-    """
+    """The rows of a table, run on its preset, if in `drives`; `folder` is for job files, as in `runs`."""
     points = list(_points(table))
     if table.drive not in drives:
         return [row for point in points for row in _rows(table, point, None, f"no preset {table.drive}")]
-    with _job_files(table, folder) as jobs:
+    with _job_folder(folder) as jobs:
         chosen = {point.line: _options(table, point, jobs, quick=quick) for point in points}
         batch.run(chosen.values())
         faster = [point for point in points if point.append and _appended(batch[chosen[point.line]]) > point.append]
         chosen |= {point.line: _options(table, point, jobs, quick=quick, capped=True) for point in faster}
         batch.run(chosen.values())
         results = [(point, batch[chosen[point.line]]) for point in points]
-        return [row for point, result in results for row in _rows(table, point, result, _note(point, result))]
+        notes = [f"appends here: {_appended(result):.0f} MB/s" if point.append else "" for point, result in results]
+        return [row for each, note in zip(results, notes, strict=True) for row in _rows(table, *each, note)]
 
 
 def _appended(result: Result) -> float:
     """MB/s of the second job."""
     return float(result["host"]["bytes_written"]) / (float(result["simulated_ns"]) / 1e9) / 1e6
-
-
-def _note(point: _Point, result: Result) -> str:
-    return f"appends here: {_appended(result):.0f} MB/s" if point.append else ""
 
 
 def draw(table: Table, rows: list[Row]) -> Figure:

@@ -1,9 +1,8 @@
-"""Tables of what real drives were measured to do: a folder of CSV files, and `tables.toml`, which describes them.
+"""Tables of measurements of real drives: a folder of CSV files, and `tables.toml`, which describes them.
 
-An entry of `tables.toml` has the name of a CSV file without `.csv`, and says its form, the preset that models the
-drive, the source, and how its rows are run. A folder needs entries only for tables that the package has no table like:
-one without an entry has that of the package's table of the same name, else that of the only one with the same first
-column.
+An entry of `tables.toml` has the name of a CSV file without `.csv`: form, preset of the drive, source, and how to run
+the rows. A table without an entry uses the entry of the package's table of the same name, else of the only one with the
+same first column.
 """
 
 import csv
@@ -14,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..options import RunOptions
 from .judge import Bar
-
-__all__ = ["OWN", "Table", "read", "table_of"]
 
 OWN = Path(__file__).parent / "truth"
 """The folder of the package's own tables."""
@@ -30,26 +28,11 @@ _SIZES = ("quick", "full")
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its description.
+    """A table with its description in `tables.toml`.
 
-    Attributes:
-        name: of its file, without `.csv`.
-        path: of its file.
-        form: what its rows are; a name of `forms.FORMS`.
-        drive: preset that models the drive.
-        title: of what drive it is.
-        source: where the figures are from.
-        about: how they were measured, and remarks.
-        workload: what is run, as a fio-like specification, without what the rows say.
-        beside: a second job that runs beside it, where a row says so.
-        precondition: state of the drive before a run.
-        fitted: ids of rows by which the preset was chosen; `*` at the end matches any text.
-        quick: overrides that make the drive small.
-        full: overrides of the larger drive of a full run.
-        bars: by condition and figure, how far ours may be off.
-        requests: of a quick and of a full run.
-        columns: of the file.
-        rows: lines of the file: their number, and their cells by column.
+    `drive` is the preset; `workload` is completed by the rows, of which some also run the job `beside`; ids in `fitted`
+    may end in `*`; `quick` and `full` are overrides; `bars` has allowed deviations by condition and figure; `rows` has
+    numbers of lines, and cells by column.
     """
 
     name: str
@@ -74,21 +57,28 @@ class Table:
         """Overrides of the drive for a run."""
         return self.quick if quick else self.full
 
+    def run(self, workload: str, *, quick: bool, fidelity: str = "timed") -> RunOptions:
+        """A run of a workload on the drive, with series."""
+        return RunOptions(
+            ssd=self.drive, overrides=self.overrides(quick=quick), precondition=self.precondition or "none",
+            fidelity=fidelity, series=True, workload=workload,
+        )  # fmt: skip
+
+    def count(self, default: int, *, quick: bool) -> int:
+        """Number of requests of a run."""
+        return self.requests.get("quick" if quick else "full", default)
+
     def is_fitted(self, row: str) -> bool:
-        """Whether the preset was chosen by the row of this id."""
+        """Whether the preset was fitted to the row of this id."""
         return any(row == name or (name.endswith("*") and row.startswith(name[:-1])) for name in self.fitted)
 
     def bar(self, condition: str, figure: str) -> Bar | None:
-        """How far a figure may be off under a condition; None where no bar is set."""
+        """The allowed deviation of a figure under a condition, or None."""
         text = self.bars.get(condition, {}).get(figure, "")
         return Bar.parse(text, f"{self.path.parent / 'tables.toml'}: [{self.name}.bars.{condition}] {figure}")
 
     def number(self, line: int, cells: Mapping[str, str], column: str) -> float | None:
-        """The number in a cell; None where the cell is empty.
-
-        Raises:
-            InputError: it is no number.
-        """
+        """The number in a cell; None for an empty cell. Raises InputError for other text."""
         text = cells[column].strip()
         try:
             value = float(text) if text else None
@@ -122,7 +112,7 @@ def _cells(path: Path) -> tuple[tuple[str, ...], tuple[tuple[int, dict[str, str]
 
 
 def _described(path: Path) -> dict[str, dict[str, Any]]:
-    """The entries of a `tables.toml`; none where there is no such file."""
+    """The entries of a `tables.toml`; none if the file is missing."""
     if not path.is_file():
         return {}
     try:
@@ -175,11 +165,7 @@ def _table(path: Path, entry: Mapping[str, Any]) -> Table:
 
 
 def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The entry of the package's table of the same name, or of the only one with the first column of this one.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The entry of the package's table of the same name, or of the only one with the same first column."""
     if path.stem in own:
         return own[path.stem]
     header = _cells(path)[0]
@@ -193,24 +179,13 @@ def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
 
 
 def table_of(path: Path) -> Table:
-    """The table of one file, described beside it or by the package.
-
-    Raises:
-        InputError: it is not as described; with file and line.
-    """
+    """The table of one file, described beside it or by the package. Raises InputError with file and line."""
     given = _described(path.parent / "tables.toml")
     return _table(path, given[path.stem] if path.stem in given else _entry_of(path, _described(OWN / "tables.toml")))
 
 
 def read(folder: Path | None = None) -> list[Table]:
-    """The tables of a folder, or of the package, by name.
-
-    Args:
-        folder: with CSV files, and `tables.toml` where they need one; other files are passed over. None: the package's.
-
-    Raises:
-        InputError: there is no table, or one is not as described; with file and line.
-    """
+    """The tables of a folder, or of the package, by name. Raises InputError with file and line."""
     own = _described(OWN / "tables.toml")
     if folder is None:
         return [_table(OWN / f"{name}.csv", entry) for name, entry in own.items()]
