@@ -45,9 +45,7 @@ pub(super) struct Replay {
     store: Box<dyn Store>,
     link: Link,
     thresholds: Thresholds,
-    /// Whether single pages are trimmed.
     discards: bool,
-    /// Whether writes carry hints.
     hints: bool,
     /// `None` before the first request.
     mounted: Option<FileSystem>,
