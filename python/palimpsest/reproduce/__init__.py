@@ -52,6 +52,7 @@ PAPERS = {
 }
 """Papers by the names that `reproduce` takes."""
 
+NEW = ["womv"]
 NAMES = (*PAPERS, "all")
 """Names that `reproduce` takes."""
 
@@ -97,6 +98,10 @@ def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = B
         InputError: there is no implied setting.
     """
     check_settings([paper], settings)
+    if paper in NEW:
+        from . import running
+        made = running.reproduce(paper, batch, full=full, settings=settings)
+        return made if batch.first_seed == 1 else replace(made, about=(*made.about, f"Seeds from {batch.first_seed} on, instead of those from 1 on."))
     module = importlib.import_module(f".{PAPERS[paper].module}", __package__)
     arguments = {"settings": settings} if PAPERS[paper].has_implied else {}
     made: Reproduction = module.reproduce(batch, full=full, **arguments)

@@ -1,6 +1,7 @@
 """Claims of a paper beside measured numbers, and the rule by which they agree."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = [
     "at_most",
     "distance",
     "effect",
+    "judge",
     "more_than",
     "within",
 ]
@@ -103,3 +105,28 @@ def at_most(name: str, claim: str, paper: float, ours: float | None, unit: str =
 def more_than(name: str, claim: str, paper: float, ours: float | None, unit: str, text: str) -> Claim:
     """A claim of a lower bound, which ours must exceed; `text` is how the paper says it."""
     return Claim(name, claim, text, _rounded(ours), unit, ours is not None and ours > paper)
+
+
+def judge(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
+    """The claim of a paper's TOML beside a measured number.
+
+    Args:
+        name: id of the claim.
+        described: `text`, `rule` (a function of this module) and what the rule takes: `paper`, or `low` and `high`;
+            `unit` (% by default); `said`, how the paper says a range.
+        ours: the measured number.
+    """
+    text, unit, paper = described["text"], described.get("unit", "%"), described.get("paper")
+    match described["rule"]:
+        case "effect":
+            return effect(name, text, paper, ours)
+        case "amount":
+            return amount(name, text, paper, ours, unit)
+        case "at_most":
+            return at_most(name, text, paper, ours, unit)
+        case "more_than":
+            return more_than(name, text, paper, ours, unit, described["said"])
+        case "within":
+            return within(name, text, described["low"], described["high"], ours, unit, described["said"])
+        case rule:
+            raise ValueError(f"claim {name}: no rule is called {rule}")

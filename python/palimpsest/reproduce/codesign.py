@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ..options import RunOptions
-from . import codesign_beyond, codesign_figures, codesign_implied, figures, implied, outputs, sweeps
+from . import codesign_beyond, codesign_figures, codesign_implied, figures, implied, outputs, sweeps_old as sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
 from .codesign_figures import PAPER, PAPER_THROUGHPUT, SYNTHETIC, long_run, main_run, main_runs, value

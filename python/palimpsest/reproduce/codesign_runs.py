@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..options import RunOptions
-from . import sweeps
+from . import sweeps_old as sweeps
 from .batch import Batch
 from .measures import change, response_ns
 

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..options import RunOptions
-from . import figures, implied, mga_implied, outputs, sweeps
+from . import figures, implied, mga_implied, outputs, sweeps_old as sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, TOLERANCE, Claim, at_most, effect, more_than
 from .figures import Figure

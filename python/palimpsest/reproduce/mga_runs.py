@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..options import RunOptions
 from ..result import Result
-from . import sweeps
+from . import sweeps_old as sweeps
 from .batch import Batch
 from .claims import TOLERANCE
 from .measures import change, response_ns

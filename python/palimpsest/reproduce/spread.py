@@ -12,7 +12,7 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import figures, implied, outputs, spread_beyond, spread_implied, sweeps
+from . import figures, implied, outputs, spread_beyond, spread_implied, sweeps_old as sweeps
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED, Claim, amount, at_most, effect, within
 from .figures import Figure

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from .. import _core
 from ..options import RunOptions
 from ..result import Result
-from . import sweeps
+from . import sweeps_old as sweeps
 from .batch import Batch
 from .measures import change, iops
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from . import figures, outputs, sweeps
+from . import figures, outputs, sweeps_old as sweeps
 from .batch import Batch
 from .claims import Claim, amount, within
 from .figures import Figure

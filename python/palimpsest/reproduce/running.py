@@ -1,0 +1,76 @@
+"""A reproduction of a paper: its runs, then claims and figures, under the assumed setting, the implied one, or both."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from . import drawing
+from .batch import Batch
+from .claims import ASSUMED, IMPLIED, Claim
+from .figures import Figure
+from .outputs import Reproduction
+from .study import Study
+
+__all__ = ["has_implied", "reproduce"]
+
+
+def _reproduction(
+    study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]
+) -> Reproduction:
+    return Reproduction(study.name, study.data["title"], tuple(about), tuple(claims), tuple(made))
+
+
+def _assumed(study: Study) -> Reproduction:
+    grids = study.data["grids"]
+    swept = study.data["sweep"]
+    study.batch.run([
+        *(run for name, grid in grids.items() if grid.get("only") is None for run in study.runs(name)),
+        *(run for point in study.unknowns for name in swept["grids"] for run in study.runs(name, point)),
+    ])  # fmt: skip
+    made = list(study.figures())
+    traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
+    return _reproduction(study, study.sentences("about", traces), study.functions.claims(study), made)
+
+
+def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
+    """The claims at the implied setting, the figures there, and the figure of its neighbours."""
+    described = study.data["near"]
+    study.batch.run(run for name in described["implied"] for run in study.runs(name, study.implied))
+    claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
+    if study.full or not described.get("only_full", False):
+        near = study.neighbours()
+        study.batch.run(run for point in near for name in described["grids"] for run in study.runs(name, point))
+        points = [(each["what"], each["value"], study.functions.near_claims(study, each)) for each in near]
+        note = study.text(described["note"])
+        made.append(drawing.neighbours(points, note, height=described["height"]))
+    return claims, made
+
+
+def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], added: Sequence[Figure]) -> Reproduction:
+    """A reproduction under the assumed setting with claims and figures of the implied one; real traces come last.
+
+    Args:
+        made: under the assumed setting.
+        about: on the implied setting.
+        claims: at the implied setting, with the same names.
+        added: figures of the implied setting.
+    """
+    by_name = {claim.id: claim for claim in claims}
+    return replace(
+        made,
+        about=(*made.about, *about),
+        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
+        figures=tuple(sorted((*made.figures, *added), key=lambda each: each.id == "traces")),
+    )
+
+
+def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
+    """Runs everything that a paper needs and draws it."""
+    study = Study(name, batch, full=full)
+    if settings == ASSUMED or "implied" not in study.data:
+        return _assumed(study)
+    claims, added = _implied(study)
+    about = study.sentences("about_implied")
+    if settings == IMPLIED:
+        kept = study.data["near"]["kept_about"]
+        return _reproduction(study, (*study.sentences("about")[:kept], *about), claims, added)
+    return beside(_assumed(study), about, claims, added)

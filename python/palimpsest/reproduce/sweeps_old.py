@@ -1,0 +1,76 @@
+"""Sweeps of what a paper leaves open: one thing changed at a time, and what that explains of a claim."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import polars as pl
+
+__all__ = ["Unknown", "points", "reason"]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """One thing that a paper does not say, at another value than the default; each paper adds what it changes.
+
+    Attributes:
+        what: the unknown.
+        value: in words.
+    """
+
+    what: str
+    value: str
+
+    @property
+    def label(self) -> str:
+        """What and value in one."""
+        return f"{self.what}: {self.value}"
+
+
+_Kind = TypeVar("_Kind", bound=Unknown)
+
+
+def points(
+    unknowns: Iterable[_Kind], effects: Callable[[_Kind], dict[str, float | None]], names: Iterable[str]
+) -> pl.DataFrame:
+    """A row for each unknown: `unknown`, `value`, `label`, and its effects, which have these names."""
+    rows = [
+        {"unknown": unknown.what, "value": unknown.value, "label": unknown.label} | effects(unknown)
+        for unknown in unknowns
+    ]
+    texts = dict.fromkeys(("unknown", "value", "label"), pl.String())
+    return pl.DataFrame(rows, schema=texts | dict.fromkeys(names, pl.Float64()))
+
+
+def reason(
+    sweep: pl.DataFrame,
+    name: str,
+    paper: float,
+    agrees: Callable[[float | None], bool],
+    number: str = ".1f",
+    together: str = "",
+) -> str:
+    """Which unknown moves an effect most, and which value brings it nearest to the paper's.
+
+    Args:
+        sweep: a row for each point, with columns `unknown`, `value`, `label` and `name`; the first is the default.
+        name: column of the effect.
+        paper: the paper's number.
+        agrees: whether a measured number agrees with the paper's.
+        number: format of the numbers.
+        together: name under `unknown` of points that change several things, none of which moves the effect alone.
+    """
+    rows = [row for row in sweep.iter_rows(named=True) if row[name] is not None]
+    if len(rows) < 2 or sweep[name][0] is None:
+        return "These runs are too short to measure it."
+    first, *others = rows
+    most = max((row for row in others if row["unknown"] != together), key=lambda row: abs(row[name] - first[name]))
+    moved = "; ".join(f"{row['value']}: {row[name]:{number}}" for row in others if row["unknown"] == most["unknown"])
+    nearest = min(others, key=lambda row: (not agrees(row[name]), abs(row[name] - paper)))
+    end = (
+        "which agrees" if agrees(nearest[name]) else "which still differs: no unknown that was swept explains it alone"
+    )
+    return (
+        f"Swept one at a time from {first[name]:{number}}: {most['unknown']} moves it most ({moved}); nearest to the "
+        f"paper is {nearest['label']}, with {nearest[name]:{number}}, {end}."
+    )
