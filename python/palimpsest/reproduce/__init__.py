@@ -52,7 +52,7 @@ PAPERS = {
 }
 """Papers by the names that `reproduce` takes."""
 
-NEW = ["womv"]
+NEW = ["womv", "mga"]
 NAMES = (*PAPERS, "all")
 """Names that `reproduce` takes."""
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from . import figures
+from .claims import Claim
 from .figures import Draw, Figure
 from .templates import evaluate, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["figure", "repeated", "shaped"]
+__all__ = ["figure", "neighbours", "repeated", "shaped"]
 
 _POLARS = {"pl": pl, "col": pl.col, "lit": pl.lit}
 _KINDS: dict[str, Callable[..., Draw]] = {"bars": figures.bars, "lines": figures.lines, "levels": figures.levels}
@@ -52,11 +53,11 @@ def repeated(described: Mapping[str, Any], names: Mapping[str, Any]) -> Iterator
 
 def shaped(data: pl.DataFrame, described: Mapping[str, Any], names: Mapping[str, Any]) -> pl.DataFrame:
     """The rows and columns of a table that a description keeps or adds."""
-    scope = {**names, **_POLARS, **described.get("names", {}), "data": data}
+    scope = {**names, **_POLARS, **described.get("names", {})}
     if "where" in described:
         data = data.filter(evaluate(described["where"], scope))
     for group in described.get("with", []):
-        data = data.with_columns(**{name: evaluate(each, scope) for name, each in group.items()})
+        data = data.with_columns(**{name: evaluate(each, {**scope, "data": data}) for name, each in group.items()})
     if "columns" in described:
         spread = [name[:-1] if name.endswith("~") else "" for name in described["columns"]]
         data = data.select(
@@ -99,3 +100,25 @@ def figure(described: Mapping[str, Any], data: pl.DataFrame, names: Mapping[str,
     sizes = {name: described[name] for name in ("width", "height") if name in described}
     svg = figures.panels(data, draws, **sizes)
     return Figure(described["id"], described["title"], described["note"], data, svg)
+
+
+def neighbours(points: Sequence[tuple[str, str, Sequence[Claim]]], note: str, *, height: float) -> Figure:
+    """How many claims agree at the implied setting and next to it, and their numbers.
+
+    Args:
+        points: what is changed, its value, and the claims there; the first is the setting itself.
+        note: below the picture.
+        height: of the picture in inches.
+    """
+    rows = [
+        {"unknown": what, "value": value, "label": f"{what}: {value}"}
+        | {"agree": sum(claim.agrees for claim in claims)}
+        | {"broken": ", ".join(claim.id for claim in claims if not claim.agrees)}
+        | {claim.id: claim.ours for claim in claims}
+        for what, value, claims in points
+    ]
+    data = pl.DataFrame(rows)
+    count = len(points[0][2])
+    draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
+    svg = figures.panels(data, draws, width=10, height=height)
+    return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg)

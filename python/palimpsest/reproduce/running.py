@@ -34,7 +34,7 @@ def _assumed(study: Study) -> Reproduction:
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
     """The claims at the implied setting, the figures there, and the figure of its neighbours."""
     described = study.data["near"]
-    study.batch.run(run for name in described["implied"] for run in study.runs(name, study.implied))
+    study.batch.run(run for name in described["grids"] for run in study.runs(name, study.implied))
     claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
     if study.full or not described.get("only_full", False):
         near = study.neighbours()
@@ -66,11 +66,11 @@ def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], ad
 def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
     """Runs everything that a paper needs and draws it."""
     study = Study(name, batch, full=full)
-    if settings == ASSUMED or "implied" not in study.data:
+    if settings == ASSUMED or "implied" not in study.data["points"]:
         return _assumed(study)
     claims, added = _implied(study)
     about = study.sentences("about_implied")
     if settings == IMPLIED:
-        kept = study.data["near"]["kept_about"]
+        kept = study.data["near"].get("kept_about")
         return _reproduction(study, (*study.sentences("about")[:kept], *about), claims, added)
     return beside(_assumed(study), about, claims, added)

@@ -89,12 +89,22 @@ class Study:
             "full": full,
             "traces": list(self.files),
             "values": self.data.get("values", {}),
+            "claims_of": fields(self.data["claims"]),
+            "swept_effects": self._swept_effects(),
             **{role: Fields(scale) for role, scale in self.scales.items()},
             **self.scales["main"],
         }
         for part in ("constants", "texts"):
             for key, value in self.data.get(part, {}).items():
                 self.names[key] = fields(fill(value, self.names))
+
+    def _swept_effects(self) -> list[dict[str, Any]]:
+        """Each effect of the sweep with its text and the paper's number, for the panels of a figure."""
+        effects = self.data["sweep"]["effects"]
+        if not isinstance(effects, dict):
+            return []
+        claimed = self.data["claims"]
+        return [{"effect": name, "text": text, "paper": claimed[name]["paper"]} for name, text in effects.items()]
 
     # Runs
 
@@ -134,8 +144,8 @@ class Study:
     def cells(self, grid: str, point: Point = {}) -> Iterator[dict[str, Any]]:  # noqa: B006
         """The values of the axes of each cell of a grid."""
         described = self.data["grids"][grid]
-        axes = {name: evaluate(each, self.names) if isinstance(each, str) else each
-                for name, each in described["axes"].items()}  # fmt: skip
+        names = {**self.names, **point}
+        axes = {axis: evaluate(of, names) if isinstance(of, str) else of for axis, of in described["axes"].items()}
         for values in product(*axes.values()):
             keys = dict(zip(axes, values, strict=True))
             if "where" not in described or evaluate(described["where"], self.scope(grid, point, **keys)):
@@ -157,7 +167,7 @@ class Study:
 
     def points(self, name: str, of: Point = {}) -> list[dict[str, Any]]:  # noqa: B006
         """The points that an entry of the file lists, as changes of the point `of`."""
-        listed = self.data[name]
+        listed = self.data["points"][name]
         found = [
             fill({key: value for key, value in described.items() if key != "each"}, {**self.names, "each": each})
             for described in listed
@@ -175,6 +185,15 @@ class Study:
             point for point in self.points("unknowns") if evaluate(where, {**self.names, **scale, **defaults, **point})
         ]
 
+    @property
+    def implied(self) -> dict[str, Any]:
+        """The point that the paper's own numbers imply."""
+        return dict(self.data["points"]["implied"])
+
+    def neighbours(self) -> list[dict[str, Any]]:
+        """The implied point, and those next to it: one thing changed each."""
+        return self.points("neighbours", {**self.implied, **self.data["near"].get("set", {})})
+
     # Tables
 
     def _row(self, described: Mapping[str, Any], point: Point, keys: dict[str, Any]) -> dict[str, Any] | None:
@@ -187,8 +206,10 @@ class Study:
             names[name] = _fields(self.result(grid, point, **of))
         if not evaluate(described.get("where", "True"), names):
             return None
-        columns = {name: evaluate(each, names) for name, each in described["columns"].items()}
-        return {name: keys[name] for name in described["keys"]} | columns
+        row = {name: keys[name] for name in described["keys"]}
+        for name, each in described["columns"].items():
+            row[name] = evaluate(each[str(keys[each["by"]])] if isinstance(each, dict) else each, names | row)
+        return row
 
     def table(self, name: str, point: Point = {}) -> pl.DataFrame:  # noqa: B006
         """The table of this name at a point; empty where no cell has a row."""
@@ -228,9 +249,23 @@ class Study:
         described = fill(self.data["claims"][of or name], {**self.names, "name": name, **more})
         return claims.judge(name, described, ours)
 
+    def note(self, name: str, **more: Any) -> str:  # noqa: ANN401
+        """The entry of `[notes]` of this name, filled."""
+        return self.text(self.data["notes"][name], **more)
+
+    def reason(self, name: str, number: str = ".1f") -> str:
+        """The unknown that moves an effect most, and the value that brings it nearest to the paper's."""
+        swept = self.data["sweep"]
+        paper = self.data["claims"][name]["paper"]
+        together = swept.get("together", "")
+        return sweeps.reason(
+            self.table("sweep"), name, paper, lambda ours: self.claim(name, ours).agrees, number, together
+        )
+
     def figures(self, *, implied: bool = False) -> Iterator[Figure]:
         """The figures of the assumed or of the implied setting that have data, in the order of the file."""
-        for described in self.data["figures"]:
+        for own in self.data["figures"]:
+            described = {**self.data["templates"][own["like"]], **own} if "like" in own else own
             if described.get("implied", False) is implied:
                 for each in drawing.repeated(described, self.names):
                     if not (data := self.data_of(each)).is_empty():
