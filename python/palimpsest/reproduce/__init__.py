@@ -52,7 +52,7 @@ PAPERS = {
 }
 """Papers by the names that `reproduce` takes."""
 
-NEW = ["womv", "mga"]
+NEW = ["womv", "mga", "spread"]
 NAMES = (*PAPERS, "all")
 """Names that `reproduce` takes."""
 

@@ -23,6 +23,8 @@ __all__ = ["figure", "neighbours", "repeated", "shaped"]
 
 _POLARS = {"pl": pl, "col": pl.col, "lit": pl.lit}
 _KINDS: dict[str, Callable[..., Draw]] = {"bars": figures.bars, "lines": figures.lines, "levels": figures.levels}
+_SHAPES = ("of", "where", "with")
+"""Expressions over the data; `repeated` leaves them as they are."""
 _OPTIONS = ("log", "paper", "line", "from_zero")
 
 
@@ -47,13 +49,15 @@ def repeated(described: Mapping[str, Any], names: Mapping[str, Any]) -> Iterator
     for value in evaluate(values, names) if isinstance(values, str) else values:
         more = value if isinstance(value, dict) else {}
         scope = {**names, **more, "each": value}
-        kept = {key: each for key, each in described.items() if key in ("panels", "each", "with", "where")}
+        kept = {key: each for key, each in described.items() if key in ("panels", "each", *_SHAPES)}
         yield {**fill({key: each for key, each in described.items() if key not in kept}, scope), **kept, "names": scope}
 
 
 def shaped(data: pl.DataFrame, described: Mapping[str, Any], names: Mapping[str, Any]) -> pl.DataFrame:
     """The rows and columns of a table that a description keeps or adds."""
     scope = {**names, **_POLARS, **described.get("names", {})}
+    if "of" in described:
+        data = evaluate(described["of"], {**scope, "data": data})
     if "where" in described:
         data = data.filter(evaluate(described["where"], scope))
     for group in described.get("with", []):
@@ -78,7 +82,7 @@ def _drawn(panel: Mapping[str, Any], scope: Mapping[str, Any]) -> Draw:
         draw = _KINDS[kind](*panel[kind], **options)
 
     def drawn(axes: "Axes", rows: pl.DataFrame) -> None:
-        shown = shaped(rows, {"where": panel["where"]} if "where" in panel else {}, scope)
+        shown = shaped(rows, {name: panel[name] for name in _SHAPES if name in panel}, scope)
         draw(axes, shown)
         for name, change in _CHANGES.items():
             if name in panel:

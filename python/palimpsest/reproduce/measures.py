@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from ..result import Result
+from .templates import evaluate
 
-__all__ = ["change", "iops", "mean", "over_seeds", "response_ns", "seeds_note", "with_spread"]
+__all__ = ["change", "iops", "mean", "means", "over_seeds", "response_ns", "seeds_note", "with_spread"]
 
 
 def change(of: float | None, base: float | None) -> float | None:
@@ -62,3 +63,23 @@ def with_spread(data: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         )
     ]
     return data.group_by(keys, maintain_order=True).agg(made)
+
+
+def means(data: pl.DataFrame, keys: Sequence[str], then: Mapping[str, str]) -> pl.DataFrame:
+    """Rows of several seeds as one row for each combination of keys, in their order.
+
+    Args:
+        data: a row for each seed and combination of `keys`; all other columns are numbers.
+        keys: columns that name a row.
+        then: further columns, as expressions over the means (`templates`).
+
+    Returns:
+        The keys, the mean of each other column over the seeds that measured it, and the further columns.
+    """
+    others = [name for name in data.columns if name not in keys]
+    rows = []
+    for each in data.partition_by(keys, maintain_order=True):
+        row = each.select(keys).row(0, named=True) | {name: mean(each[name]) for name in others}
+        rows.append(row | {name: evaluate(expression, row) for name, expression in then.items()})
+    numbers = dict.fromkeys((*others, *then), pl.Float64())
+    return pl.DataFrame(rows, schema={name: data.schema[name] for name in keys} | numbers)

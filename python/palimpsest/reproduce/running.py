@@ -34,7 +34,7 @@ def _assumed(study: Study) -> Reproduction:
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
     """The claims at the implied setting, the figures there, and the figure of its neighbours."""
     described = study.data["near"]
-    study.batch.run(run for name in described["grids"] for run in study.runs(name, study.implied))
+    study.batch.run(run for name in described.get("implied", described["grids"]) for run in study.runs(name, study.implied))
     claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
     if study.full or not described.get("only_full", False):
         near = study.neighbours()

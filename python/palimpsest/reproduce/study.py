@@ -114,11 +114,16 @@ class Study:
         found: Mapping[str, Any] = self.data.get("values", {}).get(axis, {}).get(str(value), {})
         return found
 
+    def _base(self, grid: str, point: Point) -> dict[str, Any]:
+        """The names of all cells of a grid."""
+        described = self.data["grids"][grid]
+        scale = self.scales[point.get("scale", described.get("scale", "main"))]
+        return {**self.names, **scale, **self.data.get("defaults", {}), **described.get("defaults", {}), **point}
+
     def scope(self, grid: str, point: Point = {}, **keys: Any) -> dict[str, Any]:  # noqa: ANN401, B006 - never changed
         """The names of one cell of a grid."""
         described = self.data["grids"][grid]
-        names = {**self.names, **self.scales[point.get("scale", described.get("scale", "main"))]}
-        names |= self.data.get("defaults", {}) | described.get("defaults", {})
+        names = self._base(grid, point)
         for axis, value in keys.items():
             names |= self._values(axis, value)
         names |= {**point, **keys}
@@ -144,7 +149,7 @@ class Study:
     def cells(self, grid: str, point: Point = {}) -> Iterator[dict[str, Any]]:  # noqa: B006
         """The values of the axes of each cell of a grid."""
         described = self.data["grids"][grid]
-        names = {**self.names, **point}
+        names = self._base(grid, point)
         axes = {axis: evaluate(of, names) if isinstance(of, str) else of for axis, of in described["axes"].items()}
         for values in product(*axes.values()):
             keys = dict(zip(axes, values, strict=True))
@@ -181,8 +186,9 @@ class Study:
         defaults = self.data.get("defaults", {})
         where = self.data["sweep"].get("where", "True")
         scale = self.scales["swept"]
+        found = self.points("unknowns", self.data["sweep"].get("set", {}))
         return [
-            point for point in self.points("unknowns") if evaluate(where, {**self.names, **scale, **defaults, **point})
+            point for point in found if evaluate(where, {**self.names, **scale, **defaults, **point})
         ]
 
     @property
@@ -231,7 +237,7 @@ class Study:
         if data.is_empty():
             return data
         if "mean" in described:
-            return measures.means(data, described["mean"])
+            return measures.means(data, described["mean"], described.get("then", {}))
         return measures.with_spread(data, described["spread"]) if "spread" in described else data
 
     def _sweep(self) -> pl.DataFrame:

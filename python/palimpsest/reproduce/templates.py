@@ -1,7 +1,7 @@
 """Expressions and templates of a paper's TOML: Python expressions over named values, alone or in the braces of a text.
 
-The files belong to the package, so that expressions are trusted: a user's text never reaches `evaluate`. Ignored: a
-colon inside a braced expression, which begins a format as in an f-string.
+The files belong to the package, so that expressions are trusted: a user's text never reaches `evaluate`. A format may
+end a braced expression, as in `{requests:,}`. Ignored: braces inside braces.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["Fields", "evaluate", "fields", "fill"]
 
-_BRACES = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
+_BRACES = re.compile(r"\{([^{}]*?)(?::([-+,.\d]*[a-z%]?))?\}")
 
 
 class Fields(dict[str, Any]):
