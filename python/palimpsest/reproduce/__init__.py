@@ -52,7 +52,7 @@ PAPERS = {
 }
 """Papers by the names that `reproduce` takes."""
 
-NEW = ["womv", "mga", "spread"]
+NEW = ["womv", "mga", "spread", "codesign"]
 NAMES = (*PAPERS, "all")
 """Names that `reproduce` takes."""
 

@@ -128,5 +128,7 @@ def judge(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
             return more_than(name, text, paper, ours, unit, described["said"])
         case "within":
             return within(name, text, described["low"], described["high"], ours, unit, described["said"])
+        case "holds":
+            return Claim(name, text, described["said"], _rounded(ours), unit, described["holds"])
         case rule:
             raise ValueError(f"claim {name}: no rule is called {rule}")

@@ -90,21 +90,20 @@ class Study:
             "traces": list(self.files),
             "values": self.data.get("values", {}),
             "claims_of": fields(self.data["claims"]),
-            "swept_effects": self._swept_effects(),
             **{role: Fields(scale) for role, scale in self.scales.items()},
             **self.scales["main"],
         }
         for part in ("constants", "texts"):
             for key, value in self.data.get(part, {}).items():
                 self.names[key] = fields(fill(value, self.names))
+        self.names["swept_effects"] = self._swept_effects()
 
     def _swept_effects(self) -> list[dict[str, Any]]:
         """Each effect of the sweep with its text and the paper's number, for the panels of a figure."""
         effects = self.data["sweep"]["effects"]
         if not isinstance(effects, dict):
             return []
-        claimed = self.data["claims"]
-        return [{"effect": name, "text": text, "paper": claimed[name]["paper"]} for name, text in effects.items()]
+        return [{"effect": name, "text": text, "paper": self._claimed(name)["paper"]} for name, text in effects.items()]
 
     # Runs
 
@@ -142,7 +141,7 @@ class Study:
         made = fill(self._template(run), names)
         made["workload"] = ",".join(_parts(made["workload"]))
         made["overrides"] = _parts(made.get("overrides", []))
-        if "warmup" in made:
+        if made.get("warmup") is not None:
             made["warmup"] = str(made["warmup"])
         return RunOptions(**{key: value for key, value in made.items() if value is not None})
 
@@ -252,8 +251,12 @@ class Study:
 
     def claim(self, name: str, ours: float | None, of: str = "", **more: Any) -> Claim:  # noqa: ANN401
         """The claim of this name; `of` names its entry of `[claims]` where several claims share one."""
-        described = fill(self.data["claims"][of or name], {**self.names, "name": name, **more})
-        return claims.judge(name, described, ours)
+        return claims.judge(name, self._claimed(name, of, **more), ours)
+
+    def _claimed(self, name: str, of: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
+        found = self.data["claims"]
+        described = found[of or (name if name in found else self.data["sweep"]["of"])]
+        return dict(fill(described, {**self.names, "name": name, **more}))
 
     def note(self, name: str, **more: Any) -> str:  # noqa: ANN401
         """The entry of `[notes]` of this name, filled."""
@@ -262,7 +265,7 @@ class Study:
     def reason(self, name: str, number: str = ".1f") -> str:
         """The unknown that moves an effect most, and the value that brings it nearest to the paper's."""
         swept = self.data["sweep"]
-        paper = self.data["claims"][name]["paper"]
+        paper = self._claimed(name)["paper"]
         together = swept.get("together", "")
         return sweeps.reason(
             self.table("sweep"), name, paper, lambda ours: self.claim(name, ours).agrees, number, together
