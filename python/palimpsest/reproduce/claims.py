@@ -116,7 +116,8 @@ def judge(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
             `unit` (% by default); `said`, how the paper says a range.
         ours: the measured number.
     """
-    text, unit, paper = described["text"], described.get("unit", "%"), described.get("paper")
+    text, unit = described["text"], described.get("unit", "%")
+    paper: Any = described.get("paper")
     match described["rule"]:
         case "effect":
             return effect(name, text, paper, ours)

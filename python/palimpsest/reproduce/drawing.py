@@ -1,9 +1,13 @@
-"""Figures by their descriptions: the data that they show, and the panels of their picture.
+"""The renderer: figures by the descriptions in a paper's TOML.
 
-`[[figures]]` has `id`, `title`, `note`, `table`, and what to change of the table: `where` (rows), `with` (columns to
-add, in groups that use each other), `columns` (to keep; `x~` keeps `x`, `x_low` and `x_high`). `panels` lists drawings: `bars`, `lines`
-or `levels` with the arguments of the function of that name in `figures`, their options, and the changes of `_CHANGES`.
-`each` repeats a figure or a panel. Conditions and columns are expressions of Polars over `col`, `lit` and `pl`.
+`[[figures]]` has `id`, `title`, `note`, `table`, `width` and `height` (inches), and shapes the data of the table: `of`
+(a frame in its place), `where` (rows to keep), `with` (columns to add, in groups; a group may use those before it) and
+`columns` (to keep; `x~` keeps `x`, `x_low` and `x_high`). `panels` lists drawings: `bars`, `lines` or `levels` with the
+arguments of that function of `figures`, its options, and the changes of `_CHANGES`; `draw` names a function instead. A
+panel shapes its own data by `of`, `where` and `with`. `each` repeats a figure or a panel, `like` names an entry of
+`[templates]` that supplies the other keys, `implied` marks a figure of the implied setting.
+
+Shapes are expressions of Polars over `data`, `col`, `lit` and `pl`; all other texts are templates.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,40 +25,41 @@ if TYPE_CHECKING:
 
 __all__ = ["figure", "neighbours", "repeated", "shaped"]
 
+Described = Mapping[str, Any]
+"""A figure or a panel."""
+Names = Mapping[str, Any]
+"""Names of its expressions and templates."""
+
 _POLARS = {"pl": pl, "col": pl.col, "lit": pl.lit}
-_KINDS: dict[str, Callable[..., Draw]] = {"bars": figures.bars, "lines": figures.lines, "levels": figures.levels}
 _SHAPES = ("of", "where", "with")
-"""Expressions over the data; `repeated` leaves them as they are."""
-_OPTIONS = ("log", "paper", "line", "from_zero")
-
-
-def _log_x(axes: "Axes", _value: Any) -> None:  # noqa: ANN401
-    axes.set_xscale("log", base=2)
-
-
+_KINDS: dict[str, Callable[..., Draw]] = {"bars": figures.bars, "lines": figures.lines, "levels": figures.levels}
+_OPTIONS = ("log", "paper", "line")
 _CHANGES: dict[str, Callable[["Axes", Any], object]] = {
-    "slanted": lambda axes, value: axes.tick_params(axis="x", rotation=value[0], labelsize=value[1]),
     "line_at": lambda axes, value: axes.axhline(value, color="black", linewidth=0.8),
     "bottom": lambda axes, value: axes.set_ylim(bottom=value),
     "limits": lambda axes, value: axes.set_ylim(*value),
     "legend": lambda axes, value: axes.legend(ncols=value, loc="upper right", fontsize=8),
-    "log_x": _log_x,
+    "slanted": lambda axes, value: axes.tick_params(axis="x", rotation=value[0], labelsize=value[1]),
+    "log_x": lambda axes, _value: axes.set_xscale("log", base=2),
 }
-"""Changes of a panel after it is drawn, in this order: angle and size of names, a line across, limits, legend, axis."""
+"""Changes of a panel after it is drawn, in this order; `slanted` takes angle and size, `legend` its columns."""
 
 
-def repeated(described: Mapping[str, Any], names: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The description, filled once for each value of its `each`: a value, or a table of names."""
+def repeated(described: Described, names: Names) -> Iterator[dict[str, Any]]:
+    """The description with its templates filled, once for each value of `each`: a value, or a table of names.
+
+    Shapes and panels stay as they are; the key `names` has the names for them.
+    """
     values = described.get("each", [None])
     for value in evaluate(values, names) if isinstance(values, str) else values:
-        more = value if isinstance(value, dict) else {}
-        scope = {**names, **more, "each": value}
-        kept = {key: each for key, each in described.items() if key in ("panels", "each", *_SHAPES)}
-        yield {**fill({key: each for key, each in described.items() if key not in kept}, scope), **kept, "names": scope}
+        scope = {**names, **(value if isinstance(value, dict) else {}), "each": value}
+        kept = {key: each for key, each in described.items() if key in ("panels", *_SHAPES)}
+        filled = fill({key: each for key, each in described.items() if key not in (*kept, "each")}, scope)
+        yield {**filled, **kept, "names": scope}
 
 
-def shaped(data: pl.DataFrame, described: Mapping[str, Any], names: Mapping[str, Any]) -> pl.DataFrame:
-    """The rows and columns of a table that a description keeps or adds."""
+def shaped(data: pl.DataFrame, described: Described, names: Names) -> pl.DataFrame:
+    """The rows and columns that a figure or a panel shows of its data."""
     scope = {**names, **_POLARS, **described.get("names", {})}
     if "of" in described:
         data = evaluate(described["of"], {**scope, "data": data})
@@ -62,28 +67,24 @@ def shaped(data: pl.DataFrame, described: Mapping[str, Any], names: Mapping[str,
         data = data.filter(evaluate(described["where"], scope))
     for group in described.get("with", []):
         data = data.with_columns(**{name: evaluate(each, {**scope, "data": data}) for name, each in group.items()})
-    if "columns" in described:
-        spread = [name[:-1] if name.endswith("~") else "" for name in described["columns"]]
-        data = data.select(
-            column
-            for name, base in zip(described["columns"], spread, strict=True)
-            for column in ((base, f"{base}_low", f"{base}_high") if base else (name,))
-        )
-    return data
+    if "columns" not in described:
+        return data
+    kept: list[str] = []
+    for name in described["columns"]:
+        kept += [name[:-1] + end for end in ("", "_low", "_high")] if name.endswith("~") else [name]
+    return data.select(kept)
 
 
-def _drawn(panel: Mapping[str, Any], scope: Mapping[str, Any]) -> Draw:
-    """What draws a panel that is filled; `where` is filled, too."""
+def _drawn(panel: Described) -> Draw:
+    """Draws a panel that is filled."""
     if "draw" in panel:
-        draw: Draw = scope[panel["draw"]]
+        draw: Draw = panel["names"][panel["draw"]]
     else:
         kind = next(kind for kind in _KINDS if kind in panel)
-        options = {name: panel[name] for name in _OPTIONS if name in panel}
-        draw = _KINDS[kind](*panel[kind], **options)
+        draw = _KINDS[kind](*panel[kind], **{name: panel[name] for name in _OPTIONS if name in panel})
 
     def drawn(axes: "Axes", rows: pl.DataFrame) -> None:
-        shown = shaped(rows, {name: panel[name] for name in _SHAPES if name in panel}, scope)
-        draw(axes, shown)
+        draw(axes, shaped(rows, panel, {}))
         for name, change in _CHANGES.items():
             if name in panel:
                 change(axes, panel[name])
@@ -91,16 +92,10 @@ def _drawn(panel: Mapping[str, Any], scope: Mapping[str, Any]) -> Draw:
     return drawn
 
 
-def _panels(listed: Sequence[Mapping[str, Any]], names: Mapping[str, Any]) -> Iterator[tuple[str, Draw]]:
-    for described in listed:
-        for panel in repeated(described, names):
-            yield panel.get("title", ""), _drawn(panel, panel["names"])
-
-
-def figure(described: Mapping[str, Any], data: pl.DataFrame, names: Mapping[str, Any]) -> Figure:
-    """A figure of this description, which is filled, with these data."""
-    scope = {**names, **described.get("names", {}), "title": described["title"], "data": data}
-    draws = list(_panels(described["panels"], scope))
+def figure(described: Described, data: pl.DataFrame, names: Names) -> Figure:
+    """A figure of a description that is filled, with data that are shaped."""
+    scope = {**names, **described["names"], "title": described["title"]}
+    draws = [(each.get("title", ""), _drawn(each)) for panel in described["panels"] for each in repeated(panel, scope)]
     sizes = {name: described[name] for name in ("width", "height") if name in described}
     svg = figures.panels(data, draws, **sizes)
     return Figure(described["id"], described["title"], described["note"], data, svg)
@@ -110,7 +105,7 @@ def neighbours(points: Sequence[tuple[str, str, Sequence[Claim]]], note: str, *,
     """How many claims agree at the implied setting and next to it, and their numbers.
 
     Args:
-        points: what is changed, its value, and the claims there; the first is the setting itself.
+        points: the unknown that is changed, its value, and the claims there; the first is the setting itself.
         note: below the picture.
         height: of the picture in inches.
     """

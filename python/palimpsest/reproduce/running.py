@@ -8,40 +8,35 @@ from .batch import Batch
 from .claims import ASSUMED, IMPLIED, Claim
 from .figures import Figure
 from .outputs import Reproduction
-from .study import Study
+from .study import Study, has_implied
 
-__all__ = ["has_implied", "reproduce"]
+__all__ = ["beside", "reproduce"]
 
 
-def _reproduction(
-    study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]
-) -> Reproduction:
+def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
     return Reproduction(study.name, study.data["title"], tuple(about), tuple(claims), tuple(made))
 
 
 def _assumed(study: Study) -> Reproduction:
-    grids = study.data["grids"]
-    swept = study.data["sweep"]
-    study.batch.run([
-        *(run for name, grid in grids.items() if grid.get("only") is None for run in study.runs(name)),
-        *(run for point in study.unknowns for name in swept["grids"] for run in study.runs(name, point)),
-    ])  # fmt: skip
+    """Runs all grids and the sweep, and gathers claims and figures."""
+    own = [name for name, grid in study.data["grids"].items() if "only" not in grid]
+    swept = study.data["sweep"]["grids"]
+    study.batch.run([*study.runs(own), *(run for point in study.unknowns for run in study.runs(swept, point))])
     made = list(study.figures())
     traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
     return _reproduction(study, study.sentences("about", traces), study.functions.claims(study), made)
 
 
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
-    """The claims at the implied setting, the figures there, and the figure of its neighbours."""
-    described = study.data["near"]
-    study.batch.run(run for name in described.get("implied", described["grids"]) for run in study.runs(name, study.implied))
+    """Claims and figures at the implied setting, the figure of its neighbours included."""
+    near = study.data["near"]
+    study.batch.run(study.runs(near.get("implied", near["grids"]), study.implied))
     claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
-    if study.full or not described.get("only_full", False):
-        near = study.neighbours()
-        study.batch.run(run for point in near for name in described["grids"] for run in study.runs(name, point))
-        points = [(each["what"], each["value"], study.functions.near_claims(study, each)) for each in near]
-        note = study.text(described["note"])
-        made.append(drawing.neighbours(points, note, height=described["height"]))
+    if study.full or not near.get("only_full", False):
+        points = study.neighbours
+        study.batch.run(run for point in points for run in study.runs(near["grids"], point))
+        judged = [(point["what"], point["value"], study.functions.near_claims(study, point)) for point in points]
+        made.append(drawing.neighbours(judged, study.text(near["note"]), height=near["height"]))
     return claims, made
 
 
@@ -64,9 +59,9 @@ def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], ad
 
 
 def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
-    """Runs everything that a paper needs and draws it."""
+    """Runs everything that a paper needs, and measures its claims and figures."""
     study = Study(name, batch, full=full)
-    if settings == ASSUMED or "implied" not in study.data["points"]:
+    if settings == ASSUMED or not has_implied(name):
         return _assumed(study)
     claims, added = _implied(study)
     about = study.sentences("about_implied")

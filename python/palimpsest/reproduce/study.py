@@ -2,17 +2,22 @@
 
 `paper.toml` has:
 
-- `[constants]`, `[texts]`: names for expressions and templates (`templates`); a later one may use those before it.
-- `[scales]`: sizes of runs; `[sizes.quick]` and `[sizes.full]` say which of them `main`, `swept`, ... are.
-- `[runs.NAME]`: fields of `RunOptions` as templates; `like` names a template that supplies the other fields.
-- `[values.AXIS.VALUE]`: names that a value of an axis stands beside; `[defaults]`: names that a point may change.
-- `[grids.NAME]`: `axes` (all combinations, the last one fastest), `run`, `scale`, `set` (further names), `where`.
-- `[tables.NAME]`: a row for each cell of `grid`: `keys` (its axes), `columns` (expressions over the result, and over
-  the results of `beside`: cells with other values of axes), `where` (rows to keep), `spread` or `mean` over seeds.
-- `[[unknowns]]`, `[implied]`, `[[neighbours]]`: points, which change names of all their runs; `each` repeats one.
-- `[claims.NAME]`, `[[figures]]`: see `claims.judge` and `Study.figures`.
+- `[constants]`, `[texts]`: names for expressions and templates (`templates`); a later one may use earlier ones.
+- `[scales]`: sizes of runs. `[sizes.quick]` and `[sizes.full]` choose the scale of each role: `main`, `swept`, ....
+- `[runs.NAME]`: fields of `RunOptions` as templates. `like` names a template that supplies the other fields, `let`
+  computes names before them.
+- `[values.AXIS.VALUE]`: further names that a value of an axis supplies. `[defaults]`: names that points may change.
+- `[grids.NAME]`: `axes` (all combinations, the last axis fastest), `run`, `scale`, `set` (further names), `where`
+  (cells to keep), `only = "points"` (not run for its own sake).
+- `[tables.NAME]`: a row for each cell of `grid`, with `keys` (axes) and `columns` (expressions over the result, and
+  over results `beside` it: cells with other values of axes). `where` keeps rows, `types` and `floats` fix types,
+  `spread` or `mean` combines seeds, `then` adds columns to means, `of` names a table to combine. `make` names a
+  function instead.
+- `[points]`: `unknowns`, `neighbours` and the table `implied`; a point changes names of all runs, `each` repeats it.
+- `[sweep]`, `[near]`: grids, names and texts of the unknowns, and of the implied point and its neighbours.
+- `[claims.NAME]` (`claims.judge`), `[notes]`, `[[figures]]` (`drawing`).
 
-Ignored: types. A name that is missing or misspelt ends the reproduction.
+Ignored: types of names. A name that is missing or misspelt ends the reproduction with an error of Python.
 """
 
 import tomllib
@@ -20,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module, resources
 from itertools import product
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import polars as pl
@@ -33,10 +38,13 @@ from .claims import Claim
 from .figures import Figure
 from .templates import Fields, evaluate, fields, fill
 
-__all__ = ["Point", "Study", "load"]
+__all__ = ["ASSUMED_POINT", "Point", "Study", "has_implied", "load"]
 
 Point = Mapping[str, Any]
-"""Names that replace those of `[defaults]` and of axes in all runs of a table or an effect."""
+"""Names that replace those of `[defaults]` in all runs of a table or an effect."""
+
+ASSUMED_POINT: Point = MappingProxyType({})
+"""The point that changes nothing."""
 
 
 @cache
@@ -46,14 +54,19 @@ def load(name: str) -> dict[str, Any]:
     return tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
 
 
-def _merged(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
+def has_implied(name: str) -> bool:
+    """Whether a setting is known that the paper's own numbers imply."""
+    return "implied" in load(name)["points"]
+
+
+def _merged(one: Point, two: Point) -> dict[str, Any]:
     """`one` with the values of `two`; tables in both are merged."""
     both = {key: one[key] | two[key] for key in two if isinstance(one.get(key), dict)}
     return {**one, **two, **both}
 
 
 def _parts(value: str | list[Any]) -> tuple[str, ...]:
-    """The texts of a list, of lists in it too, without empty ones."""
+    """The texts of a list, and of lists in it, without empty ones."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(part for each in value for part in _parts(each))
@@ -64,7 +77,7 @@ def _fields(result: Result) -> Fields:
 
 
 class Study:
-    """One paper at one size: its description, and what was run for it.
+    """One paper at one size: its description, and the results of its runs.
 
     Args:
         name: of the paper.
@@ -78,40 +91,29 @@ class Study:
         self.batch = batch
         self.full = full
         self.functions: ModuleType = import_module(f".papers.{name}", __package__)
-        self._tables: dict[tuple[str, str], pl.DataFrame] = {}
-        scales = self.data["scales"]
-        sizes = self.data["sizes"]["full" if full else "quick"]
-        self.scales = {**scales, **{role: scales[scale] for role, scale in sizes.items()}}
         self.files = batch.trace_files()
-        self.names: dict[str, Any] = {
-            **{each: getattr(self.functions, each) for each in self.functions.__all__},
-            "change": measures.change,
-            "full": full,
-            "traces": list(self.files),
-            "values": self.data.get("values", {}),
-            "claims_of": fields(self.data["claims"]),
-            **{role: Fields(scale) for role, scale in self.scales.items()},
-            **self.scales["main"],
-        }
+        scales, sizes = self.data["scales"], self.data["sizes"]["full" if full else "quick"]
+        self.scales = {**scales, **{role: scales[scale] for role, scale in sizes.items()}}
+        self.names = self._names()
+        self._tables: dict[tuple[str, str], pl.DataFrame] = {}
+
+    def _names(self) -> dict[str, Any]:
+        """The names of all expressions and templates."""
+        names = {each: getattr(self.functions, each) for each in self.functions.__all__}
+        names |= {"change": measures.change, "traces": list(self.files)}
+        names |= {"values": self.data.get("values", {}), "claims_of": fields(self.data["claims"])}
+        names |= {role: Fields(scale) for role, scale in self.scales.items()} | self.scales["main"]
         for part in ("constants", "texts"):
             for key, value in self.data.get(part, {}).items():
-                self.names[key] = fields(fill(value, self.names))
-        self.names["swept_effects"] = self._swept_effects()
-
-    def _swept_effects(self) -> list[dict[str, Any]]:
-        """Each effect of the sweep with its text and the paper's number, for the panels of a figure."""
+                names[key] = fields(fill(value, names))
+        self.names = names
         effects = self.data["sweep"]["effects"]
-        if not isinstance(effects, dict):
-            return []
-        return [{"effect": name, "text": text, "paper": self._claimed(name)["paper"]} for name, text in effects.items()]
+        if isinstance(effects, dict):
+            papers = {name: self._claimed(name)["paper"] for name in effects}
+            names["swept_effects"] = [{"effect": key, "text": effects[key], "paper": papers[key]} for key in effects]
+        return names
 
     # Runs
-
-    def _values(self, axis: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a value of an axis
-        if axis == "trace":
-            return {"path": str(self.files[value]), "file": self.files[value].name}
-        found: Mapping[str, Any] = self.data.get("values", {}).get(axis, {}).get(str(value), {})
-        return found
 
     def _base(self, grid: str, point: Point) -> dict[str, Any]:
         """The names of all cells of a grid."""
@@ -119,14 +121,16 @@ class Study:
         scale = self.scales[point.get("scale", described.get("scale", "main"))]
         return {**self.names, **scale, **self.data.get("defaults", {}), **described.get("defaults", {}), **point}
 
-    def scope(self, grid: str, point: Point = {}, **keys: Any) -> dict[str, Any]:  # noqa: ANN401, B006 - never changed
+    def _scope(self, grid: str, point: Point, keys: Mapping[str, Any]) -> dict[str, Any]:
         """The names of one cell of a grid."""
-        described = self.data["grids"][grid]
         names = self._base(grid, point)
+        values = self.data.get("values", {})
         for axis, value in keys.items():
-            names |= self._values(axis, value)
+            names |= values.get(axis, {}).get(str(value), {})
+            if axis == "trace":
+                names |= {"path": str(self.files[value]), "file": self.files[value].name}
         names |= {**point, **keys}
-        for name, template in described.get("set", {}).items():
+        for name, template in self.data["grids"][grid].get("set", {}).items():
             names[name] = fill(template, names)
         return names
 
@@ -134,81 +138,107 @@ class Study:
         own = dict(self.data["runs"][name])
         return {**self._template(own.pop("like")), **own} if "like" in own else own
 
-    def options(self, grid: str, point: Point = {}, **keys: Any) -> RunOptions:  # noqa: ANN401, B006
+    def options(self, grid: str, point: Point = ASSUMED_POINT, **keys: Any) -> RunOptions:  # noqa: ANN401
         """The run of one cell of a grid at a point."""
-        names = self.scope(grid, point, **keys)
-        run = point.get("run", self.data["grids"][grid].get("run", "main"))
-        made = fill(self._template(run), names)
+        names = self._scope(grid, point, keys)
+        template = self._template(point.get("run", self.data["grids"][grid].get("run", "main")))
+        for name, value in template.pop("let", {}).items():
+            names[name] = fill(value, names)
+        made = fill(template, names)
         made["workload"] = ",".join(_parts(made["workload"]))
-        made["overrides"] = _parts(made.get("overrides", []))
+        made["overrides"] = _parts(made["overrides"])
         if made.get("warmup") is not None:
             made["warmup"] = str(made["warmup"])
         return RunOptions(**{key: value for key, value in made.items() if value is not None})
 
-    def cells(self, grid: str, point: Point = {}) -> Iterator[dict[str, Any]]:  # noqa: B006
+    def cells(self, grid: str, point: Point = ASSUMED_POINT) -> Iterator[dict[str, Any]]:
         """The values of the axes of each cell of a grid."""
-        described = self.data["grids"][grid]
-        names = self._base(grid, point)
+        described, names = self.data["grids"][grid], self._base(grid, point)
         axes = {axis: evaluate(of, names) if isinstance(of, str) else of for axis, of in described["axes"].items()}
         for values in product(*axes.values()):
             keys = dict(zip(axes, values, strict=True))
-            if "where" not in described or evaluate(described["where"], self.scope(grid, point, **keys)):
+            if "where" not in described or evaluate(described["where"], self._scope(grid, point, keys)):
                 yield keys
 
-    def runs(self, grid: str, point: Point = {}) -> Iterator[RunOptions]:  # noqa: B006
-        """The runs of a grid at a point."""
-        return (self.options(grid, point, **keys) for keys in self.cells(grid, point))
+    def runs(self, grids: Sequence[str], point: Point = ASSUMED_POINT) -> Iterator[RunOptions]:
+        """The runs of grids at a point."""
+        return (self.options(grid, point, **keys) for grid in grids for keys in self.cells(grid, point))
 
-    def result(self, grid: str, point: Point = {}, **keys: Any) -> Result:  # noqa: ANN401, B006
-        """The result of one cell of a grid at a point."""
+    def result(self, grid: str, point: Point = ASSUMED_POINT, **keys: Any) -> Result:  # noqa: ANN401
+        """The result of one cell of a grid at a point; axes may be left out if `[defaults]` has them."""
         return self.batch[self.options(grid, point, **keys)]
 
-    def at(self, grid: str, point: Point = {}, **fixed: Any) -> Callable[..., Result]:  # noqa: ANN401, B006
-        """A function that gives the result of a cell by the remaining axes."""
+    def at(self, grid: str, point: Point = ASSUMED_POINT, **fixed: Any) -> Callable[..., Result]:  # noqa: ANN401
+        """A function that returns the result of a cell from the remaining axes."""
         return lambda **keys: self.result(grid, point, **fixed, **keys)
 
     # Points
 
-    def points(self, name: str, of: Point = {}) -> list[dict[str, Any]]:  # noqa: B006
-        """The points that an entry of the file lists, as changes of the point `of`."""
-        listed = self.data["points"][name]
-        found = [
-            fill({key: value for key, value in described.items() if key != "each"}, {**self.names, "each": each})
-            for described in listed
-            for each in described.get("each", [None])
-        ]
-        return [_merged(of, point) for point in found]
+    def _points(self, name: str, of: Point) -> list[dict[str, Any]]:
+        """The points that `[points]` lists, as changes of the point `of`."""
+        found = []
+        for described in self.data["points"][name]:
+            changed = {key: each for key, each in described.items() if key != "each"}
+            for value in described.get("each", [None]):
+                found.append(_merged(of, fill(changed, {**self.names, "each": value})))
+        return found
 
     @property
     def unknowns(self) -> list[dict[str, Any]]:
-        """What the paper leaves open, one thing at another value each; the first point is the default."""
-        defaults = self.data.get("defaults", {})
-        where = self.data["sweep"].get("where", "True")
-        scale = self.scales["swept"]
-        found = self.points("unknowns", self.data["sweep"].get("set", {}))
-        return [
-            point for point in found if evaluate(where, {**self.names, **scale, **defaults, **point})
-        ]
+        """The points that the sweep visits; the first is the default."""
+        swept = self.data["sweep"]
+        names = {**self.names, **self.scales["swept"], **self.data.get("defaults", {})}
+        found = self._points("unknowns", swept.get("set", {}))
+        return [point for point in found if evaluate(swept.get("where", "True"), {**names, **point})]
 
     @property
     def implied(self) -> dict[str, Any]:
         """The point that the paper's own numbers imply."""
         return dict(self.data["points"]["implied"])
 
+    @property
     def neighbours(self) -> list[dict[str, Any]]:
         """The implied point, and those next to it: one thing changed each."""
-        return self.points("neighbours", {**self.implied, **self.data["near"].get("set", {})})
+        return self._points("neighbours", {**self.implied, **self.data["near"].get("set", {})})
 
     # Tables
 
+    def table(self, name: str, point: Point = ASSUMED_POINT) -> pl.DataFrame:
+        """The table of this name at a point, or `sweep`; empty where no cell has a row."""
+        key = (name, str(dict(point)))
+        if key not in self._tables:
+            self._tables[key] = self._sweep() if name == "sweep" else self._table(self.data["tables"][name], point)
+        return self._tables[key]
+
+    def _sweep(self) -> pl.DataFrame:
+        names = self.data["sweep"]["effects"]
+        return sweeps.points(self.unknowns, lambda point: self.functions.effects(self, point), names)
+
+    def _table(self, described: Mapping[str, Any], point: Point) -> pl.DataFrame:
+        if "make" in described:
+            made: pl.DataFrame = getattr(self.functions, described["make"])(self, point)
+            return made
+        if "of" in described:
+            each = self.table(described["of"], point).drop(described.get("drop", []))
+            return measures.with_spread(each, described["spread"])
+        rows = [self._row(described, point, keys) for keys in self.cells(described["grid"], point)]
+        types = {column: getattr(pl, kind) for column, kind in described.get("types", {}).items()}
+        there = [row for row in rows if row is not None]
+        data = pl.DataFrame(there, schema_overrides=types, infer_schema_length=None)
+        if data.is_empty():
+            return data
+        if "floats" in described:
+            data = data.with_columns(pl.all().exclude(described["floats"]).cast(pl.Float64))
+        if "mean" in described:
+            return measures.means(data, described["mean"], described.get("then", {}))
+        return measures.with_spread(data, described["spread"]) if "spread" in described else data
+
     def _row(self, described: Mapping[str, Any], point: Point, keys: dict[str, Any]) -> dict[str, Any] | None:
         grid = described["grid"]
-        names = self.scope(grid, point, **keys)
         own = _fields(self.result(grid, point, **keys))
-        names |= {**own, "own": own, **keys}
+        names = {**self._scope(grid, point, keys), **own, "own": own, **keys}
         for name, changed in described.get("beside", {}).items():
-            of = keys | {axis: fill(value, names) for axis, value in changed.items()}
-            names[name] = _fields(self.result(grid, point, **of))
+            names[name] = _fields(self.result(grid, point, **(keys | fill(changed, names))))
         if not evaluate(described.get("where", "True"), names):
             return None
         row = {name: keys[name] for name in described["keys"]}
@@ -216,38 +246,7 @@ class Study:
             row[name] = evaluate(each[str(keys[each["by"]])] if isinstance(each, dict) else each, names | row)
         return row
 
-    def table(self, name: str, point: Point = {}) -> pl.DataFrame:  # noqa: B006
-        """The table of this name at a point; empty where no cell has a row."""
-        key = (name, str(point))
-        if key not in self._tables:
-            self._tables[key] = self._sweep() if name == "sweep" else self._table(self.data["tables"][name], point)
-        return self._tables[key]
-
-    def _table(self, described: Mapping[str, Any], point: Point) -> pl.DataFrame:
-        if "make" in described:
-            made: pl.DataFrame = getattr(self.functions, described["make"])(self)
-            return made
-        if "of" in described:
-            return measures.with_spread(self.table(described["of"], point), described["spread"])
-        rows = [self._row(described, point, keys) for keys in self.cells(described["grid"], point)]
-        types = {column: getattr(pl, kind) for column, kind in described.get("types", {}).items()}
-        there = [row for row in rows if row is not None]
-        data = pl.DataFrame(there, schema_overrides=types, infer_schema_length=None)
-        if data.is_empty():
-            return data
-        if "mean" in described:
-            return measures.means(data, described["mean"], described.get("then", {}))
-        return measures.with_spread(data, described["spread"]) if "spread" in described else data
-
-    def _sweep(self) -> pl.DataFrame:
-        names = self.data["sweep"]["effects"]
-        return sweeps.points(self.unknowns, lambda point: self.functions.effects(self, point), names)
-
     # Claims and figures
-
-    def text(self, template: str, **more: Any) -> str:  # noqa: ANN401
-        """A text with the names of the paper."""
-        return str(fill(template, {**self.names, **more}))
 
     def claim(self, name: str, ours: float | None, of: str = "", **more: Any) -> Claim:  # noqa: ANN401
         """The claim of this name; `of` names its entry of `[claims]` where several claims share one."""
@@ -258,38 +257,40 @@ class Study:
         described = found[of or (name if name in found else self.data["sweep"]["of"])]
         return dict(fill(described, {**self.names, "name": name, **more}))
 
+    def text(self, template: str, **more: Any) -> str:  # noqa: ANN401
+        """A text with the names of the paper."""
+        return str(fill(template, {**self.names, **more}))
+
     def note(self, name: str, **more: Any) -> str:  # noqa: ANN401
         """The entry of `[notes]` of this name, filled."""
         return self.text(self.data["notes"][name], **more)
 
     def reason(self, name: str, number: str = ".1f") -> str:
-        """The unknown that moves an effect most, and the value that brings it nearest to the paper's."""
-        swept = self.data["sweep"]
-        paper = self._claimed(name)["paper"]
-        together = swept.get("together", "")
+        """The unknown that moves an effect most, and the value that brings it nearest to the paper's number."""
+        paper, together = self._claimed(name)["paper"], self.data["sweep"].get("together", "")
         return sweeps.reason(
             self.table("sweep"), name, paper, lambda ours: self.claim(name, ours).agrees, number, together
         )
 
+    def sentences(self, name: str, traces: Sequence[str] = ()) -> tuple[str, ...]:
+        """The paragraphs of this name; `{found}` in them lists the real traces."""
+        found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
+        return tuple(fill(self.data[name], {**self.names, "found": found}))
+
     def figures(self, *, implied: bool = False) -> Iterator[Figure]:
         """The figures of the assumed or of the implied setting that have data, in the order of the file."""
         for own in self.data["figures"]:
-            described = {**self.data["templates"][own["like"]], **own} if "like" in own else own
-            if described.get("implied", False) is implied:
-                for each in drawing.repeated(described, self.names):
-                    if not (data := self.data_of(each)).is_empty():
-                        yield drawing.figure(each, data, self.names)
+            if own.get("implied", False) is implied:
+                described = {**self.data["templates"][own["like"]], **own} if "like" in own else own
+                yield from self._drawn(described, self.implied if implied else ASSUMED_POINT)
 
-    def data_of(self, described: Mapping[str, Any]) -> pl.DataFrame:
-        """The data of a figure."""
-        data = self.table(described["table"])
-        return data if data.is_empty() else drawing.shaped(data, described, self.names)
+    def _drawn(self, described: Mapping[str, Any], point: Point) -> Iterator[Figure]:
+        for each in drawing.repeated(described, self.names):
+            data = self.table(each["table"], point) if "table" in each else pl.DataFrame()
+            if "of" in each or not data.is_empty():
+                yield drawing.figure(each, drawing.shaped(data, each, self.names), self.names)
 
     def figure(self, name: str) -> Figure:
-        """One figure of the assumed setting."""
-        return next(figure for figure in self.figures() if figure.id == name)
-
-    def sentences(self, name: str, traces: Sequence[str] = ()) -> tuple[str, ...]:
-        """The paragraphs of this name, and where they say so, the real traces that were found."""
-        found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
-        return tuple(fill(self.data[name], {**self.names, "found": found}))
+        """One figure of the assumed setting; only its own runs are needed."""
+        described = next(each for each in self.data["figures"] if each["id"] == name)
+        return next(self._drawn(described, ASSUMED_POINT))

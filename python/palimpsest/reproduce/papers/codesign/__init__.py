@@ -64,7 +64,7 @@ def partial_percent(causes: Mapping[str, Any]) -> float | None:
 # Tables
 
 
-def imbalance(study: Study) -> pl.DataFrame:
+def imbalance(study: Study, _point: Point) -> pl.DataFrame:
     """How unevenly files lie over the channels at the end of a run, beside the paper's two shares."""
     rows: list[dict[str, Any]] = []
     for workload, (uneven, above) in study.names["uneven"].items():
@@ -82,7 +82,7 @@ def imbalance(study: Study) -> pl.DataFrame:
     return data.with_columns(line=pl.col("workload") + ", " + pl.col("scheme"))
 
 
-def headroom(study: Study) -> pl.DataFrame:
+def headroom(study: Study, _point: Point) -> pl.DataFrame:
     """The most that a scheme which removes no work can gain over each meaning of round robin.
 
     With a fixed number of requests in flight, mean response time falls by at most 1 - rho, where rho is the share of
@@ -103,7 +103,7 @@ def headroom(study: Study) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def round_robins_of(study: Study) -> pl.DataFrame:
+def round_robins_of(study: Study, _point: Point) -> pl.DataFrame:
     """Changes of mean response time by each scheme, against each meaning of round robin."""
     names = study.names
     rows = []
@@ -116,7 +116,7 @@ def round_robins_of(study: Study) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def implied_gains(study: Study) -> pl.DataFrame:
+def implied_gains(study: Study, _point: Point) -> pl.DataFrame:
     """Fig. 7 at the implied setting: means over seeds, the range of the paper, and the spread."""
     each = [_gains(study, study.implied, [seed]) for seed in study.names["seeds"]]
     rows = []
@@ -247,9 +247,7 @@ def _effect_claims(study: Study, gains: Mapping[str, Mapping[str, float]]) -> It
                 note += study.note("headroom", room=room) + study.data["notes"]["because"][scheme]
                 note += _bases(study, scheme) + study.reason(name)
             yield claim.with_note(note.strip())
-            made = study.claim(
-                f"throughput_{name}", gain(faster.values()), of="throughput", scheme=scheme, which=which
-            )
+            made = study.claim(f"throughput_{name}", gain(faster.values()), of="throughput", scheme=scheme, which=which)
             inverse = study.note("inverse", inverse=change(1.0, 1 + study.names["response"][name] / 100))
             yield made.with_note(inverse + ("" if made.agrees else f"See {name} for the reason."))
 

@@ -4,13 +4,13 @@ Models Table II, Fig. 7 to 11 and the numbers of Sec. IV, on synthetic workloads
 paper fixes blocks of 128 pages, planes of 512 blocks, pages of 8 and 16 KiB and subpages of 4 KiB. Ignores the traces,
 because they are not public.
 
-The implied setting. The paper's write amplifications fix the alignment: -7.42 % is 0.47 more subpages a write with pages
-of 8 KiB, and -30.83 % is 2.63 with 16 KiB, where starts at any multiple of 4 KiB give 1.0 and 3.0. So half of the
-writes have odd sizes, and requests start at multiples of 8 KiB, as database pages do. The bound on map bytes, 16.5 %,
-needs a footprint of a few percent of the drive. Times as short as the paper's need reads that transfer the requested
-subpages alone, except under the page map. Reads counted for logical pages, as the paper says, would merge every page
-that is written again, unless counts age within some hundred requests. A joint search found all values; the paper states
-none of them, so that the setting is consistent with the paper's numbers, and no more.
+The implied setting. The paper's write amplifications fix the alignment: -7.42 % is 0.47 more subpages a write with
+pages of 8 KiB, and -30.83 % is 2.63 with 16 KiB, where starts at any multiple of 4 KiB give 1.0 and 3.0. So half of
+the writes have odd sizes, and requests start at multiples of 8 KiB, as database pages do. The bound on map bytes, 16.5
+%, needs a footprint of a few percent of the drive. Times as short as the paper's need reads that transfer the
+requested subpages alone, except under the page map. Reads counted for logical pages, as the paper says, would merge
+every page that is written again, unless counts age within some hundred requests. A joint search found all values; the
+paper states none of them, so that the setting is consistent with the paper's numbers, and no more.
 """
 
 import math
@@ -18,9 +18,9 @@ from collections.abc import Callable
 
 import polars as pl
 
+from ....result import Result
 from ...claims import TOLERANCE, Claim
 from ...measures import change, over_seeds, response_ns, seeds_note
-from ....result import Result
 from ...study import Point, Study, load
 
 __all__ = ["claims", "effects", "implied_claims", "marks", "near_claims"]

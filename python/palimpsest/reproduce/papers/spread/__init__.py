@@ -155,7 +155,7 @@ def counted_bound(result: Mapping[str, Any] | Result) -> float:
 # Tables
 
 
-def single_reads(study: Study) -> pl.DataFrame:
+def single_reads(study: Study, _point: Point) -> pl.DataFrame:
     """Latencies of single reads in nanoseconds beside Table I: a row for each size, a column for each reader."""
     rows: dict[int, dict[str, Any]] = {}
     for cell in study.cells("single"):
@@ -177,7 +177,7 @@ def by_reader(data: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([long.select(table.columns), table])
 
 
-def read_sizes_of_presets(study: Study) -> pl.DataFrame:
+def read_sizes_of_presets(study: Study, _point: Point) -> pl.DataFrame:
     """Shares and cumulated shares of the sizes of the presets' reads, in percent."""
     rows: list[dict[str, Any]] = []
     for name in study.names["motivation"][:3]:
@@ -188,7 +188,7 @@ def read_sizes_of_presets(study: Study) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def overhead(study: Study) -> pl.DataFrame:
+def overhead(study: Study, _point: Point) -> pl.DataFrame:
     """The paper's effects, ours, and ours with 20 us more for each flash command, in percent."""
     default, *_ = study.unknowns
     shown = {

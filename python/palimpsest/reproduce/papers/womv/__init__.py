@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from ...measures import mean, seeds_note
 from ...claims import Claim
+from ...measures import mean, seeds_note
 from ...study import Point, Study
 
 __all__ = ["claims", "effects", "erases_per_byte", "lazy_writes"]
@@ -77,7 +77,5 @@ def _abstract(study: Study) -> Claim:
     most = max(1 / codes[code]["bound"] for code in study.names["codes"])
     last = codes[study.names["codes"][-1]]
     writes = [lazy_writes(last["stored"], share) for share in _ECC]
-    note = study.text(
-        study.data["notes"]["fewer_erases"], row=row, most=most, last=last, writes=writes, ecc=_ECC
-    )
+    note = study.text(study.data["notes"]["fewer_erases"], row=row, most=most, last=last, writes=writes, ecc=_ECC)
     return study.claim("fewer_erases", row["fewer"]).with_note(note)
