@@ -1,7 +1,7 @@
-"""Reproductions of published results: the runs of a paper, its figures, and its claims beside measured numbers.
+"""Reproductions of published results: runs and figures of a paper, and the paper's claims beside measured numbers.
 
-A paper is a folder of `papers` with a `paper.toml` and a module of small functions, and one name in `PAPERS`. `study`
-runs the description, `drawing` draws its figures, and `running` puts the settings of a paper together.
+A paper is a folder of `papers` with a `paper.toml` and a module of small functions, and a name in `PAPERS`. `study`
+runs the description, `drawing` draws the figures, and `running` combines the settings of a paper.
 """
 
 from dataclasses import replace
@@ -66,10 +66,10 @@ def check_settings(papers: list[str], settings: str) -> None:
 
 
 def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = BOTH) -> "Reproduction":
-    """Runs the simulations of a paper, and measures its claims and figures.
+    """Runs the simulations of a paper, and measures claims and figures.
 
     Args:
-        paper: one of `PAPERS`.
+        paper: a name in `PAPERS`.
         batch: runs the simulations.
         full: the drive and the number of requests of the paper instead of small ones.
         settings: for everything that the paper leaves open: assumed, implied, or both where an implied one is known.

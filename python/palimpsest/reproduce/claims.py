@@ -21,20 +21,20 @@ __all__ = [
 ]
 
 ASSUMED, IMPLIED, BOTH = "assumed", "implied", "both"
-"""What a paper does not say: as assumed here, chosen blind; as the paper's own numbers imply; both."""
+"""Settings for everything that a paper leaves open: assumed, chosen blind; implied by the paper's numbers; both."""
 
 TOLERANCE = 0.25
-"""A measured effect agrees when the logarithm of its ratio lies within this share of that of the paper's."""
+"""An effect agrees if the logarithm of the measured ratio differs from the paper's by at most this share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence of a paper with a number in it.
+    """A sentence of a paper that states a number.
 
     Attributes:
         id: name that does not change.
-        claim: what the paper says, and of what.
-        paper: its number, as text where it is a range.
+        claim: the quantity, and the paper's statement.
+        paper: the paper's number; a text for a range.
         ours: the number measured here.
         unit: of both.
         agrees: by the rule of the function that made the claim.
@@ -58,12 +58,12 @@ class Claim:
         return replace(self, note=note)
 
     def beside(self, implied: "Claim") -> "Claim":
-        """The same claim with the number of the implied setting beside its own."""
+        """The same claim, with the number of the implied setting added."""
         note = f"{self.note} {implied.note}".strip()
         return replace(self, note=note, implied=implied.ours, implied_agrees=implied.agrees)
 
     def to_dict(self) -> dict[str, Any]:
-        """As the contract has it."""
+        """The fields of the claim in the JSON contract."""
         return asdict(self)
 
 
@@ -93,7 +93,7 @@ def amount(name: str, claim: str, paper: float, ours: float | None, unit: str) -
 
 
 def within(name: str, claim: str, low: float, high: float, ours: float | None, unit: str, text: str) -> Claim:
-    """A claim of a range, which includes `low` and not `high`; `text` is how the paper says it."""
+    """A claim of a range, which includes `low` and not `high`; `text` is the paper's wording."""
     return Claim(name, claim, text, _rounded(ours), unit, ours is not None and low <= ours < high)
 
 
@@ -103,7 +103,7 @@ def at_most(name: str, claim: str, paper: float, ours: float | None, unit: str =
 
 
 def more_than(name: str, claim: str, paper: float, ours: float | None, unit: str, text: str) -> Claim:
-    """A claim of a lower bound, which ours must exceed; `text` is how the paper says it."""
+    """A claim of a lower bound, which ours must exceed; `text` is the paper's wording."""
     return Claim(name, claim, text, _rounded(ours), unit, ours is not None and ours > paper)
 
 
@@ -112,8 +112,9 @@ def judge(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
 
     Args:
         name: id of the claim.
-        described: `text`, `rule` (a function of this module) and what the rule takes: `paper`, or `low` and `high`;
-            `unit` (% by default); `said`, how the paper says a range.
+        described: `text`, `rule` (a function of this module), and the arguments of the rule: `paper`, or `low` and
+            `high`; `unit` (% by default); `said`, the paper's wording of a range. The rule `holds` has `holds`, whether
+            the claim agrees.
         ours: the measured number.
     """
     text, unit = described["text"], described.get("unit", "%")

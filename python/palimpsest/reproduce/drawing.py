@@ -1,11 +1,11 @@
 """The renderer: figures by the descriptions in a paper's TOML.
 
 `[[figures]]` has `id`, `title`, `note`, `table`, `width` and `height` (inches), and shapes the data of the table: `of`
-(a frame in its place), `where` (rows to keep), `with` (columns to add, in groups; a group may use those before it) and
+(a frame in its place), `where` (rows to keep), `with` (columns to add, in groups; a group may use earlier groups) and
 `columns` (to keep; `x~` keeps `x`, `x_low` and `x_high`). `panels` lists drawings: `bars`, `lines` or `levels` with the
-arguments of that function of `figures`, its options, and the changes of `_CHANGES`; `draw` names a function instead. A
-panel shapes its own data by `of`, `where` and `with`. `each` repeats a figure or a panel, `like` names an entry of
-`[templates]` that supplies the other keys, `implied` marks a figure of the implied setting.
+arguments and options of the function of that name in `figures`, and changes by `_CHANGES`; `draw` names a function
+instead. A panel may shape the data further by `of`, `where` and `with`. `each` repeats a figure or a panel, `like`
+names an entry of `[templates]` that supplies the other keys, `implied` marks a figure of the implied setting.
 
 Shapes are expressions of Polars over `data`, `col`, `lit` and `pl`; all other texts are templates.
 """
@@ -28,7 +28,7 @@ __all__ = ["figure", "neighbours", "repeated", "shaped"]
 Described = Mapping[str, Any]
 """A figure or a panel."""
 Names = Mapping[str, Any]
-"""Names of its expressions and templates."""
+"""Names for expressions and templates."""
 
 _POLARS = {"pl": pl, "col": pl.col, "lit": pl.lit}
 _SHAPES = ("of", "where", "with")
@@ -42,7 +42,7 @@ _CHANGES: dict[str, Callable[["Axes", Any], object]] = {
     "slanted": lambda axes, value: axes.tick_params(axis="x", rotation=value[0], labelsize=value[1]),
     "log_x": lambda axes, _value: axes.set_xscale("log", base=2),
 }
-"""Changes of a panel after it is drawn, in this order; `slanted` takes angle and size, `legend` its columns."""
+"""Changes of a panel after it is drawn, in this order; `slanted` takes angle and size, `legend` takes columns."""
 
 
 def repeated(described: Described, names: Names) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ def repeated(described: Described, names: Names) -> Iterator[dict[str, Any]]:
 
 
 def shaped(data: pl.DataFrame, described: Described, names: Names) -> pl.DataFrame:
-    """The rows and columns that a figure or a panel shows of its data."""
+    """The rows and columns that a figure or a panel shows."""
     scope = {**names, **_POLARS, **described.get("names", {})}
     if "of" in described:
         data = evaluate(described["of"], {**scope, "data": data})
@@ -102,10 +102,10 @@ def figure(described: Described, data: pl.DataFrame, names: Names) -> Figure:
 
 
 def neighbours(points: Sequence[tuple[str, str, Sequence[Claim]]], note: str, *, height: float) -> Figure:
-    """How many claims agree at the implied setting and next to it, and their numbers.
+    """Number of claims that agree at the implied setting and at each point next to the setting, with measured numbers.
 
     Args:
-        points: the unknown that is changed, its value, and the claims there; the first is the setting itself.
+        points: the changed unknown, the value, and the claims there; the first is the setting itself.
         note: below the picture.
         height: of the picture in inches.
     """

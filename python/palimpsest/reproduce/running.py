@@ -1,4 +1,4 @@
-"""A reproduction of a paper: its runs, then claims and figures, under the assumed setting, the implied one, or both."""
+"""A reproduction: runs, then claims and figures, under the assumed setting, the implied setting, or both."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from .figures import Figure
 from .outputs import Reproduction
 from .study import Study, has_implied
 
-__all__ = ["beside", "reproduce"]
+__all__ = ["beside", "neighbours", "reproduce"]
 
 
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
@@ -28,16 +28,19 @@ def _assumed(study: Study) -> Reproduction:
 
 
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
-    """Claims and figures at the implied setting, the figure of its neighbours included."""
+    """Claims and figures at the implied setting, the figure of neighbours included."""
     near = study.data["near"]
     study.batch.run(study.runs(near.get("implied", near["grids"]), study.implied))
     claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
-    if study.full or not near.get("only_full", False):
-        points = study.neighbours
-        study.batch.run(run for point in points for run in study.runs(near["grids"], point))
-        judged = [(point["what"], point["value"], study.functions.near_claims(study, point)) for point in points]
-        made.append(drawing.neighbours(judged, study.text(near["note"]), height=near["height"]))
-    return claims, made
+    return claims, [*made, *([neighbours(study)] if study.full or not near.get("only_full", False) else [])]
+
+
+def neighbours(study: Study) -> Figure:
+    """The figure of the implied point and of the points next to the implied point."""
+    near, points = study.data["near"], study.neighbours
+    study.batch.run(run for point in points for run in study.runs(near["grids"], point))
+    judged = [(point["what"], point["value"], study.functions.near_claims(study, point)) for point in points]
+    return drawing.neighbours(judged, study.text(near["note"]), height=near["height"])
 
 
 def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], added: Sequence[Figure]) -> Reproduction:
@@ -59,7 +62,7 @@ def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], ad
 
 
 def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
-    """Runs everything that a paper needs, and measures its claims and figures."""
+    """Runs all simulations of a paper, and measures claims and figures."""
     study = Study(name, batch, full=full)
     if settings == ASSUMED or not has_implied(name):
         return _assumed(study)

@@ -1,4 +1,4 @@
-"""The runner of a paper: the runs, tables, claims and figures that its TOML describes.
+"""The runner of a paper: runs, tables, claims and figures from the description in `paper.toml`.
 
 `paper.toml` has:
 
@@ -8,13 +8,13 @@
   computes names before them.
 - `[values.AXIS.VALUE]`: further names that a value of an axis supplies. `[defaults]`: names that points may change.
 - `[grids.NAME]`: `axes` (all combinations, the last axis fastest), `run`, `scale`, `set` (further names), `where`
-  (cells to keep), `only = "points"` (not run for its own sake).
+  (cells to keep), `only = "points"` (runs at points alone).
 - `[tables.NAME]`: a row for each cell of `grid`, with `keys` (axes) and `columns` (expressions over the result, and
-  over results `beside` it: cells with other values of axes). `where` keeps rows, `types` and `floats` fix types,
+  over results of cells `beside`, with other values of axes). `where` keeps rows, `types` and `floats` fix types,
   `spread` or `mean` combines seeds, `then` adds columns to means, `of` names a table to combine. `make` names a
   function instead.
 - `[points]`: `unknowns`, `neighbours` and the table `implied`; a point changes names of all runs, `each` repeats it.
-- `[sweep]`, `[near]`: grids, names and texts of the unknowns, and of the implied point and its neighbours.
+- `[sweep]`, `[near]`: grids, names and texts of the unknowns, and of the implied point and the neighbours.
 - `[claims.NAME]` (`claims.judge`), `[notes]`, `[[figures]]` (`drawing`).
 
 Ignored: types of names. A name that is missing or misspelt ends the reproduction with an error of Python.
@@ -66,7 +66,7 @@ def _merged(one: Point, two: Point) -> dict[str, Any]:
 
 
 def _parts(value: str | list[Any]) -> tuple[str, ...]:
-    """The texts of a list, and of lists in it, without empty ones."""
+    """The texts of a list and of nested lists, without empty texts."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(part for each in value for part in _parts(each))
@@ -77,7 +77,7 @@ def _fields(result: Result) -> Fields:
 
 
 class Study:
-    """One paper at one size: its description, and the results of its runs.
+    """One paper at one size: the description, and the results of the runs.
 
     Args:
         name: of the paper.
@@ -198,7 +198,7 @@ class Study:
 
     @property
     def neighbours(self) -> list[dict[str, Any]]:
-        """The implied point, and those next to it: one thing changed each."""
+        """The implied point, and points that change one thing of the implied point."""
         return self._points("neighbours", {**self.implied, **self.data["near"].get("set", {})})
 
     # Tables
@@ -249,7 +249,7 @@ class Study:
     # Claims and figures
 
     def claim(self, name: str, ours: float | None, of: str = "", **more: Any) -> Claim:  # noqa: ANN401
-        """The claim of this name; `of` names its entry of `[claims]` where several claims share one."""
+        """The claim of this name; `of` names an entry of `[claims]` that several claims share."""
         return claims.judge(name, self._claimed(name, of, **more), ours)
 
     def _claimed(self, name: str, of: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -266,7 +266,7 @@ class Study:
         return self.text(self.data["notes"][name], **more)
 
     def reason(self, name: str, number: str = ".1f") -> str:
-        """The unknown that moves an effect most, and the value that brings it nearest to the paper's number."""
+        """Names the unknown that moves an effect most, and the value nearest to the paper's number."""
         paper, together = self._claimed(name)["paper"], self.data["sweep"].get("together", "")
         return sweeps.reason(
             self.table("sweep"), name, paper, lambda ours: self.claim(name, ours).agrees, number, together
@@ -291,6 +291,6 @@ class Study:
                 yield drawing.figure(each, drawing.shaped(data, each, self.names), self.names)
 
     def figure(self, name: str) -> Figure:
-        """One figure of the assumed setting; only its own runs are needed."""
+        """One figure of the assumed setting; needs no run of other figures."""
         described = next(each for each in self.data["figures"] if each["id"] == name)
         return next(self._drawn(described, ASSUMED_POINT))

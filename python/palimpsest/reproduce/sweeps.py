@@ -1,4 +1,4 @@
-"""Sweeps of what a paper leaves open: one thing changed at a time, and what that explains of a claim."""
+"""Sweeps of unknowns, things that a paper leaves open: one changed at a time, to explain a claim."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,10 +13,10 @@ def points(
     effects: Callable[[Mapping[str, Any]], dict[str, float | None]],
     names: Iterable[str],
 ) -> pl.DataFrame:
-    """A row for each point: `unknown`, `value`, `label`, and its effects, which have these names.
+    """A row for each point: `unknown`, `value`, `label`, and the effects.
 
     Args:
-        unknowns: the points: `what` is changed, its `value` in words, and the changes; the first is the default.
+        unknowns: the points: `what` is changed, the `value` in words, and the changes; the first is the default.
         effects: measures a point.
         names: of the effects.
     """
@@ -36,7 +36,7 @@ def reason(
     number: str = ".1f",
     together: str = "",
 ) -> str:
-    """Which unknown moves an effect most, and which value brings it nearest to the paper's.
+    """Names the unknown that moves an effect most, and the value that brings the effect nearest to the paper's number.
 
     Args:
         sweep: a row for each point, with columns `unknown`, `value`, `label` and `name`; the first is the default.

@@ -26,7 +26,7 @@ class Fields(dict[str, Any]):
 
 
 def fields(value: Any) -> Any:  # noqa: ANN401
-    """The same value with each mapping in it as `Fields`."""
+    """The same value with `Fields` for each mapping, nested mappings included."""
     return Fields({key: fields(each) for key, each in value.items()}) if isinstance(value, dict) else value
 
 
@@ -35,12 +35,12 @@ def _compiled(expression: str) -> CodeType:
     return compile(expression.strip(), f"<{expression}>", "eval")
 
 
-def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the expression has it
+def evaluate(expression: str, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any value
     """Value of a Python expression over the names of a scope."""
     return eval(_compiled(expression), dict(scope))
 
 
-def fill(template: Any, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as the template has it
+def fill(template: Any, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """Value of a template over the names of a scope.
 
     A text that is one braced expression becomes the value of the expression; other texts have each braced expression

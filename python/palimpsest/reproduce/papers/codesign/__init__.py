@@ -1,20 +1,20 @@
 """The co-design paper: Qiu et al., on building flash storage by co-designing file system and FTL.
 
 Models map bytes, Fig. 2 and Fig. 6 to 8 and the numbers of Sec. IV, on synthetic workloads with the read ratios and
-request sizes of its traces. The paper fixes 8 channels, the times of flash (its Table I), and read ratio and mean
+request sizes of the paper's traces. The paper fixes 8 channels, the times of flash (Table I), and read ratio and mean
 request size of four traces (Sec. IV). Beyond the paper: one more scheme, the cost of DRAM permission exchanges, layers
 below the file system, hints, and real traces. Ignores the traces of the paper, because they are not public in the form
-that it used.
+that the paper used.
 
 The implied setting. A scheme that removes no work can gain at most the share of time in which channels are idle; with
-pages in turn that is 1 to 10 % here, and the paper gains 7 to 24 %. So its round robin is by address, page n of the
-disk on channel n mod 8, as its Fig. 1 and the static allocations that it cites have it, and its requests load channels
-unevenly. Requests that start at multiples of 8 or 16 KiB do: small ones hit every second or fourth channel. Its schemes
-add up in `hybrid`, so each departs from the same static allocation for a reason of its own, and `depth` gains on all
+pages in turn that is 1 to 10 % here, and the paper gains 7 to 24 %. So round robin is by address there, page n of the
+disk on channel n mod 8, as in Fig. 1 and in the static allocations that the paper cites, and requests load channels
+unevenly. Requests that start at multiples of 8 or 16 KiB do: small ones hit every second or fourth channel. The schemes
+add up in `hybrid`, so each departs from the same static allocation for another reason, and `depth` gains on all
 workloads only if all have some requests of more than 16 pages, and planes share commands for their pages alone. Sizes,
 starts, files and hot pages were then searched for each workload, at the paper's read ratio and mean request. They are
-fitted: eight numbers of the paper against some twenty choices, each within what a server could do. Nothing here is more
-than consistent with the paper.
+fitted: eight numbers of the paper against some twenty choices, each plausible for a server. So the setting is
+consistent with the paper's numbers, and no more.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from ....result import Result
 from ...claims import Claim
 from ...measures import change, iops, response_ns
 from ...study import Point, Study
@@ -45,11 +46,11 @@ Gains = dict[str, dict[str, tuple[float, float]]]
 
 
 def percent(share: float | None) -> float | None:
-    """A share in percent; None where it was not measured."""
+    """A share in percent; None if nothing was measured."""
     return None if share is None else 100 * share
 
 
-def metadata_percent(result: Mapping[str, Any]) -> float:
+def metadata_percent(result: Mapping[str, Any] | Result) -> float:
     """Pages of metadata among all programmed."""
     causes = result["flash"]["by_cause"]
     return float(100 * causes["metadata"]["programs"] / sum(each["programs"] for each in causes.values()))
@@ -191,7 +192,7 @@ def _listed(values: Mapping[str, float], number: str = "+.1f") -> str:
 
 
 def claims(study: Study) -> list[Claim]:
-    """The claims at the assumed setting, each with the measured reason where it does not agree."""
+    """The claims at the assumed setting, each claim that does not agree with the measured reason."""
     gains = {scheme: _column(study, scheme, "response_change_percent") for scheme in study.names["schemes"][1:]}
     return [
         *_cost_claims(study),

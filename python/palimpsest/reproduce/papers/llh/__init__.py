@@ -7,24 +7,25 @@ over-provisioning and initial thresholds of OP/2 and OP/4. A bank does not depen
 over the banks, so that fewer banks with the paper's blocks, and as many fewer requests, do in a bank as the whole drive
 does. Ignores the MSR and FIU traces, because they are not public as the paper used them.
 
-The FTL that its authors published (the paper's reference 1) differs from the text, and the figures `published` and
-`baseline` run its rules: it compares the cheapest victim with the last five, and only where a block for hot data is
-wanted and no more than two blocks are clean; it takes clean blocks first while there are more, lets the threshold rise
-to 112 blocks, opens a block before it cleans, and writes overwriting data in a merge buffer beside it. Ignored of that
-FTL: the last page of each block, in which it keeps the block's logical page numbers (a step of `baseline` has it as
-27 % of over-provisioning), and its classification of reads. The threshold's seven victims in a row, its floor of five
-blocks and the reuse of partially-used blocks without a valid page are from there as well.
+The FTL that the authors published (the paper's reference 1) differs from the text, and the figures `published` and
+`baseline` run the published rules. That FTL compares the cheapest victim with the last five, and only where a block for
+hot data is wanted and no more than two blocks are clean; takes clean blocks first while there are more; lets the
+threshold rise to 112 blocks; opens a block before cleaning; and does not let new data replace data in the write buffer.
+Ignored of that FTL: the last page of each block, which keeps the block's logical page numbers (a step of `baseline` has
+it as 27 % of over-provisioning), and the classification of reads. The threshold's seven victims in a row, the floor of
+five blocks and the reuse of partially-used blocks without a valid page are from there as well.
 
-The implied setting. The paper's reductions with 28 % of over-provisioning are "very close" to its formula, which has
+The implied setting. The paper's reductions with 28 % of over-provisioning are "very close" to the formula, which has
 all low pages of reused blocks invalid and no data moved; so few places are written again, by the Zipf workloads too. On
 the assumed drive these write all of it, the baseline then programs 2.5 pages for each page of the host, and reuse saves
 half of the formula's reduction. Eight logical pages of 4 KiB are invalid at once nearly as often as two (1 point), so
 that at most a few percent of hot writes look hot and then stay; not much less either, as data copied by collection
 grows by half at most, and not many times over. That OP/2 saves more than OP/4 needs hot data that lives as long as OP/4
-lets a block wait, and the 6 points with 7 % of over-provisioning bound it from above. A trace that writes 7 GB on a
-drive of 32 GB and has it collect (wdev_0) needs a drive that was full before; two replays then bring each threshold to
-rest, so that blocks that wait are not counted as saved. A joint search found all values, one group of workloads after
-the other; the paper states none of them, so that the setting is consistent with the paper's numbers, and no more.
+lets a block wait, and the 6 points with 7 % of over-provisioning bound that lifetime from above. A trace that writes 7
+GB on a drive of 32 GB and makes the drive collect (wdev_0) needs a drive that was full before; two replays then bring
+each threshold to rest, so that blocks that wait are not counted as saved. A joint search found all values, one group of
+workloads after the other; the paper states none of them, so that the setting is consistent with the paper's numbers,
+and no more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,7 @@ _Rows = list[dict[str, Any]]
 
 
 def layer_keys(ftl: str, threshold: str, smaller: int, more: Sequence[str]) -> list[str]:
-    """The configuration keys of a layer; those of `more` replace the others."""
+    """The configuration keys of a layer; keys of `more` replace the others."""
     keys: dict[str, str] = {}
     if ftl == "llh":
         keys = {"ftl.threshold_pu": threshold, "ftl.wom_failure": "0.25%"}  # paper, Sec. 4
@@ -110,12 +111,12 @@ def percent_more(of: float | None) -> float | None:
 
 
 def expected(hot: float) -> float:
-    """Erases over those without reuse, by the paper's formula (Sec. 4)."""
+    """Ratio of erases to a drive without reuse, by the paper's formula (Sec. 4)."""
     return (5 - hot) / 5
 
 
 def by_reuse(own: Mapping[str, Any], base: Mapping[str, Any]) -> float:
-    """The same formula with what a run reused."""
+    """The same formula, with the reuse that a run measured."""
     stats = own["ftl_stats"]
     hot, reused, failed = (stats[key] or 0 for key in ("hot_share", "reusable_share", "wom_failure_share"))
     # The formula is of all pages programmed, of which moved ones are cold.
@@ -167,7 +168,7 @@ _RATIOS = {"ratio": "all", "read_ratio": "read"}
 
 
 def _published_ratios(study: Study, workload: str, threshold: str) -> list[float]:
-    """Erases by the rules of the authors' published FTL over those of its baseline, for each seed."""
+    """Ratio of erases to the baseline by the rules of the authors' published FTL, for each seed."""
     made = []
     for seed in study.names["published_seeds"]:
         own = study.result("published", workload=workload, threshold=threshold, seed=seed)
@@ -182,7 +183,7 @@ def published(study: Study, _point: Point) -> pl.DataFrame:
     for threshold, authors in study.names["authors"].items():
         for workload, theirs in authors.items():
             each = _published_ratios(study, workload, threshold)
-            row = {"workload": f"Zipf {workload.removeprefix('zipf-')}, {threshold}"}
+            row: dict[str, Any] = {"workload": f"Zipf {workload.removeprefix('zipf-')}, {threshold}"}
             rows.append(row | {"series": "authors' FTL", "ratio": theirs, "least": None, "most": None})
             row |= {"series": "ours, its rules", "ratio": fmean(each), "least": min(each), "most": max(each)}
             rows.append(row)
@@ -272,7 +273,7 @@ def implied_claims(study: Study) -> list[Claim]:
 
 
 def claims(study: Study) -> list[Claim]:
-    """The claims at the assumed setting, each with the measured reason where it does not agree."""
+    """The claims at the assumed setting, each claim that does not agree with the measured reason."""
     made = [
         *_over_seeds(study, {}),
         *_published_claims(study),
@@ -284,7 +285,7 @@ def claims(study: Study) -> list[Claim]:
 
 
 def _published_claims(study: Study) -> list[Claim]:
-    """The six ratios of the authors' FTL beside ours under its rules."""
+    """The six ratios of the authors' FTL beside ours under the same rules."""
     made = []
     for threshold, authors in study.names["authors"].items():
         for workload, theirs in authors.items():

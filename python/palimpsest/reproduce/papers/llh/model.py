@@ -1,4 +1,4 @@
-"""Tables and figures of the LLH paper that follow from its chips: data of parts, the model of wear, and energies.
+"""Tables and figures of the LLH paper that follow from the chips: data of parts, the model of wear, and energies.
 
 Models Tables 2 to 5 and Figs. 3 to 5, and shapes the bars of Fig. 7. Ignores chip c35, which has no lifetime in the
 paper.
@@ -71,7 +71,7 @@ def lifetimes_lost(bias: str, losses: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def bit_error_rates(bias: str, shares: Sequence[float]) -> pl.DataFrame:
-    """Bit error rates of chip A16 against its cycles, biased up to each share of the lifetime."""
+    """Bit error rates of chip A16 by cycles, biased up to each share of the lifetime."""
     cycles = [float(at) for at in range(0, 3001, 25)]
     rows: _Rows = []
     for share in shares:
@@ -95,11 +95,11 @@ def draw_rates(axes: "Axes", data: pl.DataFrame) -> None:
 
 
 def energy_averages(part: Mapping[str, float], pages: int) -> dict[str, tuple[float, float]]:
-    """Microjoules of an average logical read and write, baseline and LLH, from those of the operations.
+    """Microjoules of an average logical read and write, baseline and LLH, from the operations.
 
-    A block has `pages` pages, half of them low. LLH writes its low pages, then reads and programs each of them again
-    with half as many logical pages, then its high pages: 5/4 of `pages` logical pages an erase, of which those of the
-    second write are read as two pages each.
+    A block has `pages` pages, half of them low. LLH writes the low pages, then reads and programs each of them again
+    with half as many logical pages, then writes the high pages: 5/4 of `pages` logical pages an erase. A read of a
+    logical page of the second write reads two pages.
     """
     read = (part["e_read"] + part["e_read_high"]) / 2
     write = (part["e_program"] + part["e_program_high"]) / 2 + part["e_erase"] / pages

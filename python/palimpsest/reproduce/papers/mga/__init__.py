@@ -26,7 +26,7 @@ from ...study import Point, Study, load
 __all__ = ["claims", "effects", "implied_claims", "marks", "near_claims"]
 
 Measured = Callable[..., Result]
-"""The result by `ftl`, `workload`, `page` in KiB and, where it is not the second, allocation `threshold`."""
+"""The result by `ftl`, `workload`, `page` in KiB and allocation `threshold` (the second by default)."""
 
 _MARKS = {
     ("mean_us", "trade", 8): "response_trade",
@@ -37,7 +37,7 @@ _MARKS = {
     ("write_amplification", "trade", 8): "wa_trade_8k",
     ("write_amplification", "trade", 16): "wa_trade_16k",
 }
-"""The claim on a column for a workload and page size in KiB: its number is the change from page to mga."""
+"""The claim on a column for a workload and page size in KiB, a change from page to mga."""
 
 
 def marks(data: pl.DataFrame, column: str, page: int) -> pl.Series:
@@ -115,12 +115,12 @@ def _judged(study: Study, measured: dict[str, float | None]) -> list[Claim]:
 
 
 def near_claims(study: Study, point: Point) -> list[Claim]:
-    """The claims at one seed of a point."""
-    return _judged(study, _all_effects(study, point, seed=1))
+    """The claims at the first seed of a point."""
+    return _judged(study, _all_effects(study, point, point["seeds"][0]))
 
 
 def _over_seeds(study: Study, point: Point, said: str = "") -> list[Claim]:
-    """The claims about the means over seeds, each with its spread as a note."""
+    """The claims about the means over seeds, each with the spread as a note."""
     found = [_all_effects(study, point, seed) for seed in study.names["seeds"]]
     return [claim.with_note(f"{said}{seeds_note(found, claim.id)}") for claim in _judged(study, over_seeds(found))]
 
@@ -131,7 +131,7 @@ def implied_claims(study: Study) -> list[Claim]:
 
 
 def claims(study: Study) -> list[Claim]:
-    """The claims at the assumed setting, each with the measured reason where it does not agree."""
+    """The claims at the assumed setting, each claim that does not agree with the measured reason."""
     return [_explained(study, claim) for claim in _over_seeds(study, {})]
 
 

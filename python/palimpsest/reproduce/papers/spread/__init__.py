@@ -1,7 +1,7 @@
 """The SPREAD paper: Park et al., on flash with large pages that reads parts of them ("subpage-parallel reads").
 
 Models Table I, Table II, Fig. 1, 2 and 6 and the numbers of Sec. V, on synthetic workloads with the statistics of Table
-II and Fig. 1; beside each the closed-form bound. Beyond the paper: the settings on which its result depends, its read
+II and Fig. 1; beside each the closed-form bound. Beyond the paper: settings on which the result depends, the read
 command under other layers, and real traces. Sensing times of other words and slopes are assumed: linear between the
 entries of Table I, and for one KiB the continuation of the first two. Ignores the traces of the paper, because they are
 not public.
@@ -51,6 +51,7 @@ T_READ_US = (35.0, 45.0, 55.0, 65.0, 75.0, 85.0, 95.0, 99.0)
 """Table I: sensing 1 to 8 code words of 2 KiB."""
 T_WORD_US = 2.5
 """Table I: transferring one code word."""
+Measure = Callable[[Result], float | None]
 WORD, WORDS = 2048, 8
 CHANNELS, CHIPS = 4, 2
 T_PROGRAM_US, T_ERASE_US = 660.0, 3500.0
@@ -107,7 +108,7 @@ def read_sizes(workload: str) -> dict[int, float]:
 
 
 def _command_us(layer: str, words: int) -> tuple[float, float]:
-    """Microseconds that a command for so many words takes its chip, and of those the bus."""
+    """Microseconds that a command for so many words takes the chip, and the part that takes the bus."""
     bus = T_WORD_US * (WORDS if layer == "page-fgm" else words)
     return bus + (T_READ_US[words - 1] if layer == "spftl" else T_READ_US[-1]), bus
 
@@ -137,8 +138,8 @@ def sizes_bound(layer: str, workload: str) -> float:
 def counted_bound(result: Mapping[str, Any] | Result) -> float:
     """Most requests a second if no chip and no bus were ever idle, from the operations that a run counted.
 
-    Sensing times of spread reads are taken from the straight line through the first and the last of Table I, because
-    none of the others lies under it.
+    Sensing times of spread reads lie on the straight line through the first and the last entry of Table I, because no
+    other entry is below that line.
     """
     flash, requests = result["flash"], result["requests"]
     reads, us_per_word = flash["page_reads"], (T_READ_US[-1] - T_READ_US[0]) / (WORDS - 1)
@@ -237,12 +238,12 @@ class _Runs:
     seeds: Sequence[int]
     repeats: bool
 
-    def mean(self, layer: str, workload: str, measure: Callable[[Result], float | None], **cell: Any) -> float | None:  # noqa: ANN401
+    def mean(self, layer: str, workload: str, measure: Measure, *, ideal: bool = False) -> float | None:
         seeds = self.seeds if self.repeats or workload == "usr" else self.seeds[:1]
-        result = self.study.at("main", self.point, layer=layer, workload=workload, **cell)
+        result = self.study.at("main", self.point, layer=layer, workload=workload, ideal=ideal)
         return mean(measure(result(seed=seed)) for seed in seeds)
 
-    def against(self, workload: str, measure: Callable[[Result], float | None], layer: str, base: str) -> float | None:
+    def against(self, workload: str, measure: Measure, layer: str, base: str) -> float | None:
         return change(self.mean(layer, workload, measure), self.mean(base, workload, measure))
 
     def effects(self) -> dict[str, float | None]:
@@ -323,13 +324,13 @@ def _bounds_note(study: Study, name: str) -> str:
 
 def _su_note(study: Study) -> str:
     raf = _row(study.table("motivation"), "page-fgm", "su")["raf"]
-    # A page has 4 units; each was overwritten with probability 1 - exp(-1/4), and is then in a page of its own.
+    # A page has 4 units; each was overwritten with probability 1 - exp(-1/4), and is then in another page.
     gone = 1 - pow(2.718281828459045, -0.25)
     return study.note("su", raf=raf, expected=4 * gone + 1 - gone**4)
 
 
 def claims(study: Study) -> list[Claim]:
-    """The claims at the assumed setting, each with the measured reason where it does not agree."""
+    """The claims at the assumed setting, each claim that does not agree with the measured reason."""
     main, each = _main_effects(study, {}), _by_seed(study, {})
     worst = max(
         abs(own - less - row["paper_ns"])

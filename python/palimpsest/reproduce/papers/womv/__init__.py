@@ -1,7 +1,7 @@
 """The WOM-v paper: Jaffer et al., "Improving the Reliability of Next Generation SSDs using WOM-v Codes" (FAST 2022).
 
-Models the erases of the abstract and the bounds of its codes, on synthetic workloads. Ignores drive, workloads,
-optimizations and figures of the paper, because only its abstract was at hand.
+Models the erases of the abstract and the bounds of the codes, on synthetic workloads. Ignores drive, workloads,
+optimizations and figures of the paper, because only the abstract was at hand.
 """
 
 import math
@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from ....result import Result
 from ...claims import Claim
 from ...measures import mean, seeds_note
 from ...study import Point, Study
@@ -20,13 +21,13 @@ _ECC = (0.003, 0.01)
 """Shares of cells that error correction restores, in the note on the encoding."""
 
 
-def erases_per_byte(result: Mapping[str, Any]) -> float:
+def erases_per_byte(result: Mapping[str, Any] | Result) -> float:
     """Erases for each byte that the host wrote."""
     return float(result["flash"]["erases"]) / float(result["host"]["bytes_written"])
 
 
 def effects(study: Study, point: Point) -> dict[str, float | None]:
-    """Erases over those of the uncoded drive, for each code."""
+    """Ratio of erases to the uncoded drive, for each code."""
     found: dict[str, float | None] = {}
     for code in study.names["codes"]:
         cell = {"code": code, "workload": "uniform", "seed": 1}
@@ -38,8 +39,8 @@ def effects(study: Study, point: Point) -> dict[str, float | None]:
 def lazy_writes(stored: int, share: float) -> int:
     """Writes of random data until more than `share` of the cells would have to pass the highest level.
 
-    A cell whose level already means its value stays; other cells rise to the next level that means the new value: by
-    1 to 2^k - 1 levels, each as likely as staying. `stored` is k, the bits of a cell.
+    A cell whose level already means the new value stays; other cells rise to the next level that means the new value:
+    by 1 to 2^k - 1 levels, each as likely as staying. `stored` is k, the bits of a cell.
     """
     values, top = 2**stored, 15
     # At first a cell has level 0, and any of 0 to 2^k - 1 after the first write.
@@ -69,7 +70,7 @@ def claims(study: Study) -> list[Claim]:
 
 
 def _abstract(study: Study) -> Claim:
-    """The range of the abstract, and why codes of fixed generations cannot reach it."""
+    """The range of the abstract, with the reason why codes of fixed generations cannot reach the range."""
     best = study.table("by_seed").filter(pl.col("code") != "none").with_columns(fewer=1 / pl.col("ratio"))
     by_workload = best.group_by("workload", "code", maintain_order=True).agg(pl.col("fewer").mean())
     row = by_workload.sort("fewer", descending=True).row(0, named=True)
