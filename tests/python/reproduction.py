@@ -14,7 +14,7 @@ from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
 
 AMOUNTS = ("gc_bandwidth", "map", "uneven_", "above_1_")
-"""Claims in percent that are no change from one figure to another, or how their names begin."""
+"""Claims in percent that are no change between two numbers: names, or beginnings of names."""
 
 
 def is_change(claim: dict[str, Any]) -> bool:
@@ -42,12 +42,12 @@ def changed(monkeypatch: pytest.MonkeyPatch, paper: str, **parts: Any) -> dict[s
 
 
 class Reproduced:
-    """The tests of a reproduction; a paper is a subclass with its own claims, figures and changes.
+    """The tests of a reproduction; a paper is a subclass with claims, figures and changes.
 
     Attributes:
-        paper: its name.
-        claims: ids of its claims.
-        figures: ids of its figures, in order.
+        paper: name of the paper.
+        claims: ids of the claims.
+        figures: ids of the figures, in order.
         trace: requests of a real trace, as lines of CSV.
     """
 

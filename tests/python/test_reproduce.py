@@ -13,7 +13,7 @@ pytestmark = pytest.mark.contract
 
 
 class TestMga(Reproduced):
-    """MGA: its claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of MGA."""
 
     paper = "mga"
     claims = frozenset({

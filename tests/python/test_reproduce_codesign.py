@@ -21,7 +21,7 @@ NAMES = load("codesign")["constants"]
 
 @pytest.mark.long
 class TestCodesign(Reproduced):
-    """The co-design: its claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of the co-design."""
 
     paper = "codesign"
     figures = (
@@ -97,6 +97,6 @@ def test_workloads_have_the_statistics_of_the_paper() -> None:
     assert data.filter(pl.col("off_percent").abs() >= 2).is_empty()
 
 
-def test_throughput_of_the_paper_is_the_inverse_of_its_response_time() -> None:
+def test_throughput_of_the_paper_is_the_inverse_of_response_time() -> None:
     for name, response in NAMES["response"].items():
         assert NAMES["faster"][name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.contract
 
 @pytest.mark.long
 class TestLlh(Reproduced):
-    """LLH: its claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of LLH."""
 
     paper = "llh"
     claims = frozenset({

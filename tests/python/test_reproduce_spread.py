@@ -21,7 +21,7 @@ NAMES = load("spread")["constants"]
 
 @pytest.mark.long
 class TestSpread(Reproduced):
-    """SPREAD: its claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of SPREAD."""
 
     paper = "spread"
     claims = frozenset({
@@ -51,7 +51,7 @@ class TestSpread(Reproduced):
         assert ours["table_1"] == 0
         assert ours["iops_page"] > ours["iops_dma"] > ours["dma_page"] > 0
         assert ours["gc_usr"] < 0
-        # No run is faster than its bound, and none of the closed forms is out of reach.
+        # No run is faster than the bound, and every run reaches most of the bound.
         bound = pl.col("bound_iops")
         shares = pl.read_parquet(folder / "fig6a.parquet").select(share=pl.col("iops") / bound)["share"].to_list()
         assert max(shares) <= 1

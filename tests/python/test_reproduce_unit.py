@@ -203,7 +203,7 @@ def test_bounds_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> Non
         assert found == pytest.approx(bounds, abs=0.05)
 
 
-def test_sensing_times_of_other_words_lie_on_the_lines_of_table_1() -> None:
+def test_sensing_times_of_other_words_follow_table_1() -> None:
     assert spread.sensing_table(2) == list(spread.T_READ_US)
     assert spread.sensing_table(4) == [45, 65, 85, 99]
     halves = spread.sensing_table(1)
@@ -270,7 +270,7 @@ def test_the_command_refuses_in_one_line(fake_command: Command) -> None:
         assert completed.stderr.count("\n") == 1
 
 
-def test_workloads_of_the_llh_paper_are_in_the_order_of_its_figure() -> None:
+def test_workloads_of_llh_are_in_the_order_of_the_figure() -> None:
     data = load("llh")
     rows = [data["values"]["workload"][name] for name in data["constants"]["workloads"]]
     groups = [row["group"] for row in rows]

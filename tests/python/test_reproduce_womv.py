@@ -21,7 +21,7 @@ CODES = {name: code for name, code in load("womv")["values"]["code"].items() if 
 
 @pytest.mark.long
 class TestWomv(Reproduced):
-    """WOM-v: its claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of WOM-v."""
 
     paper = "womv"
     claims = frozenset({"erases_3_4", "erases_2_4", "erases_1_4", "fewer_erases"})
@@ -34,7 +34,7 @@ class TestWomv(Reproduced):
         changed(monkeypatch, "womv", scales={"quick": SMALL}, points=points)
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
-        # Uniform writes with as much spare space: the bounds, less what amplification differs by.
+        # Uniform writes with as much spare space: the bounds, less the difference of write amplification.
         for code in CODES.values():
             assert ours[f"erases_{code['stored']}_4"] == pytest.approx(code["bound"], rel=0.05)
         data = pl.read_parquet(folder / "erases.parquet").filter(pl.col("workload") == "sequential")
