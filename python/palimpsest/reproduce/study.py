@@ -136,7 +136,7 @@ class Study:
 
     def _template(self, name: str) -> dict[str, Any]:
         own = dict(self.data["runs"][name])
-        return {**self._template(own.pop("like")), **own} if "like" in own else own
+        return _merged(self._template(own.pop("like")), own) if "like" in own else own
 
     def options(self, grid: str, point: Point = ASSUMED_POINT, **keys: Any) -> RunOptions:  # noqa: ANN401
         """The run of one cell of a grid at a point."""
