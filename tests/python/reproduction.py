@@ -1,24 +1,24 @@
-"""Tests for the reproduction of any paper: contract, agreement rule, same bytes, real traces."""
+"""Tests that hold for the reproduction of every paper: contract, agreement rule, same bytes, real traces."""
 
+import copy
 import json
 import math
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from conftest import Command, figures
-from palimpsest.reproduce import outputs
+from palimpsest.reproduce import outputs, reproduce, study
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
 
 AMOUNTS = ("gc_bandwidth", "map", "uneven_", "above_1_")
-"""Claims in percent that are no change between two figures, or prefixes of their names."""
+"""Claims in percent that are no change between two numbers: names, or beginnings of names."""
 
 
 def is_change(claim: dict[str, Any]) -> bool:
-    """Whether a claim states a change in percent."""
+    """Whether a claim is of a change in percent."""
     return claim["unit"] == "%" and not claim["id"].startswith(AMOUNTS)
 
 
@@ -32,17 +32,26 @@ def agrees(ours: float | None, paper: float, change: bool) -> bool:
     return paper / 1.25 <= ours <= paper * 1.25
 
 
+def changed(monkeypatch: pytest.MonkeyPatch, paper: str, **parts: Any) -> dict[str, Any]:
+    """Merges changes into the parts of a paper's TOML for one test; a list replaces the part's."""
+    data = copy.deepcopy(study.load(paper))
+    for part, changes in parts.items():
+        data[part] |= changes
+    monkeypatch.setattr(study, "load", lambda name: data if name == paper else pytest.fail(f"reads {name}"))
+    return data
+
+
 class Reproduced:
-    """The tests of a reproduction; each paper is a subclass.
+    """The tests of a reproduction; a paper is a subclass with claims, figures and changes.
 
     Attributes:
-        module: the module of the paper.
+        paper: name of the paper.
         claims: ids of the claims.
         figures: ids of the figures, in order.
         trace: requests of a real trace, as lines of CSV.
     """
 
-    module: ModuleType
+    paper: str
     claims: frozenset[str]
     figures: tuple[str, ...]
     trace: tuple[str, ...]
@@ -52,10 +61,10 @@ class Reproduced:
         raise NotImplementedError
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
-        """Further checks of the claims' numbers and of the files in the folder."""
+        """Checks further conditions on the numbers of the claims and on the files in the folder."""
 
     def check_trace(self, extra: Figure) -> None:
-        """Further checks of the real trace's figure."""
+        """Checks further conditions on the figure of the real trace."""
 
     @pytest.fixture
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +72,9 @@ class Reproduced:
 
     @pytest.mark.long
     def test_quick_gives_claims_and_figures(self, palimpsest: Command, tmp_path: Path) -> None:
-        paper = self.module.__name__.rpartition(".")[2]
-        # Up to nine minutes of one core (docs/reproduce.md), beside other tests.
-        made = figures(palimpsest("reproduce", paper, "--quick", "--json", "--out", str(tmp_path), timeout=3600))
-        assert made["paper"] == paper
+        # Up to nine minutes of one core (docs/reproduce.md), and other tests run beside.
+        made = figures(palimpsest("reproduce", self.paper, "--quick", "--json", "--out", str(tmp_path), timeout=3600))
+        assert made["paper"] == self.paper
         assert all(claim["agrees"] or claim["note"] for claim in made["claims"])
         self.check_contract(made, tmp_path, list(self.figures))
         self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)
@@ -78,7 +86,7 @@ class Reproduced:
             assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
             if isinstance(claim["paper"], float | int):
                 assert claim["agrees"] is agrees(claim["ours"], claim["paper"], is_change(claim)), claim
-            # The smallest runs cannot measure some claims, and have no result for them.
+            # The smallest runs are too small to measure some things, and say nothing of them.
             assert claim["agrees"] or claim["note"] or claim["ours"] is None, claim
         assert [figure["id"] for figure in made["figures"]] == pictures
         for figure in made["figures"]:
@@ -90,7 +98,7 @@ class Reproduced:
 
     @pytest.mark.usefixtures("small")
     def test_smallest(self, tmp_path: Path) -> None:
-        """The contract holds with a real trace, and the bytes do not depend on other runs."""
+        """The contract holds with a real trace, and the bytes are the same whatever runs beside."""
         lines = ["time_ns,op,offset_bytes,size_bytes", *self.trace]
         traces = tmp_path / "traces"
         traces.mkdir()
@@ -98,7 +106,7 @@ class Reproduced:
         files = []
         for jobs in (1, 2):
             out = tmp_path / str(jobs)
-            made = self.module.reproduce(Batch(jobs, traces=str(traces)))
+            made = reproduce(self.paper, Batch(jobs, traces=str(traces)))
             outputs.write([made], out, each_apart=False)
             files.append({path.name: path.read_bytes() for path in sorted(out.iterdir())})
         assert files[0] == files[1]

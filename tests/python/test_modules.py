@@ -23,14 +23,11 @@ sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.runs
 sweeps.board sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__
-reproduce.claims reproduce.figures reproduce.measures reproduce.sweeps reproduce.batch reproduce.outputs
-reproduce.implied reproduce.mga_runs reproduce.mga_implied reproduce.mga
-reproduce.llh_runs reproduce.llh_claims reproduce.llh_figures reproduce.llh_published
-reproduce.llh_implied reproduce.llh
-reproduce.spread_runs reproduce.spread_beyond reproduce.spread_implied reproduce.spread
-reproduce.womv_runs reproduce.womv
-reproduce.codesign_runs reproduce.codesign_figures reproduce.codesign_beyond reproduce.codesign_implied
-reproduce.codesign reproduce.__init__
+reproduce.claims reproduce.figures reproduce.templates reproduce.measures reproduce.sweeps reproduce.batch
+reproduce.outputs reproduce.drawing reproduce.study reproduce.running reproduce.papers.__init__
+reproduce.papers.mga.__init__ reproduce.papers.llh.model reproduce.papers.llh.__init__
+reproduce.papers.spread.__init__ reproduce.papers.codesign.__init__ reproduce.papers.womv.__init__
+reproduce.__init__
 validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
 validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs

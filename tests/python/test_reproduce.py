@@ -4,17 +4,18 @@ import polars as pl
 import pytest
 
 from conftest import Command
-from palimpsest.reproduce import mga, mga_implied, mga_runs
 from palimpsest.reproduce.batch import Batch
-from reproduction import Reproduced
+from palimpsest.reproduce.papers import mga
+from palimpsest.reproduce.study import Study, load
+from reproduction import Reproduced, changed
 
 pytestmark = pytest.mark.contract
 
 
 class TestMga(Reproduced):
-    """MGA: claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of MGA."""
 
-    module = mga
+    paper = "mga"
     claims = frozenset({
         "response_trade", "response_synth_a", "erases_trade", "wa_trade_8k", "wa_trade_16k", "map_growth",
         "hybrid_close", "merges_at", "merges",
@@ -36,27 +37,27 @@ class TestMga(Reproduced):
     trace = tuple(f"{i * 1000000},w,{i * 8192},4096" for i in range(300))
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        small = mga_runs.Scale(blocks=16, requests=500, first=4, trace_requests=200)
-        monkeypatch.setattr(mga, "QUICK", small)
-        monkeypatch.setattr(mga, "UNKNOWNS", mga_runs.UNKNOWNS[:3])
-        monkeypatch.setattr(mga_implied, "NEIGHBOURS", mga_implied.NEIGHBOURS[:2])
+        small = {"blocks": 16, "requests": 500, "first": 4, "trace_requests": 200}
+        points = load("mga")["points"]
+        near = [{}, points["neighbours"][1] | {"each": ["1%"]}]
+        few = {"unknowns": points["unknowns"][:3], "neighbours": near}
+        changed(monkeypatch, "mga", scales={"quick": small}, points=few)
 
 
 def test_workloads_have_the_statistics_of_the_table() -> None:
-    batch = Batch(jobs=2)
-    batch.run(mga.statistics_run(name) for name in mga_runs.WORKLOADS)
-    assert mga.table_ii(batch).data.filter(pl.col("off_percent").abs() >= 2).is_empty()
+    study = Study("mga", Batch(jobs=2))
+    study.batch.run(study.runs(["statistics"]))
+    assert study.figure("table2").data.filter(pl.col("off_percent").abs() >= 2).is_empty()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("setting", mga_implied.BY_SEED)
-def test_the_implied_setting_gives_every_claim(setting: mga_implied.Setting) -> None:
-    """MGA paper, Sec. IV: all numbers at once, under one setting (see `mga_implied`)."""
-    scale = mga_runs.Scale(blocks=16, requests=20_000, first=0, trace_requests=0)
-    batch = Batch(jobs=2)
-    batch.run(mga_implied.runs(scale, setting))
-    claims = mga.judged_all(mga_implied.effects(batch, scale, setting))
-    assert [claim.id for claim in claims if not claim.agrees] == []
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_implied_setting_gives_every_claim(seed: int) -> None:
+    """MGA paper, Sec. IV: all numbers at once, under one setting (see the module of the paper)."""
+    study = Study("mga", Batch(jobs=2))
+    point = {**study.implied, "seeds": [seed]}
+    study.batch.run(study.runs(["compared", "thresholds"], point))
+    assert [claim.id for claim in mga.near_claims(study, point) if not claim.agrees] == []
 
 
 def test_an_implied_setting_that_is_not_known_is_refused(palimpsest: Command) -> None:

@@ -6,22 +6,24 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from palimpsest.reproduce import codesign, codesign_beyond, codesign_figures, codesign_implied, codesign_runs
+from palimpsest.reproduce import reproduce
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.claims import IMPLIED
 from palimpsest.reproduce.figures import Figure
-from reproduction import Reproduced
+from palimpsest.reproduce.study import Study, load
+from reproduction import Reproduced, changed
 
 pytestmark = pytest.mark.contract
 
-SMALL = codesign_runs.Scale(blocks=32, requests=600, trace_requests=200, everything=False)
+SMALL = {"blocks": 32, "requests": 600, "trace_requests": 200, "everything": False}
+NAMES = load("codesign")["constants"]
 
 
 @pytest.mark.long
 class TestCodesign(Reproduced):
-    """The co-design: claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of the co-design."""
 
-    module = codesign
+    paper = "codesign"
     figures = (
         "statistics", "maps", "metadata", "fig2", "fig6", "fig7", "fig8", "headroom", "round_robin", "sweep",
         "own_scheme", "hand_over", "read_modes", "layers", "hints", "fig7_implied", "implied",
@@ -29,69 +31,72 @@ class TestCodesign(Reproduced):
     claims = frozenset({
         "map", "page_map", "metadata", "hand_over", "uneven_exchange", "above_1_exchange", "uneven_msnstorage",
         "above_1_msnstorage", "fairness_workload", "read-busy_workload", "depth_workload", "hybrid_best",
-        *codesign.PAPER, *(f"throughput_{name}" for name in codesign.PAPER),
-        *(f"{name}_by_address" for name in codesign.PAPER),
+        *NAMES["response"], *(f"throughput_{name}" for name in NAMES["response"]),
+        *(f"{name}_by_address" for name in NAMES["response"]),
     })  # fmt: skip
     trace = tuple(f"{i * 1000000},{'rw'[i % 2]},{i * 8192},12288" for i in range(300))
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(codesign, "QUICK", SMALL)
-        monkeypatch.setattr(codesign_implied, "SCALE", SMALL)
-        monkeypatch.setattr(codesign_implied, "SWEEP", SMALL)
-        monkeypatch.setattr(codesign_implied, "NEIGHBOURS", codesign_implied.NEIGHBOURS[:2])
-        monkeypatch.setattr(codesign, "QUICK_SWEEP", SMALL)
-        kept = (codesign_runs.UNKNOWNS[0], *(u for u in codesign_runs.UNKNOWNS if u.value == "1 in flight"))
-        monkeypatch.setattr(codesign, "UNKNOWNS", kept)
-        monkeypatch.setattr(codesign_beyond, "DEPTHS", (16,))
-        monkeypatch.setattr(codesign_beyond, "HAND_OVERS_US", (3,))
+        points = load("codesign")["points"]
+        unknowns = [points["unknowns"][0], points["unknowns"][1] | {"each": [1]}]
+        near = [{}, points["neighbours"][1] | {"each": ["4k"]}]
+        changed(
+            monkeypatch,
+            "codesign",
+            scales=dict.fromkeys(("quick", "quick_sweep", "implied", "near"), SMALL),
+            points={"unknowns": unknowns, "neighbours": near},
+            constants={"depths": [16], "hand_overs_us": [3]},
+        )
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
-        # Fig. 2: the presets choose sizes of files for these.
-        for workload, shares in codesign_runs.UNEVEN.items():
+        # Fig. 2: the sizes of files in the presets were chosen for these.
+        for workload, shares in NAMES["uneven"].items():
             own = (ours[f"uneven_{workload}"], ours[f"above_1_{workload}"])
             assert all(abs(mine - paper) <= paper / 4 for mine, paper in zip(own, shares, strict=True)), (workload, own)
-        # With a fixed number in flight throughput is the inverse of response time (Little), apart from the warm-up.
+        # With a fixed number in flight throughput is the inverse of response time (Little), which the warm-up blurs.
         rows = pl.read_parquet(folder / "fig7.parquet").join(
             pl.read_parquet(folder / "fig8.parquet"), on=["workload", "scheme"]
         )
         in_flight = (rows["iops"] * rows["response_us"] / 1e6).to_list()
         assert all(abs(each / 16 - 1) < 0.1 for each in in_flight)
-        # The scheme of this project is faster than the paper's best on every workload.
+        # The scheme that is not in the paper is faster than the paper's best on every workload.
         schemes = rows.pivot("scheme", index="workload", values="response_us")
-        assert (schemes[codesign_runs.OWN] < schemes["hybrid"]).all()
+        assert (schemes[NAMES["own_scheme"]] < schemes["hybrid"]).all()
 
     def check_trace(self, extra: Figure) -> None:
-        assert set(extra.data["scheme"]) == {codesign_runs.BY_CHANNEL, *codesign_beyond.COMPARED}
+        assert set(extra.data["scheme"]) == {"by-channel", *NAMES["beyond"]}
 
 
 @pytest.mark.long
 def test_the_implied_setting_gives_every_claim() -> None:
-    made = codesign.reproduce(Batch(jobs=2), settings=IMPLIED)
+    made = reproduce("codesign", Batch(jobs=2), settings=IMPLIED)
     assert [claim.id for claim in made.claims if not claim.agrees] == []
-    assert {claim.id for claim in made.claims} >= {*codesign.PAPER, "metadata", "hybrid_best", "fairness_workload"}
+    assert {claim.id for claim in made.claims} >= {*NAMES["response"], "metadata", "hybrid_best", "fairness_workload"}
 
 
-def test_fitted_workloads_have_the_means_of_the_paper() -> None:
-    scale = replace(SMALL, requests=20_000)
-    batch = Batch(jobs=2)
-    made = {name: codesign_implied.IMPLIED.options(scale, "static", name) for name in codesign_runs.WORKLOADS}
+def test_fitted_workloads_have_the_means_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed(monkeypatch, "codesign", scales={"implied": SMALL | {"requests": 20_000}})
+    study = Study("codesign", Batch(jobs=2))
+    cells = {name: {"scheme": "static", "workload": name, "seed": 1} for name in NAMES["workloads"]}
+    made = {name: study.options("compared", study.implied, **cell) for name, cell in cells.items()}
     made = {name: replace(options, fidelity="count", warmup=None) for name, options in made.items()}
-    batch.run(made.values())
-    for name, (reads, kib) in codesign_runs.STATISTICS.items():
-        requests, host = batch[made[name]]["requests"], batch[made[name]]["host"]
+    study.batch.run(made.values())
+    for name, paper in NAMES["statistics"].items():
+        requests, host = study.batch[made[name]]["requests"], study.batch[made[name]]["host"]
         total = requests["read"] + requests["write"]
-        assert 100 * requests["read"] / total == pytest.approx(reads, rel=0.03), name
-        assert (host["bytes_read"] + host["bytes_written"]) / total / 1024 == pytest.approx(kib, rel=0.03), name
+        assert 100 * requests["read"] / total == pytest.approx(paper["reads"], rel=0.03), name
+        kib = (host["bytes_read"] + host["bytes_written"]) / total / 1024
+        assert kib == pytest.approx(paper["mean request"], rel=0.03), name
 
 
 def test_workloads_have_the_statistics_of_the_paper() -> None:
-    batch = Batch(jobs=2)
-    batch.run(codesign_runs.statistics_run(name) for name in codesign_runs.WORKLOADS)
-    data = codesign_figures.statistics(batch).data
-    assert set(data["workload"]) == set(codesign_runs.WORKLOADS)
+    study = Study("codesign", Batch(jobs=2))
+    study.batch.run(study.runs(["statistics"]))
+    data = study.figure("statistics").data
+    assert set(data["workload"]) == set(NAMES["workloads"])
     assert data.filter(pl.col("off_percent").abs() >= 2).is_empty()
 
 
-def test_throughput_of_the_paper_is_one_over_its_response_time() -> None:
-    for name, response in codesign.PAPER.items():
-        assert codesign.PAPER_THROUGHPUT[name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)
+def test_throughput_of_the_paper_is_the_inverse_of_response_time() -> None:
+    for name, response in NAMES["response"].items():
+        assert NAMES["faster"][name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)

@@ -1,27 +1,29 @@
 """The reproduction of the SPREAD paper end to end, on the native module: contract, Table I, bounds, same bytes."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from palimpsest.reproduce import spread, spread_beyond, spread_implied, spread_runs
+from palimpsest.reproduce import reproduce
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.claims import IMPLIED
 from palimpsest.reproduce.figures import Figure
-from reproduction import Reproduced
+from palimpsest.reproduce.papers import spread
+from palimpsest.reproduce.study import Study, load
+from reproduction import Reproduced, changed
 
 pytestmark = pytest.mark.contract
 
-SMALL = spread_runs.Scale(blocks=48, requests=3000, seeds=1, trace_requests=200)
+SMALL = {"blocks": 48, "requests": 3000, "seeds": 1, "trace_requests": 200}
+NAMES = load("spread")["constants"]
 
 
 @pytest.mark.long
 class TestSpread(Reproduced):
-    """SPREAD: claims, figures and smallest drives."""
+    """Claims, figures and smallest drives of SPREAD."""
 
-    module = spread
+    paper = "spread"
     claims = frozenset({
         "table_1", "iops_page", "iops_dma", "latency_page", "latency_dma", "dma_page", "iops_usr", "iops_stg", "gc_usr",
         "gc_stg", "su", "raf_kv", "raf_grp", "raf_prj", "raf_fragmented", "gc_bandwidth",
@@ -33,22 +35,23 @@ class TestSpread(Reproduced):
     trace = tuple(f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
 
     def shrink(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(spread, "QUICK", SMALL)
-        kept = (spread_runs.UNKNOWNS[0], *(u for u in spread_runs.UNKNOWNS if "20 us on the bus" in u.value))
-        monkeypatch.setattr(spread, "UNKNOWNS", kept)
-        monkeypatch.setattr(spread_beyond, "DEPTHS", (1, 32))
-        monkeypatch.setattr(spread_beyond, "RATES_GBPS", (0.8,))
-        monkeypatch.setattr(spread_beyond, "SLOPES", (0.5,))
-        monkeypatch.setattr(spread_beyond, "MAPPED", ("subpage",))
-        monkeypatch.setattr(spread_implied, "SCALE", replace(SMALL, repeats=True))
-        monkeypatch.setattr(spread_implied, "SWEEP", SMALL)
-        monkeypatch.setattr(spread_implied, "NEIGHBOURS", spread_implied.NEIGHBOURS[:2])
+        points = load("spread")["points"]
+        overhead = next(each for each in points["unknowns"] if each["what"] == "overhead of a flash command")
+        near = [{}, points["neighbours"][1] | {"each": [0]}]
+        few = {"depths": [1, 32], "rates_gbps": [0.8], "slopes": [0.5], "mapped": ["subpage"]}
+        changed(
+            monkeypatch,
+            "spread",
+            scales=dict.fromkeys(("quick", "implied", "near"), SMALL),
+            points={"unknowns": [points["unknowns"][0], overhead | {"each": [20]}], "neighbours": near},
+            constants=few,
+        )
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
         assert ours["table_1"] == 0
         assert ours["iops_page"] > ours["iops_dma"] > ours["dma_page"] > 0
         assert ours["gc_usr"] < 0
-        # No run may exceed its bound, and every closed form must be within reach.
+        # No run is faster than the bound, and every run reaches most of the bound.
         bound = pl.col("bound_iops")
         shares = pl.read_parquet(folder / "fig6a.parquet").select(share=pl.col("iops") / bound)["share"].to_list()
         assert max(shares) <= 1
@@ -60,15 +63,17 @@ class TestSpread(Reproduced):
 
 @pytest.mark.long
 def test_the_implied_setting_gives_every_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SPREAD paper, Sec. V: all numbers at once, under one setting (see `spread_implied`)."""
-    monkeypatch.setattr(spread_implied, "NEIGHBOURS", spread_implied.NEIGHBOURS[:1])
-    made = spread.reproduce(Batch(jobs=2), settings=IMPLIED)
+    """SPREAD paper, Sec. V: all numbers at once, under one setting (see the module of the paper)."""
+    changed(monkeypatch, "spread", points={"neighbours": [{}]})
+    made = reproduce("spread", Batch(jobs=2), settings=IMPLIED)
     assert [claim.id for claim in made.claims if not claim.agrees] == []
     assert {claim.id for claim in made.claims} == TestSpread.claims - {"table_1"}
 
 
 def test_single_reads_take_what_table_1_says() -> None:
-    data = spread.table_i(Batch(2)).data
+    study = Study("spread", Batch(2))
+    study.batch.run(study.runs(["single"]))
+    data = study.figure("table1").data
     assert data["paper_ns"].to_list() == [37_500, 50_000, 62_500, 75_000, 87_500, 100_000, 112_500, 119_000]
     assert data["spftl"].to_list() == data["paper_ns"].to_list()
     assert data["spftl, command of 1 us"].to_list() == (data["paper_ns"] + 1000).to_list()
@@ -77,21 +82,22 @@ def test_single_reads_take_what_table_1_says() -> None:
 
 
 def test_workloads_have_the_statistics_of_the_table() -> None:
-    batch = Batch(jobs=2)
-    batch.run(spread_runs.statistics_run(name) for name in spread_runs.WORKLOADS)
-    data = spread.table_ii(batch).data
-    assert set(data["workload"]) == set(spread_runs.WORKLOADS)
+    study = Study("spread", Batch(jobs=2))
+    study.batch.run(study.runs(["statistics"]))
+    data = study.figure("table2").data
+    assert set(data["workload"]) == set(NAMES["workloads"])
     assert data.filter(pl.col("off_percent").abs() >= 2).is_empty()
-    # Fig. 1 draws the requests themselves: a measured mean.
-    for name in spread_runs.MOTIVATION[:3]:
-        host = batch[spread_runs.statistics_run(name)].to_dict()
-        drawn = sum(size * share for size, share in spread_runs.read_sizes(name).items())
+    # Fig. 1 draws the sizes of the requests: the measured mean agrees.
+    for name in NAMES["motivation"][:3]:
+        host = study.result("statistics", workload=name).to_dict()
+        drawn = sum(size * share for size, share in spread.read_sizes(name).items())
         assert abs(host["host"]["bytes_read"] / host["requests"]["read"] / drawn - 1) < 0.02
 
 
-@pytest.mark.parametrize("layer", spread_runs.LAYERS)
-def test_what_a_run_counts_gives_the_bound_of_its_sizes(layer: str) -> None:
-    counted = spread_runs.counted_bound(Batch()[SMALL.options(layer, "kv")])
-    closed = spread_runs.sizes_bound(layer, "kv")
-    # A straight line bounds the sensing times of spread reads, and is exact for most of these.
+@pytest.mark.parametrize("layer", NAMES["layers"])
+def test_what_a_run_counts_gives_the_bound_of_its_sizes(layer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed(monkeypatch, "spread", scales={"quick": SMALL})
+    counted = spread.counted_bound(Study("spread", Batch()).result("kv", layer=layer))
+    closed = spread.sizes_bound(layer, "kv")
+    # Sensing times of spread reads are bounded by a straight line, which is exact for most of these.
     assert abs(counted / closed - 1) < 0.02

@@ -11,21 +11,11 @@ from conftest import Command
 from palimpsest import reproduce as reproduction
 from palimpsest.errors import InputError
 from palimpsest.options import RunOptions
-from palimpsest.reproduce import (
-    claims,
-    codesign_runs,
-    figures,
-    llh_figures,
-    llh_runs,
-    measures,
-    mga,
-    mga_runs,
-    outputs,
-    spread_beyond,
-    spread_runs,
-    sweeps,
-)
+from palimpsest.reproduce import claims, figures, measures, outputs, sweeps, templates
 from palimpsest.reproduce.batch import Batch
+from palimpsest.reproduce.papers import llh, spread
+from palimpsest.reproduce.papers.llh import model
+from palimpsest.reproduce.study import Study, load
 
 pytestmark = pytest.mark.unit
 
@@ -148,40 +138,59 @@ def test_seeds_of_a_batch_begin_where_one_says(fake: Any, monkeypatch: pytest.Mo
     assert len(seeds) == 3
 
 
-def test_unknowns_change_one_thing_each() -> None:
-    default, *others = mga_runs.UNKNOWNS
-    base = list(mga_runs.effects_runs(mga_runs.QUICK, default))
-    for unknown in others:
-        assert list(mga_runs.effects_runs(mga_runs.QUICK, unknown)) != base, unknown
-        changed = [unknown.changes, unknown.overrides, unknown.precondition != default.precondition]
-        assert sum(map(bool, changed)) == 1, unknown
+def changes_of(point: dict[str, Any]) -> int:
+    """How many names a point changes."""
+    return len(point.keys() - {"what", "value", "quick", "scale", "repeats", "trade_only", "shorter"})
 
 
-def test_unknowns_of_spread_change_something_each() -> None:
-    default, *others = spread_runs.UNKNOWNS
-    base = list(spread_runs.effects_runs(spread_runs.QUICK, default))
-    for unknown in others:
-        assert list(spread_runs.effects_runs(spread_runs.QUICK, unknown)) != base, unknown
-        changed = [
-            unknown.changes,
-            unknown.overrides,
-            unknown.share != default.share,
-            unknown.overwritten != default.overwritten,
-        ]
-        assert sum(map(bool, changed)) == (2 if unknown.what == "two at once" else 1), unknown
-
-
-def test_unknowns_of_codesign_change_one_thing_each() -> None:
-    default, *others = codesign_runs.UNKNOWNS
-    base = list(codesign_runs.effects_runs(codesign_runs.QUICK, default))
-    for unknown in others:
-        assert list(codesign_runs.effects_runs(codesign_runs.QUICK, unknown)) != base, unknown
-        changed = [unknown.changes, unknown.overrides, unknown.base != default.base]
-        keys = unknown.changes.count("=") + len(unknown.overrides) + (unknown.base != default.base)
-        assert sum(map(bool, changed)) == 1 or (unknown.what == codesign_runs.TOGETHER and keys > 1), unknown
-        for options in codesign_runs.effects_runs(codesign_runs.FULL_SWEEP, unknown):
+@pytest.mark.parametrize("paper", reproduction.PAPERS)
+def test_points_change_the_runs_one_thing_each(paper: str) -> None:
+    study = Study(paper, Batch(), full=True)
+    grids, together = study.data["sweep"]["grids"], study.data["sweep"].get("together")
+    default, *others = study.unknowns
+    base = list(study.runs(grids, default))
+    for point in others:
+        runs = list(study.runs(grids, point))
+        assert runs != base, point
+        # Two keys of a workload, or a key and a name, are two changes at once.
+        assert changes_of(point) == 1 or point["what"] == together, point
+        for options in runs:
             names = [override.split("=")[0] for override in options.overrides]
             assert len(names) == len(set(names)), names
+    if "implied" in study.data["points"]:
+        near = study.neighbours
+        made = [list(study.runs(study.data["near"]["grids"], point)) for point in near]
+        assert all(runs != made[0] for runs in made[1:])
+        assert (near[0]["what"], near[0]["value"]) == ("implied", "as found")
+
+
+@pytest.mark.parametrize("paper", reproduction.PAPERS)
+def test_descriptions_of_papers_are_whole(paper: str) -> None:
+    """Every grid, table, claim, note and scale that is named exists, and every one that exists is named."""
+    data = load(paper)
+    tables, grids = data["tables"], data["grids"]
+    used = {each["grid"] for each in tables.values() if "grid" in each} | {*data["sweep"]["grids"]}
+    used |= {*data.get("near", {}).get("grids", ())}
+    assert used <= grids.keys()
+    shown = {*(each["table"] for each in data["figures"] if "table" in each)}
+    shown |= {each["table"] for each in data.get("templates", {}).values()}
+    assert shown <= {*tables, "sweep"}
+    assert {each.get("run", "main") for each in grids.values()} <= data["runs"].keys() or paper == "womv"
+    for sizes in data["sizes"].values():
+        assert {"main", "swept"} <= sizes.keys()
+        assert set(sizes.values()) <= data["scales"].keys()
+    identifiers = [each["id"] for each in data["figures"]]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_templates_are_filled() -> None:
+    names = {"blocks": 1600, "layer": "mga", "run": templates.fields({"flash": {"erases": 3}})}
+    assert templates.fill("{blocks * 2}", names) == 3200
+    assert templates.fill("{blocks:,} blocks of {layer}", names) == "1,600 blocks of mga"
+    assert templates.fill("{'fill:' + str(blocks)}%", names) == "fill:1600%"
+    assert templates.fill({"a": ["{run.flash.erases}", 2, "b"]}, names) == {"a": [3, 2, "b"]}
+    with pytest.raises(NameError):
+        templates.fill("{missing}", names)
 
 
 def test_bounds_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,15 +199,15 @@ def test_bounds_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> Non
     for size, bounds in table.items():
         text = f"rw=randread,bs={size},blockalign={size}"
         monkeypatch.setattr("palimpsest._core.workload_spec", lambda _name, text=text: text)
-        found = [spread_runs.sizes_bound(layer, "any") / 1000 for layer in spread_runs.LAYERS]
+        found = [spread.sizes_bound(layer, "any") / 1000 for layer in load("spread")["constants"]["layers"]]
         assert found == pytest.approx(bounds, abs=0.05)
 
 
-def test_sensing_times_of_other_words_are_on_lines_of_table_1() -> None:
-    assert spread_beyond.sensing_table(2) == list(spread_runs.T_READ_US)
-    assert spread_beyond.sensing_table(4) == [45, 65, 85, 99]
-    halves = spread_beyond.sensing_table(1)
-    assert halves[1::2] == list(spread_runs.T_READ_US)
+def test_sensing_times_of_other_words_follow_table_1() -> None:
+    assert spread.sensing_table(2) == list(spread.T_READ_US)
+    assert spread.sensing_table(4) == [45, 65, 85, 99]
+    halves = spread.sensing_table(1)
+    assert halves[1::2] == list(spread.T_READ_US)
     assert halves[0] == 30
     assert halves[14] == 97
 
@@ -214,7 +223,9 @@ def test_the_reason_names_what_moves_most_and_what_comes_nearest() -> None:
     rows = [
         {"unknown": what, "value": value, "label": f"{what}: {value}", "erases_trade": x} for what, value, x in points
     ]
-    text = mga.reason(pl.DataFrame(rows), "erases_trade")
+    text = sweeps.reason(
+        pl.DataFrame(rows), "erases_trade", -40, lambda ours: claims.effect("x", "x", -40, ours).agrees
+    )
     assert "from -20.0: footprint moves it most (small: -38.0; large: 5.0)" in text
     assert "nearest to the paper is footprint: small, with -38.0, which agrees" in text
     text = sweeps.reason(pl.DataFrame(rows), "erases_trade", -40, lambda _ours: False, together="footprint")
@@ -259,20 +270,25 @@ def test_the_command_refuses_in_one_line(fake_command: Command) -> None:
         assert completed.stderr.count("\n") == 1
 
 
-def test_workloads_of_the_llh_paper_are_in_its_figures_order() -> None:
-    names = list(llh_runs.WORKLOADS)
-    groups = [llh_runs.WORKLOADS[name].group for name in names]
+def test_workloads_of_llh_are_in_the_order_of_the_figure() -> None:
+    data = load("llh")
+    rows = [data["values"]["workload"][name] for name in data["constants"]["workloads"]]
+    groups = [row["group"] for row in rows]
     assert groups == ["msr"] * 11 + ["fiu"] * 5 + ["zipf"] * 3
-    load = [row.gib / row.drive for row in llh_runs.WORKLOADS.values()]
-    assert load[:11] == sorted(load[:11])
-    assert load[11:16] == sorted(load[11:16])
+    written = [row["gib"] / row["drive"] for row in rows]
+    assert written[:11] == sorted(written[:11])
+    assert written[11:16] == sorted(written[11:16])
 
 
 def test_changes_replace_keys_of_a_variant() -> None:
-    variant = llh_runs.Variant("llh", overrides=("ftl.threshold_pu=0 blocks", "part.order=low-high-low"))
-    keys = [override.split("=")[0] for override in llh_runs.QUICK.options("hm_0", variant).overrides]
-    assert len(keys) == len(set(keys))
-    assert {"ftl.threshold_pu", "part.order"} <= set(keys)
+    keys = llh.layer_keys("llh", "OP/2", 4, ["ftl.threshold_pu=0 blocks", "part.order=low-high-low"])
+    assert keys == [
+        "ftl.threshold_pu=0 blocks",
+        "ftl.wom_failure=0.25%",
+        "ftl.threshold_floor=1",
+        "part.order=low-high-low",
+    ]
+    assert llh.layer_keys("hotcold", "OP/2", 4, []) == []
 
 
 def test_averages_of_table_5_follow_from_its_rows() -> None:
@@ -283,6 +299,6 @@ def test_averages_of_table_5_follow_from_its_rows() -> None:
         "e_program_high_second": 180.85,
         "e_erase_reused": 186.49,
     }
-    made = llh_figures.energy_averages(rows, 256)
-    for what, paper in llh_figures.AVERAGES.items():
+    made = model.energy_averages(rows, 256)
+    for what, paper in load("llh")["constants"]["averages"].items():
         assert made[what] == pytest.approx(paper, abs=0.04), what

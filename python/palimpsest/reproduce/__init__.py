@@ -1,12 +1,10 @@
-"""Reproductions of published results: the runs of a paper, its figures, and its claims beside measured numbers.
+"""Reproductions of published results: runs and figures of a paper, and the paper's claims beside measured numbers.
 
-A paper is one module with a function that gives a `Reproduction`, and one line in `PAPERS`. What papers share is in
-`claims` (claims and the rule of agreement), `figures` (data and pictures), `measures` (figures of a result), `sweeps`
-(what papers leave open), `batch` (runs side by side) and `outputs`.
+A paper is a folder of `papers` with a `paper.toml` and a module of small functions, and a name in `PAPERS`. `study`
+runs the description, `drawing` draws the figures, and `running` combines the settings of a paper.
 """
 
-import importlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
@@ -23,34 +21,13 @@ __all__ = [
     "NAMES",
     "PAPERS",
     "Batch",
-    "Paper",
     "check_settings",
     "chosen",
     "reproduce",
 ]
 
-
-@dataclass(frozen=True, slots=True)
-class Paper:
-    """A paper whose reproduction exists.
-
-    Attributes:
-        module: has the function `reproduce`.
-        has_implied: whether the setting that the paper's own numbers imply is known.
-    """
-
-    module: str
-    has_implied: bool
-
-
-PAPERS = {
-    "mga": Paper("mga", has_implied=True),
-    "llh": Paper("llh", has_implied=True),
-    "spread": Paper("spread", has_implied=True),
-    "codesign": Paper("codesign", has_implied=True),
-    "womv": Paper("womv", has_implied=False),
-}
-"""Papers by the names that `reproduce` takes."""
+PAPERS = ("mga", "llh", "spread", "codesign", "womv")
+"""The folders of `papers`, in the order of `all`."""
 
 NAMES = (*PAPERS, "all")
 """Names that `reproduce` takes."""
@@ -65,7 +42,7 @@ def chosen(name: str) -> list[str]:
     if name == "all":
         return list(PAPERS)
     if name not in PAPERS:
-        there = ", ".join([*PAPERS, "all"])
+        there = ", ".join(NAMES)
         raise InputError(f"reproduce {name}: this reproduction does not exist yet; expected one of {there}")
     return [name]
 
@@ -74,32 +51,36 @@ def check_settings(papers: list[str], settings: str) -> None:
     """Refuses an implied setting that is not known.
 
     Raises:
-        InputError: it is not.
+        InputError: no implied setting of a paper is known.
     """
+    if settings != IMPLIED:
+        return
+    from .study import has_implied
+
     for paper in papers:
-        if settings == IMPLIED and not PAPERS[paper].has_implied:
-            known = ", ".join(name for name, each in PAPERS.items() if each.has_implied)
+        if not has_implied(paper):
+            known = ", ".join(name for name in PAPERS if has_implied(name))
             raise InputError(
                 f"reproduce {paper} --implied: no implied setting is known; expected --assumed, or one of {known}"
             )
 
 
 def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = BOTH) -> "Reproduction":
-    """Runs what a paper needs.
+    """Runs the simulations of a paper, and measures claims and figures.
 
     Args:
-        paper: one of `PAPERS`.
+        paper: a name in `PAPERS`.
         batch: runs the simulations.
         full: the drive and the number of requests of the paper instead of small ones.
-        settings: of what the paper does not say: assumed, implied, or both where an implied one is known.
+        settings: for everything that the paper leaves open: assumed, implied, or both where an implied one is known.
 
     Raises:
         InputError: there is no implied setting.
     """
+    from . import running
+
     check_settings([paper], settings)
-    module = importlib.import_module(f".{PAPERS[paper].module}", __package__)
-    arguments = {"settings": settings} if PAPERS[paper].has_implied else {}
-    made: Reproduction = module.reproduce(batch, full=full, **arguments)
+    made = running.reproduce(paper, batch, full=full, settings=settings)
     if batch.first_seed == 1:
         return made
     return replace(made, about=(*made.about, f"Seeds from {batch.first_seed} on, instead of those from 1 on."))

@@ -25,11 +25,11 @@ class Batch:
     """Runs simulations and keeps their results, so that several figures can share a run.
 
     Args:
-        jobs: how many run at a time. Results do not depend on it.
-        progress: gives the progress callback of a run by its label.
+        jobs: runs at a time. Results never depend on the number.
+        progress: returns the progress callback of the run with a label.
         traces: folder of real traces; None where there is none.
-        first_seed: what a run with the seed 1 takes instead; others move with it. A run is found by its own options.
-        runner: what runs them instead of threads of this process.
+        first_seed: replaces the seed 1, and shifts all other seeds. The key of a result has the unshifted seed.
+        runner: runs the simulations instead of threads of this process.
 
     Raises:
         InputError: the folder has no traces.
@@ -58,7 +58,7 @@ class Batch:
         return {path.name.split(".")[0]: path for path in files}
 
     def run(self, runs: Iterable[RunOptions]) -> None:
-        """Runs what has not been run yet.
+        """Runs the simulations that have no result yet.
 
         Raises:
             Error: a run failed; see `engine.run_one`.
@@ -76,7 +76,7 @@ class Batch:
         self._results.update(zip(new, results, strict=True))
 
     def __getitem__(self, options: RunOptions) -> Result:
-        """The result of a run; it is run now if it was not before."""
+        """The result of a run, which runs now if no earlier call ran it."""
         self.run([options])
         return self._results[options]
 

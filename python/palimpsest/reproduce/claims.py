@@ -1,6 +1,7 @@
 """Claims of a paper beside measured numbers, and the rule by which they agree."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,25 +15,26 @@ __all__ = [
     "at_most",
     "distance",
     "effect",
+    "judge",
     "more_than",
     "within",
 ]
 
 ASSUMED, IMPLIED, BOTH = "assumed", "implied", "both"
-"""What a paper does not say: as assumed here, chosen blind; as the paper's own numbers imply; both."""
+"""Settings for everything that a paper leaves open: assumed, chosen blind; implied by the paper's numbers; both."""
 
 TOLERANCE = 0.25
-"""A measured effect agrees when the logarithm of its ratio lies within this share of that of the paper's."""
+"""An effect agrees if the logarithm of the measured ratio differs from the paper's by at most this share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence of a paper with a number in it.
+    """A sentence of a paper that states a number.
 
     Attributes:
         id: name that does not change.
-        claim: what the paper says, and of what.
-        paper: its number, as text where it is a range.
+        claim: the quantity, and the paper's statement.
+        paper: the paper's number; a text for a range.
         ours: the number measured here.
         unit: of both.
         agrees: by the rule of the function that made the claim.
@@ -56,12 +58,12 @@ class Claim:
         return replace(self, note=note)
 
     def beside(self, implied: "Claim") -> "Claim":
-        """The same claim with the number of the implied setting beside its own."""
+        """The same claim, with the number of the implied setting added."""
         note = f"{self.note} {implied.note}".strip()
         return replace(self, note=note, implied=implied.ours, implied_agrees=implied.agrees)
 
     def to_dict(self) -> dict[str, Any]:
-        """As the contract has it."""
+        """The fields of the claim in the JSON contract."""
         return asdict(self)
 
 
@@ -91,7 +93,7 @@ def amount(name: str, claim: str, paper: float, ours: float | None, unit: str) -
 
 
 def within(name: str, claim: str, low: float, high: float, ours: float | None, unit: str, text: str) -> Claim:
-    """A claim of a range, which includes `low` and not `high`; `text` is how the paper says it."""
+    """A claim of a range, which includes `low` and not `high`; `text` is the paper's wording."""
     return Claim(name, claim, text, _rounded(ours), unit, ours is not None and low <= ours < high)
 
 
@@ -101,5 +103,34 @@ def at_most(name: str, claim: str, paper: float, ours: float | None, unit: str =
 
 
 def more_than(name: str, claim: str, paper: float, ours: float | None, unit: str, text: str) -> Claim:
-    """A claim of a lower bound, which ours must exceed; `text` is how the paper says it."""
+    """A claim of a lower bound, which ours must exceed; `text` is the paper's wording."""
     return Claim(name, claim, text, _rounded(ours), unit, ours is not None and ours > paper)
+
+
+def judge(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
+    """The claim of a paper's TOML beside a measured number.
+
+    Args:
+        name: id of the claim.
+        described: `text`, `rule` (a function of this module), and the arguments of the rule: `paper`, or `low` and
+            `high`; `unit` (% by default); `said`, the paper's wording of a range. The rule `holds` has `holds`, whether
+            the claim agrees.
+        ours: the measured number.
+    """
+    text, unit = described["text"], described.get("unit", "%")
+    paper: Any = described.get("paper")
+    match described["rule"]:
+        case "effect":
+            return effect(name, text, paper, ours)
+        case "amount":
+            return amount(name, text, paper, ours, unit)
+        case "at_most":
+            return at_most(name, text, paper, ours, unit)
+        case "more_than":
+            return more_than(name, text, paper, ours, unit, described["said"])
+        case "within":
+            return within(name, text, described["low"], described["high"], ours, unit, described["said"])
+        case "holds":
+            return Claim(name, text, described["said"], _rounded(ours), unit, described["holds"])
+        case rule:
+            raise ValueError(f"claim {name}: no rule is called {rule}")

@@ -1,7 +1,7 @@
-"""A figure: a table of data and a picture drawn from it, both saved.
+"""A figure: a table of data and a picture of the table, both saved.
 
-Pictures are SVG by Matplotlib, since they go into one page that needs nothing but itself, and the same data must give
-the same bytes: neither plotly's offline pages (5 MB of script each) nor its image export (which needs a browser) do.
+Pictures are SVG by Matplotlib, because a self-contained page embeds them and the same data must give the same bytes.
+Offline pages of plotly hold 5 MB of script each, and the image export of plotly needs a browser.
 """
 
 import base64
@@ -31,9 +31,9 @@ class Figure:
     """One figure.
 
     Attributes:
-        id: name of its files.
-        title: what it shows.
-        note: how it was made, and what differs from the paper.
+        id: name of the files.
+        title: the measured quantity.
+        note: how the figure was made, and differences from the paper.
         data: the numbers, a row for each bar or point.
         svg: the picture.
     """
@@ -46,7 +46,7 @@ class Figure:
 
     @property
     def data_file(self) -> str:
-        """Name of the file of numbers; the same as CSV lies beside it."""
+        """Name of the file of numbers; a CSV file of the same name holds the same numbers."""
         return f"{self.id}.parquet"
 
     @property
@@ -55,7 +55,7 @@ class Figure:
         return f"{self.id}.svg"
 
     def files(self) -> Iterator[tuple[str, bytes | str]]:
-        """Names and contents of its files: the data as Parquet and CSV, and the picture as SVG."""
+        """Names and contents of the files: the data as Parquet and CSV, and the picture as SVG."""
         yield self.data_file, parquet(self.data)
         yield f"{self.id}.csv", self.data.write_csv()
         yield self.picture_file, self.svg
@@ -65,10 +65,10 @@ class Figure:
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
 
     def to_dict(self, folder: Path | None) -> dict[str, Any]:
-        """Its texts and files, for JSON.
+        """Texts and files of the figure, for JSON.
 
         Args:
-            folder: where its files lie; they are None where they were not written.
+            folder: of the files; None if no file was written.
         """
         return {
             "id": self.id,
@@ -112,7 +112,7 @@ def write_page(
 
 
 def panels(data: pl.DataFrame, draws: list[tuple[str, Draw]], width: float = 9.0, height: float = 3.4) -> str:
-    """Panels below each other as SVG: a title and what draws it, for each."""
+    """Panels below each other as SVG: a title and a drawing function for each."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
 
@@ -133,7 +133,7 @@ def panels(data: pl.DataFrame, draws: list[tuple[str, Draw]], width: float = 9.0
 
 
 def _legend(axes: "Axes", columns: int) -> None:
-    """Above the panel, at its right: over no bar."""
+    """Adds the legend above the panel, at the right, because a legend inside would cover bars."""
     axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
 
 
@@ -147,7 +147,7 @@ def bars(
     paper: Sequence[str] = (),
     line: str = "paper",
 ) -> Draw:
-    """Grouped bars: a group for each value of one column, a bar in it for each value of another.
+    """Grouped bars: a group for each value of `group`, with a bar for each value of `series`.
 
     Args:
         group: column of the groups.
@@ -155,8 +155,8 @@ def bars(
         value: column of the heights; where there are columns `VALUE_low` and `VALUE_high`, whiskers between them.
         label: of the axis.
         log: whether the axis is logarithmic.
-        paper: columns of the paper's numbers, null where it has none: a mark across the bar for each.
-        line: what the marks are.
+        paper: columns of the paper's numbers, or null: a mark across the bar for each number.
+        line: name of the marks in the legend.
     """
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
@@ -216,7 +216,7 @@ def lines(x: str, series: str, value: str, x_label: str, label: str, *, from_zer
 
 
 def levels(group: str, value: str, paper: float, label: str, line: str = "paper") -> Draw:
-    """A horizontal bar for each row, and a line at the paper's number, or at what `line` names."""
+    """A horizontal bar for each row, and a line at `paper`, which the legend calls `line`."""
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
         groups = data[group].to_list()

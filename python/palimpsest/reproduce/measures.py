@@ -1,12 +1,13 @@
-"""What reproductions measure of a result, the change from one to another, and means over seeds."""
+"""Measures of results, changes between results, and means over seeds, for all reproductions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
 from ..result import Result
+from .templates import evaluate
 
-__all__ = ["change", "iops", "mean", "over_seeds", "response_ns", "seeds_note", "with_spread"]
+__all__ = ["change", "iops", "mean", "means", "over_seeds", "response_ns", "seeds_note", "with_spread"]
 
 
 def change(of: float | None, base: float | None) -> float | None:
@@ -36,7 +37,7 @@ def over_seeds(effects: Sequence[Mapping[str, float | None]]) -> dict[str, float
 
 
 def seeds_note(effects: Sequence[Mapping[str, float | None]], name: str) -> str:
-    """How far an effect spreads from seed to seed, as "3 seeds: 1.2 to 1.4."; empty where it was not measured."""
+    """Spread of an effect over seeds, as "3 seeds: 1.2 to 1.4."; empty if no seed measured the effect."""
     values = [value for each in effects if (value := each[name]) is not None]
     return f"{len(effects)} seeds: {min(values):.4g} to {max(values):.4g}." if values else ""
 
@@ -62,3 +63,23 @@ def with_spread(data: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         )
     ]
     return data.group_by(keys, maintain_order=True).agg(made)
+
+
+def means(data: pl.DataFrame, keys: Sequence[str], then: Mapping[str, str]) -> pl.DataFrame:
+    """Rows of several seeds as one row for each combination of keys, in their order.
+
+    Args:
+        data: a row for each seed and combination of `keys`; all other columns are numbers.
+        keys: columns that name a row.
+        then: further columns, as expressions over the means (`templates`).
+
+    Returns:
+        The keys, the mean of each other column over the seeds with a number, and the further columns.
+    """
+    others = [name for name in data.columns if name not in keys]
+    rows = []
+    for each in data.partition_by(keys, maintain_order=True):
+        row = each.select(keys).row(0, named=True) | {name: mean(each[name]) for name in others}
+        rows.append(row | {name: evaluate(expression, row) for name, expression in then.items()})
+    numbers = dict.fromkeys((*others, *then), pl.Float64())
+    return pl.DataFrame(rows, schema={**{name: data.schema[name] for name in keys}, **numbers})

@@ -1,4 +1,4 @@
-"""What a reproduction gives: JSON, a table for the terminal, and a folder with data, pictures and one page."""
+"""Output of a reproduction: JSON, a table for the terminal, and a folder with data, pictures and one page."""
 
 import html
 import json
@@ -23,9 +23,9 @@ class Reproduction:
     """One paper's claims and figures.
 
     Attributes:
-        paper: its name here.
+        paper: name on the command line.
         title: the paper.
-        about: sentences on how it was run, and what is synthetic.
+        about: sentences on the runs, and on synthetic workloads.
         claims: the table.
         figures: in the paper's order.
     """
@@ -38,14 +38,14 @@ class Reproduction:
 
     @property
     def has_both(self) -> bool:
-        """Whether claims have a number of the implied setting beside that of the assumed one."""
+        """Whether claims have numbers of both settings."""
         return any(claim.implied_agrees is not None for claim in self.claims)
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
-        """As the contract has it.
+        """The object of the JSON contract.
 
         Args:
-            folder: where the figures lie; their files are None where they were not written.
+            folder: of the figures; None if no file was written.
         """
         return {
             "paper": self.paper,
@@ -65,7 +65,7 @@ def _yes(agrees: bool | None) -> str:
 
 
 def render(made: Reproduction) -> "Group":
-    """The claims as a table for a terminal, and below it why those that do not agree do not."""
+    """The claims as a table for a terminal, followed by the reasons of claims that do not agree."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.table import Table
@@ -168,7 +168,7 @@ def page(made: Sequence[Reproduction]) -> str:
 
 
 def to_json(made: Sequence[Reproduction], folder: Path | None, *, each_apart: bool) -> str:
-    """What `reproduce --json` prints: one object, or `{"reproductions": [...]}`; files by their whole paths."""
+    """Output of `reproduce --json`: one object, or `{"reproductions": [...]}`; files by absolute paths."""
     whole = None if folder is None else folder.resolve()
     parts = [each.to_dict(whole / each.paper if whole and each_apart else whole) for each in made]
     return json.dumps({"reproductions": parts} if each_apart else parts[0], indent=2)
@@ -179,7 +179,7 @@ def write(made: Sequence[Reproduction], folder: Path, *, each_apart: bool) -> No
 
     Args:
         made: the reproductions.
-        folder: where to; it is made if it is not there.
+        folder: of the files; made if missing.
         each_apart: a folder for each paper, and one page over all of them.
 
     Raises:

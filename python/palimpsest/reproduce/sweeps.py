@@ -1,42 +1,28 @@
-"""Sweeps of what a paper leaves open: one thing changed at a time, and what that explains of a claim."""
+"""Sweeps of unknowns, things that a paper leaves open: one changed at a time, to explain a claim."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import polars as pl
 
-__all__ = ["Unknown", "points", "reason"]
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """One thing that a paper does not say, at another value than the default; each paper adds what it changes.
-
-    Attributes:
-        what: the unknown.
-        value: in words.
-    """
-
-    what: str
-    value: str
-
-    @property
-    def label(self) -> str:
-        """What and value in one."""
-        return f"{self.what}: {self.value}"
-
-
-_Kind = TypeVar("_Kind", bound=Unknown)
+__all__ = ["points", "reason"]
 
 
 def points(
-    unknowns: Iterable[_Kind], effects: Callable[[_Kind], dict[str, float | None]], names: Iterable[str]
+    unknowns: Iterable[Mapping[str, Any]],
+    effects: Callable[[Mapping[str, Any]], dict[str, float | None]],
+    names: Iterable[str],
 ) -> pl.DataFrame:
-    """A row for each unknown: `unknown`, `value`, `label`, and its effects, which have these names."""
+    """A row for each point: `unknown`, `value`, `label`, and the effects.
+
+    Args:
+        unknowns: the points: `what` is changed, the `value` in words, and the changes; the first is the default.
+        effects: measures a point.
+        names: of the effects.
+    """
     rows = [
-        {"unknown": unknown.what, "value": unknown.value, "label": unknown.label} | effects(unknown)
-        for unknown in unknowns
+        {"unknown": each["what"], "value": each["value"], "label": f"{each['what']}: {each['value']}"} | effects(each)
+        for each in unknowns
     ]
     texts = dict.fromkeys(("unknown", "value", "label"), pl.String())
     return pl.DataFrame(rows, schema=texts | dict.fromkeys(names, pl.Float64()))
@@ -50,7 +36,7 @@ def reason(
     number: str = ".1f",
     together: str = "",
 ) -> str:
-    """Which unknown moves an effect most, and which value brings it nearest to the paper's.
+    """Names the unknown that moves an effect most, and the value that brings the effect nearest to the paper's number.
 
     Args:
         sweep: a row for each point, with columns `unknown`, `value`, `label` and `name`; the first is the default.

@@ -1,0 +1,74 @@
+"""A reproduction: runs, then claims and figures, under the assumed setting, the implied setting, or both."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from . import drawing
+from .batch import Batch
+from .claims import ASSUMED, IMPLIED, Claim
+from .figures import Figure
+from .outputs import Reproduction
+from .study import Study, has_implied
+
+__all__ = ["beside", "neighbours", "reproduce"]
+
+
+def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
+    return Reproduction(study.name, study.data["title"], tuple(about), tuple(claims), tuple(made))
+
+
+def _assumed(study: Study) -> Reproduction:
+    """Runs all grids and the sweep, and gathers claims and figures."""
+    own = [name for name, grid in study.data["grids"].items() if "only" not in grid]
+    swept = study.data["sweep"]["grids"]
+    study.batch.run([*study.runs(own), *(run for point in study.unknowns for run in study.runs(swept, point))])
+    made = list(study.figures())
+    traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
+    return _reproduction(study, study.sentences("about", traces), study.functions.claims(study), made)
+
+
+def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
+    """Claims and figures at the implied setting, the figure of neighbours included."""
+    near = study.data["near"]
+    study.batch.run(study.runs(near.get("implied", near["grids"]), study.implied))
+    claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
+    return claims, [*made, *([neighbours(study)] if study.full or not near.get("only_full", False) else [])]
+
+
+def neighbours(study: Study) -> Figure:
+    """The figure of the implied point and of the points next to the implied point."""
+    near, points = study.data["near"], study.neighbours
+    study.batch.run(run for point in points for run in study.runs(near["grids"], point))
+    judged = [(point["what"], point["value"], study.functions.near_claims(study, point)) for point in points]
+    return drawing.neighbours(judged, study.text(near["note"]), height=near["height"])
+
+
+def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], added: Sequence[Figure]) -> Reproduction:
+    """A reproduction under the assumed setting with claims and figures of the implied one; real traces come last.
+
+    Args:
+        made: under the assumed setting.
+        about: on the implied setting.
+        claims: at the implied setting, with the same names.
+        added: figures of the implied setting.
+    """
+    by_name = {claim.id: claim for claim in claims}
+    return replace(
+        made,
+        about=(*made.about, *about),
+        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
+        figures=tuple(sorted((*made.figures, *added), key=lambda each: each.id == "traces")),
+    )
+
+
+def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
+    """Runs all simulations of a paper, and measures claims and figures."""
+    study = Study(name, batch, full=full)
+    if settings == ASSUMED or not has_implied(name):
+        return _assumed(study)
+    claims, added = _implied(study)
+    about = study.sentences("about_implied")
+    if settings == IMPLIED:
+        kept = study.data["near"].get("kept_about")
+        return _reproduction(study, (*study.sentences("about")[:kept], *about), claims, added)
+    return beside(_assumed(study), about, claims, added)

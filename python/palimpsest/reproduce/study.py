@@ -1,0 +1,296 @@
+"""The runner of a paper: runs, tables, claims and figures from the description in `paper.toml`.
+
+`paper.toml` has:
+
+- `[constants]`, `[texts]`: names for expressions and templates (`templates`); a later one may use earlier ones.
+- `[scales]`: sizes of runs. `[sizes.quick]` and `[sizes.full]` choose the scale of each role: `main`, `swept`, ....
+- `[runs.NAME]`: fields of `RunOptions` as templates. `like` names a template that supplies the other fields, `let`
+  computes names before them.
+- `[values.AXIS.VALUE]`: further names that a value of an axis supplies. `[defaults]`: names that points may change.
+- `[grids.NAME]`: `axes` (all combinations, the last axis fastest), `run`, `scale`, `set` (further names), `where`
+  (cells to keep), `only = "points"` (runs at points alone).
+- `[tables.NAME]`: a row for each cell of `grid`, with `keys` (axes) and `columns` (expressions over the result, and
+  over results of cells `beside`, with other values of axes). `where` keeps rows, `types` and `floats` fix types,
+  `spread` or `mean` combines seeds, `then` adds columns to means, `of` names a table to combine. `make` names a
+  function instead.
+- `[points]`: `unknowns`, `neighbours` and the table `implied`; a point changes names of all runs, `each` repeats it.
+- `[sweep]`, `[near]`: grids, names and texts of the unknowns, and of the implied point and the neighbours.
+- `[claims.NAME]` (`claims.judge`), `[notes]`, `[[figures]]` (`drawing`).
+
+Ignored: types of names. A name that is missing or misspelt ends the reproduction with an error of Python.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module, resources
+from itertools import product
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import polars as pl
+
+from ..options import RunOptions
+from ..result import Result
+from . import claims, drawing, measures, sweeps
+from .batch import Batch
+from .claims import Claim
+from .figures import Figure
+from .templates import Fields, evaluate, fields, fill
+
+__all__ = ["ASSUMED_POINT", "Point", "Study", "has_implied", "load"]
+
+Point = Mapping[str, Any]
+"""Names that replace those of `[defaults]` in all runs of a table or an effect."""
+
+ASSUMED_POINT: Point = MappingProxyType({})
+"""The point that changes nothing."""
+
+
+@cache
+def load(name: str) -> dict[str, Any]:
+    """The `paper.toml` of a paper."""
+    folder = resources.files(__package__) / "papers" / name
+    return tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+
+
+def has_implied(name: str) -> bool:
+    """Whether a setting is known that the paper's own numbers imply."""
+    return "implied" in load(name)["points"]
+
+
+def _merged(one: Point, two: Point) -> dict[str, Any]:
+    """`one` with the values of `two`; tables in both are merged."""
+    both = {key: one[key] | two[key] for key in two if isinstance(one.get(key), dict)}
+    return {**one, **two, **both}
+
+
+def _parts(value: str | list[Any]) -> tuple[str, ...]:
+    """The texts of a list and of nested lists, without empty texts."""
+    if isinstance(value, str):
+        return (value,) if value else ()
+    return tuple(part for each in value for part in _parts(each))
+
+
+def _fields(result: Result) -> Fields:
+    return Fields({key: fields(result[key]) for key in result.keys()})  # noqa: SIM118 - a result is no mapping
+
+
+class Study:
+    """One paper at one size: the description, and the results of the runs.
+
+    Args:
+        name: of the paper.
+        batch: runs the simulations.
+        full: `sizes.full` instead of `sizes.quick`.
+    """
+
+    def __init__(self, name: str, batch: Batch, *, full: bool = False) -> None:
+        self.name = name
+        self.data = load(name)
+        self.batch = batch
+        self.full = full
+        self.functions: ModuleType = import_module(f".papers.{name}", __package__)
+        self.files = batch.trace_files()
+        scales, sizes = self.data["scales"], self.data["sizes"]["full" if full else "quick"]
+        self.scales = {**scales, **{role: scales[scale] for role, scale in sizes.items()}}
+        self.names = self._names()
+        self._tables: dict[tuple[str, str], pl.DataFrame] = {}
+
+    def _names(self) -> dict[str, Any]:
+        """The names of all expressions and templates."""
+        names = {each: getattr(self.functions, each) for each in self.functions.__all__}
+        names |= {"change": measures.change, "traces": list(self.files)}
+        names |= {"values": self.data.get("values", {}), "claims_of": fields(self.data["claims"])}
+        names |= {role: Fields(scale) for role, scale in self.scales.items()} | self.scales["main"]
+        for part in ("constants", "texts"):
+            for key, value in self.data.get(part, {}).items():
+                names[key] = fields(fill(value, names))
+        self.names = names
+        effects = self.data["sweep"]["effects"]
+        if isinstance(effects, dict):
+            papers = {name: self._claimed(name)["paper"] for name in effects}
+            names["swept_effects"] = [{"effect": key, "text": effects[key], "paper": papers[key]} for key in effects]
+        return names
+
+    # Runs
+
+    def _base(self, grid: str, point: Point) -> dict[str, Any]:
+        """The names of all cells of a grid."""
+        described = self.data["grids"][grid]
+        scale = self.scales[point.get("scale", described.get("scale", "main"))]
+        return {**self.names, **scale, **self.data.get("defaults", {}), **described.get("defaults", {}), **point}
+
+    def _scope(self, grid: str, point: Point, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """The names of one cell of a grid."""
+        names = self._base(grid, point)
+        values = self.data.get("values", {})
+        for axis, value in keys.items():
+            names |= values.get(axis, {}).get(str(value), {})
+            if axis == "trace":
+                names |= {"path": str(self.files[value]), "file": self.files[value].name}
+        names |= {**point, **keys}
+        for name, template in self.data["grids"][grid].get("set", {}).items():
+            names[name] = fill(template, names)
+        return names
+
+    def _template(self, name: str) -> dict[str, Any]:
+        own = dict(self.data["runs"][name])
+        return _merged(self._template(own.pop("like")), own) if "like" in own else own
+
+    def options(self, grid: str, point: Point = ASSUMED_POINT, **keys: Any) -> RunOptions:  # noqa: ANN401
+        """The run of one cell of a grid at a point."""
+        names = self._scope(grid, point, keys)
+        template = self._template(point.get("run", self.data["grids"][grid].get("run", "main")))
+        for name, value in template.pop("let", {}).items():
+            names[name] = fill(value, names)
+        made = fill(template, names)
+        made["workload"] = ",".join(_parts(made["workload"]))
+        made["overrides"] = _parts(made["overrides"])
+        if made.get("warmup") is not None:
+            made["warmup"] = str(made["warmup"])
+        return RunOptions(**{key: value for key, value in made.items() if value is not None})
+
+    def cells(self, grid: str, point: Point = ASSUMED_POINT) -> Iterator[dict[str, Any]]:
+        """The values of the axes of each cell of a grid."""
+        described, names = self.data["grids"][grid], self._base(grid, point)
+        axes = {axis: evaluate(of, names) if isinstance(of, str) else of for axis, of in described["axes"].items()}
+        for values in product(*axes.values()):
+            keys = dict(zip(axes, values, strict=True))
+            if "where" not in described or evaluate(described["where"], self._scope(grid, point, keys)):
+                yield keys
+
+    def runs(self, grids: Sequence[str], point: Point = ASSUMED_POINT) -> Iterator[RunOptions]:
+        """The runs of grids at a point."""
+        return (self.options(grid, point, **keys) for grid in grids for keys in self.cells(grid, point))
+
+    def result(self, grid: str, point: Point = ASSUMED_POINT, **keys: Any) -> Result:  # noqa: ANN401
+        """The result of one cell of a grid at a point; axes may be left out if `[defaults]` has them."""
+        return self.batch[self.options(grid, point, **keys)]
+
+    def at(self, grid: str, point: Point = ASSUMED_POINT, **fixed: Any) -> Callable[..., Result]:  # noqa: ANN401
+        """A function that returns the result of a cell from the remaining axes."""
+        return lambda **keys: self.result(grid, point, **fixed, **keys)
+
+    # Points
+
+    def _points(self, name: str, of: Point) -> list[dict[str, Any]]:
+        """The points that `[points]` lists, as changes of the point `of`."""
+        found = []
+        for described in self.data["points"][name]:
+            changed = {key: each for key, each in described.items() if key != "each"}
+            for value in described.get("each", [None]):
+                found.append(_merged(of, fill(changed, {**self.names, "each": value})))
+        return found
+
+    @property
+    def unknowns(self) -> list[dict[str, Any]]:
+        """The points that the sweep visits; the first is the default."""
+        swept = self.data["sweep"]
+        names = {**self.names, **self.scales["swept"], **self.data.get("defaults", {})}
+        found = self._points("unknowns", swept.get("set", {}))
+        return [point for point in found if evaluate(swept.get("where", "True"), {**names, **point})]
+
+    @property
+    def implied(self) -> dict[str, Any]:
+        """The point that the paper's own numbers imply."""
+        return dict(self.data["points"]["implied"])
+
+    @property
+    def neighbours(self) -> list[dict[str, Any]]:
+        """The implied point, and points that change one thing of the implied point."""
+        return self._points("neighbours", {**self.implied, **self.data["near"].get("set", {})})
+
+    # Tables
+
+    def table(self, name: str, point: Point = ASSUMED_POINT) -> pl.DataFrame:
+        """The table of this name at a point, or `sweep`; empty where no cell has a row."""
+        key = (name, str(dict(point)))
+        if key not in self._tables:
+            self._tables[key] = self._sweep() if name == "sweep" else self._table(self.data["tables"][name], point)
+        return self._tables[key]
+
+    def _sweep(self) -> pl.DataFrame:
+        names = self.data["sweep"]["effects"]
+        return sweeps.points(self.unknowns, lambda point: self.functions.effects(self, point), names)
+
+    def _table(self, described: Mapping[str, Any], point: Point) -> pl.DataFrame:
+        if "make" in described:
+            made: pl.DataFrame = getattr(self.functions, described["make"])(self, point)
+            return made
+        if "of" in described:
+            each = self.table(described["of"], point).drop(described.get("drop", []))
+            return measures.with_spread(each, described["spread"])
+        rows = [self._row(described, point, keys) for keys in self.cells(described["grid"], point)]
+        types = {column: getattr(pl, kind) for column, kind in described.get("types", {}).items()}
+        there = [row for row in rows if row is not None]
+        data = pl.DataFrame(there, schema_overrides=types, infer_schema_length=None)
+        if data.is_empty():
+            return data
+        if "floats" in described:
+            data = data.with_columns(pl.all().exclude(described["floats"]).cast(pl.Float64))
+        if "mean" in described:
+            return measures.means(data, described["mean"], described.get("then", {}))
+        return measures.with_spread(data, described["spread"]) if "spread" in described else data
+
+    def _row(self, described: Mapping[str, Any], point: Point, keys: dict[str, Any]) -> dict[str, Any] | None:
+        grid = described["grid"]
+        own = _fields(self.result(grid, point, **keys))
+        names = {**self._scope(grid, point, keys), **own, "own": own, **keys}
+        for name, changed in described.get("beside", {}).items():
+            names[name] = _fields(self.result(grid, point, **(keys | fill(changed, names))))
+        if not evaluate(described.get("where", "True"), names):
+            return None
+        row = {name: keys[name] for name in described["keys"]}
+        for name, each in described["columns"].items():
+            row[name] = evaluate(each[str(keys[each["by"]])] if isinstance(each, dict) else each, names | row)
+        return row
+
+    # Claims and figures
+
+    def claim(self, name: str, ours: float | None, of: str = "", **more: Any) -> Claim:  # noqa: ANN401
+        """The claim of this name; `of` names an entry of `[claims]` that several claims share."""
+        return claims.judge(name, self._claimed(name, of, **more), ours)
+
+    def _claimed(self, name: str, of: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
+        found = self.data["claims"]
+        described = found[of or (name if name in found else self.data["sweep"]["of"])]
+        return dict(fill(described, {**self.names, "name": name, **more}))
+
+    def text(self, template: str, **more: Any) -> str:  # noqa: ANN401
+        """A text with the names of the paper."""
+        return str(fill(template, {**self.names, **more}))
+
+    def note(self, name: str, **more: Any) -> str:  # noqa: ANN401
+        """The entry of `[notes]` of this name, filled."""
+        return self.text(self.data["notes"][name], **more)
+
+    def reason(self, name: str, number: str = ".1f") -> str:
+        """Names the unknown that moves an effect most, and the value nearest to the paper's number."""
+        paper, together = self._claimed(name)["paper"], self.data["sweep"].get("together", "")
+        return sweeps.reason(
+            self.table("sweep"), name, paper, lambda ours: self.claim(name, ours).agrees, number, together
+        )
+
+    def sentences(self, name: str, traces: Sequence[str] = ()) -> tuple[str, ...]:
+        """The paragraphs of this name; `{found}` in them lists the real traces."""
+        found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
+        return tuple(fill(self.data[name], {**self.names, "found": found}))
+
+    def figures(self, *, implied: bool = False) -> Iterator[Figure]:
+        """The figures of the assumed or of the implied setting that have data, in the order of the file."""
+        for own in self.data["figures"]:
+            if own.get("implied", False) is implied:
+                described = {**self.data["templates"][own["like"]], **own} if "like" in own else own
+                yield from self._drawn(described, self.implied if implied else ASSUMED_POINT)
+
+    def _drawn(self, described: Mapping[str, Any], point: Point) -> Iterator[Figure]:
+        for each in drawing.repeated(described, self.names):
+            data = self.table(each["table"], point) if "table" in each else pl.DataFrame()
+            if "of" in each or not data.is_empty():
+                yield drawing.figure(each, drawing.shaped(data, each, self.names), self.names)
+
+    def figure(self, name: str) -> Figure:
+        """One figure of the assumed setting; needs no run of other figures."""
+        described = next(each for each in self.data["figures"] if each["id"] == name)
+        return next(self._drawn(described, ASSUMED_POINT))
