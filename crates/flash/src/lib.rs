@@ -5,6 +5,7 @@
 pub mod error;
 pub mod geometry;
 pub mod huge_pages;
+pub mod keys;
 pub mod nand;
 pub mod past_caches;
 pub mod prefetch;

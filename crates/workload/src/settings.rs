@@ -1,39 +1,72 @@
-//! Settings of the host side.
+//! Settings of the host, and of the write buffer.
 
-use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_flash::keys::{Feature, Reader, is};
+use palimpsest_flash::units::{self, Nanos};
+use palimpsest_flash::{keys, words};
 
-/// When a buffered write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Acknowledge {
-    /// When its data is in the (power-protected) buffer.
-    Buffer,
-    /// When its data is programmed.
-    Program,
-    /// When its data is in a buffer that loses it with the power, on any layer.
-    Volatile,
-}
-
-/// Settings of the host and of the drive's write buffer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostSettings {
-    /// Arrival times of an open loop are divided by this.
-    pub speedup: f64,
-    /// Whether addresses beyond the drive are folded into it (modulo its size) instead of being refused.
-    pub fold: bool,
-    /// Bytes of the pieces of its address space to which a trace is compacted; 0: addresses as they are.
-    pub piece_bytes: u64,
-    /// Transfer rate between host and drive; unlimited when 0.
-    pub link_rate: Rate,
-    /// Time in the host of each request, beside that of others.
-    pub t_request: Nanos,
-    /// Queue depth that overrides that of the workload; 0: that of the workload.
-    pub iodepth: u32,
-    /// Bytes of the write buffer of buffered translation layers.
-    pub buffer_bytes: u64,
+words! {
     /// When a buffered write is acknowledged.
-    pub acknowledge: Acknowledge,
-    /// Whether a flush ends at once, since the buffer is protected.
-    pub flush_is_free: bool,
-    /// A partly filled page of the buffer is padded and programmed when its oldest subpage has waited this long.
-    pub buffer_timeout: Nanos,
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Acknowledge {
+        /// When its data is in the (power-protected) buffer.
+        Buffer = "buffer",
+        /// When its data is programmed.
+        Program = "program",
+        /// When its data is in a buffer that loses it with the power, on any layer.
+        Volatile = "volatile",
+    }
 }
+
+/// The write buffer of a layer.
+const OWN: Reader = Reader::with(Feature::Buffer);
+/// A volatile buffer before a layer.
+const VOLATILE: Reader = Reader::with(Feature::WriteBack).needs(&["buffer.ack = volatile"]);
+
+keys! {
+    /// Settings of the host and of the drive's write buffer.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct HostSettings;
+
+    /// The keys of the host.
+    group pub HOST {
+        /// arrival times of an open loop are divided by this
+        pub speedup: f64 = "host.speedup", Factor, "1";
+        /// whether addresses beyond the drive are folded into it instead of refused
+        pub fold: bool = "host.fold", Flag, "false";
+        /// only pieces of this size that a trace reads or writes get addresses, in their order, such as 1MiB; 0B:
+        /// addresses as they are
+        pub piece_bytes: u64 = "host.compact", Bytes { min: 0, max: 1 << 40 }, "0B", rules[PIECES];
+        /// transfer rate between host and drive
+        pub link_rate: units::Rate = "host.link_rate", Rate, "unlimited";
+        /// latency of the host link, each way, beside its transfers
+        pub t_link: Nanos = "host.t_link", Time, "0ns";
+        /// time of the host for each request, beside that of others in flight
+        pub t_request: Nanos = "host.t_request", Time, "0ns";
+        /// queue depth; 0: that of the workload
+        pub iodepth: u32 = "host.iodepth", Count { min: 0, max: 1 << 20 }, "0";
+    }
+
+    /// The keys of the write buffer.
+    group pub BUFFER {
+        /// write buffer of buffered translation layers
+        pub buffer_bytes: u64 = "buffer.size", Bytes { min: 512, max: 1 << 40 }, "1MiB", read_by[OWN, VOLATILE];
+        /// a write is acknowledged when in a protected buffer, when programmed, or, on some layers, in a buffer that a
+        /// power cut empties
+        pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer",
+            read_by[OWN, Reader::with(Feature::WriteBack)];
+        /// a flush waits for programs, or ends at once, since the buffer is protected
+        pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]), "programs",
+            read_by[OWN], needs["buffer.ack = buffer"] => is("free");
+        /// time to put the first subpage of a write into the write buffer
+        pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OWN, VOLATILE];
+        /// time for each further subpage of the write
+        pub t_write_next: Nanos = "buffer.t_write_next", Time, "0ns", read_by[OWN, VOLATILE];
+        /// a partly filled page is padded and programmed after this long
+        pub buffer_timeout: Nanos = "buffer.timeout", Time, "1ms", read_by[OWN];
+    }
+}
+
+const PIECES: keys::Rule = keys::Rule {
+    holds: |value| matches!(value, keys::Value::Bytes(bytes) if bytes.is_multiple_of(4 << 10)),
+    expected: "expected a multiple of 4KiB, such as 1MiB",
+};
