@@ -22,7 +22,7 @@ keys! {
     group pub TURN {
         /// whose turn it is where a scheme takes channels in turn: the next channel, or the one that the page's address
         /// on the disk names, as with static
-        pub turn_by_address: bool = "fs.turn", Choice(&["arrival", "address"]), "arrival" => is("address");
+        pub turn_by_address: bool = "fs.turn", Choice(&["arrival", "address"]) => is("address"), "arrival";
     }
 
     /// The keys of every file system.
@@ -41,7 +41,7 @@ keys! {
         pub commit_interval: Nanos = "fs.commit_interval", Time, "5s";
         /// what a commit writes: a log of the changes, and the tree of inodes and pointers now and then, or always the
         /// tree
-        pub log: bool = "fs.commit", Choice(&["log", "tree"]), "log" => is("log");
+        pub log: bool = "fs.commit", Choice(&["log", "tree"]) => is("log"), "log";
     }
 
     /// The key of file systems above a layer that unmaps pages.

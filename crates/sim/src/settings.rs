@@ -77,8 +77,8 @@ keys! {
         /// command group of a file system
         pub multi_plane: MultiPlane = "sim.multi_plane", MultiPlane::KIND, "waiting";
         /// reads on different planes of a die that sim.multi_plane lets run together: those of one page address, or any
-        pub independent_reads: bool = "sim.plane_reads", Choice(&["aligned", "independent"]), "aligned",
-            needs["sim.multi_plane = waiting|group"] => is("independent");
+        pub independent_reads: bool = "sim.plane_reads", Choice(&["aligned", "independent"])
+            => is("independent"), "aligned", needs["sim.multi_plane = waiting|group"];
         /// operations of one block start in the order that flash needs, and reads find what is not programmed yet in
         /// memory; or all as planned
         pub block_order: BlockOrder = "sim.block_order", BlockOrder::KIND, "needed";
@@ -93,8 +93,8 @@ keys! {
     /// The keys of the controller's times.
     group pub CONTROLLER {
         /// requests a second that the processors take, one after the other; 0: any number
-        pub t_request: Nanos = "controller.iops", Count { min: 0, max: 1_000_000_000 }, "0"
-            => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0);
+        pub t_request: Nanos = "controller.iops", Count { min: 0, max: 1_000_000_000 }
+            => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0), "0";
         /// time of a read before its first flash command, beside that of others
         pub t_read: Nanos = "controller.t_read", Time, "0ns";
         /// time of any other request before its data is taken, beside that of others

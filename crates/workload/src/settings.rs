@@ -55,8 +55,8 @@ keys! {
         pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer",
             read_by[OWN, Reader::with(Feature::WriteBack)];
         /// a flush waits for programs, or ends at once, since the buffer is protected
-        pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]), "programs",
-            read_by[OWN], needs["buffer.ack = buffer"] => is("free");
+        pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]) => is("free"), "programs",
+            read_by[OWN], needs["buffer.ack = buffer"];
         /// time to put the first subpage of a write into the write buffer
         pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OWN, VOLATILE];
         /// time for each further subpage of the write

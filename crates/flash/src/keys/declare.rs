@@ -67,7 +67,7 @@ from_value! {
     BlockCount { Blocks(count) => Some(*count) }
     // A number of which 0 means none.
     Option<u64> { Count(n) => Some((*n > 0).then_some(*n)) }
-    // A share, or a word that stands for none.
+    // A share, or a word for none.
     Option<f64> { Text(_) => Some(None), Ratio(share) => Some(Some(*share)) }
 }
 
@@ -110,7 +110,7 @@ pub const fn trimmed(doc: &'static str) -> &'static str {
 /// - KIND is a [`ValueType`], which states unit and range; TYPE is any type with [`FromValue`] that has such values.
 /// - DEFAULT is a text in the key's notation, `required`, or `(as "other.key")`.
 /// - MODIFIERS are methods of [`Key`](super::Key): `needs["KEY = WORD"]`, `read_by[READER]`, `rules[RULE]`.
-/// - `=> FUNCTION` before the semicolon maps the value, such as `=> is("word")`.
+/// - `=> FUNCTION` behind KIND maps the value, such as `=> is("word")`.
 ///
 /// Several groups make several lists. `with settings { FIELD: TYPE = EXPRESSION; }` behind them adds fields without a
 /// key.
@@ -125,8 +125,8 @@ macro_rules! keys {
                 $(
                     $(#[doc = $doc:literal])+
                     $field_visibility:vis $field:ident: $type:ty =
-                        $key:literal, $kind:expr, $default:tt
-                        $(, $modifier:ident [$($argument:expr),+])* $(=> $map:expr)?;
+                        $key:literal, $kind:expr $(=> $map:expr)?, $default:tt
+                        $(, $modifier:ident [$($argument:expr),+])*;
                 )+
             }
         )+

@@ -115,7 +115,8 @@ impl ReadCommand {
 }
 
 crate::keys! {
-    /// A NAND part: rules, array times and energies.
+    /// A NAND part: rules, array times and energies. After [`Part::shot`] or [`Part::coded`] a page here is a word line, of
+    /// which a shot programs `pages_per_program` pages.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Part;
 

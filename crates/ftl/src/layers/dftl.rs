@@ -45,7 +45,7 @@ keys! {
 
     group KEYS {
         /// DRAM for the cached mapping table, 8 bytes an entry
-        room: u64 = "ftl.cmt", Bytes { min: CACHED_BYTES, max: 1 << 34 }, "64KiB" => |bytes: u64| bytes / CACHED_BYTES;
+        room: u64 = "ftl.cmt", Bytes { min: CACHED_BYTES, max: 1 << 34 } => |bytes: u64| bytes / CACHED_BYTES, "64KiB";
     }
 }
 

@@ -47,8 +47,8 @@ keys! {
 
     group KEYS {
         /// bits that a cell stores / bits of a cell: written 15, 5 or 2 times between two erases
-        code: &'static LevelCode = "ftl.womv_code", Choice(&CODES), "3/4"
-            => |word: String| &WOM_V[CODES.iter().position(|&code| code == word).expect("the word is a choice")];
+        code: &'static LevelCode = "ftl.womv_code", Choice(&CODES)
+            => |word: String| &WOM_V[CODES.iter().position(|&code| code == word).expect("the word is a choice")], "3/4";
     }
 }
 

@@ -47,8 +47,8 @@ keys! {
         /// more free
         pub gc_pace: GcPace = "ftl.gc_pace", GcPace::KIND, "paced";
         /// where moved data goes: to blocks of one stream, or to those of its class, hot or cold, with ftl.streams = 3
-        pub keep_class: bool = "ftl.moved", Choice(&["together", "class"]), "together",
-            needs["ftl.streams = 3"] => is("class");
+        pub keep_class: bool = "ftl.moved", Choice(&["together", "class"]) => is("class"), "together",
+            needs["ftl.streams = 3"];
         /// where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's
         /// data with round-robin allocation and without a fast cache, to the planes of the die in turn, which can be
         /// programmed together (sim.multi_plane)
@@ -100,8 +100,8 @@ keys! {
         pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[SUPERBLOCKS];
         /// what the dies of a superblock do together: they are written in turn; or their blocks are collected and
         /// erased as one, too
-        pub collects_superblocks: bool = "ftl.superblocks", Choice(&["allocated", "collected"]), "allocated",
-            read_by[SUPERBLOCKS] => is("collected");
+        pub collects_superblocks: bool = "ftl.superblocks", Choice(&["allocated", "collected"])
+            => is("collected"), "allocated", read_by[SUPERBLOCKS];
         /// time in which all that is stored is read once while the host is idle, so that it is refreshed in time
         /// (ecc.*); 0ns: never
         pub patrol: Nanos = "ftl.patrol", Time, "0ns", read_by[PATROL];

@@ -1,4 +1,4 @@
-//! Checks of a whole drive: rules that involve several keys. A rule of one key stands in the declaration of the key.
+//! Checks of a whole drive: rules that involve several keys. The declaration of a key has the rules of that key alone.
 //!
 //! Every refusal names the keys with their values and sources, and a remedy. Unwise drives are not refused.
 

@@ -40,7 +40,7 @@ keys! {
         pub(super) over_provisioning: f64 = "ssd.over_provisioning", Ratio { max: 100.0 }, "7%";
         /// another over-provisioning than that of the drive changes what the host sees (taken), or the blocks (added);
         /// beside ssd.capacity it always changes the blocks
-        pub(super) adds_spare: bool = "ssd.spare", Choice(&["taken", "added"]), "taken" => is("added");
+        pub(super) adds_spare: bool = "ssd.spare", Choice(&["taken", "added"]) => is("added"), "taken";
     }
 
     /// The key that names the layer.

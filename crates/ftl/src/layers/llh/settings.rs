@@ -26,7 +26,7 @@ keys! {
     /// The keys that the baseline has, too.
     group pub BASELINE_KEYS {
         /// a clean block is opened after cleaning for it, or before, which leaves one more clean
-        pub open_before: bool = "ftl.open_block", Choice(&["after", "before"]), "after" => is("before");
+        pub open_before: bool = "ftl.open_block", Choice(&["after", "before"]) => is("before"), "after";
         /// whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)
         pub absorb: bool = "ftl.absorb", Flag, "true";
     }

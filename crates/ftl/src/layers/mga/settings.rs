@@ -17,7 +17,7 @@ keys! {
         /// whether a read also merges a logical page that is spread over more pages than its read count allows
         pub merge_on_read: bool = "ftl.merge_on_read", Flag, "false";
         /// whose reads are counted: those of every logical page, or of one with a subpage map, as long as it has it
-        pub counts_reads_of_pages: bool = "ftl.read_count", Choice(&["page", "entry"]), "page" => is("page");
+        pub counts_reads_of_pages: bool = "ftl.read_count", Choice(&["page", "entry"]) => is("page"), "page";
         /// read counts halve after this many requests; 0: never
         pub read_count_aging: u64 = "ftl.read_count_aging", Count { min: 0, max: u32::MAX as u64 }, "0";
         /// on mlc, small writes fill the low pages of a block by subpage, its high pages follow
