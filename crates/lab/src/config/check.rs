@@ -53,10 +53,10 @@ fn fits(drive: &DriveConfig, values: &Values) -> Fit {
 /// The outcome of a check.
 type Fit = std::result::Result<(), Unfit>;
 
-/// The value of a key that the layer reads must meet the rules of the key.
+/// A value that a file or an option sets must meet the rules of the key, unless only other layers list the key.
 fn rules(drive: &DriveConfig, values: &Values) -> Fit {
-    let ruled = values.all().iter().filter(|key| !key.key.rules.is_empty() && key.key.is_read_on(entry_of(drive)));
-    for key in ruled {
+    let applies = |key: &&ResolvedKey| !key.key.readers.is_empty() || key.key.is_read_on(entry_of(drive));
+    for key in values.all().iter().filter(|key| key.rank > 0 && !key.key.rules.is_empty()).filter(applies) {
         if let Some(rule) = key.key.rules.iter().find(|rule| !(rule.holds)(&key.value)) {
             return Err(Unfit::new(&[key.key.name], rule.expected));
         }
