@@ -321,8 +321,8 @@ fn naming_another_part_drops_what_lower_layers_said_of_it() {
 
 #[test]
 fn a_part_may_be_a_file_or_stand_in_the_drive() {
-    let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\nt_read = \"25us\"\n\
-                t_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
+    let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\n\
+                t_read = \"25us\"\nt_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
     let drive = "[ssd]\nchannels = 2\nblocks_per_plane = 64\n";
     let read = |path: &str| match path {
         "a/b/my.toml" => Ok(format!("{drive}part = \"parts/mine.toml\"\n")),

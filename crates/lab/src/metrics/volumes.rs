@@ -1,8 +1,7 @@
 //! Figures of each volume of a workload: requests, bytes and latencies.
 //!
-//! A volume is a stream of requests, and volumes are in order of appearance. There may be thousands of them:
-//! percentiles are within 1.6 % ([`Tail`]). Flash operations of a volume are not known, because the layer mixes the data
-//! of all.
+//! A volume is a stream of requests, and volumes are in order of appearance. There may be thousands of them: percentiles
+//! are within 1.6 % ([`Tail`]). Flash operations of a volume are not known, because the layer mixes the data of all.
 
 use super::summary::{Requests, VolumeFigures, VolumeLatencies, VolumeLatency};
 use super::tail::Tail;
@@ -93,8 +92,8 @@ impl VolumeRecorder {
         }
     }
 
-    /// The figures of each of `volumes`; none for a single volume, whose figures are the run's. Latencies are null unless
-    /// `timed`.
+    /// The figures of each of `volumes`; none for a single volume, whose figures are the run's. Without `timed`,
+    /// latencies are null.
     pub fn figures(&self, volumes: &[Volume], timed: bool) -> Vec<VolumeFigures> {
         if volumes.len() < 2 {
             return Vec::new();
