@@ -1,9 +1,9 @@
 //! Simulated requests a second of the cases with a goal, on one core, beside the bound of the memory system.
 //!
-//! `make bench` runs it. Each case runs `ROUNDS` times and prints the best and the median, beside the best of a loop of
-//! dependent random accesses over the same footprint, an upper bound of any simulator of this design.
-//! `BENCH_REQUESTS=N` runs each case once with N requests and leaves that loop out: runs of two lengths under a counter of
-//! instructions show what one request takes.
+//! `make bench` runs the cases and prints a table in Markdown. Each case runs `ROUNDS` times and prints the best and
+//! the median. The last rows are a loop of dependent random accesses over the same footprint, an upper bound of any
+//! simulator of this design. `BENCH_REQUESTS=N` runs each case once with N requests and leaves that loop out: two
+//! lengths under a counter of instructions give the cost of one request.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 const ROUNDS: usize = 3;
 
-/// The drive of [`Case`] is that of `palimpsest run`, with all its times: a controller, its links, and collection at the pace of the host.
+/// As [`Case::page`], the default drive of `palimpsest run`, with controller, host link and collection in steps.
 const DEFAULT: &str = "default";
 
 struct Case {
@@ -307,7 +307,8 @@ fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let requests = std::env::var("BENCH_REQUESTS").ok().and_then(|text| text.parse().ok());
     let rounds = if requests.is_some() { 1 } else { ROUNDS };
-    println!("{:<42} {:>10} {:>10} {:>8} {:>7}", "case (16 GiB drive, one core)", "best/s", "median/s", "goal/s", "WA");
+    println!("| case | best/s | median/s | goal/s | write amplification |");
+    println!("| --- | --- | --- | --- | --- |");
     let named = CASES.iter().any(|case| only.as_deref() == Some(case.name));
     let picked = |case: &&Case| match only.as_deref() {
         Some(only) if named => case.name == only,
@@ -324,13 +325,9 @@ fn main() {
         rates.sort_by(|one, two| one.0.total_cmp(&two.0));
         let (best, median, amplification) = (rates[rounds - 1].0, rates[rounds / 2].0, rates[0].1);
         let amplification = amplification.map_or("-".into(), |value| format!("{value:.3}"));
-        println!("{:<42} {best:>10.3e} {median:>10.3e} {:>8.0e} {amplification:>7}", case.name, case.goal);
+        println!("| {} | {best:.3e} | {median:.3e} | {:.0e} | {amplification} |", case.name, case.goal);
     }
     for mebibytes in [16, 40, 64].into_iter().filter(|_| requests.is_none()) {
-        println!(
-            "{:<42} {:>10.3e}",
-            format!("dependent random accesses, {mebibytes} MiB"),
-            pointer_chase(mebibytes << 20)
-        );
+        println!("| dependent random accesses, {mebibytes} MiB | {:.3e} | | | |", pointer_chase(mebibytes << 20));
     }
 }

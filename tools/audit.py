@@ -1,6 +1,6 @@
-"""Compares what is locked with the OSV database of known weaknesses; where that is out of reach, lists what is locked.
+"""Compares locked packages with the OSV database of known vulnerabilities; offline, lists the locked packages.
 
-Exit status: 0 where nothing is known or nothing could be asked, 1 where something is.
+Exit status: 0 if no vulnerability is known or the database cannot be reached, 1 if one is known.
 """
 
 import json
@@ -14,14 +14,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DATABASE = "https://api.osv.dev/v1/querybatch"
 MOST = 500
-"""Packages in one question."""
+"""Packages in one request."""
 
 Package = tuple[str, str, str]
 """Ecosystem, name, version."""
 
 
 def crates(lock: Path) -> set[Package]:
-    """The crates of a lock file that come from a registry."""
+    """The crates of a lock file from a registry."""
     packages = tomllib.loads(lock.read_text(encoding="utf-8"))["package"]
     return {("crates.io", each["name"], each["version"]) for each in packages if "source" in each}
 
@@ -33,14 +33,14 @@ def python(lock: Path) -> set[Package]:
 
 
 def locked() -> list[Package]:
-    """All packages that are locked."""
+    """All locked packages."""
     found = {each for lock in (ROOT / "Cargo.lock", ROOT / "fuzz/Cargo.lock") for each in crates(lock)}
     found |= {each for lock in (ROOT / "requirements").glob("*.lock") for each in python(lock)}
     return sorted(found)
 
 
 def weaknesses(packages: list[Package]) -> list[str]:
-    """A line for each package of which a weakness is known.
+    """A line for each package with a known vulnerability.
 
     Raises:
         OSError: the database cannot be reached.
@@ -60,7 +60,7 @@ def weaknesses(packages: list[Package]) -> list[str]:
 
 
 def main() -> int:
-    """Asks, and says."""
+    """Asks the database and prints the answer."""
     packages = locked()
     try:
         found = weaknesses(packages)

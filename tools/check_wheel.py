@@ -1,7 +1,7 @@
 """Installs the wheel in dist/ as a user would, and uses it: `python tools/check_wheel.py [WHEEL]`.
 
-The environment is a new one without site packages of others; its PATH has no Rust toolchain. Packages are those that
-requirements/runtime.lock pins, with their hashes. Its programs run in a folder outside the project.
+The environment is new, without site packages of others, and PATH has no Rust toolchain. Packages are pinned by
+requirements/runtime.lock, with hashes. All programs run in a folder outside the project.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
 _UV = Path(sys.executable).with_name("uv")
-"""Installs what pip installs in a third of the time."""
+"""Installs like pip in a third of the time."""
 _WORKLOAD = "rw=randrw,bs=4k,n=20k,iodepth=8"
 _SNIPPET = f"""
 import sys
@@ -32,7 +32,7 @@ print(ps.__version__)
 
 
 class Environment:
-    """A new virtual environment whose PATH is its own programs and nothing else."""
+    """A new virtual environment with no other programs in PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.work = folder / "work"
@@ -47,7 +47,7 @@ class Environment:
         self.programs = programs
 
     def call(self, program: str, *arguments: str) -> str:
-        """Standard output of a program of the environment; what it said and the end of the check if it failed."""
+        """Standard output of a program of the environment; a failure prints the output and ends the check."""
         done = subprocess.run(
             [self.programs / program, *arguments], cwd=self.work, env=self.variables, capture_output=True, text=True
         )
@@ -57,7 +57,7 @@ class Environment:
         return done.stdout
 
     def pip(self, *arguments: str) -> None:
-        """A command of pip, run by uv where that is at hand."""
+        """A command of pip, run by uv if available."""
         if _UV.is_file():
             self.call(str(_UV), "pip", arguments[0], "--quiet", "--python", str(self.programs.parent), *arguments[1:])
         else:
@@ -66,7 +66,7 @@ class Environment:
 
 
 def the_wheel(arguments: list[str]) -> Path:
-    """The wheel that is named, or the only one in dist/; its name must say that it is for any Python from 3.11 on."""
+    """The named wheel, or the only wheel in dist/; the name must declare any Python from 3.11 on."""
     found = [Path(argument).resolve() for argument in arguments] or sorted((_ROOT / "dist").glob("palimpsest-*.whl"))
     if len(found) != 1:
         raise SystemExit(f"wheel: expected one wheel in dist/, found {len(found)}; `make wheel` builds it")
@@ -78,7 +78,7 @@ def the_wheel(arguments: list[str]) -> Path:
 
 
 def use(environment: Environment) -> int:
-    """Runs what a user would, and gives how many presets of drives there are."""
+    """Runs typical commands of a user, and returns the number of drive presets."""
     run = json.loads(environment.call("palimpsest", "run", "--workload", _WORKLOAD, "--json"))
     assert run["requests"]["read"] + run["requests"]["write"] == 20_000
     environment.call("palimpsest", "compare", "--workload", _WORKLOAD, "--precondition", "none", "--out", "both")
@@ -94,7 +94,7 @@ def use(environment: Environment) -> int:
 
 
 def main() -> None:
-    """Checks the wheel, and ends with one line about it."""
+    """Checks the wheel, and ends with one line about the result."""
     wheel = the_wheel(sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment(Path(folder))

@@ -18,7 +18,7 @@ def take(page: Path) -> bytes:
     """The picture as PNG: down to the end of the first section, with the tail of the response times.
 
     Raises:
-        FileNotFoundError: there is no Chromium with its driver.
+        FileNotFoundError: Chromium or its driver is missing.
     """
     chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
     if chromium is None or driver is None:
@@ -43,7 +43,7 @@ def take(page: Path) -> bytes:
 
 
 def main() -> int:
-    """Takes the picture that the arguments name."""
+    """Takes the picture and writes it to the path of the arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("report", type=Path, nargs="?", default=Path("results/demo/report.html"))
     parser.add_argument("picture", type=Path, nargs="?", default=Path("docs/images/demo.png"))

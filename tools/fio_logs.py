@@ -1,7 +1,7 @@
-"""Runs fio on the job files of tests/fio and writes its requests beside them, as tests/fio.rs reads them.
+"""Runs fio on the job files of tests/fio and writes fio's requests beside them, in the form that tests/fio.rs reads.
 
-A line `# job NUMBER: COUNT requests, digest HEX` for each job, with its first requests as KIND SECTOR+SECTORS.
-The digest is FNV-1a of those texts of all requests, each with a newline. Needs fio; the tests do not.
+Each job has a line `# job NUMBER: COUNT requests, digest HEX`, and the first requests as KIND SECTOR+SECTORS. The
+digest is FNV-1a of these texts for all requests, each with a newline. Needs fio; the tests do not.
 """
 
 import re
@@ -29,7 +29,7 @@ def requests(log: Path) -> list[str]:
 
 
 def split_jobs(text: str) -> str:
-    """The job file with the copies of a job written out, each with a log of its own."""
+    """The job file with the copies of a job written out, each with a separate log."""
     jobs: list[list[str]] = []
     for section in re.split(r"(?m)^(?=\[)", re.sub(r"(?m)^#.*\n", "", text)):
         copies = re.search(r"(?m)^numjobs=(\d+)\n", section)
@@ -50,7 +50,7 @@ def run(job: Path) -> str:
     """The text of the log of a job file."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "job.fio").write_text(split_jobs(job.read_text()))
-        # A trim needs an engine that has it; the others a file of the region's size.
+        # A trim needs an engine with trims; other requests need a file of the region's size.
         engine = "null" if "trim" in job.read_text() else "psync"
         command = ["fio", f"--ioengine={engine}", "--filename=drive", "job.fio"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -1,11 +1,10 @@
-"""Holds the results of two revisions against each other: `make golden REV=main~3`, or `REV=main~9 WITH=main~3`.
+"""Compares the results of two revisions: `make golden REV=main~3`, or `REV=main~9 WITH=main~3`.
 
-For changes of form, which must leave every figure as it was. Builds both (without WITH the working tree as the second),
-runs the same matrix with each (every layer that both have, random and file workloads, counted and timed, through
-collection, open loops, jobs) and lists each figure that differs. Figures that only one of the two has are named, and
-are no difference. Ignores: what the simulator itself took (`sim`), the settings (`config`; a default that is new is no
-difference), notes, where it came from (`provenance`), pages and tables. Exit status 1 if a figure differs, or a run
-fails in one revision only.
+For changes of form, which must leave every figure unchanged. Builds both revisions (without WITH the working tree is
+the second) and runs the same matrix with each: every layer of both, random and file workloads, counted and timed,
+through collection, open loops, jobs. Lists each figure that differs. Figures of only one revision are named, but are no
+difference. Ignores: time and memory of the simulator (`sim`), the settings (`config`; a new default is no difference),
+notes, origin (`provenance`), pages and tables. Exit status 1 if a figure differs, or a run fails in one revision only.
 """
 
 import json
@@ -23,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 NOT_COMPARED = ("schema_version", "config", "sim", "notes", "provenance")
 FIGURES_SHOWN = 5
-"""Of a run that differs, so many figures are printed."""
+"""Most figures that are printed for a run that differs."""
 
 WORKLOADS = {
     "random": "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30",
@@ -45,7 +44,7 @@ DRIVES = [
     for ssd in ("default", "spread-16g", "llh-64g", "womv-16g")
     for over_provisioning in ("20%", "100%")
 ]
-"""A layer runs on the first of these that has the commands, cells and spare pages that it needs."""
+"""A layer runs on the first of these drives that has the required commands, cells and spare pages."""
 ARRIVALS = "rw=randrw,bssplit=4k/60:16k/40,rwmixread=30,rate_iops=20k,open_loop"
 JOBS = """
 [global]
@@ -62,14 +61,14 @@ rate_iops=2000
 open_loop
 startdelay=10ms
 """
-"""Workloads that have times of their own run timed only."""
+"""Workloads with arrival times run timed only."""
 FIDELITIES = {"timed": (), "counted": ("--fidelity", "count")}
 REQUESTS = {"timed": "4000", "counted": "20000"}
 
 
 @dataclass(frozen=True)
 class Revision:
-    """A checkout, and a copy of its package with the native module built from it: the module in use stays as it is."""
+    """A checkout, and a copy of the package with a separate native module; the module in use stays unchanged."""
 
     name: str
     root: Path
@@ -79,7 +78,7 @@ class Revision:
         """Builds the native module, as `make dev` does."""
         target = self.folder / "target"
         environment = os.environ | {"CARGO_TARGET_DIR": str(target), "CARGO_INCREMENTAL": "0"}
-        # Revisions of before had the module in `py` itself.
+        # Older revisions had the module in `py`.
         crate = "extension" if (self.root / "crates" / "extension").is_dir() else "py"
         command = ["cargo", "build", "--locked", "--quiet", "--lib", "--manifest-path", f"crates/{crate}/Cargo.toml"]
         if subprocess.run(command, cwd=self.root, env=environment).returncode:
@@ -93,7 +92,7 @@ class Revision:
 
     @property
     def python(self) -> Path:
-        """Where the copy of the package is."""
+        """Path of the package's copy."""
         return self.folder / "python"
 
     def palimpsest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -104,14 +103,14 @@ class Revision:
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
     def layers(self) -> list[str]:
-        """Its layers, in the order of the registry."""
+        """Layers of this revision, in the order of the registry."""
         names = re.findall(r"^ {0,2}([a-z][\w-]*)  ", self.palimpsest("list", "ftls").stdout, re.MULTILINE)
         if not names:
             raise SystemExit(f"golden: {self.name} lists no layers")
         return names
 
     def figures(self, arguments: tuple[str, ...]) -> Mapping[str, object] | str:
-        """Figures of one run by their path in the summary; the last line of its error if it has none."""
+        """Figures of one run by their path in the summary; if the run failed, the last line of the error."""
         with tempfile.TemporaryDirectory() as folder:
             done = self.palimpsest("run", *arguments, "--out", folder)
             if done.returncode:
@@ -122,7 +121,7 @@ class Revision:
 
 
 def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Numbers and words of a JSON value, each with its path."""
+    """Numbers and words of a JSON value, each with the path."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from flat(below, f"{path}.{key}" if path else str(key))
@@ -134,7 +133,7 @@ def matrix(revision: Revision, layers: list[str], jobs: Path) -> Iterator[tuple[
     """Name and arguments of each run, on drives on which the layer runs in `revision`.
 
     Raises:
-        SystemExit: a layer runs on none.
+        SystemExit: a layer runs on no drive.
     """
     for layer in layers:
         tried = ("--ftl", layer, "--workload", WORKLOADS["random"], "--requests", "1", "--fidelity", "count", *SMALL)
@@ -151,7 +150,7 @@ def matrix(revision: Revision, layers: list[str], jobs: Path) -> Iterator[tuple[
 
 
 def compare(name: str, before: Mapping[str, object] | str, after: Mapping[str, object] | str) -> bool:
-    """Prints what differs; whether nothing does."""
+    """Prints the differences, and returns whether there are none."""
     if isinstance(before, str) or isinstance(after, str):
         is_same = isinstance(before, str) and isinstance(after, str)
         if not is_same:
@@ -169,7 +168,7 @@ def compare(name: str, before: Mapping[str, object] | str, after: Mapping[str, o
 
 @contextmanager
 def checked_out(name: str, folder: Path) -> Iterator[Revision]:
-    """A revision in a worktree of its own, the working tree if it has no name."""
+    """A revision in a separate worktree; without a name, the working tree."""
     if not name:
         yield Revision("the working tree", ROOT, folder)
         return
@@ -191,7 +190,7 @@ def checked_out(name: str, folder: Path) -> Iterator[Revision]:
 
 
 def main(names: list[str]) -> int:
-    """Compares the two revisions that `names` has."""
+    """Compares the two revisions in `names`."""
     first, second = [*names, "", ""][:2]
     if not first:
         raise SystemExit("golden: expected a revision, as in `make golden REV=main~3`")

@@ -1,9 +1,9 @@
-"""Builds the wheel with a profile of what the simulator does: `make wheel-pgo`.
+"""Builds the wheel with a profile of the simulator: `make wheel-pgo`.
 
-maturin builds a release with counters, trains it (`python tools/pgo.py train`), and builds the wheel from what was
-counted. The training is none of `benches/`: other workloads, sizes and drives, each paper's layers, file systems,
-counted and timed. It changes times only, no figure. The toolchain's `llvm-profdata` merges the counters (component
-`llvm-tools`, which rustup adds); where there is none the plain wheel is built, and the last line says so.
+maturin builds a release with counters, trains it (`python tools/pgo.py train`), and builds the wheel from the counts.
+The training must not use `benches/`: the runs have other workloads, sizes and drives, each paper's layers, file
+systems, counted and timed. The profile changes times only, no figure. The toolchain's `llvm-profdata` merges the
+counters (component `llvm-tools`, from rustup); without it the plain wheel is built, and the last line says so.
 """
 
 import shutil
@@ -35,7 +35,7 @@ TRAINING: tuple[tuple[str, ...], ...] = (
     ("compare", "--ssd", "spread-16g", *SMALL, "--ftl", "page-fgm,dma-fgm,spftl", "--workload", MIX),
     ("compare", "--ssd", "codesign-8ch", "--ftl", "fs-page,codesign", *FILES),
 )
-"""Arguments of `palimpsest` with which the build with counters runs."""
+"""Arguments of `palimpsest` for the runs of the build with counters."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def find_profdata() -> bool:
-    """Whether the toolchain has its `llvm-profdata`, added now if need be."""
+    """Whether the toolchain has `llvm-profdata`, after an attempt to add it."""
     inside = Path(said("--print", "sysroot"), "lib", "rustlib", host(), "bin", "llvm-profdata")
     if not inside.is_file() and (rustup := shutil.which("rustup")):
         subprocess.run([rustup, "component", "add", "llvm-tools"], cwd=ROOT, capture_output=True)
@@ -70,10 +70,10 @@ def host() -> str:
 
 
 def said(*arguments: str) -> str:
-    """What rustc prints.
+    """Output of rustc.
 
     Raises:
-        SystemExit: it failed, or is not there.
+        SystemExit: rustc failed, or does not exist.
     """
     try:
         done = subprocess.run(["rustc", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)

@@ -1,15 +1,90 @@
-"""Writes the reference page of the documentation from the program itself: registries, and every configuration key."""
+"""Writes the reference page of the documentation from the program: registries, and every configuration key."""
 
 import sys
 from pathlib import Path
 
 from palimpsest import _core
+from palimpsest.errors import InputError
 from palimpsest.options import REGISTRIES
 
 _HEAD = """# Reference
 
 This page is written by the program when the documentation is built.
 """
+
+
+FEATURES = {
+    "protected buffer": ("buffer.ack=buffer",),
+    "volatile buffer": ("buffer.ack=volatile",),
+    "one-shot word lines": (
+        "part.cell=tlc",
+        "part.pages_per_program=3",
+        "part.pages_per_block=192",
+        "part.t_read_types=[]",
+    ),
+    "fast cache": ("part.cell=tlc", "ftl.streams=2", "ftl.slc_cache=10%"),
+    "fixed fast cache": ("part.cell=tlc", "ftl.streams=2", "ftl.slc_fixed=5%"),
+    "checkpoints": ("ftl.checkpoint=16MiB",),
+    "parity": ("ftl.rain=3",),
+    "collected superblocks": ("ftl.superblocks=collected",),
+    "ECC and refresh": ("ecc.strength=40", "ecc.refresh_retries=1"),
+    "patrol": ("ecc.strength=40", "ftl.patrol=1s"),
+    "die failure": ("faults.die_failure=at:1000@1",),
+    "read-ahead": ("controller.read_ahead=8",),
+}
+"""Settings that switch each feature on. A feature works on a layer if one of `PRESETS` takes the settings."""
+PRESETS = ("tlc-32g", "default", "spread-16g", "mga-16k", "llh-64g", "womv-16g", "codesign-8ch")
+
+
+def refusal(layer: str, settings: tuple[str, ...]) -> str | None:
+    """Why `layer` does not take `settings`, in the words of the program; none if some preset does."""
+    why = None
+    for preset in PRESETS:
+        try:
+            _core.show(preset, layer, [])
+        except InputError:
+            continue
+        try:
+            _core.show(preset, layer, list(settings))
+        except InputError as error:
+            why = why or str(error).split("): ")[-1]
+            continue
+        unread = [
+            what for _, _, what, _, gravity in _core.unread_keys(preset, layer, list(settings)) if gravity == "mistake"
+        ]
+        if not unread:
+            return None
+        why = why or unread[0]
+    return why or "no preset has a part for this layer"
+
+
+def features() -> str:
+    """The table of layers and features, and the reason of each refusal."""
+    names = [name for name, _ in _core.list_registry("ftls")]
+    cells = {(name, feature): refusal(name, settings) for name in names for feature, settings in FEATURES.items()}
+    rows = [
+        f"| `{name}` | {' | '.join('refused' if cells[name, feature] else 'yes' for feature in FEATURES)} |"
+        for name in names
+    ]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (name, feature), why in cells.items():
+        if why is not None:
+            reasons.setdefault(
+                (feature, why.split("; expected")[0].replace(f"{name} does", "the layer does")), []
+            ).append(name)
+    listed = [f"- {feature}, {', '.join(f'`{name}`' for name in of)}: {why}." for (feature, why), of in reasons.items()]
+    refused = sum(why is not None for why in cells.values())
+    return "\n".join(
+        [
+            "## Features of layers\n",
+            f"| layer | {' | '.join(FEATURES)} |",
+            f"| --- |{' --- |' * len(FEATURES)}",
+            *rows,
+            f"\n{refused} of {len(cells)} cells are refused:\n",
+            *listed,
+            "",
+        ]
+    )
 
 
 def page() -> str:
@@ -21,6 +96,7 @@ def page() -> str:
         ]
         if rows:
             parts.append("\n".join([f"### {kind}\n", "| name | what it is |", "| --- | --- |", *rows, ""]))
+    parts.append(features())
     parts.append(
         "## Configuration keys\n\n"
         "What `palimpsest show` prints for the preset `default`: each key with its meaning and where its value comes "

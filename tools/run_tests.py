@@ -1,7 +1,7 @@
 """Runs the tests of both languages at the same time, and ends with one line that adds them up: `N passed, N failed`.
 
-What cargo prints passes through as it comes; what pytest prints follows in one piece. The exit status is 1 if anything
-failed. `--part K/N` runs every Nth test of the sorted list, from the Kth on: N parts together run each test once.
+cargo's output is printed as it arrives; pytest's output follows as a whole. The exit status is 1 if a test failed.
+`--part K/N` runs every Nth test of the sorted list, from the Kth on: N parts together run each test once.
 """
 
 import argparse
@@ -20,17 +20,17 @@ _CARGO = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed")
 _CARGO_TEST = re.compile(r"^(\S.*): test$")
 _PYTEST = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _SKIPPED = re.compile(r"\bskipped: there is no .+")
-"""What a test in Rust says when its sample is not there; said again at the end."""
+"""Message of a Rust test whose sample is missing; printed again at the end."""
 _MEASURED = "measured_"
-"""What the names of measurements have, which want a release and a quiet machine: no suite runs them."""
+"""Prefix of measurements, which need a release and a quiet machine: no suite runs them."""
 _NO_TESTS = 5
-"""What pytest ends with when it has nothing to run."""
+"""Exit status of pytest without tests to run."""
 _WHOLE = (1, 1)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tests run: the long ones or the others, those whose name contains `only`, of these part `k` of `n`."""
+    """Selection of tests: long or not, names that contain `only`, and part `k` of `n` of these."""
 
     long: bool
     only: str
@@ -38,7 +38,7 @@ class Selection:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every test of its kind runs."""
+        """Whether every test of the kind runs."""
         return not self.only and self.part == _WHOLE
 
     def of(self, names: Iterable[str]) -> list[str]:
@@ -60,7 +60,7 @@ def pytest_counts(lines: Sequence[str]) -> tuple[int, int]:
 
 
 def run_both(rust: Sequence[str], python: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
-    """Runs both commands at once, one that is empty not at all; gives which it is, its status and its lines."""
+    """Runs both commands at once, and skips an empty one; returns each command's index, status and lines."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         beside = start(python, said) if python else None
         try:
@@ -81,21 +81,21 @@ def run_both(rust: Sequence[str], python: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def start(command: Sequence[str], output: IO[str] | int) -> subprocess.Popen[str]:
-    """Starts a command in the root of the project; what it prints and its errors go one way."""
+    """Starts a command in the root of the project, with output and errors in one stream."""
     return subprocess.Popen(
         command, cwd=_ROOT, stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1
     )
 
 
 def echoed(lines: Iterable[str]) -> Iterator[str]:
-    """Lines without their ends, each printed as it comes."""
+    """Lines without their ends, each printed on arrival."""
     for line in lines:
         print(line, end="", flush=True)
         yield line.rstrip()
 
 
 def listed(command: Sequence[str]) -> list[str]:
-    """Lines that a command prints on standard output; the end of this program if it fails."""
+    """Lines that a command prints on standard output; ends this program if the command fails."""
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True)
     if done.returncode not in (0, _NO_TESTS):
         raise SystemExit(f"{done.stdout}`{' '.join(command)}` ended with {done.returncode}")
@@ -103,7 +103,7 @@ def listed(command: Sequence[str]) -> list[str]:
 
 
 def cargo_command(selection: Selection) -> list[str]:
-    """What runs the tests in Rust; empty where the part has none."""
+    """The command for the tests in Rust; empty if the part has none."""
     cargo = ["cargo", "test", "--workspace", "--locked", "--no-fail-fast"]
     kind = ["--ignored", "--skip", _MEASURED] if selection.long else []
     only = [selection.only] if selection.only else []
@@ -115,12 +115,12 @@ def cargo_command(selection: Selection) -> list[str]:
 
 
 def pytest_command(selection: Selection) -> list[str]:
-    """What runs the tests in Python, on a process a core; empty where the part has none."""
+    """The command for the tests in Python, on a process a core; empty if the part has none."""
     pytest = [sys.executable, "-m", "pytest", "-q", "-m", "long" if selection.long else "not long"]
     if selection.only:
         pytest += ["-k", selection.only]
-    # A file keeps to one process: one cluster at a time, one notebook. xdist 3.8 loses groups by mark with pytest 9.2.
-    # In the order of names the files that end last are short.
+    # One process for each file, because tests of a file share a cluster or a notebook. xdist 3.8 loses groups by mark
+    # with pytest 9.2. In order of names the last files are short.
     spread = ["--numprocesses", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder"]
     if selection.part == _WHOLE:
         return [*pytest, *spread]
@@ -138,7 +138,7 @@ def part(text: str) -> tuple[int, int]:
 
 
 def main() -> int:
-    """Runs what the arguments ask for."""
+    """Runs the selected tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="the long tests instead of the everyday ones")
     parser.add_argument("--only", default="", help="tests whose name contains this")
@@ -148,7 +148,7 @@ def main() -> int:
     skipped = set()
     for program, status, lines in run_both(cargo_command(selection), pytest_command(selection)):
         here_passed, here_failed = cargo_counts(lines) if program == "cargo" else pytest_counts(lines)
-        # A selection may have no test in Python, but not in either language.
+        # A selection may have no test in Python, but must have one in some language.
         is_broken = status not in (0, _NO_TESTS if program == "pytest" and not selection.is_whole else 0)
         passed, failed = passed + here_passed, failed + (here_failed or int(is_broken))
         skipped |= {match[0] for line in lines if (match := _SKIPPED.search(line))}

@@ -1,8 +1,8 @@
-"""Runs the long tests of the model suite and of the fuzz targets with new seeds, on and on: `make soak MINUTES=60`.
+"""Repeats the long tests of the model suite and of the fuzz targets with new seeds: `make soak MINUTES=60`.
 
-Each test gets one seed at a time, in turn, until the time is over. Prints how many lives and power cuts that were and
-which seeds, and for each red one the command that repeats it. Exit status 1 if one was red. `FROM=N` names the first
-seed, else the clock does.
+Each test gets one seed at a time, in turn, until the time is over. Prints the numbers of lives and power cuts, the
+seeds, and for each failure the command that repeats it. Exit status 1 if a test failed. `FROM=N` names the first seed;
+the default comes from the clock.
 """
 
 import json
@@ -31,11 +31,11 @@ TESTS = (
 )
 """Binaries and their tests."""
 LONGEST_S = 900
-"""A seed that takes longer is red, too: something does not end."""
+"""A seed that takes longer counts as failed, because a run does not end."""
 
 
 def binaries() -> dict[str, str]:
-    """The test binaries by name, built if they are not."""
+    """The test binaries by name, built if missing."""
     names = sorted({name for name, _ in TESTS})
     tests = [word for name in names for word in ("--test", name)]
     command = ["cargo", "test", "--locked", "-p", "palimpsest-lab", *tests, "--no-run", "--message-format=json"]
@@ -46,7 +46,7 @@ def binaries() -> dict[str, str]:
 
 
 def run(suite: str, name: str, test: str, seed: int) -> tuple[int, int, str]:
-    """Lives and cuts of one seed, and how to repeat it where it is red."""
+    """Lives and cuts of one seed, and after a failure the command that repeats it."""
     environment = os.environ | {"MODEL_FROM": str(seed), "MODEL_CASES": "1", "RUST_BACKTRACE": "0"}
     again = f"MODEL_FROM={seed} MODEL_CASES=1 cargo test -p palimpsest-lab --test {name} -- --exact --ignored {test}"
     command = [suite, "--exact", "--ignored", "--nocapture", test]

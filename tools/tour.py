@@ -1,7 +1,7 @@
 """Runs the notebook of the documentation, and writes it as a page with its outputs: `python tools/tour.py OUT.md`.
 
-The notebook is run once for each state of what it shows: `target/tour/` keeps it for the page and for the tests.
-Plots are drawn by the plotly.js that lies beside the page, so that the site needs no network.
+The notebook runs once for each state of the inputs: `target/tour/` keeps the outputs for the page and for the tests.
+The plotly.js beside the page draws the plots, so the site needs no network.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ _PLOTLY = "application/vnd.plotly.v1+json"
 
 
 def execute() -> NotebookNode:
-    """The notebook with its outputs, run in an empty folder.
+    """The notebook with outputs, run in an empty folder.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
@@ -38,14 +38,14 @@ def execute() -> NotebookNode:
 
 
 def executed() -> NotebookNode:
-    """The notebook with its outputs, the kept ones if nothing that they depend on has changed.
+    """The notebook with its outputs; the kept ones if no input has changed.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed.
     """
     _KEPT.mkdir(parents=True, exist_ok=True)
     with (_KEPT / "lock").open("w") as lock:
-        # Who else wants it waits here, and finds it.
+        # Other processes wait here for the outputs.
         fcntl.flock(lock, fcntl.LOCK_EX)
         kept = _KEPT / f"{state()}.ipynb"
         if not kept.exists():
@@ -59,7 +59,7 @@ def executed() -> NotebookNode:
 
 
 def state() -> str:
-    """A digest of what the outputs depend on: the notebook, the package with its module, the versions of the others."""
+    """A digest of the outputs' inputs: the notebook, the package with its module, the versions of other packages."""
     package = _ROOT / "python" / "palimpsest"
     sources = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
     digest = hashlib.sha256(sys.version.encode())

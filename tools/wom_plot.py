@@ -23,7 +23,7 @@ def points(page: str) -> dict[str, list[tuple[float, int, int]]]:
 
 
 def draw(measured: dict[str, list[tuple[float, int, int]]]) -> Figure:
-    """Rates with their standard errors; where nothing failed, an arrow from three in the number of trials."""
+    """Rates with their standard errors; without a failure, an arrow from three in the number of trials."""
     figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     axes = figure.subplots()
     for name, colour in COLOURS.items():

@@ -1,11 +1,11 @@
-r"""A bank of accounts in SQLite, for `palimpsest crash`: nothing is lost, in either way of its journal.
+r"""A bank of accounts in SQLite, for `palimpsest crash`: no journal mode loses a transfer.
 
     palimpsest crash --setup 'mkfs.ext4 -q {dev}' --setup 'python bank.py create {mount}' \
         --run 'python bank.py run {mount}' --check 'python bank.py check {mount} {output}' --out bank
 
 JOURNAL is delete (a rollback journal), persist, truncate or wal; SYNCHRONOUS is extra, full, normal or off. With full
-and delete the last transaction may be lost, as SQLite says: the folder is not synchronized after the journal has gone.
-With normal the last ones may (with wal), or more, with off all may.
+and delete a cut may lose the last transaction, as SQLite documents, because SQLite does not synchronize the folder
+after it deletes the journal. With normal a cut may lose the last transactions (with wal) or more, with off all.
 """
 
 import os
@@ -18,19 +18,19 @@ ACCOUNTS, TRANSACTIONS, BALANCE = 900, 20, 1000
 
 
 def opened(folder: Path) -> sqlite3.Connection:
-    """The database, each of whose commits is to be durable."""
+    """Opens the database; SYNCHRONOUS decides when a commit is durable."""
     database = sqlite3.connect(folder / "bank.db", isolation_level=None)
     database.execute(f"PRAGMA synchronous = {os.environ.get('SYNCHRONOUS', 'extra')}")
     return database
 
 
 def choose_journal(database: sqlite3.Connection) -> None:
-    """Sets the way of the journal, which the database keeps only if that is wal."""
+    """Sets the journal mode, which the database file keeps only for wal."""
     database.execute(f"PRAGMA journal_mode = {os.environ.get('JOURNAL', 'delete')}")
 
 
 def create(folder: Path) -> None:
-    """Accounts of a kilobyte each: a database of a megabyte."""
+    """Creates accounts of a kilobyte each: a database of a megabyte."""
     database = opened(folder)
     choose_journal(database)
     database.execute("BEGIN")
@@ -44,10 +44,10 @@ def create(folder: Path) -> None:
 
 
 def run(folder: Path) -> None:
-    """Transfers between some accounts, and says which are committed."""
+    """Transfers between accounts and prints each committed transfer."""
     rng, database = random.Random(1), opened(folder)
     choose_journal(database)
-    # What the log of wal is folded into the database after: soon enough to happen here.
+    # Few enough pages for a checkpoint of the write-ahead log during the run.
     database.execute("PRAGMA wal_autocheckpoint = 40")
     for number in range(1, TRANSACTIONS + 1):
         source, target = rng.sample(range(ACCOUNTS), 2)
@@ -61,10 +61,10 @@ def run(folder: Path) -> None:
 
 
 def check(folder: Path, said: str) -> None:
-    """The database is whole, no money is lost, and every transfer that was committed is there.
+    """Checks that the database is intact, the balances add up, and every printed transfer exists.
 
     Raises:
-        ValueError: something is wrong.
+        ValueError: a check failed.
     """
     database = opened(folder)
     (whole,) = database.execute("PRAGMA integrity_check").fetchone()

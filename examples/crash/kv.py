@@ -1,12 +1,12 @@
-r"""A key-value store of a hundred lines, and what is easily forgotten in one: for `palimpsest crash`.
+r"""A key-value store of a hundred lines with common faults to plant, for `palimpsest crash`.
 
-A key is a file in the folder `data`, written anew under another name and renamed; `update` changes the pages of one
-file in place, with a journal before. Each FAULT leaves out one thing that makes it safe.
+A key is a file in the folder `data`, written under a new name and renamed. `update` changes the pages of one file in
+place, after a copy in a journal. Each FAULT omits one safety measure.
 
     palimpsest crash --setup 'mkfs.ext4 -q {dev}' --setup 'python kv.py create {mount}' \
         --run 'python kv.py run {mount}' --check 'python kv.py check {mount} {output}' --out kv
 
-FAULT is one of none, no-fsync (before the rename), no-directory (no fsync of the folder) and torn (no journal).
+FAULT is none, no-fsync (before the rename), no-directory (no fsync of the folder) or torn (no journal).
 """
 
 import os
@@ -18,23 +18,23 @@ KEYS, ROUNDS, PAGES, PAGE = 4, 3, 8, 8192
 
 
 def fsync(path: Path) -> None:
-    """What the file or folder holds is durable."""
+    """Makes the content of a file or folder durable."""
     number = os.open(path, os.O_RDONLY)
     os.fsync(number)
     os.close(number)
 
 
 def value(key: int, version: int) -> bytes:
-    """A value that says whose it is, with its checksum."""
+    """A value that names its key and version, after a checksum."""
     body = f"{key}:{version}:".encode() * 700
     return zlib.crc32(body).to_bytes(4, "little") + body
 
 
 def version_of(key: int, data: bytes) -> int:
-    """The version of a value.
+    """Returns the version of a value.
 
     Raises:
-        ValueError: it is torn.
+        ValueError: the value is torn.
     """
     if zlib.crc32(data[4:]).to_bytes(4, "little") != data[:4]:
         raise ValueError(f"the value of key {key} is torn")
@@ -42,7 +42,7 @@ def version_of(key: int, data: bytes) -> int:
 
 
 def put(folder: Path, key: int, version: int, fault: str) -> None:
-    """Puts a version of a value, which is durable then; each has a name of its own, and the old one goes."""
+    """Writes a version of a value durably, under a name of its own, and deletes older versions."""
     fresh, name = folder / "fresh", folder / f"{key}.{version}"
     fresh.write_bytes(value(key, version))
     if fault != "no-fsync":
@@ -56,7 +56,7 @@ def put(folder: Path, key: int, version: int, fault: str) -> None:
 
 
 def update(folder: Path, page: int, version: int, fault: str) -> None:
-    """Changes a page in place: first in the journal, then where it is."""
+    """Changes a page in place, after a durable copy in the journal."""
     new = value(page, version)[:PAGE].ljust(PAGE, b".")
     new = zlib.crc32(new[4:]).to_bytes(4, "little") + new[4:]
     if fault != "torn":
@@ -73,7 +73,7 @@ def update(folder: Path, page: int, version: int, fault: str) -> None:
 
 
 def create(folder: Path) -> None:
-    """An empty store, which is durable."""
+    """Creates an empty, durable store."""
     (folder / "data").mkdir()
     (folder / "pages").write_bytes(bytes(PAGES * PAGE))
     (folder / "journal").write_bytes(bytes(4 + PAGE))
@@ -82,7 +82,7 @@ def create(folder: Path) -> None:
 
 
 def run(folder: Path, fault: str) -> None:
-    """Puts and updates, and says what is durable."""
+    """Puts and updates, and prints each durable change."""
     for version in range(1, ROUNDS + 1):
         for key in range(KEYS):
             put(folder / "data", key, version, fault)
@@ -92,10 +92,10 @@ def run(folder: Path, fault: str) -> None:
 
 
 def check(folder: Path, said: str) -> None:
-    """What was said to be durable is there, and whole.
+    """Checks that every printed change exists and is whole.
 
     Raises:
-        ValueError: something is not.
+        ValueError: a change is lost or torn.
     """
     promised = {tuple(map(str, line.split()[:2])): int(line.split()[2]) for line in said.splitlines()}
     for key in range(KEYS):

@@ -27,7 +27,7 @@ fn misses_add_reads_and_programs_of_translation_pages() {
             drive(
                 "tlc-32g",
                 &format!(
-                    "ssd.part={part} ftl.name={layer} ftl.cmt=8B host.link_rate=unlimited ssd.channels=2 \
+                    "ssd.part={part} ftl.name={layer} buffer.ack=program ftl.cmt=8B host.link_rate=unlimited ssd.channels=2 \
                      ssd.planes_per_die=1 ssd.blocks_per_plane=64 ssd.over_provisioning=200% part.pages_per_block=32 {same}"
                 ),
             )

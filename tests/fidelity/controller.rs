@@ -155,18 +155,18 @@ fn pages_of_a_word_line_have_sensing_times_of_their_own() {
 
 /// Each result says where the data of a write is at its acknowledgement, and when a power cut cannot lose the data any more.
 #[test]
-fn a_result_states_the_promise_of_its_layer() {
+fn a_result_states_the_promise_of_its_drive() {
     let promise = |ssd: &str, set: &str| Run::new(&drive(ssd, set), "rw=write,bs=4k,size=1MiB,n=10").result().promise;
     let said = |acknowledged, durable| Promise { acknowledged, durable };
     for (set, expected) in [
         ("ftl.name=page", said("when programmed", "when acknowledged")),
-        ("ftl.name=mga", said("when programmed", "when acknowledged")),
-        ("ftl.name=subpage", said("in a protected buffer", "when acknowledged")),
-        ("ftl.name=subpage buffer.ack=program", said("when programmed", "when acknowledged")),
-        ("ftl.name=page buffer.ack=volatile", said("in a volatile buffer", "by flush")),
-        ("ftl.name=subpage buffer.ack=volatile", said("in a volatile buffer", "by flush")),
+        ("ftl.name=subpage", said("when programmed", "when acknowledged")),
+        ("ftl.name=mga buffer.ack=buffer", said("in a protected buffer", "when acknowledged")),
+        ("ftl.name=page buffer.ack=buffer", said("in a protected buffer", "when acknowledged")),
+        ("ftl.name=block buffer.ack=volatile", said("in a volatile buffer", "by flush")),
+        ("ftl.name=bast buffer.ack=volatile", said("in a volatile buffer", "by flush")),
         ("ftl.name=fs-page", said("when programmed", "by flush")),
-        ("ftl.name=fs-subpage", said("in a protected buffer", "by flush")),
+        ("ftl.name=fs-page buffer.ack=buffer", said("in a protected buffer", "by flush")),
     ] {
         assert_eq!(promise("mga-16k", set), expected, "{set}");
     }

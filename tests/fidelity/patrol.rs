@@ -16,17 +16,17 @@ fn run(sets: &str, workload: &str) -> Summary {
     run.result()
 }
 
-/// In T all P pages of the drive have had T / `ftl.patrol` turns each, and those of the V that hold something were read: V T / `ftl.patrol`.
+/// In T all P pages of the drive have had T / `ftl.patrol` turns each, and the V programmed pages were read: V T / `ftl.patrol`.
 #[test]
 fn every_page_has_its_turn() {
-    // 400 logical pages of 640, of which those of the open block wait.
-    let closed = 400 / 32 * 32;
+    // Logical pages, of 640.
+    let programmed = 400;
     for rounds in [1, 3] {
         let result =
             run(&format!("ftl.patrol={}us", 299_000 / rounds), "rw=randread,bs=4k,n=300,rate_iops=1000,open_loop");
         let reads = result.flash.by_cause["patrol"].reads;
-        println!("{rounds} rounds: {reads} reads of {closed} pages");
-        assert!(reads.abs_diff(closed * rounds) <= 3 * rounds, "{reads}");
+        println!("{rounds} rounds: {reads} reads of {programmed} pages");
+        assert!(reads.abs_diff(programmed * rounds) <= 3 * rounds, "{reads}");
         // The host never waits for more than one of them.
         assert!(result.latency_ns.unwrap().read.unwrap().max < 200_000);
     }

@@ -85,7 +85,8 @@ fn low_pages_that_are_programmed_again_show_and_so_do_pages_that_take_another_pr
 
 #[test]
 fn windows_have_percentiles_between_their_mean_and_their_maximum_or_near_it() {
-    let ssd = ssd("page");
+    // Acknowledged at the program, requests keep the queue full.
+    let ssd = drive("tlc-32g", &format!("ftl.name=page buffer.ack=program {SETS}"));
     let mut run = Run::new(&ssd, "rw=randrw,bs=4k,n=20k,iodepth=8");
     run.precondition = "fill:80%";
     let Detail { time, .. } = run.outcome(true).detail;

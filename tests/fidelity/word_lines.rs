@@ -50,8 +50,10 @@ fn a_word_line_takes_the_transfers_of_its_pages_and_one_shot() {
 #[test]
 fn the_page_map_reads_and_programs_a_word_line_for_less() {
     for layer in ["page", "dftl"] {
-        let ssd =
-            with(&format!("ftl.name={layer} ftl.streams=2{}", if layer == "dftl" { " ftl.cmt=1MiB" } else { "" }));
+        let ssd = with(&format!(
+            "ftl.name={layer} buffer.ack=program ftl.streams=2{}",
+            if layer == "dftl" { " ftl.cmt=1MiB" } else { "" }
+        ));
         let x = on_bus(&ssd);
         let shot = N * x + ssd.drive.part.t_program;
         let reads = 40_000 + 50_000 + 70_000 + N * x;

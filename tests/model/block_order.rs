@@ -96,7 +96,7 @@ fn a_read_beside_a_write_of_other_data_takes_little_longer_than_alone() {
             }
             drive.engine.advance_to(at);
             let extent = Extent { sector: number * u64::from(page), sectors };
-            drive.submit(Command { kind, extent }, at, &mut Unverified).expect("a legal plan");
+            drive.submit(Command::new(kind, extent), at, &mut Unverified).expect("a legal plan");
             drive.harvest(&mut longest, &mut Unverified).expect("a legal plan");
         };
         (0..2 * planes).for_each(|number| submit(&mut drive, 0, RequestKind::Write, number, page));

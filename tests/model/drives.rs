@@ -6,7 +6,7 @@ use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::Geometry;
 use palimpsest_lab::host::find_layer;
 use palimpsest_lab::nand::part::ReadMode;
-use palimpsest_lab::plan::checkpoint::kept_blocks;
+use palimpsest_lab::plan::checkpoint::Contents;
 use palimpsest_lab::rng::Rng;
 
 /// A drive and the settings that make it, for messages.
@@ -57,8 +57,10 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
     loop {
         let geometry = Geometry { blocks_per_plane: (blocks + more) as u32, ..drive.geometry };
         let subpages = geometry.pages() * u64::from(geometry.subpages_per_page);
-        let tables = entry.tables.filter(|_| settings.iter().any(|setting| setting.starts_with("ftl.checkpoint=")));
-        let tables = tables.map_or(0, |tables| kept_blocks(&geometry, tables(&drive.ftl, &geometry, subpages)));
+        let is_set = settings.iter().any(|setting| setting.starts_with("ftl.checkpoint="));
+        let tables = (entry.tables)(&drive.ftl, &geometry, subpages);
+        let contents = Contents { tables, programs: entry.programs };
+        let tables = if is_set { contents.kept_blocks(&geometry) } else { 0 };
         let kept = drive.part.kept_blocks() + tables + fixed;
         match u64::from((entry.reserved)(&drive.ftl, &geometry) + kept) {
             kept if kept > more => more = kept,
@@ -150,7 +152,7 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
         ]);
         changes.extend(["controller.t_end=3us", "buffer.t_write=5us", "buffer.t_write_next=500ns"]);
     }
-    if rng.below(4) == 0 && entry.write_back {
+    if rng.below(4) == 0 {
         changes.push("buffer.ack=volatile");
     }
     if rng.below(4) == 0 {

@@ -123,7 +123,7 @@ pub fn drive(config: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
     let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
     // Scripts order what they erase.
     let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
-    Drive::new(Io::new(nand, true), layer, engine, None, guarantee)
+    Drive::new(Io::new(nand, true), layer, engine, guarantee)
 }
 
 /// Such a drive under a script.
@@ -152,7 +152,7 @@ impl Bench {
         self.submitted += 1;
         let kind = if matches!(op, Read(_)) { RequestKind::Read } else { RequestKind::Write };
         let extent = Extent { sector: number as u64, sectors: number as u32 + 1 };
-        self.drive.submit(Command { kind, extent }, time, &mut Unverified).expect("a legal plan");
+        self.drive.submit(Command::new(kind, extent), time, &mut Unverified).expect("a legal plan");
         self.drive.harvest(&mut self.times, &mut Unverified).expect("a legal plan");
         number
     }
@@ -525,7 +525,7 @@ fn a_full_write_buffer_holds_writes_back() {
     for number in 0..4u64 {
         // Sizes distinguish requests; each is one subpage at its own place.
         let extent = Extent { sector: number * 8, sectors: number as u32 + 1 };
-        drive.submit(Command { kind: RequestKind::Write, extent }, 0, &mut Unverified).expect("room");
+        drive.submit(Command::new(RequestKind::Write, extent), 0, &mut Unverified).expect("room");
         drive.harvest(&mut times, &mut Unverified).expect("room");
     }
     while drive.next_time().is_some() {

@@ -115,10 +115,7 @@ fn cut_timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
     if !can(entry) {
         return true;
     }
-    let acknowledged = match entry.buffered {
-        true => ["buffer.ack=program", "buffer.ack=volatile", "buffer.ack=buffer"][(seed % 3) as usize],
-        false => ["buffer.ack=program", "buffer.ack=volatile"][(seed % 2) as usize],
-    };
+    let acknowledged = ["buffer.ack=program", "buffer.ack=volatile", "buffer.ack=buffer"][(seed % 3) as usize];
     let suspend = ["sim.suspend=none", "sim.suspend=program-erase"][(seed / 3 % 2) as usize];
     let small = Limits { subpages: 512, planes: 4 };
     let Some((shape, mut rng)) = shape(entry, seed, small, &[acknowledged, suspend]) else { return false };

@@ -38,18 +38,25 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
 fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let below = entry.below.expect("a file system is above a layer");
     let streams = ["ftl.streams=3", "buffer.timeout=300us"];
-    let streams: &[&str] = if below.buffered { &streams } else { &[] };
+    let streams: &[&str] = if below.gathers { &streams } else { &[] };
     let mut drawn = of_layer(entry, rng, &with(settings, streams));
-    if below.buffered {
+    if below.gathers {
         let classifiers: &[&str] =
             if below.takes_hints { &["none", "size", "hint", "hint"] } else { &["none", "size"] };
         let classifier = format!("ftl.classifier={}", pick(rng, classifiers));
-        let buffer = format!("buffer.ack={}", pick(rng, &["buffer", "program"]));
-        drawn = with(&drawn, &[&classifier, &buffer]);
+        drawn = with(&drawn, &[&classifier, &format!("buffer.ack={}", pick(rng, &["buffer", "program"]))]);
     }
     // Another source of random numbers, so that the drives of each seed stay as they were.
-    if !drawn.contains(&"buffer.ack=program".into()) && rng.clone().below(3) == 0 {
+    let mut other = Rng::new(rng.clone().next_u64(), 0xb0f);
+    if !below.gathers || other.below(4) == 0 {
+        drawn = with(&drawn, &[&format!("buffer.ack={}", pick(&mut other, &["buffer", "program", "volatile"]))]);
+    }
+    let protected = !drawn.iter().any(|set| set == "buffer.ack=program" || set == "buffer.ack=volatile");
+    if protected && rng.clone().below(3) == 0 {
         drawn = with(&drawn, &["buffer.flush=free"]);
+    }
+    if other.below(5) == 0 {
+        return with(&drawn, &["ftl.checkpoint=40KiB", "ssd.over_provisioning=500%"]);
     }
     let over_provisioning = format!("ssd.over_provisioning={}%", pick(rng, &[150, 200, 400]));
     with(&drawn, &[&over_provisioning])

@@ -121,7 +121,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("hotcold", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
     ("llh", ["xx..", "xx..", "xx.xd.", "......", "..", "x."]),
     ("womv", ["xx..", "xx..", "xx.x..", "......", "s.", "x."]),
-    ("codesign", ["xxex", "xxdx", "xxdx..", "tt.t..", ".c", ".x"]),
+    ("codesign", ["xxex", "xxdx", "xxxx..", "tt.t..", ".c", ".x"]),
     ("dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "..", "x."]),
     ("fs-page", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),

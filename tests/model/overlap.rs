@@ -82,7 +82,7 @@ fn ends(config: &DriveConfig, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
         }
         drive.engine.advance_to(at);
         let extent = Extent { sector: number as u64, sectors: number as u32 + 1 };
-        drive.submit(Command { kind: RequestKind::Write, extent }, at, &mut Unverified).expect("a legal plan");
+        drive.submit(Command::new(RequestKind::Write, extent), at, &mut Unverified).expect("a legal plan");
         drive.harvest(&mut times, &mut Unverified).expect("a legal plan");
     }
     while drive.next_time().is_some() {

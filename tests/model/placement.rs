@@ -51,7 +51,7 @@ fn cold_data_in_one_plane_leaves_room() {
             };
             turn += 1;
             let extent = Extent { sector: page * u64::from(sectors), sectors };
-            let command = Command { kind: RequestKind::Write, extent };
+            let command = Command::new(RequestKind::Write, extent);
             model.count(command).unwrap_or_else(|error| panic!("write {turn} of page {page}: {error}"));
             if turn % 16 == 0 {
                 model.check();

@@ -15,7 +15,7 @@ use palimpsest_lab::nand::data::{Buffers, Data, Payload};
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::port::pieces;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::drive::{Command, Drive};
+use palimpsest_lab::sim::drive::{Command, Directives, Drive};
 
 /// The host's record of one subpage.
 #[derive(Clone, Default, Hash)]
@@ -74,7 +74,7 @@ impl Powered {
             per_subpage: config.geometry.subpage_bytes / 512,
             durable: match config.host.acknowledge {
                 Acknowledge::Buffer => !entry.is_file_system(),
-                Acknowledge::Program => !entry.buffered && !entry.is_file_system(),
+                Acknowledge::Program => !entry.gathers && !entry.is_file_system(),
                 Acknowledge::Volatile => false,
             },
         }
@@ -107,7 +107,7 @@ impl Powered {
             }
             io.host_mut().begin_write();
         }
-        self.drive.serve_plainly(command.kind, command.extent)
+        self.drive.serve_plainly(command)
     }
 
     /// The host's side of a command that was served.
@@ -242,8 +242,7 @@ impl Powered {
         self.drive.io.set_power_cut_at(Some(cuts.first));
         let mut second = cuts.second;
         for (index, &command) in commands.iter().enumerate() {
-            let mut command = command;
-            self.drive.set_stream(index as u32 / 3 % 5);
+            let mut command = command.with(Directives { owner: index as u32 / 3 % 5, queue: 0 });
             if command.kind == RequestKind::Trim {
                 let Some(units) = self.drive.whole_units(command.extent) else { continue };
                 command.extent = units;

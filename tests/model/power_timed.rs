@@ -44,10 +44,7 @@ impl Case {
             Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
             None => draw(entry.name, &mut rng, SMALL),
         }?;
-        let acknowledge = format!(
-            "buffer.ack={}",
-            pick(&mut rng, &["buffer", "program", "volatile"][..2 + usize::from(entry.write_back)])
-        );
+        let acknowledge = format!("buffer.ack={}", pick(&mut rng, &["buffer", "program", "volatile"]));
         let suspend = format!("sim.suspend={}", pick(&mut rng, &["none", "program-erase"]));
         let mut settings = with(&with(&shape.settings, &[&acknowledge, &suspend]), more);
         // Only a protected buffer makes a flush free.
@@ -240,7 +237,7 @@ fn what_is_on_the_link_at_the_cut_comes_in_its_time() {
     let slow = ["buffer.ack=buffer", "host.link_rate=1MB/s"];
     let test = "power_timed::what_is_on_the_link_at_the_cut_comes_in_its_time";
     // Layers without a buffer of their own program at once what the link has brought.
-    for_each_seed_of(REGISTRY, test, 5, |entry, seed| (seed > 0 && !entry.buffered) || cut_with(entry, seed, 4, &slow));
+    for_each_seed_of(REGISTRY, test, 5, |entry, seed| cut_with(entry, seed, 4, &slow));
 }
 
 /// Once red: there was space, and the layer did not find it: in another plane than that whose moved data had none (spftl); in the block of the

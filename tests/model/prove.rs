@@ -70,10 +70,9 @@ fn tiny(entry: &Entry, acknowledge: &str, more: &[&str]) -> Shape {
 /// Writes and trims of the first units, and a flush.
 fn alphabet(shape: &Shape, entry: &'static Entry, units: u64) -> Vec<Command> {
     let sectors = Powered::new(shape, entry, 1).unit_sectors();
-    let request =
-        |kind, unit: u64| Command { kind, extent: Extent { sector: unit * sectors, sectors: sectors as u32 } };
+    let request = |kind, unit: u64| Command::new(kind, Extent { sector: unit * sectors, sectors: sectors as u32 });
     let changes = (0..units).flat_map(|unit| [RequestKind::Write, RequestKind::Trim].map(|kind| request(kind, unit)));
-    changes.chain([Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } }]).collect()
+    changes.chain([Command::FLUSH]).collect()
 }
 
 /// What is before the sequences: a full drive, and `overwrites` of its first units.
@@ -211,7 +210,7 @@ fn image(life: &Powered, command: Command) -> u64 {
 fn prove(entry: &'static Entry, scope: Scope, more: &[&str]) -> Survived {
     let mut all = Survived::default();
     let acknowledges: &[&str] =
-        if entry.buffered { &["buffer.ack=buffer", "buffer.ack=program"] } else { &["buffer.ack=buffer"] };
+        if entry.gathers { &["buffer.ack=buffer", "buffer.ack=program"] } else { &["buffer.ack=buffer"] };
     for acknowledge in acknowledges {
         let shape = tiny(entry, acknowledge, more);
         note(&shape.settings);

@@ -379,7 +379,7 @@ fn a_rebuilt_read_takes_as_long_as_one_of_its_members() {
     let read = |model: &mut Model, page: u64| {
         let begun = model.drive.engine.now();
         let extent = Extent { sector: page * per_page, sectors: per_page as u32 };
-        model.run_timed([Command { kind: RequestKind::Read, extent }].into_iter(), 1).expect("a read");
+        model.run_timed([Command::new(RequestKind::Read, extent)].into_iter(), 1).expect("a read");
         model.drive.engine.now() - begun
     };
     let times: Vec<u64> = (0..12).map(|page| read(&mut model, page)).collect();

@@ -42,7 +42,7 @@ fn requests(shape: &Shape, seed: u64, count: usize) -> (Vec<Command>, usize) {
             _ => {
                 at[stream] = if at[stream] >= sectors { 0 } else { at[stream] };
                 let extent = Extent { sector: at[stream], sectors: size.min(sectors - at[stream]) as u32 };
-                commands.push(Command { kind: RequestKind::Read, extent });
+                commands.push(Command::new(RequestKind::Read, extent));
                 at[stream] = extent.end();
             }
         }

@@ -31,8 +31,8 @@ struct Bursts {
 impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
-        let arrival: Nanos = self.number / 12 * 15_000_000;
-        Ok(self.commands.next().map(|Command { kind, extent }| Request {
+        let arrival: Nanos = self.number / 12 * 60_000_000;
+        Ok(self.commands.next().map(|Command { kind, extent, .. }| Request {
             arrival,
             kind,
             sector: extent.sector,

@@ -27,7 +27,7 @@ fn model(
 
 fn write(model: &mut Model, unit: u64) {
     let extent = Extent { sector: unit * SUBPAGE_SECTORS, sectors: SUBPAGE_SECTORS as u32 };
-    model.count(Command { kind: RequestKind::Write, extent }).expect("a write");
+    model.count(Command::new(RequestKind::Write, extent)).expect("a write");
 }
 
 fn figure(model: &Model, name: &str) -> (u64, u64) {

@@ -9,6 +9,7 @@ use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::host::replay::Volume;
 use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_lab::layers::layers;
 use palimpsest_lab::nand::data::Payload;
@@ -20,18 +21,19 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Requests in a closed loop, of two streams.
+/// Requests in a closed loop, of two volumes.
 struct Listed {
     commands: std::vec::IntoIter<Command>,
     depth: u32,
     taken: u32,
+    volumes: [Volume; 2],
 }
 
 impl Source for Listed {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.taken += 1;
         let stream = 1 + self.taken % 2;
-        Ok(self.commands.next().map(|Command { kind, extent: Extent { sector, sectors } }| Request {
+        Ok(self.commands.next().map(|Command { kind, extent: Extent { sector, sectors }, .. }| Request {
             arrival: 0,
             kind,
             sector,
@@ -45,6 +47,12 @@ impl Source for Listed {
     }
     fn arrivals(&self) -> Arrivals {
         Arrivals::Closed { depth: self.depth }
+    }
+    fn has_volumes(&self) -> bool {
+        true
+    }
+    fn volumes(&self) -> &[Volume] {
+        &self.volumes
     }
 }
 
@@ -69,7 +77,8 @@ fn run_listed(
     depth: u32,
 ) -> Result<Outcome> {
     let resolved = resolve(ssd, Some(ftl), set, &|_| Ok(String::new()))?;
-    let mut source = Listed { commands: commands.into_iter(), depth, taken: 0 };
+    let volumes = [1, 2].map(|id| Volume { id, sector: 0, sectors: 0 });
+    let mut source = Listed { commands: commands.into_iter(), depth, taken: 0, volumes };
     run(&resolved, &mut source, options, &mut |_| ControlFlow::Continue(()))
 }
 
@@ -107,6 +116,16 @@ fn hold(outcome: &Outcome, timed: bool) {
         let by_cause = &flash["by_cause"]["checkpoint"]["programs"];
         same("programs of checkpoints", sum(&checkpoint["page_programs"]), sum(by_cause));
     }
+    let volumes = summary["volumes"].as_array().expect("two volumes");
+    assert_eq!(volumes.len(), 2);
+    let of_volumes = |what: &str, kind: &str| -> f64 {
+        volumes.iter().map(|volume| if kind.is_empty() { sum(&volume[what]) } else { sum(&volume[what][kind]) }).sum()
+    };
+    for kind in ["read", "write", "trim", "flush"] {
+        same(&format!("{kind} requests of volumes"), of_volumes("requests", kind), sum(&requests[kind]));
+    }
+    same("bytes read of volumes", of_volumes("bytes_read", ""), sum(&host["bytes_read"]));
+    same("bytes written of volumes", of_volumes("bytes_written", ""), sum(&host["bytes_written"]));
     if !timed {
         return;
     }
@@ -137,7 +156,7 @@ fn lawful(entry: &'static Entry, seed: u64) -> bool {
     };
     let Some(shape) = shape else { return false };
     let mut settings = with(&shape.settings, &["part.e_read=1uJ", "part.e_program=7uJ", "part.e_erase=20uJ"]);
-    if entry.tables.is_some() && rng.below(2) == 0 {
+    if rng.below(2) == 0 {
         settings = with(&settings, &["ftl.checkpoint=64KiB"]);
     }
     let cuts = pick(&mut rng, &["never", "every:400", "poisson:300"]);
@@ -180,11 +199,11 @@ fn every_layer_passes_the_check_on_every_preset() {
     let (mut presets, mut checked) = (BTreeSet::new(), BTreeSet::new());
     let commands: Vec<Command> = (0..240u64)
         .map(|index| match index % 8 {
-            7 => Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } },
-            kind => Command {
-                kind: if kind < 5 { RequestKind::Write } else { RequestKind::Read },
-                extent: Extent { sector: index * 7919 % 512 * 8, sectors: 8 },
-            },
+            7 => Command::FLUSH,
+            kind => Command::new(
+                if kind < 5 { RequestKind::Write } else { RequestKind::Read },
+                Extent { sector: index * 7919 % 512 * 8, sectors: 8 },
+            ),
         })
         .collect();
     for preset in ssd_presets() {
@@ -216,4 +235,23 @@ fn every_layer_passes_the_check_on_every_preset() {
     assert!(unchecked.is_empty(), "presets without a checked layer: {unchecked:?}");
     let unchecked: Vec<&str> = layers().map(|entry| entry.name).filter(|name| !checked.contains(name)).collect();
     assert!(unchecked.is_empty(), "layers without a checked preset: {unchecked:?}");
+}
+
+/// Two layers that differ in nothing but their names have the same results: `page-fgm` is `subpage` that reads whole pages.
+#[test]
+fn layers_that_differ_in_name_alone_compare_equal() {
+    for buffer in ["buffer.ack=buffer", "buffer.ack=program", "buffer.ack=volatile"] {
+        let own = ["ssd.over_provisioning=80%", "ftl.read=page", buffer];
+        let settings = with(&crate::drives::plain(2, 24, 8, 4), &own);
+        let mut mix = Mix::new(&crate::drives::build("subpage", &settings).expect("a drive").drive, 5);
+        let commands: Vec<Command> = (0..600).map(|_| mix.next()).collect();
+        let results = ["subpage", "page-fgm"].map(|name| {
+            let drive = ("model.toml", name, &settings[..]);
+            let outcome = run_listed(drive, &options(3, Fidelity::Timed, "none"), commands.clone(), 8);
+            let mut summary = serde_json::to_value(outcome.expect("a run").summary).expect("a summary");
+            summary.as_object_mut().expect("an object").retain(|key, _| key != "ftl" && key != "config");
+            summary
+        });
+        assert_eq!(results[0], results[1], "{buffer}");
+    }
 }

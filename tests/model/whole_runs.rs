@@ -27,7 +27,7 @@ struct Listed(std::vec::IntoIter<Command>);
 
 impl Source for Listed {
     fn next_request(&mut self) -> Result<Option<Request>> {
-        Ok(self.0.next().map(|Command { kind, extent }| Request {
+        Ok(self.0.next().map(|Command { kind, extent, .. }| Request {
             arrival: 0,
             kind,
             sector: extent.sector,
@@ -169,7 +169,8 @@ fn whole_runs_with_many_cuts() {
 /// Once red: what was read back after a cut counted, so that the operations of the next cuts in the list had passed.
 #[test]
 fn every_cut_of_a_list_comes() {
-    let mut shape = build("page", &with(&plain(1, 12, 4, 1), &["ssd.over_provisioning=100%"])).expect("a drive");
+    let own = ["ssd.over_provisioning=100%", "buffer.ack=program"];
+    let mut shape = build("page", &with(&plain(1, 12, 4, 1), &own)).expect("a drive");
     // Recovery reads each of 48 pages, and the verifier 24.
     let list: Vec<String> = (0..5).map(|cut| (200 + 60 * cut).to_string()).collect();
     shape.settings.push(format!("faults.power_cuts=at:{}", list.join(",")));

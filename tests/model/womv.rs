@@ -24,7 +24,7 @@ fn model(ftl: &str, payload: Payload, changes: &[&str]) -> Model {
 
 fn serve(model: &mut Model, kind: RequestKind, unit: u64, units: u64) {
     let extent = Extent { sector: unit * SUBPAGE_SECTORS, sectors: (units * SUBPAGE_SECTORS) as u32 };
-    model.count(Command { kind, extent }).expect("a command that is served");
+    model.count(Command::new(kind, extent)).expect("a command that is served");
 }
 
 fn count(model: &Model, name: &str) -> u64 {

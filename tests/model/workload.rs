@@ -49,9 +49,9 @@ impl Mix {
             _ => RequestKind::Write,
         };
         if kind == RequestKind::Flush {
-            return Command { kind, extent: Extent { sector: 0, sectors: 0 } };
+            return Command::new(kind, Extent { sector: 0, sectors: 0 });
         }
-        Command { kind, extent: self.extent() }
+        Command::new(kind, self.extent())
     }
 
     fn extent(&mut self) -> Extent {
@@ -94,6 +94,6 @@ pub fn sweep(drive: &DriveConfig, kind: RequestKind, step: u64) -> impl Iterator
     let sectors = drive.logical_bytes() / 512;
     (0..sectors.div_ceil(step)).map(move |index| {
         let sector = index * step;
-        Command { kind, extent: Extent { sector, sectors: step.min(sectors - sector) as u32 } }
+        Command::new(kind, Extent { sector, sectors: step.min(sectors - sector) as u32 })
     })
 }

@@ -1,8 +1,8 @@
-"""Asks the process that has loaded the program (`loaded.py`) for a command: `python -IS ask.py SOCKET SCRIPT WORDS..`.
+"""Asks the process of `loaded.py` to run a command: `python -IS ask.py SOCKET SCRIPT WORDS..`.
 
-The command has the streams, the folder and the environment of this process, which ends with its status. It imports
-little, so that a shell starts it in a tenth of the time of the program. Not modelled: signals to this process do not
-reach the command.
+The command gets the streams, the folder and the environment of this process, which exits with the command's status.
+This file imports little, so a shell starts it in a tenth of the program's loading time. Not modelled: signals to this
+process do not reach the command.
 """
 
 import json
@@ -15,17 +15,17 @@ from collections.abc import Mapping, Sequence
 def ask(
     place: str, words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]
 ) -> socket.socket:
-    """A connection on which two numbers come: the process of the command, then its status when it has ended.
+    """Connects and sends the request; the peer answers with the command's process number and, at the end, the status.
 
     Args:
         place: the socket of the process that has loaded the program.
         words: the script and its arguments.
-        folder: where it runs, absolute.
-        environment: its environment.
-        streams: its standard input, output and errors.
+        folder: the absolute working folder.
+        environment: the environment of the command.
+        streams: standard input, output and errors of the command.
 
     Raises:
-        OSError: no such process is there.
+        OSError: no such process exists.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(place)
@@ -38,10 +38,10 @@ def ask(
 
 
 def number(asked: socket.socket) -> int:
-    """What comes next; a status is negative where a signal ended the command.
+    """Returns the next number; a status is negative if a signal ended the command.
 
     Raises:
-        TimeoutError: it did not come within the timeout of the connection.
+        TimeoutError: no number arrived within the timeout of the connection.
         EOFError: the process that has loaded the program has ended.
     """
     if not (came := asked.recv(4)):
@@ -50,12 +50,12 @@ def number(asked: socket.socket) -> int:
 
 
 def main() -> None:
-    """Runs the command that the arguments say, as if it were this process."""
+    """Runs the command of the arguments as if it were this process."""
     _, place, *words = sys.argv
     with ask(place, words, os.path.realpath("."), os.environ, (0, 1, 2)) as asked:
         number(asked)
         status = number(asked)
-    # A shell says 128 and the signal.
+    # A shell reports 128 plus the signal.
     os._exit(status if status >= 0 else 128 - status)
 
 

@@ -1,4 +1,4 @@
-"""What all tests share: the stand-in for the native module, and the installed command."""
+"""Shared by all tests: the stand-in for the native module, and the installed command."""
 
 import importlib
 import json
@@ -20,7 +20,7 @@ COMMAND = ROOT / ".venv" / "bin" / "palimpsest"
 try:
     native = importlib.import_module("palimpsest._core")
 except ImportError:
-    # Unit tests still run before the native module is built; contract tests then fail, as they should.
+    # Without the native module unit tests still run, and contract tests fail.
     sys.modules["palimpsest._core"] = native = fake_core
 
 Completed = subprocess.CompletedProcess[str]
@@ -29,7 +29,7 @@ Command = Callable[..., Completed]
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts the stand-in's functions where the native module's are, its errors raised as the native ones."""
+    """Replaces the native module's functions by the stand-in's, with errors raised as native ones."""
 
     def with_native_errors(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
@@ -61,7 +61,7 @@ def fake_command() -> Command:
 
 @pytest.fixture(scope="session")
 def loaded() -> Iterator[Loaded | None]:
-    """The process that has loaded the program; none on macOS, which ends what is forked from its frameworks."""
+    """The process that has loaded the program; None on macOS, which kills forked processes that use its frameworks."""
     loaded = Loaded(COMMAND) if sys.platform == "linux" else None
     yield loaded
     if loaded:
@@ -87,7 +87,7 @@ def figures(completed: Completed) -> Any:
 
 
 def trace_sample(name: str) -> Path:
-    """A trace beside the repository; the test skips where it is not, and says which and where it was expected."""
+    """A trace beside the repository; without the file the test skips and names the expected place."""
     path = ROOT.parent / "shared" / "traces" / name
     if not path.is_file():
         pytest.skip(f"there is no {path}; expected that trace for this test")
@@ -95,7 +95,7 @@ def trace_sample(name: str) -> Path:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Sends what this process counted to the one that prints the summary."""
+    """Sends the counts of this process to the process that prints the summary."""
     from documents import COUNTS
 
     if hasattr(session.config, "workeroutput"):
@@ -104,14 +104,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds what another process counted; one that crashed adds nothing."""
+    """Adds the counts of another process; a crashed process adds nothing."""
     from documents import COUNTS
 
     COUNTS.update(getattr(node, "workeroutput", {}).get("documents", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Reports how much of the documents was run, where they were."""
+    """Reports how many commands and blocks of the documents ran."""
     from documents import COUNTS
 
     if COUNTS:
@@ -120,5 +120,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def measured(folder: Path) -> pl.DataFrame:
-    """The table of a sweep without what depends on the machine."""
+    """The table of a sweep without columns that depend on the machine."""
     return pl.read_parquet(folder / "sweep.parquet").select(pl.exclude("^sim\\..*$"))

@@ -1,6 +1,6 @@
-"""The documents of the project as what a reader would type: fenced blocks, commands with the output that is shown.
+"""The documents of the project as input for tests: fenced blocks, and commands with their shown output.
 
-A block that is not to be run says why in a comment above it: `<!-- not run: needs root -->`. `console` blocks have
+A block that must not run gives the reason in a comment above: `<!-- not run: needs root -->`. `console` blocks have
 commands after `$ ` and may show their output; `...` alone in a line matches any lines there.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from conftest import ROOT
 
 COUNTS: Counter[str] = Counter()
-"""What was run and what was not, for the closing lines of a test run."""
+"""Counts of blocks, run or not, for the closing lines of a test run."""
 
 RUN = ("console", "python", "toml", "ini")
 """Commands, snippets, drives, and job files of fio."""
@@ -31,10 +31,10 @@ class Block:
 
     Attributes:
         page: the document.
-        line: the line of its first line.
-        language: what the fence says.
-        text: its content.
-        reason: why it is not run; empty if it is.
+        line: number of the first line.
+        language: the language after the fence.
+        text: the content.
+        reason: the reason not to run the block; empty if it runs.
     """
 
     page: str
@@ -51,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a `console` block, and the output that the page shows for it; None where it shows none."""
+    """A command of a `console` block, and the output that the page shows; None if the page shows none."""
 
     text: str
     shown: str | None
@@ -87,7 +87,7 @@ def commands(block: Block) -> list[Command]:
 
 
 def agrees(shown: str, printed: str) -> bool:
-    """Whether what was printed is what a page shows; a line `...` matches any lines."""
+    """Whether printed output matches the shown output; a line `...` matches any lines."""
     parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", shown, flags=re.M)]
     return re.fullmatch("(?:.*\n)*?".join(parts), printed) is not None
 

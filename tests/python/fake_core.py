@@ -9,33 +9,33 @@ from typing import Any
 
 
 class Error(Exception):
-    """As the native module's."""
+    """As in the native module."""
 
 
 class InputError(Error):
-    """As the native module's."""
+    """As in the native module."""
 
 
 class DeviceError(Error):
-    """As the native module's."""
+    """As in the native module."""
 
 
 class RuleError(Error):
-    """As the native module's."""
+    """As in the native module."""
 
 
 class WorkloadIoError(Error):
-    """As the native module's."""
+    """As in the native module."""
 
 
 class Interrupted(Error):
-    """As the native module's."""
+    """As in the native module."""
 
 
 Progress = Callable[[str, int, int, int], None]
 FTLS = {"page": 1.0, "subpage": 0.5, "mga": 0.62, "block": 9.0}
 DELAY_S = 0.0
-"""How long a run takes in wall time."""
+"""Wall time of a run."""
 
 
 def version() -> str:
@@ -324,7 +324,7 @@ def blocks() -> dict[str, Any]:
 
 
 def timeline() -> dict[str, Any]:
-    """A read that is read for a write, which is programmed, and an erase that is suspended; of two requests."""
+    """A read on behalf of a write, the program of that write, and a suspended erase; from two requests."""
     operations: dict[str, list[Any]] = {
         "operation": [1, 2, 3], "kind": ["read", "program", "erase"], "cause": ["rmw", "host", "gc"],
         "request": [1, 1, 2], "request_kind": ["write", "write", "write"],

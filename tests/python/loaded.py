@@ -1,9 +1,8 @@
-"""The command for tests, run by a process that has loaded the program: it forks one for each command.
+"""Runs the command for tests in a process that has loaded the program and forks for each command.
 
-What a command prints and its status are those of the installed script, which the forked process runs; the loading is
-done once instead of for each (80 ms, 180 with tables, 500 with figures). Not modelled: what happens or
-is decided while a program is being loaded (the width of its help), and options of `subprocess.run` other than `cwd`.
-Tests of these start processes of their own.
+The forked process runs the installed script, so output and status are the script's. Loading happens once instead of for
+each command (80 ms, 180 with tables, 500 with figures). Not modelled: effects and decisions of loading (the width of
+the help), and options of `subprocess.run` other than `cwd`. Tests of these start separate processes.
 """
 
 import atexit
@@ -46,7 +45,7 @@ class Loaded:
         command = self.folder / script.name
         command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         command.chmod(0o755)
-        # It ends when nothing holds the other end of its standard input any more.
+        # The process ends when no other process holds the write end of its standard input.
         begin = [sys.executable, __file__, self._place]
         self._process = subprocess.Popen(begin, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         said: IO[bytes] = self._process.stdout  # type: ignore[assignment]
@@ -61,7 +60,7 @@ class Loaded:
         self._temporary.cleanup()
 
     def run(self, *arguments: str | Path, timeout: float, cwd: str | Path = ".") -> subprocess.CompletedProcess[str]:
-        """What `subprocess.run` gives for the script with these arguments, what it prints captured as text.
+        """Returns the result of `subprocess.run` for the script with these arguments, with the output captured as text.
 
         Raises:
             subprocess.TimeoutExpired: the command took more than `timeout` seconds and was killed.
@@ -86,7 +85,7 @@ class Loaded:
 
 
 def load() -> None:
-    """Imports all of the program, and the libraries of its tables and figures."""
+    """Imports the whole program, and the libraries of its tables and figures."""
     package = importlib.import_module("palimpsest")
     for module in pkgutil.walk_packages(package.__path__, "palimpsest."):
         if not module.name.endswith("__main__"):
@@ -95,13 +94,13 @@ def load() -> None:
 
 
 def send(asked: socket.socket, number: int) -> None:
-    """Sends a number to who asked, if that is still there."""
+    """Sends a number to the client, if it is still connected."""
     with contextlib.suppress(OSError):
         asked.send(number.to_bytes(4, "little", signed=True))
 
 
 def serve(requests: socket.socket) -> dict[str, Any]:
-    """Forks a process for each request and sends its number and its status; returns only where it was forked."""
+    """Forks for each request and sends the process number and the status; returns only in a forked process."""
     running: dict[int, tuple[int, socket.socket]] = {}
     poll = select.poll()
     for descriptor in (sys.stdin.fileno(), requests.fileno()):
@@ -139,7 +138,7 @@ def serve(requests: socket.socket) -> dict[str, Any]:
 
 
 def end(script: Callable[[], object]) -> NoReturn:
-    """Runs the script and ends as Python does, but frees nothing: that takes longer than a short command."""
+    """Runs the script and exits like Python without freeing memory, which takes longer than a short command."""
     status: object = 0
     try:
         script()
@@ -159,7 +158,7 @@ def end(script: Callable[[], object]) -> NoReturn:
 
 
 def main() -> None:
-    """Loads the program, and is the script in each process that it forks."""
+    """Loads the program and serves; runs the script in each forked process."""
     load()
     gc.collect()
     gc.freeze()

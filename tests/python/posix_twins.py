@@ -1,12 +1,14 @@
 """Random POSIX operations on two folders, which must answer alike: `python posix_twins.py SEED STEPS ONE OTHER`.
 
-One folder is on the file system under test, the other on one that is trusted (tmpfs). Every operation has the same
-result or the same error on both, and every so often all that they hold is compared: names, types, modes, owners, links,
-sizes, contents, times that were set, targets and extended attributes. Root is needed, as some operations are those of
-other users. It is to `pjdfstest` as a fuzzer to a list of examples. Ignored: sizes and links of folders, the blocks of
-files, which file systems count as they like; times that were not set; ACLs, locks, devices, exchanges (RENAME_EXCHANGE
-is no POSIX); files that give the rights of a group that may not run them: the kernel has FUSE keep the bit where local
-file systems drop it; owners that are set to what they are, which do not reach FUSE.
+One folder is on the tested file system, the other on a trusted one (tmpfs). Every operation must have the same result
+or the same error on both. At intervals the whole content is compared: names, types, modes, owners, links, sizes,
+contents, times that were set, targets and extended attributes. Root is needed, because some operations run as other
+users. The program relates to `pjdfstest` as a fuzzer to a list of examples.
+
+Ignored: sizes and links of folders and blocks of files, because file systems count them differently; times that were
+not set; ACLs, locks, devices, exchanges (RENAME_EXCHANGE is not POSIX); set-group-ID files that the group may not
+execute, because the kernel makes FUSE keep the bit where local file systems drop it; changes of an owner to the same
+owner, which do not reach FUSE.
 """
 
 import ctypes
@@ -31,14 +33,14 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def _rename(one: str, other: str, flags: int) -> None:
-    """`renameat2`, of which Python has only the form without flags."""
+    """`renameat2`; Python has only the form without flags."""
     here = -100
     if _LIBC.renameat2(here, os.fsencode(one), here, os.fsencode(other), flags):
         raise OSError(ctypes.get_errno(), "renameat2")
 
 
 def _status(found: os.stat_result) -> tuple[Any, ...]:
-    """What must be alike of a file."""
+    """The attributes of a file that must be alike."""
     is_folder = stat.S_ISDIR(found.st_mode)
     own = () if is_folder else (found.st_nlink, found.st_size)
     mode = found.st_mode
@@ -48,12 +50,12 @@ def _status(found: os.stat_result) -> tuple[Any, ...]:
 
 
 def _short(shown: object) -> str:
-    """As it is printed: what is long is cut."""
+    """The printed form, with long values cut."""
     return re.sub(r"(.)\1{20,}|((?:\\x..)+)", lambda long: f"{long[0][:4]}..", repr(shown))[:300]
 
 
 def _answer(act: Callable[[], Any]) -> Any:
-    """What an operation gives, or its error."""
+    """The result of an operation, or its error."""
     try:
         return act()
     except OSError as error:
@@ -61,7 +63,7 @@ def _answer(act: Callable[[], Any]) -> Any:
 
 
 def _held(root: str) -> dict[str, Any]:
-    """All that a folder holds, by path."""
+    """The whole content of a folder, by path."""
     held: dict[str, Any] = {}
     waiting = [""]
     while waiting:
@@ -87,7 +89,7 @@ def _held(root: str) -> dict[str, Any]:
 
 
 class Twins:
-    """Two folders, and what is open in both.
+    """Two folders, and the files that are open in both.
 
     Attributes:
         trace: the operations so far.
@@ -106,7 +108,7 @@ class Twins:
         return path + rng.choice(("", "", "", "", "", "", "", "", "/", "/.", "/..", "/" + "y" * 256))
 
     def _both(self, name: str, act: Callable[[str, int], Any], *shown: object) -> tuple[Any, Any]:
-        """Does it in both folders, of which `act` gets the root and the number."""
+        """Calls `act` for both folders, with the root and the number."""
         one, other = [_answer(partial(act, root, number)) for number, root in enumerate(self._roots)]
         self.trace.append(f"{name}{_short(shown)} -> {_short(one)}")
         return one, other
@@ -128,7 +130,7 @@ class Twins:
         def timed(root: str, _: int) -> Any:
             os.utime(root + path, ns=times, follow_symlinks=False)
             found = os.lstat(root + path)
-            # A link may lie on its own path, and have been read since.
+            # A link may be on its own path, and may have been read since.
             return found.st_mtime_ns, None if stat.S_ISLNK(found.st_mode) else found.st_atime_ns
 
         name, act, shown = rng.choice([
@@ -194,7 +196,7 @@ class Twins:
         content = bytes([rng.randrange(256)]) * size
 
         def written_at(_: str, end: int) -> Any:
-            # In pages, as one call may write less than it is given.
+            # In pages, because one call may write less than its argument.
             return [os.pwrite(ends[end], content[from_ : from_ + 4096], at + from_) for from_ in range(0, size, 4096)]
 
         def to_the_end(_: str, end: int) -> Any:
@@ -219,11 +221,11 @@ class Twins:
             self._same(name, act, number, at, size)
 
     def step(self) -> None:
-        """Does one operation, as some user, with some mask."""
+        """Does one operation, with a user and a mask."""
         rng = self._rng
         uid, gid = rng.choice(USERS)
         os.umask(rng.choice((0o000, 0o022, 0o077)))
-        # Back to root first: only root may become another.
+        # Back to root first, because only root may change the user.
         os.setegid(gid)
         os.seteuid(uid)
         try:
@@ -233,7 +235,7 @@ class Twins:
             os.setegid(0)
 
     def compare(self) -> None:
-        """All that the folders hold is alike."""
+        """Compares the whole content of the folders."""
         one, other = (_held(root) for root in self._roots)
         self.trace.append(f"compared {len(one)} files")
         for path in sorted(one.keys() | other.keys()):
@@ -243,7 +245,7 @@ class Twins:
 
 
 def main() -> None:
-    """Runs what the arguments say, and prints the last operations where the folders differ."""
+    """Runs the program of the arguments, and prints the last operations if the folders differ."""
     seed, steps, *roots = sys.argv[1:]
     os.setgroups([])
     for root in roots:

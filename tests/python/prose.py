@@ -54,7 +54,7 @@ READERS = {".md": of_markdown, ".rs": of_rust, ".py": of_python}
 
 @dataclass
 class Counts:
-    """How often prose names no noun."""
+    """Counts of words that name no noun."""
 
     words: int = 0
     nouns: int = 0

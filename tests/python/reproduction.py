@@ -1,4 +1,4 @@
-"""What every reproduction of a paper must do, whichever paper: contract, agreement rule, same bytes, real traces."""
+"""Tests for the reproduction of any paper: contract, agreement rule, same bytes, real traces."""
 
 import json
 import math
@@ -14,11 +14,11 @@ from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.figures import Figure
 
 AMOUNTS = ("gc_bandwidth", "map", "uneven_", "above_1_")
-"""Claims in percent that are no change from one figure to another, or how their names begin."""
+"""Claims in percent that are no change between two figures, or prefixes of their names."""
 
 
 def is_change(claim: dict[str, Any]) -> bool:
-    """Whether a claim is of a change in percent."""
+    """Whether a claim states a change in percent."""
     return claim["unit"] == "%" and not claim["id"].startswith(AMOUNTS)
 
 
@@ -33,12 +33,12 @@ def agrees(ours: float | None, paper: float, change: bool) -> bool:
 
 
 class Reproduced:
-    """The tests of a reproduction; a paper is a subclass with what is its own.
+    """The tests of a reproduction; each paper is a subclass.
 
     Attributes:
-        module: the paper's.
-        claims: ids of its claims.
-        figures: ids of its figures, in order.
+        module: the module of the paper.
+        claims: ids of the claims.
+        figures: ids of the figures, in order.
         trace: requests of a real trace, as lines of CSV.
     """
 
@@ -52,10 +52,10 @@ class Reproduced:
         raise NotImplementedError
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
-        """What else the numbers of the claims, and the files in the folder, must be."""
+        """Further checks of the claims' numbers and of the files in the folder."""
 
     def check_trace(self, extra: Figure) -> None:
-        """What else the figure of the real trace must show."""
+        """Further checks of the real trace's figure."""
 
     @pytest.fixture
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ class Reproduced:
     @pytest.mark.long
     def test_quick_gives_claims_and_figures(self, palimpsest: Command, tmp_path: Path) -> None:
         paper = self.module.__name__.rpartition(".")[2]
-        # Up to nine minutes of one core (docs/reproduce.md), and other tests run beside.
+        # Up to nine minutes of one core (docs/reproduce.md), beside other tests.
         made = figures(palimpsest("reproduce", paper, "--quick", "--json", "--out", str(tmp_path), timeout=3600))
         assert made["paper"] == paper
         assert all(claim["agrees"] or claim["note"] for claim in made["claims"])
@@ -78,7 +78,7 @@ class Reproduced:
             assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
             if isinstance(claim["paper"], float | int):
                 assert claim["agrees"] is agrees(claim["ours"], claim["paper"], is_change(claim)), claim
-            # The smallest runs are too small to measure some things, and say nothing of them.
+            # The smallest runs cannot measure some claims, and have no result for them.
             assert claim["agrees"] or claim["note"] or claim["ours"] is None, claim
         assert [figure["id"] for figure in made["figures"]] == pictures
         for figure in made["figures"]:
@@ -90,7 +90,7 @@ class Reproduced:
 
     @pytest.mark.usefixtures("small")
     def test_smallest(self, tmp_path: Path) -> None:
-        """The contract holds with a real trace, and the bytes are the same whatever runs beside."""
+        """The contract holds with a real trace, and the bytes do not depend on other runs."""
         lines = ["time_ns,op,offset_bytes,size_bytes", *self.trace]
         traces = tmp_path / "traces"
         traces.mkdir()

@@ -1,4 +1,4 @@
-"""The shape of a result, as docs/results.md describes it; more keys may be there, none of these may be missing."""
+"""The shape of a result, as docs/results.md describes it: more keys may exist, none of these may be missing."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ LATENCY = {"mean": INT, "p50": INT, "p90": INT, "p99": INT, "p999": INT, "max": 
 CAUSE = {"reads": INT, "programs": INT}
 
 LATENCY_OR_NULL = LATENCY | {"": NULL}
-"""Null where no request of the kind was measured."""
+"""Null if no request of the kind was measured."""
 
 RESULT: dict[str, Any] = {
     "schema_version": INT,
@@ -91,7 +91,7 @@ def _fits(kind: str, value: Any) -> bool:
 
 
 def problems(value: Any, schema: Any = RESULT, where: str = "") -> list[str]:
-    """Where a result departs from the shape."""
+    """Places where a result departs from the shape."""
     if isinstance(schema, str):
         return [] if _fits(schema, value) else [f"{where}: expected {schema}, found {value!r}"]
     if value is None and "" in schema:

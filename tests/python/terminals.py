@@ -1,4 +1,4 @@
-"""Programs at a terminal of a given width, and what they print there."""
+"""Runs programs at a terminal of a given width and returns their output."""
 
 import contextlib
 import fcntl
@@ -14,9 +14,9 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def read_all(terminal: int) -> str:
-    """What programs write to a terminal until the last of them has closed it; closes our end."""
+    """All output that programs write to a terminal until the last one closes it; closes our end."""
     seen = b""
-    # Linux ends with an error, others with nothing.
+    # Linux reports the end as an error, other systems as no data.
     with contextlib.suppress(OSError):
         while part := os.read(terminal, 65536):
             seen += part
@@ -27,7 +27,7 @@ def read_all(terminal: int) -> str:
 def at_terminal(
     command: Sequence[str], width: int = 80, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """Exit status of a command whose standard streams are a terminal, and all that it wrote."""
+    """Exit status of a command whose standard streams are a terminal, and all of the output."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     inherited = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES", "NO_COLOR")}

@@ -128,7 +128,7 @@ def test_plots_are_valid_plotly(result: ps.Result, name: str) -> None:
     assert both is not None
 
 
-def test_heights_of_the_distribution_are_exact_where_it_is_thinned() -> None:
+def test_heights_of_a_thinned_distribution_are_exact() -> None:
     lower = [1000 + number for number in range(4000)]
     times, shares = response.cumulative(lower, [1] * 4000)
     assert len(times) < 1000
@@ -152,7 +152,7 @@ def test_snapshots_are_packed_as_the_page_reads_them(result: ps.Result) -> None:
 
 
 def test_subpages_of_flash_are_valid_invalid_or_free(result: ps.Result) -> None:
-    """Shares of the drive, of cells of two blocks: half of what is programmed is valid; together all of the flash."""
+    """Shares of the drive, of cells of two blocks: half of the programmed units are valid; the sum is all flash."""
     drawn = charts.specification("states", [result])
     assert drawn is not None
     shares = {line["name"]: line["y"] for line in drawn["data"] if line["yaxis"] == "y"}
@@ -211,7 +211,7 @@ def test_best_is_marked_only_where_there_is_one() -> None:
     assert metrics.best(low, [2.0, 1.0, None]) == [False, True, False]
     assert metrics.best(low, [1.0, 1.0]) == [False, False]
     assert metrics.best(low, [None, 1.0]) == [False, False]
-    # What prints alike is as good.
+    # Values that print alike are equally good.
     assert metrics.best(low, [1.0, 1.00001]) == [False, False]
     assert metrics.best(low, [2.0, 1.0, 1.00001]) == [False, True, True]
 

@@ -1,4 +1,4 @@
-"""What the package has from others, byte by byte."""
+"""Files in the package from other projects, compared byte by byte."""
 
 import hashlib
 from pathlib import Path

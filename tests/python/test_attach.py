@@ -1,4 +1,4 @@
-"""`palimpsest attach` and `detach`: a file system on the device, and what is left of it."""
+"""`palimpsest attach` and `detach`: a file system on the device, and its content afterwards."""
 
 import json
 import mmap
@@ -22,7 +22,7 @@ BASE = Path("/run/palimpsest")
 
 
 def missing() -> str:
-    """Why no drive can be attached here; empty if it can."""
+    """The reason why no drive can be attached here; empty if one can."""
     if os.geteuid() != 0:
         return "needs root"
     gone = [path for path in ("/dev/fuse", "/dev/loop-control") if not os.access(path, os.R_OK | os.W_OK)]
@@ -35,7 +35,7 @@ needs_devices = pytest.mark.skipif(bool(missing()), reason=missing())
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A name of this test's own; whatever it leaves is removed."""
+    """A name for this test; the fixture removes any leftovers."""
     name = f"test-{os.getpid()}-{request.node.name[5:20].replace('[', '-')}"
     yield name
     subprocess.run([str(COMMAND), "detach", name], capture_output=True, check=False)
@@ -50,7 +50,7 @@ def nothing_left(name: str) -> bool:
 
 @contextmanager
 def attached(name: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, and its device."""
+    """The command, and the device."""
     command = [str(COMMAND), "attach", *SMALL, "--name", name, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -161,7 +161,7 @@ def test_after_a_power_cut_the_kernel_shows_nothing_that_is_lost(name: str, cloc
             with pytest.raises(OSError, match="Input/output error"):
                 os.pread(place, 4096, size)
         os.close(disk)
-        # What the drive holds now is what everyone reads.
+        # All readers must see the present content of the drive.
         direct = os.open(line.split()[-1], os.O_RDONLY | os.O_DIRECT)
         with mmap.mmap(-1, 4096) as memory:
             os.preadv(direct, [memory], size)

@@ -1,6 +1,6 @@
-"""Pages in a real browser, headless: what is drawn, what the controls do, a phone, paper, and that nothing is fetched.
+"""Pages in a real headless browser: drawings, controls, a phone, paper, and no network requests.
 
-Needs Chromium and its driver (Debian: `apt-get install chromium chromium-driver`); skipped where either is absent.
+Needs Chromium and its driver (Debian: `apt-get install chromium chromium-driver`); skipped if either is absent.
 """
 
 import base64
@@ -89,7 +89,7 @@ def prefer(browser: webdriver.Chrome, scheme: str) -> None:
 
 
 def blank(browser: webdriver.Chrome, size: tuple[int, int], scheme: str) -> None:
-    """An empty page in a window on a light or a dark desktop; what was open would be drawn anew for another size."""
+    """An empty page in a window on a light or a dark desktop. An open page would be drawn again for another size."""
     browser.get("about:blank")
     resize(browser, *size)
     prefer(browser, scheme)
@@ -104,11 +104,11 @@ def visit(
     scheme: str = "light",
     changes: str = "everything",
 ) -> None:
-    """Opens a page; it must write nothing to the console and request nothing from the network.
+    """Opens a page; the page must write nothing to the console and request nothing from the network.
 
-    Drawing a page takes most of the time here: the page that is open stays where it was opened like this and tests
-    before changed nothing. A test says what it changes: `nothing`, if it puts all back, or `everything`; one of a part,
-    which it names, also takes a page on which others changed other parts.
+    Drawing a page takes most of the time, so a page stays open as long as tests open it in the same way and change
+    nothing. A test declares its changes: `nothing`, if it restores all, or `everything`. A test of a named part also
+    accepts a page on which other tests changed other parts.
     """
     opened = [page.as_uri(), *size, scheme]
     found = script(browser, "return window.opened || []")
@@ -128,7 +128,7 @@ def visit(
 
 
 def requested(browser: webdriver.Chrome) -> set[str]:
-    """What was requested since the last call, data inside the page left out."""
+    """The requests since the last call, without data inside the page."""
     events = [
         json.loads(entry["message"])["message"]
         for entry in browser.get_log("performance")  # type: ignore[no-untyped-call]
@@ -138,7 +138,7 @@ def requested(browser: webdriver.Chrome) -> set[str]:
 
 
 def drawn(browser: webdriver.Chrome, chart: str) -> int:
-    """How many marks with an extent a chart shows: lines, bars, areas, images of heat maps."""
+    """Number of marks with an extent that a chart shows: lines, bars, areas, images of heat maps."""
     script = """
       const marks = document.querySelectorAll(`#${CSS.escape(arguments[0])} :is(.scatterlayer path.js-line,
         .barlayer path, .scatterlayer path.js-fill, .heatmaplayer image)`);
@@ -169,7 +169,7 @@ def cells(browser: webdriver.Chrome, table: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows if len(row) > 1}
 
 
-def test_axes_have_titles_with_units_and_charts_have_descriptions(
+def test_axes_have_titles_with_units_and_charts_descriptions(
     browser: webdriver.Chrome, folders: dict[str, Path]
 ) -> None:
     visit(browser, folders["run"] / "report.html", changes="nothing")
@@ -211,7 +211,7 @@ def test_a_report_is_small_and_opens_soon(browser: webdriver.Chrome, folders: di
     assert page.stat().st_size < 3_000_000
     visit(browser, page, changes="nothing")
     timing = "const at = performance.getEntriesByType('navigation')[0]; return at.loadEventEnd - at.startTime"
-    # Less than a second on an idle machine; the bound is for one that is busy.
+    # Less than a second on an idle machine; the bound is for a busy one.
     assert 0 < script(browser, timing) < 20_000
 
 
@@ -242,7 +242,7 @@ def test_a_comparison_shows_ratios_and_marks_what_differs(browser: webdriver.Chr
     assert f"mga {mga['throughput']['iops'] / page['throughput']['iops']:.2f}x IOPS" in legend
     assert "ftl.name" in browser.find_element(By.CSS_SELECTOR, "table.settings").text
     marked = {mark.get_attribute("textContent") for mark in browser.find_elements(By.CSS_SELECTOR, "pre mark")}
-    # A layer without a buffer also has another promise.
+    # A layer without a buffer also has a different promise.
     assert {str(text).partition(" = ")[0] for text in marked} == {"name", "ack", "flush"}
 
 
@@ -283,7 +283,7 @@ def test_a_timeline_goes_to_operations_and_requests(browser: webdriver.Chrome, f
     took = f"{(program['array_end_ns'] - program['array_start_ns']) / 1000:,.3f}"
     steps = [row.text for row in table.find_elements(By.TAG_NAME, "tr")]
     assert any(step.startswith("array ") and step.endswith(f" {took}") for step in steps), steps
-    # Two outlines, of the mark on the bus and of that in the array; and one arrow.
+    # Two outlines, for the marks on the bus and in the array, and one arrow.
     assert arrows(browser) == 3
 
     field = browser.find_element(By.CSS_SELECTOR, "[data-timeline] [data-request]")
@@ -388,7 +388,7 @@ def test_a_timeline_is_zoomed(browser: webdriver.Chrome, folders: dict[str, Path
         press(name)
         seen.add(script(browser, "return timelines[0].from"))
     assert len(seen) == 3, "earlier and later are the same step"
-    # What is drawn, dragged across, is zoomed to.
+    # Dragging across a drawing zooms to it.
     plot = browser.find_element(By.CSS_SELECTOR, "#timeline .nsewdrag")
     before = in_sight()
     ActionChains(browser).move_to_element(plot).click_and_hold().move_by_offset(150, 0).release().perform()
@@ -404,7 +404,7 @@ def test_pointing_at_a_mark_shows_its_times(browser: webdriver.Chrome, folders: 
     script(browser, "timelines[0].goToOperation(1); timelines[0].select(-1)")
     table = browser.find_element(By.CSS_SELECTOR, "[data-operation]")
     assert table.text == "point at an operation, or give its number"
-    # The widest mark, so that its middle is in the plot.
+    # The widest mark, because its middle is inside the plot.
     box = script(
         browser,
         """
@@ -454,7 +454,7 @@ def picture_of_lines(browser: webdriver.Chrome) -> str:
 
 
 def too_wide(browser: webdriver.Chrome) -> list[str]:
-    """What a page has beyond the right edge of the window."""
+    """Elements of a page beyond the right edge of the window."""
     code = """
     return [...document.querySelectorAll(".chart svg, figcaption, .tiles div, h2")]
       .filter(each => each.getBoundingClientRect().right > innerWidth + 1).map(each => each.outerHTML.slice(0, 80));"""
@@ -462,7 +462,7 @@ def too_wide(browser: webdriver.Chrome) -> list[str]:
 
 
 def covered(browser: webdriver.Chrome) -> list[str]:
-    """Charts whose legend lies over their data."""
+    """Charts whose legend covers their data."""
     code = """
       return [...document.querySelectorAll(".chart")].filter(chart => {
         const [legend, plot] = [".legend", ".cartesianlayer .plot"].map(each => chart.querySelector(each));
@@ -485,7 +485,7 @@ def wait_until_it_fits(browser: webdriver.Chrome, width: int) -> None:
 
 @pytest.mark.parametrize("name", ["run", "compare", "count"])
 def test_pages_fit_every_width(browser: webdriver.Chrome, folders: dict[str, Path], name: str) -> None:
-    """Opened on a phone and on a desk, and in a window that becomes wider and narrower: as high as a fresh page."""
+    """Opened on a phone, on a desk, and in a window of changing width, a page must be as high as a fresh page."""
     heights = "[...document.querySelectorAll('.chart')].map(each => each.offsetHeight).join()"
     page = folders[name] / "report.html"
     visit(browser, page, PHONE)

@@ -1,4 +1,4 @@
-"""The contract of the command line: statuses, one-line errors, JSON, determinism. On the native module."""
+"""The contract of the command line, on the native module: statuses, one-line errors, JSON, determinism."""
 
 import json
 import re
@@ -155,7 +155,7 @@ def test_list_has_the_names_of_the_contract(palimpsest: Command) -> None:
 def test_real_trace_runs_whole(palimpsest: Command) -> None:
     trace = trace_sample("blkreplay_linux-mysql.load.zst")
     result = figures(palimpsest("run", "--json", "--workload", str(trace), "--precondition", "none"))
-    # 80,793 of its README, and the one read-ahead (`RA`), which is a read.
+    # The 80,793 requests of its README, and the one read-ahead (`RA`), which is a read.
     assert sum(result["requests"].values()) == 80_794
 
 
@@ -182,7 +182,7 @@ def test_python_reads_the_same_figures(palimpsest: Command) -> None:
 
 
 def test_stub_matches_the_native_module(tmp_path: Path) -> None:
-    """The stub alone in a package of its own: the checker need not read polars and plotly to get to it."""
+    """The stub alone in a package, so the checker need not read polars and plotly."""
     stubs = tmp_path / "palimpsest"
     stubs.mkdir()
     (stubs / "__init__.pyi").touch()

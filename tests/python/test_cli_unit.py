@@ -1,4 +1,4 @@
-"""The command line's own work, on the stand-in: statuses, interrupts, pipes, start-up time, progress."""
+"""The command line without simulation, on the stand-in: statuses, interrupts, pipes, start-up time, progress."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def test_interrupt_keeps_what_was_finished(jobs: str, finished: int, tmp_path: P
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
-        # The interrupt comes in the second run, however long the start takes: behind the first, or beside it.
+        # The interrupt arrives in the second run, however long the start takes: after the first, or beside it.
         deadline = time.monotonic() + 30
         while len(log.read_text(encoding="utf-8").splitlines()) < 2:
             assert time.monotonic() < deadline, "the second run has not begun"
@@ -89,7 +89,7 @@ def test_closed_pipe_is_quiet() -> None:
 
 
 def test_light_start() -> None:
-    """`run --json` needs no table, plot or data frame, and so loads none."""
+    """`run --json` needs no table, plot or data frame, and must not load their libraries."""
     script = (
         "import sys, fake_core; sys.modules['palimpsest._core'] = fake_core; sys.argv[1:] = ['run', '--json']\n"
         "from palimpsest.cli import main\n"
@@ -102,7 +102,7 @@ def test_light_start() -> None:
 
 
 def at_terminal(*arguments: str, seconds: float) -> tuple[str, str]:
-    """Standard output, and what a terminal on standard error saw."""
+    """Standard output, and the output on standard error at a terminal."""
     ours, theirs = pty.openpty()
     command = [*FAKE, str(seconds), *arguments]
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Shell completion: bash for real, zsh and fish where they are installed (their protocol by hand otherwise)."""
+"""Shell completion: bash for real, zsh and fish if they are installed (otherwise their protocol by hand)."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def press_tab(line: str, folder: Path) -> list[str]:
-    """What bash would offer at the end of the line."""
+    """The completions that bash offers at the end of the line."""
     assert BASH is not None
     done = subprocess.run(
         [BASH, "--norc", "-c", _PRESS_TAB, "bash", line], cwd=folder, env=os.environ | {"PATH": PATH},
@@ -76,7 +76,7 @@ def test_bash_offers(line: str, offers: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.skipif(BASH is None, reason="bash is not installed")
 def test_bash_types_what_it_offers(tmp_path: Path) -> None:
-    """An interactive bash with readline itself: TAB is pressed, and the line that comes out is run."""
+    """An interactive bash with readline: the test presses TAB, and runs the completed line."""
     import pty
 
     (tmp_path / "rc").write_text('eval "$(palimpsest completion bash)"\nPS1="ready> "\n')

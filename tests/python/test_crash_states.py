@@ -1,4 +1,4 @@
-"""`palimpsest crash`: the states that it explores, against a model of a cache, and the log of which it makes them."""
+"""`palimpsest crash`: the explored states against a model of a cache, and the log from which they are built."""
 
 import itertools
 import random
@@ -23,7 +23,7 @@ def digest_of(text: str) -> bytes:
 
 
 def drawn_history(rng: random.Random) -> History:
-    """A few events on three units, some of which hold something before."""
+    """A few events on three units, some with data before."""
     history = History(UNIT, 3 * UNIT, base={0: digest_of("base")})
     for number in range(rng.randint(1, 6)):
         kind = rng.choice((WRITE, WRITE, WRITE, FLUSH, TEXT))
@@ -37,7 +37,7 @@ def drawn_history(rng: random.Random) -> History:
 
 Held = tuple[bytes, ...]
 Drive = tuple[Held, tuple[bytes | None, ...]]
-"""What is on the medium, and what the cache holds of each unit that is not written back."""
+"""The content of the medium, and for each unit the cached data that is not written back."""
 
 
 def put(held: tuple[Any, ...], unit: int, what: bytes | None) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ def put(held: tuple[Any, ...], unit: int, what: bytes | None) -> tuple[Any, ...]
 
 
 def written_back(drives: Iterable[Drive]) -> set[Drive]:
-    """All that a cache may have written back, at any time and in any order."""
+    """All sets that a cache may have written back, at any time and in any order."""
     found = set(drives)
     fresh = list(found)
     while fresh:
@@ -60,10 +60,10 @@ def written_back(drives: Iterable[Drive]) -> set[Drive]:
 
 
 def modelled(history: History, cache: str) -> set[tuple[Held, int]]:
-    """What a drive with such a cache may hold after a cut at any moment, with how often something was said.
+    """Contents of a drive with such a cache after a cut at any moment, with the number of lines printed by then.
 
-    It goes through the events one after the other, and each write unit by unit in any order; where a flush, or a write
-    that is durable, is answered, only those drives go on that have written it back.
+    The model steps through the events, and through each write unit by unit in any order. When a flush or a durable
+    write is answered, only drives that have written that data back remain.
     """
     empty = (None, None, None)
     drives: set[Drive] = {(tuple(history.base.get(unit, b"") for unit in range(3)), empty)}
@@ -103,7 +103,7 @@ def modelled(history: History, cache: str) -> set[tuple[Held, int]]:
 
 @pytest.mark.parametrize("cache", ["volatile", "protected", "none"])
 def test_the_states_are_those_of_a_cache(cache: str) -> None:
-    """For random programs, each state and no other."""
+    """For random programs the explored states are exactly the states of the model."""
     for seed in range(150):
         the_states_are_those_of(cache, seed)
 

@@ -1,4 +1,4 @@
-"""Every command and snippet of the documents, run as it is in a folder that has the files it names."""
+"""Runs every command and snippet of the documents unchanged, in a folder that has the files they name."""
 
 import os
 import re
@@ -48,7 +48,7 @@ MSR = "rw=randrw,rwmixread=20,bs=8k,size=64MiB,n=6000,rate_iops=2000,open_loop,n
 
 @pytest.fixture(scope="session", autouse=True)
 def path_of_the_command(loaded: Loaded | None) -> Iterator[None]:
-    """A shell finds the command of the process that has loaded the program, or the installed one."""
+    """Lets a shell find the command of the process that has loaded the program, or the installed one."""
     with pytest.MonkeyPatch.context() as patch:
         folders = [str(loaded.folder)] if loaded else []
         patch.setenv("PATH", os.pathsep.join([*folders, str(COMMAND.parent), os.environ["PATH"]]))
@@ -57,7 +57,7 @@ def path_of_the_command(loaded: Loaded | None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory: pytest.TempPathFactory, palimpsest: Command) -> Path:
-    """Files of the names that the documents use: traces of all sorts, a drive, an image of one, a job."""
+    """Files with the names in the documents: traces of all sorts, a drive, an image of one, a job."""
     folder = tmp_path_factory.mktemp("inputs")
     for name, form in (
         ("trace.csv.zst", "csv"), ("web_3.csv", "csv"), ("web_3.csv.zst", "csv"), ("old.trace", "disksim"),
@@ -84,16 +84,16 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, palimpsest: Command) -> Pat
 
 @pytest.fixture
 def folder(inputs: Path, tmp_path: Path) -> Path:
-    """A folder of its own with these files."""
+    """A folder of the test with these files."""
     shutil.copytree(inputs, tmp_path, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("drive.pal"))
-    # Of gigabytes of holes: a copy would fill them.
+    # A copy would fill the gigabytes of holes.
     (tmp_path / "drive.pal").hardlink_to(inputs / "drive.pal")
     return tmp_path
 
 
 @pytest.fixture(scope="module", autouse=True)
 def kept_states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The examples precondition the same drives again and again: once is enough, for all processes of the tests."""
+    """Shares preconditioned states between all test processes, because the examples precondition the same drives."""
     own = tmp_path_factory.getbasetemp()
     folder = (own if os.environ.get("PYTEST_XDIST_WORKER") is None else own.parent) / "states"
     with pytest.MonkeyPatch.context() as patch:
@@ -113,11 +113,11 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 PRINTED: dict[str, subprocess.CompletedProcess[str]] = {}
-"""What commands have printed that neither read nor write a file: the same wherever they are in the documents."""
+"""Output of commands that use no file, which is the same everywhere in the documents."""
 
 
 def read_only(command: str, folder: Path) -> subprocess.CompletedProcess[str] | None:
-    """Runs a line, once for all documents, if it is a command without a file; None if it may have one."""
+    """Runs a line, once for all documents, if it is a command without a file; None if it may use one."""
     text = command.partition("#")[0].strip()
     if not re.fullmatch(r"palimpsest (run|compare|list)( --json)?( \| jq [^<>]+)?", text):
         return None
@@ -149,7 +149,7 @@ def run_python(block: Block, folder: Path) -> None:
 
 
 def run_toml(block: Block, folder: Path) -> None:
-    """A drive, or a sweep; the first line may say how the file is called."""
+    """Reads a drive or a sweep; the first line may give the name of the file."""
     called = re.match(r"# ([\w-]+\.toml)\b", block.text)
     name = called[1] if called else "block.toml"
     is_sweep = tomllib.loads(block.text).keys() & {"grid", "zip", "points"}
@@ -203,14 +203,14 @@ def test_all_commands_are_here(palimpsest: Command) -> None:
 
 
 def test_no_block_escapes() -> None:
-    """Fences that the parser does not see would be blocks that are not run."""
+    """A fence that the parser misses would be a block that is never run."""
     for page in documents.pages():
         fences = len(re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.M))
         assert fences == 2 * len(list(documents.blocks(page))), page.name
 
 
 def test_links_lead_to_files_of_the_repository() -> None:
-    """A reader of the repository has no pages that `make docs` generates."""
+    """The repository has no pages that `make docs` generates, so links to them are dead there."""
     generated = {"reference.md", "tour.md"}
     for page in documents.pages():
         text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)

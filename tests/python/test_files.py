@@ -1,4 +1,4 @@
-"""Folders of results: whole or not at all, never through a link, read from inside only. Nothing is simulated here."""
+"""Folders of results, without simulation: whole or absent, never through a link, read only from inside."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`palimpsest fit`: measurements and their mistakes, the space, and drives with known keys that are found again."""
+"""`palimpsest fit`: measurements and their mistakes, the search space, and the recovery of drives with known keys."""
 
 import gzip
 import json
@@ -119,7 +119,7 @@ def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
     path = _written(tmp_path / "out.json", json.dumps({"jobs": jobs}))
     with pytest.raises(InputError, match="2 jobs without stonewall, which ran together"):
         files.read(path, How())
-    # As fio 3.33 has it: no stonewall among the options, and the next groupid.
+    # Like fio 3.33: no stonewall among the options, and the next groupid.
     jobs[0]["groupid"], jobs[1]["groupid"] = 0, 1
     assert len(files.read(_written(path, json.dumps({"jobs": jobs})), How()).targets) == 4
     jobs[1]["groupid"] = 0
@@ -132,7 +132,7 @@ def test_jobs_that_ran_together_are_refused(tmp_path: Path) -> None:
 
 
 def _fio_335(numjobs: int, *, grouped: bool) -> dict[str, Any]:
-    """What fio 3.35 prints of a job that was copied: an entry for each copy, or one for all with group_reporting."""
+    """Output of fio 3.35 for a copied job: an entry for each copy, or one for all with group_reporting."""
     entries = 1 if grouped else numjobs
     jobs = []
     for at in range(entries):
@@ -170,7 +170,7 @@ def test_copies_of_a_job_of_fio_are_fitted_together(tmp_path: Path, numjobs: int
     mean = sum(count * (80.5 + at) for at, count in enumerate(served)) / sum(served)
     assert by_name["read.mean"] == pytest.approx(mean)
     assert ("read.p99" in by_name) == (len(served) == 1), "copies have percentiles of their own, not of all"
-    # Copies of random reads keep as many requests in flight as one job with all of their depths.
+    # Copies of random reads keep as many requests in flight as one job with the sum of their depths.
     assert isinstance(found, GroupRuns)
     run = found.run(space.Drive("default", None, tuple(SMALL)), "reads")
     deep = replace(run, workload="rw=randread,bs=4k,size=100%,numjobs=1,iodepth=" + str(2 * numjobs))
@@ -200,7 +200,7 @@ def test_counters_have_the_names_of_their_logs(tmp_path: Path) -> None:
 
 
 @pytest.mark.unit
-def test_logs_of_requests_have_percentiles_and_logs_of_windows_means(tmp_path: Path) -> None:
+def test_request_logs_have_percentiles_and_window_logs_means(tmp_path: Path) -> None:
     requests = "".join(f"{at}, {at * 1000}, 0, 4096, 0\n" for at in range(1, 1001))
     found = files.read(_written(tmp_path / "a_clat.1.log", requests), _JOB)
     assert {target.name: target.real for target in found.targets} == {
@@ -233,7 +233,7 @@ _BLKPARSE_LINES = [
     for line in (
         f"  8,0    1  {3 * at}   {at}.000100000   99  Q   R {at * 8} + 8 [fio]",
         f"  8,0    1  {3 * at + 1}   {at}.000200000   99  D   R {at * 8} + 8 [fio]",
-        # The end of another request of the same size, of which the beginning is not there.
+        # The completion of another request of the same size, without its issue.
         f"  8,0    2  {3 * at + 2}   {at}.000300000   99  C   R 4096 + 8 [0]",
         f"  8,0    2  {3 * at + 2}   {at}.000{600 + at}000   99  C   R {at * 8} + 8 [0]",
     )
@@ -257,7 +257,7 @@ _BLKPARSE_LINES = [
     ],
 )  # fmt: skip
 def test_response_times_of_other_formats(tmp_path: Path, name: str, lines: list[str], mean: float) -> None:
-    """From what each has: a column, ElapsedTime, or a completion beside its issue; the core reads the same requests."""
+    """Times from a column, ElapsedTime, or a completion beside its issue; the core reads the same requests."""
     path = _written(tmp_path / name, "\n".join(lines) + "\n")
     found = files.read(path, How(precondition="fill:100%"))
     assert found.targets[0].real == pytest.approx(mean)
@@ -271,7 +271,7 @@ def test_response_times_of_other_formats(tmp_path: Path, name: str, lines: list[
 @pytest.mark.contract
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_a_trace_with_response_times_is_replayed(tmp_path: Path, suffix: str) -> None:
-    """Reads alone, far apart: each takes what one read takes, whatever the trace says of it."""
+    """Reads alone, far apart: each takes the time of one read, whatever the trace says."""
     lines = "".join(f"{at * 100_000},disk,0,Read,{at * 4096},4096,{400 + at}\n" for at in range(2000)).encode()
     path = tmp_path / f"reads.csv{suffix}"
     path.write_bytes(gzip.compress(lines) if suffix else lines)
@@ -301,7 +301,7 @@ def test_runs_of_an_engine_are_those_of_this_process(tmp_path: Path) -> None:
     assert failure is None
     with runner("local", None, 2) as run:
         there, failure = run(runs)
-        # What is wrong is the user's mistake there, too.
+        # Errors there are the user's mistakes, too.
         _, wrong = run([RunOptions(overrides=SMALL, workload=str(_written(jobs, "[a]\nrw=x\n")))])
     assert failure is None
     assert isinstance(wrong, InputError)
@@ -312,7 +312,7 @@ def test_runs_of_an_engine_are_those_of_this_process(tmp_path: Path) -> None:
 
 
 def stated_read(tmp_path: Path, batch: Batch, drive: space.Drive) -> float:
-    """What a read takes on the drive, one at a time."""
+    """Time of a read on the drive, one at a time."""
     text = '[[figure]]\nworkload = "rw=read,bs=4k,iodepth=1"\nmeasure = "read.mean"\nvalue = 1\nunit = "us"\n'
     figure = files.read(_written(tmp_path / "a.toml", f'{text}requests = 100\nprecondition = "fill:100%"'), How())
     ours = figure.ours(batch, drive, frozenset({"figure 1"}))["figure 1"]
@@ -321,7 +321,7 @@ def stated_read(tmp_path: Path, batch: Batch, drive: space.Drive) -> float:
 
 
 def _counters(tmp_path: Path, seed: int, over_provisioning: str, victim: str) -> Path:
-    """What a drive with known keys counts over three passes."""
+    """Counters of a drive with known keys over three passes."""
     overrides = (*SMALL, f"ssd.over_provisioning={over_provisioning}", f"ftl.victim={victim}")
     run = RunOptions(
         ssd="enterprise-tlc-7.68t", overrides=overrides, precondition="none", fidelity="count", series=True,
@@ -366,10 +366,10 @@ def test_a_drive_with_known_keys_is_found_again(tmp_path: Path) -> None:
     outputs.write(made, out)
     said = json.loads((out / "fit.json").read_text(encoding="utf-8"))
     assert abs(said["held_out"]["mean_percent"]) < 3
-    # The drive file is one that runs, with the source of what was fitted.
+    # The drive file must run, and names the source of the fitted values.
     assert "# fitted to smart.csv" in (out / "drive.toml").read_text(encoding="utf-8")
     engine.check([RunOptions(ssd=str(out / "drive.toml"))])
-    # Started again, it finds everything where it was.
+    # A second start finds all results in place.
     again = running.fit([path], settings, out)
     assert outputs.to_json(again) == outputs.to_json(made)
 
@@ -403,7 +403,7 @@ _BUFFER = "buffer.size=256KiB"  # less than a job writes
 
 
 def _timed(tmp_path: Path, seed: int, known: dict[str, str]) -> Path:
-    """What fio prints of a drive with known keys: three jobs, one after the other."""
+    """Output of fio for a drive with known keys: three jobs, one after the other."""
     jobs = []
     for at, spec in enumerate(_JOBS):
         overrides = (*SMALL, _BUFFER, *(f"{key}={value}" for key, value in known.items()))
@@ -425,7 +425,7 @@ def _timed(tmp_path: Path, seed: int, known: dict[str, str]) -> Path:
 
 @pytest.mark.contract
 @pytest.mark.long
-def test_known_times_are_inside_their_ranges_in_nine_of_ten_seeds(tmp_path: Path) -> None:
+def test_known_times_are_in_their_ranges_in_nine_of_ten_seeds(tmp_path: Path) -> None:
     """Drives of other times, measured with other seeds, and searched with others again."""
     missed = []
     for seed in range(10):

@@ -1,4 +1,4 @@
-"""Data frames as workloads: the same figures as the trace that they are written as."""
+"""Data frames as workloads: the same figures as for the same requests in a trace file."""
 
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,7 @@
 """Folders of results on a full disk: figures come first, written files stay, and the error names the file.
 
-The disk is a file system in memory of a few pages, for tests of root; others limit the length of files, or take the
-place of the function that writes one.
+Tests of root use a file system in memory of a few pages. The other tests limit the length of files, or replace the
+function that writes one.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ NO_SPACE = os.strerror(errno.ENOSPC)
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder of 160 KiB: room for the figures of a run, not for its page."""
+    """A folder of 160 KiB: enough for the figures of a run, not for the page."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -134,7 +134,7 @@ def test_a_record_on_a_full_disk_is_named(small_disk: Path, tmp_path: Path) -> N
 
 @CONTRACT
 def test_a_full_disk_beneath_an_image_ends_the_server(small_disk: Path) -> None:
-    """Once wrong: the server answered every request with an error, and never ended."""
+    """Regression: the server answered every request with an error, and never ended."""
     server, client = start(small_disk, "--ssd", "mga-8k", "--ftl", "page")
 
     def write_all() -> None:

@@ -1,4 +1,4 @@
-"""`make golden` finds what it is to compare: the layers and workloads of the command that is installed."""
+"""`make golden` finds its matrix: the layers and workloads of the installed command."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Images of served drives: `serve --image` and the commands `image`. On the native module."""
+"""Images of served drives, on the native module: `serve --image` and the commands `image`."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def test_a_drive_in_an_image_survives_its_server(palimpsest: Command, tmp_path: 
     assert (found["drive"], found["ftl"], found["format"], found["ended_well"]) == ("mga-8k", "subpage", 4, False)
     assert found["written"]["host_bytes"] == 40 * 4096
     assert 40 * 4096 <= found["written"]["stored_bytes"] < found["disk_bytes"] < 2 << 20 < found["file_bytes"]
-    # The configuration is that of the image, and another one is refused.
+    # The image provides the configuration, and any other is refused.
     process, client = start(tmp_path)
     for number in range(40):
         assert client.ask(READ, number * 8192, 4096) == bytes([number + 1]) * 4096
@@ -80,7 +80,7 @@ def test_files_that_are_no_images_get_one_line(palimpsest: Command, tmp_path: Pa
         assert (done.returncode, done.stderr.count("\n"), expected in done.stderr) == (2, 1, True), done.stderr
         assert path.read_bytes() == contents
     with whole.open("r+b") as file:
-        # Cells are the last of it.
+        # Cells are at the end of the file.
         at = os.lseek(file.fileno(), whole.stat().st_size - look("info", whole)["flash_bytes"], os.SEEK_DATA)
         first = os.pread(file.fileno(), 1, at)[0]
         os.pwrite(file.fileno(), bytes([first ^ 1]), at)

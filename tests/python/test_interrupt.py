@@ -1,4 +1,4 @@
-"""Ctrl-C at every stage, and threads beside a run. On the native module, in processes of their own."""
+"""Ctrl-C at every stage, and threads beside a run, on the native module in separate processes."""
 
 import itertools
 import os
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.contract
 
 ENDLESS = "rw=randwrite,bs=4k,n=1e12"
 PROMPT_S = 5.0
-"""How long the end may take: 0.1 s by itself, more on a loaded machine."""
+"""Time that the end may take: 0.1 s on an idle machine, more on a loaded one."""
 
 
 def interrupted(command: list[str]) -> tuple[int, str, float]:
-    """Status and standard error of a command that gets Ctrl-C at work, and how long it took to end."""
+    """Status, standard error and time to the end of a command that gets Ctrl-C at work."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         at_work.wait(process)
         process.send_signal(signal.SIGINT)
@@ -80,7 +80,7 @@ def test_an_interrupt_while_modules_load_is_one_line(number: int) -> None:
 
 
 def test_an_interrupt_that_python_loses_ends_the_command() -> None:
-    """As in a callback of the import system, where it is not raised."""
+    """As in a callback of the import system, where the interrupt is not raised."""
     program = """
 import signal, sys
 sys.orig_argv = [sys.executable, "-m", "palimpsest"]
@@ -159,7 +159,7 @@ def test_python_raises_keyboard_interrupt(call: str) -> None:
 
 
 def test_threads_run_beside_a_run() -> None:
-    """A run that held the interpreter's lock would let no other thread count."""
+    """A run that held the interpreter's lock would stop all other threads."""
     ticks: list[float] = []
     done = threading.Event()
 

@@ -1,7 +1,7 @@
-"""The architecture, kept by a test: who may use whom, no clocks and sockets in the core, files and functions of a size.
+"""The architecture as a test: allowed dependencies, no clocks and sockets in the core, limits on files and functions.
 
-ARCHITECTURE.md says why. The checks read the sources as text, code under `#[cfg(test)]` and comments left out.
-One test is one rule; it lists every offender, a line each.
+ARCHITECTURE.md gives the reasons. The checks read the sources as text, without code under `#[cfg(test)]` and without
+comments. One test is one rule and lists every offender, a line each.
 """
 
 import ast
@@ -27,7 +27,7 @@ CORE = {
     "fs": "",
     "lab": "layers metrics config run",
 }
-"""Crates without I/O, threads and clocks, lowest first; with their modules, lowest first, where those have an order."""
+"""Crates without I/O, threads and clocks, lowest first; with their modules, lowest first, if those have an order."""
 
 DEPENDENCIES = {
     "flash": "",
@@ -42,7 +42,7 @@ DEPENDENCIES = {
     "py": "lab server",
     "server": "lab",
 }
-"""What each crate of ours is built from."""
+"""Dependencies of each crate of ours."""
 
 FORBIDDEN = {
     "std::fs": "the core does no I/O",
@@ -57,14 +57,14 @@ MAX_FUNCTION_LINES = 80
 
 
 def without_comments(text: str) -> str:
-    """Rust without line comments and block comments; string literals stay as they are."""
+    """Rust without line comments and block comments; string literals stay unchanged."""
     literal = r'"(?:\\.|[^"\\])*"|\br(?P<hashes>\#*)".*?"(?P=hashes)|\'(?:\\.|[^\'\\])\''
     comment = r"(?P<comment>//[^\n]*|/\*.*?\*/)"
     return re.sub(f"{literal}|{comment}", lambda m: "\n" * m[0].count("\n") if m["comment"] else m[0], text, flags=re.S)
 
 
 def without_tests(text: str) -> str:
-    """Rust without the items under `#[cfg(test)]`; rustfmt's indentation shows where each ends."""
+    """Rust without the items under `#[cfg(test)]`; rustfmt's indentation shows the end of each."""
     pattern = r"^([ \t]*)#\[cfg\(test\)\]\n(?:\1#\[[^\n]*\n)*\1[^\n]*(?:;|\{\})\n|^([ \t]*)#\[cfg\(test\)\]\n.*?^\2\}\n"
     return re.sub(pattern, "", text + "\n", flags=re.S | re.M)
 
@@ -74,7 +74,7 @@ def source(path: Path) -> str:
 
 
 def crate_of(path: Path) -> str:
-    """The crate of a file under `crates`; "" elsewhere."""
+    """The crate of a file under `crates`; "" for other files."""
     return path.relative_to(CRATES).parts[0] if path.is_relative_to(CRATES) else ""
 
 
@@ -106,7 +106,7 @@ def _expand(path: str) -> Iterator[str]:
 
 
 def modules_used(path: Path) -> set[str]:
-    """Top-level modules of its crate that a file names, through `crate::` or `super::`."""
+    """Top-level modules of the same crate that a file names, through `crate::` or `super::`."""
     code = source(path)
     depth = len(path.relative_to(CRATES / crate_of(path) / "src").parts)
     paths = [*flat_uses(code), *re.findall(r"\b(?:crate|super)(?:::\w+)+", code)]
@@ -119,7 +119,7 @@ def modules_used(path: Path) -> set[str]:
 
 
 def declared_for_tests(path: Path) -> set[Path]:
-    """Files that a file declares by `#[cfg(test)] mod name;`, where they may be."""
+    """Possible paths of the files that a file declares by `#[cfg(test)] mod name;`."""
     code = without_comments(path.read_text(encoding="utf-8"))
     names = re.findall(r"#\[cfg\(test\)\]\n(?:\s*#\[[^\n]*\n)*\s*(?:pub(?:\([^)]*\))? )?mod (\w+);", code)
     folder = path.parent if path.name in ("lib.rs", "mod.rs", "main.rs") else path.with_suffix("")
@@ -142,7 +142,7 @@ def no_offenders(rule: str, offenders: Iterable[str]) -> None:
 
 
 def test_the_sources_are_found() -> None:
-    """A rule over no files would hold."""
+    """Fails if a rule finds no file, because it would always hold."""
     assert len(SHIPPED) > 50
     assert len(RUST) > len(SHIPPED)
     assert len(PYTHON) > 50
@@ -189,7 +189,7 @@ def registered() -> dict[str, Path]:
 
 
 def test_no_variant_is_named_outside_its_file() -> None:
-    """What depends on the variant is in the variant's entry: no other code compares names."""
+    """Code that depends on a variant must be in the variant's entry: no other code may compare names."""
     names = registered()
     assert {"page", "mga", "llh", "greedy", "windowed", "recency", "rr", "polar", "msr"} <= set(names)
     asked = re.compile(r'[=!]= "([^"]+)"|"([^"]+)"\s*(?:=>|\|)')
@@ -206,7 +206,7 @@ def test_no_variant_is_named_outside_its_file() -> None:
 
 
 def is_a_word_of_its_own(path: Path, word: str) -> bool:
-    """Whether a file uses a word that happens to be the name of a variant too: units of numbers, fields of traces."""
+    """Whether a file uses a word that is also the name of a variant: units of numbers, fields of traces."""
     return (path.name, word) in {("blocks.rs", "block")}
 
 
@@ -224,7 +224,7 @@ def test_core_has_no_clock_files_sockets_or_threads() -> None:
 
 
 def std_paths(path: Path) -> set[str]:
-    """Paths of `std` that a file names, in `use` or in place."""
+    """Paths of `std` that a file names, in `use` or inline."""
     code = source(path)
     return {*flat_uses(code), *re.findall(r"\bstd(?:::\w+)+", code)}
 
@@ -235,7 +235,7 @@ def test_rust_files_say_what_they_are() -> None:
 
 
 def test_crates_with_doc_tests_run_them() -> None:
-    """Looking for doc tests takes a second a crate: one without examples in its comments says `doctest = false`."""
+    """A crate without examples must set `doctest = false`, because the search for doc tests takes a second."""
     wrong = []
     for crate in sorted(CRATES.iterdir()):
         runs = tomllib.loads((crate / "Cargo.toml").read_text()).get("lib", {}).get("doctest", True)
@@ -245,7 +245,7 @@ def test_crates_with_doc_tests_run_them() -> None:
 
 
 def has_doc_test(text: str) -> bool:
-    """Whether comments of this source hold code, or documents with code are included as such."""
+    """Whether comments of this source hold code, or include documents with code."""
     openings = re.findall(r"^\s*//[/!]\s*```(.*)$", text, re.M)[::2]
     code = {"", "rust", "no_run", "should_panic", "compile_fail"}
     return "doc = include_str!" in text or any(set(re.split(r"[,\s]+", fence.strip())) <= code for fence in openings)

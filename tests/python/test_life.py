@@ -1,4 +1,4 @@
-"""Drives that wear out, and reads that fail for good: a run goes on, and has its whole result."""
+"""Drives that wear out, and reads that fail for good: a run continues, and has a complete result."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_run_goes_to_the_end_of_life_and_has_its_result(palimpsest: Command, t
     assert "expected --set faults.wear_out=true" in refused.stderr
 
 
-def test_reads_that_fail_for_good_are_counted_and_the_run_goes_on(palimpsest: Command) -> None:
+def test_reads_that_fail_for_good_count_and_the_run_continues(palimpsest: Command) -> None:
     load = ("--workload", "rw=randrw,rwmixread=70,bs=16k,norandommap,n=8000", "--payload", "tag")
     errors = (
         "--set", "part.ber_fresh=0.05%", "--set", "ecc.strength=20", "--set", "ecc.disturb_reads=300",

@@ -1,4 +1,4 @@
-"""A command that is forked from the process that has loaded the program is the installed command."""
+"""A command forked from the process that has loaded the program behaves like the installed command."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What `make` would run is shell that parses, whichever trace; the compiler of `.ci/run` lints and documents."""
+"""The recipes of `make` are shell that parses, for any trace; the compiler of `.ci/run` lints and documents."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def test_recipes_parse(target: str, trace: str) -> None:
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo")
 def test_the_module_and_the_tests_share_what_they_build() -> None:
-    """A feature that only tests ask for makes cargo build a crate, and all above it, once more for the module."""
+    """A feature that only tests enable makes cargo rebuild a crate, and all crates above, for the module."""
 
     def crates(*selection: str) -> set[str]:
         command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} {f}", *selection]

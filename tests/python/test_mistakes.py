@@ -1,4 +1,4 @@
-"""What users and their surroundings get wrong: files, numbers, names, full disks, closed pipes. Native module."""
+"""Mistakes of users and failures of systems, on the native module: files, numbers, names, full disks, closed pipes."""
 
 import os
 import re
@@ -117,7 +117,7 @@ def test_several_layers_are_for_compare(palimpsest: Command) -> None:
     assert (done.returncode, done.stderr) == (2, expected)
 
 
-def test_kinds_of_requests_that_were_not_measured_have_no_latency(palimpsest: Command) -> None:
+def test_kinds_of_requests_not_measured_have_no_latency(palimpsest: Command) -> None:
     reads = figures(palimpsest("run", "--json", *SHORT))["latency_ns"]
     assert reads["write"] is None
     assert reads["read"] == reads["all"]

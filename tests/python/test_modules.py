@@ -1,7 +1,7 @@
-"""The order of the modules of the Python package: each imports what lies below it, imports inside functions included.
+"""The order of the modules of the Python package: each may import only modules below, also inside functions.
 
-Imports are read from the sources. Those inside functions and for types alone count, and so do the modules that a
-registry names as text for `import_module`. That Python runs `__init__` of a package before its modules does not.
+The test reads imports from the sources, including imports for types alone and modules that a registry names as text for
+`import_module`. Not counted: Python runs the `__init__` of a package before its modules.
 """
 
 import ast
@@ -39,7 +39,7 @@ crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts
 crash.checking crash.store crash.exploring crash.findings crash.summary crash.page crash.command crash.__init__
 api __init__ cli __main__
 """
-"""Modules of the package, lowest first. Each imports those before it."""
+"""Modules of the package, lowest first. Each may import only those before it."""
 
 
 FILES = {
@@ -47,11 +47,11 @@ FILES = {
     for pattern in ("*.py", "_core.pyi")
     for path in PACKAGE.rglob(pattern)
 }
-"""The file of each module, the stub of the native one included."""
+"""The file of each module, including the stub of the native module."""
 
 
 def imported(path: Sequence[str]) -> str | None:
-    """The module that is imported with `palimpsest.a.b`: itself, its package, or the module that has `b`."""
+    """The module that `palimpsest.a.b` imports: itself, its package, or the module that has `b`."""
     top, *parts = path
     names = (".".join(each) for each in (parts, [*parts, "__init__"], parts[:-1], [*parts[:-1], "__init__"]))
     return next((name for name in names if name in FILES), None) if top == "palimpsest" else None

@@ -1,4 +1,4 @@
-"""`palimpsest mount`: what programs expect of a file system, on the mounted one. Needs root and FUSE."""
+"""`palimpsest mount`: programs' expectations of a mounted file system. Needs root and FUSE."""
 
 import ctypes
 import errno
@@ -28,7 +28,7 @@ TINY = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=12"]
 
 
 def missing() -> str:
-    """Why nothing can be mounted here; empty if it can."""
+    """The reason why nothing can be mounted here; empty if mounting works."""
     if os.geteuid() != 0:
         return "needs root"
     return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "needs /dev/fuse"
@@ -39,7 +39,7 @@ needs_fuse = pytest.mark.skipif(bool(missing()), reason=missing())
 
 @contextmanager
 def mounted(at: Path, *options: str, drive: list[str] = SMALL) -> Iterator[subprocess.Popen[str]]:
-    """The command, with its file system at `at`."""
+    """The command, with the file system at `at`."""
     command = [str(COMMAND), "mount", str(at), *drive, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -268,7 +268,7 @@ def test_it_is_full_when_it_says_so(tmp_path: Path) -> None:
         assert full.value.errno == errno.ENOSPC
         assert room * 0.95 <= written <= room
         (tmp_path / "all").unlink()
-        # The kernel says that a file was closed when it comes to it; until then the file outlives its name.
+        # The kernel reports the close of a file with a delay; until then the file outlives its name.
         until = time.monotonic() + 30
         while os.statvfs(tmp_path).f_bavail < free.f_bavail * 0.99:
             assert time.monotonic() < until, os.statvfs(tmp_path)
@@ -276,7 +276,7 @@ def test_it_is_full_when_it_says_so(tmp_path: Path) -> None:
 
 
 def refused(act: Callable[[], object]) -> int:
-    """The number of the error that an operation is refused with."""
+    """The number of the error with which an operation is refused."""
     with pytest.raises(OSError) as error:
         act()
     return error.value.errno or 0
@@ -353,7 +353,7 @@ def test_room_can_be_had_before_it_is_written(tmp_path: Path) -> None:
         assert os.pread(file, 3, 0) == b"a\0\0"
         other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
         assert refused(lambda: [os.write(other, bytes(1 << 16)) for _ in range(room >> 16)]) == errno.ENOSPC
-        # What was asked for before is there.
+        # The reserved room must accept writes.
         for at in range(0, 2 << 20, 1 << 16):
             assert os.pwrite(file, b"z" * (1 << 16), at) == 1 << 16
         os.ftruncate(other, 12_345)
@@ -395,7 +395,7 @@ def test_holes_are_found(tmp_path: Path) -> None:
 
 
 @needs_fuse
-def test_a_folder_that_is_read_again_from_its_beginning_has_what_came_since(tmp_path: Path) -> None:
+def test_a_folder_that_is_read_again_has_its_new_entries(tmp_path: Path) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.opendir.restype = ctypes.c_void_p
     libc.readdir.restype = ctypes.c_void_p
@@ -417,7 +417,7 @@ def test_a_folder_that_is_read_again_from_its_beginning_has_what_came_since(tmp_
 
 
 def as_an_unprivileged_user(act: Callable[[], object]) -> int:
-    """Does something as a user without rights, in another process; its status."""
+    """Runs an action as a user without rights, in another process, and returns the status."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -437,7 +437,7 @@ def test_who_changes_a_program_takes_its_rights(tmp_path: Path) -> None:
     with mounted(tmp_path):
         path = tmp_path / "program"
         path.write_text("#!/bin/sh")
-        # The folders above are root's alone.
+        # The folders above belong to root alone.
         folder = os.open(tmp_path, os.O_RDONLY)
 
         def write() -> None:

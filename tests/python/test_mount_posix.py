@@ -1,4 +1,4 @@
-"""`palimpsest mount` answers as tmpfs does: random operations of several users on both. Needs root and FUSE."""
+"""`palimpsest mount` answers like tmpfs: random operations of several users on both. Needs root and FUSE."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ TRUSTED = Path("/dev/shm")
 
 @pytest.fixture
 def trusted() -> Iterator[Path]:
-    """A folder on tmpfs, whose path all users may search, with an empty folder to mount at."""
+    """A folder on tmpfs, with a path that all users may search and an empty folder for the mount."""
     if not TRUSTED.is_dir():
         pytest.skip(f"there is no {TRUSTED}")
     folder = Path(tempfile.mkdtemp(dir=TRUSTED))
@@ -30,8 +30,8 @@ def trusted() -> Iterator[Path]:
 
 
 def alike(seed: int, steps: int, trusted: Path) -> str:
-    """Runs the operations in a process of their own, which becomes other users; returns what it prints."""
-    # Links to what is above a folder stay in what both have alike.
+    """Runs the operations in a separate process, which changes its user; returns the output."""
+    # Links to places above a folder stay within the common part of both.
     roots = [above / f"{seed}" / "a" / "b" / "c" for above in (trusted / "mount", trusted)]
     for root in roots:
         root.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Power cuts of the drive below a mounted file system: what is there, and who gets the error. Needs root and FUSE."""
+"""Power cuts of the drive below a mounted file system: remaining data, and errors. Needs root and FUSE."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.contract
 
 
 def is_written(path: Path) -> bool:
-    """Writes a file; whether that is not refused."""
+    """Writes a file, and returns whether the write was accepted."""
     try:
         path.write_bytes(bytes(1 << 18))
     except OSError as error:
@@ -45,7 +45,7 @@ def test_a_power_cut_of_the_drive_leaves_what_was_synced(tmp_path: Path) -> None
 
 
 @needs_fuse
-def test_who_was_not_in_the_operation_that_a_power_cut_met_gets_the_error(tmp_path: Path) -> None:
+def test_files_open_in_other_operations_get_the_error_of_a_cut(tmp_path: Path) -> None:
     with mounted(tmp_path, "--set", "faults.power_cut_at=1500"):
         file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
         os.fsync(file)

@@ -78,7 +78,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "mount_options": (f"{PROGRAM} --mount-options a", f"{PROGRAM}{{mount}} --mount-options a"),
     },
 }
-"""For each row of the table, arguments that it refuses, and arguments that it accepts."""
+"""For each row of the table, refused arguments and accepted arguments."""
 
 ALONE = {
     "run": "ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
@@ -109,7 +109,7 @@ ALONE = {
     "crash": "setup run check out timeout state as_json",
     "completion": "shell",
 }
-"""Options that have an effect beside any others, or are refused by the module that reads them."""
+"""Options that work beside any others, or that the reading module refuses."""
 
 
 def commands(group: click.Group, words: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -141,7 +141,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "t.csv").touch()
     (tmp_path / "a.toml").touch()
     monkeypatch.chdir(tmp_path)
-    # The option takes effect when it is parsed: later tests of this process would go on from these states.
+    # The option takes effect at parsing, so later tests of this process would use these states.
     monkeypatch.setattr(states, "keep_states", lambda *_, **_more: None)
     return tmp_path
 
@@ -150,7 +150,7 @@ ROWS = [(name, option, *both) for name, rows in EXAMPLES.items() for option, bot
 
 
 def checked(name: str, arguments: str) -> None:
-    """Parses the arguments of a command, and checks its options as the command does before it starts."""
+    """Parses the arguments of a command, and checks the options as the command does before the start."""
     context, command = click.Context(cli, info_name="palimpsest"), dict(commands(cli))[name]
     for word in name.split()[:-1]:
         context = click.Context(cli.commands[word], parent=context, info_name=word)

@@ -1,4 +1,4 @@
-"""The timeline of flash operations as tables, files and part of a page: on the stand-in, and by the command."""
+"""The timeline of flash operations as tables, files and part of a page, on the stand-in and by the command."""
 
 import json
 from pathlib import Path
@@ -123,14 +123,14 @@ def test_files_of_a_run(palimpsest: Command, tmp_path: Path) -> None:
     figures = json.loads(done.stdout)
     operations, requests = pl.read_parquet(tmp_path / "o.parquet"), pl.read_parquet(tmp_path / "o-requests.parquet")
     assert operations.equals(pl.read_parquet(tmp_path / "out" / "operations.parquet"))
-    # All 300 requests lie in the window: the rows are what the figures count.
+    # All 300 requests are in the window, so the rows must agree with the figures.
     assert requests["request"].to_list() == list(range(1, 301))
     counted = {(kind, cause): rows.height for (kind, cause), rows in operations.group_by("kind", "cause")}
     for cause, numbers in figures["flash"]["by_cause"].items():
         assert counted.get(("read", cause), 0) == numbers["reads"]
         assert counted.get(("program", cause), 0) == numbers["programs"]
     assert (requests["completed_ns"] - requests["arrival_ns"]).max() == figures["latency_ns"]["all"]["max"]
-    # A partial write: its program follows its read.
+    # A partial write: the program follows the read.
     read = operations.select(follows="operation", behind_cause="cause", over="end_ns")
     pairs = operations.explode("follows").join(read, on="follows")
     assert pairs.height == counted["read", "rmw"] > 50

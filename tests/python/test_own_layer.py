@@ -1,4 +1,4 @@
-"""The layer of a crate of its own, `examples/ring`, named by `PALIMPSEST_CORE`, is a layer like any other."""
+"""The layer of a third party's crate, `examples/ring`, named by `PALIMPSEST_CORE`, works like a built-in layer."""
 
 import json
 import os
@@ -28,7 +28,7 @@ WORKLOAD = ["--workload=rw=randrw,bs=4k,n=3000,iodepth=8", "--precondition=fill:
 
 @pytest.fixture(scope="module")
 def library() -> Path:
-    """The library of the example, built as its user builds it but for the profile."""
+    """The library of the example, built like a user's except for the profile."""
     command = ["cargo", "build", "--locked", "--package=ring-layers", "--message-format=json"]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
@@ -40,7 +40,7 @@ def library() -> Path:
 
 
 def command(library: Path | str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Output of the command whose native module is `library`."""
+    """Result of the command whose native module is `library`."""
     environment = {**os.environ, "PALIMPSEST_CORE": str(library), "COLUMNS": "200"}
     line = [sys.executable, "-m", "palimpsest", *arguments]
     return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True)
@@ -106,7 +106,7 @@ def test_a_library_that_is_none_is_one_line(named: str) -> None:
 
 
 def tutorial() -> tuple[list[tuple[str, str]], list[str]]:
-    """The changes of the tutorial (what is replaced, by what), and its blocks of commands."""
+    """The changes of the tutorial (old and new text), and the blocks of commands."""
     text = TUTORIAL.read_text(encoding="utf-8")
     code = re.findall(r"```rust\n(.*?)```", text, re.S)
     return list(zip(code[::2], code[1::2], strict=True)), re.findall(r"```text\n(.*?)```", text, re.S)
@@ -120,13 +120,13 @@ def test_the_tutorial_changes_what_is_there() -> None:
 
 
 def run_tutorial(block: str, library: Path, folder: Path) -> None:
-    """Runs the commands of a block but those that build, and compares what it shows of their output."""
+    """Runs the commands of a block except builds, and compares their output with the shown lines."""
     found = re.search(r"# idea\.toml\n.*?(?=```)", TUTORIAL.read_text(encoding="utf-8"), re.S)
     assert found
     (folder / "idea.toml").write_text(found[0], encoding="utf-8")
     for each in commands(Block(TUTORIAL.name, 1, "console", block, "")):
         if each.text.startswith("palimpsest "):
-            printed = said(command(library, *each.text.split()[1:], cwd=folder))
+            printed = said(command(library, *each.text.replace("\\\n", "").split()[1:], cwd=folder))
             assert each.shown is not None
             assert agrees(each.shown, printed), printed
 
@@ -137,7 +137,7 @@ def test_the_tutorial_begins_with_the_example(library: Path, tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_the_tutorial_ends_with_a_better_layer(tmp_path: Path) -> None:
-    """Makes the layer as the page says, and runs all that it shows."""
+    """Makes the layer by the page's instructions, and runs all shown commands."""
     copy = tmp_path / "layers"
     shutil.copytree(ROOT / "examples" / "ring", copy)
     shutil.copy(ROOT / "Cargo.lock", copy)

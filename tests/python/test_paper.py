@@ -1,4 +1,4 @@
-"""`palimpsest figure`, `rerun` and `cite`, and where a result came from."""
+"""`palimpsest figure`, `rerun` and `cite`, and the provenance of a result."""
 
 import json
 import re
@@ -21,7 +21,8 @@ SMALL = {"ssd": "mga-8k", "precondition": "none", "workload": "rw=randrw,bs=4k,s
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ps.compare(["page", "mga"], **SMALL).save(tmp_path_factory.mktemp("paper") / "both")  # type: ignore[arg-type]
+    compared = ps.compare(["page", "mga"], **SMALL)  # type: ignore[arg-type]
+    return compared.save(tmp_path_factory.mktemp("paper") / "both")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def draw(*arguments: str) -> None:
-    """The command, in this process: each of its own would load everything anew."""
+    """The command, in this process, because a separate process would load the program again."""
     cli.main(["figure", *arguments], standalone_mode=False)
 
 

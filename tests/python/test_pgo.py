@@ -1,4 +1,4 @@
-"""`make wheel-pgo` trains what maturin asks it to, and builds the plain wheel where the profile cannot be merged."""
+"""`make wheel-pgo` trains the build for maturin, and builds the plain wheel if the profile cannot be merged."""
 
 import re
 import subprocess
@@ -44,5 +44,5 @@ def test_the_training_is_none_of_the_benches() -> None:
     specs = re.findall(r'spec: "([^"]+)"', benches)
     assert specs
     trained = [arguments[arguments.index("--workload") + 1] for arguments in pgo.TRAINING if "--workload" in arguments]
-    # Benches are of 4 KiB at addresses of uniform probability, drawn anew each time.
+    # Benches use 4 KiB at uniform addresses, drawn again each time.
     assert not any("norandommap" in text or re.search(r"\bbs=4k\b", text) for text in trained)

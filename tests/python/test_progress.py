@@ -1,4 +1,4 @@
-"""When a bar or a line is shown, and of what: a run of seconds has none, and what will take longer shows it before."""
+"""Bars and lines of progress: a run of seconds shows none, and a longer run shows one early."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from palimpsest.sweeps.board import SweepBoard
 
 
 class Clock:
-    """A clock that stops until it is set."""
+    """A clock that moves only when it is set."""
 
     now = 100.0
 

@@ -1,4 +1,4 @@
-"""Comparisons of layers whose promises for a write differ, and figures whose times a drive does not model."""
+"""Comparisons of layers with different promises for a write, and figures with times that a drive does not model."""
 
 import io
 import re
@@ -31,7 +31,7 @@ def compared(fake: Any) -> ps.Comparison:
 
 
 def text(shown: Any) -> str:
-    """What a terminal shows, each run of blanks as one."""
+    """The text of a terminal, with each run of blanks as one."""
     console = Console(file=io.StringIO(), width=120)
     console.print(shown)
     return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]

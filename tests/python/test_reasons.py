@@ -1,4 +1,4 @@
-"""Messages name what the user gave, and options that the command has."""
+"""Messages name the user's input, and options that the command has."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SMALL = ("--ssd", "mga-8k", "--precondition", "none", "--workload", "rw=randwrit
 
 
 def refused(palimpsest: Command, *arguments: str) -> str:
-    """The one line with which a command refuses what the user gave."""
+    """The one line with which a command refuses the user's input."""
     done = palimpsest(*arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.contract
 
 
 class TestMga(Reproduced):
-    """MGA: its claims, figures and smallest drives."""
+    """MGA: claims, figures and smallest drives."""
 
     module = mga
     claims = frozenset({

@@ -19,7 +19,7 @@ SMALL = codesign_runs.Scale(blocks=32, requests=600, trace_requests=200, everyth
 
 @pytest.mark.long
 class TestCodesign(Reproduced):
-    """The co-design: its claims, figures and smallest drives."""
+    """The co-design: claims, figures and smallest drives."""
 
     module = codesign
     figures = (
@@ -46,17 +46,17 @@ class TestCodesign(Reproduced):
         monkeypatch.setattr(codesign_beyond, "HAND_OVERS_US", (3,))
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
-        # Fig. 2: the sizes of files in the presets were chosen for these.
+        # Fig. 2: the presets choose sizes of files for these.
         for workload, shares in codesign_runs.UNEVEN.items():
             own = (ours[f"uneven_{workload}"], ours[f"above_1_{workload}"])
             assert all(abs(mine - paper) <= paper / 4 for mine, paper in zip(own, shares, strict=True)), (workload, own)
-        # With a fixed number in flight throughput is the inverse of response time (Little), which the warm-up blurs.
+        # With a fixed number in flight throughput is the inverse of response time (Little), apart from the warm-up.
         rows = pl.read_parquet(folder / "fig7.parquet").join(
             pl.read_parquet(folder / "fig8.parquet"), on=["workload", "scheme"]
         )
         in_flight = (rows["iops"] * rows["response_us"] / 1e6).to_list()
         assert all(abs(each / 16 - 1) < 0.1 for each in in_flight)
-        # The scheme that is not in the paper is faster than the paper's best on every workload.
+        # The scheme of this project is faster than the paper's best on every workload.
         schemes = rows.pivot("scheme", index="workload", values="response_us")
         assert (schemes[codesign_runs.OWN] < schemes["hybrid"]).all()
 
@@ -92,6 +92,6 @@ def test_workloads_have_the_statistics_of_the_paper() -> None:
     assert data.filter(pl.col("off_percent").abs() >= 2).is_empty()
 
 
-def test_throughput_of_the_paper_is_the_inverse_of_its_response_time() -> None:
+def test_throughput_of_the_paper_is_one_over_its_response_time() -> None:
     for name, response in codesign.PAPER.items():
         assert codesign.PAPER_THROUGHPUT[name] == pytest.approx(100 / (1 + response / 100) - 100, abs=0.1)

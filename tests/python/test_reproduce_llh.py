@@ -15,7 +15,7 @@ pytestmark = pytest.mark.contract
 
 @pytest.mark.long
 class TestLlh(Reproduced):
-    """LLH: its claims, figures and smallest drives."""
+    """LLH: claims, figures and smallest drives."""
 
     module = llh
     claims = frozenset({
@@ -71,7 +71,7 @@ def test_neighbours_of_the_implied_setting(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(llh_implied, "SEEDS", (1,))
     data = llh_implied.neighbours(Batch(jobs=2)).data
     assert data["value"].to_list() == ["as found", "1 %", "5 %"]
-    # The more data stays, the fewer low pages can be reused.
+    # With more data that stays, fewer low pages can be reused.
     assert data["erases_msr"][1] < data["erases_msr"][2]
 
 

@@ -19,7 +19,7 @@ SMALL = spread_runs.Scale(blocks=48, requests=3000, seeds=1, trace_requests=200)
 
 @pytest.mark.long
 class TestSpread(Reproduced):
-    """SPREAD: its claims, figures and smallest drives."""
+    """SPREAD: claims, figures and smallest drives."""
 
     module = spread
     claims = frozenset({
@@ -48,7 +48,7 @@ class TestSpread(Reproduced):
         assert ours["table_1"] == 0
         assert ours["iops_page"] > ours["iops_dma"] > ours["dma_page"] > 0
         assert ours["gc_usr"] < 0
-        # No run is faster than its bound, and none of the closed forms is out of reach.
+        # No run may exceed its bound, and every closed form must be within reach.
         bound = pl.col("bound_iops")
         shares = pl.read_parquet(folder / "fig6a.parquet").select(share=pl.col("iops") / bound)["share"].to_list()
         assert max(shares) <= 1
@@ -82,7 +82,7 @@ def test_workloads_have_the_statistics_of_the_table() -> None:
     data = spread.table_ii(batch).data
     assert set(data["workload"]) == set(spread_runs.WORKLOADS)
     assert data.filter(pl.col("off_percent").abs() >= 2).is_empty()
-    # What Fig. 1 draws is what the requests are: a mean that is measured.
+    # Fig. 1 draws the requests themselves: a measured mean.
     for name in spread_runs.MOTIVATION[:3]:
         host = batch[spread_runs.statistics_run(name)].to_dict()
         drawn = sum(size * share for size, share in spread_runs.read_sizes(name).items())
@@ -93,5 +93,5 @@ def test_workloads_have_the_statistics_of_the_table() -> None:
 def test_what_a_run_counts_gives_the_bound_of_its_sizes(layer: str) -> None:
     counted = spread_runs.counted_bound(Batch()[SMALL.options(layer, "kv")])
     closed = spread_runs.sizes_bound(layer, "kv")
-    # Sensing times of spread reads are bounded by a straight line, which is exact for most of these.
+    # A straight line bounds the sensing times of spread reads, and is exact for most of these.
     assert abs(counted / closed - 1) < 0.02

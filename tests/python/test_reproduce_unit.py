@@ -194,7 +194,7 @@ def test_bounds_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> Non
         assert found == pytest.approx(bounds, abs=0.05)
 
 
-def test_sensing_times_of_other_words_lie_on_the_lines_of_table_1() -> None:
+def test_sensing_times_of_other_words_are_on_lines_of_table_1() -> None:
     assert spread_beyond.sensing_table(2) == list(spread_runs.T_READ_US)
     assert spread_beyond.sensing_table(4) == [45, 65, 85, 99]
     halves = spread_beyond.sensing_table(1)
@@ -259,7 +259,7 @@ def test_the_command_refuses_in_one_line(fake_command: Command) -> None:
         assert completed.stderr.count("\n") == 1
 
 
-def test_workloads_of_the_llh_paper_are_in_the_order_of_its_figure() -> None:
+def test_workloads_of_the_llh_paper_are_in_its_figures_order() -> None:
     names = list(llh_runs.WORKLOADS)
     groups = [llh_runs.WORKLOADS[name].group for name in names]
     assert groups == ["msr"] * 11 + ["fiu"] * 5 + ["zipf"] * 3

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.contract
 
 @pytest.mark.long
 class TestWomv(Reproduced):
-    """WOM-v: its claims, figures and smallest drives."""
+    """WOM-v: claims, figures and smallest drives."""
 
     module = womv
     claims = frozenset({"erases_3_4", "erases_2_4", "erases_1_4", "fewer_erases"})
@@ -30,7 +30,7 @@ class TestWomv(Reproduced):
             monkeypatch.setattr(module, "UNKNOWNS", few[:2])
 
     def check_ours(self, ours: dict[str, float], folder: Path) -> None:
-        # Uniform writes with as much spare space: the bounds, less what amplification differs by.
+        # Uniform writes with equal spare space: the bounds, less the difference in amplification.
         for code in womv_runs.CODES:
             assert ours[f"erases_{code.stored}_4"] == pytest.approx(code.bound, rel=0.05)
         data = pl.read_parquet(folder / "erases.parquet").filter(pl.col("workload") == "sequential")
@@ -42,13 +42,13 @@ class TestWomv(Reproduced):
 
 def test_codes_bound_erases_and_their_writes() -> None:
     assert [code.bound for code in womv_runs.CODES] == pytest.approx([2 / 3, 2 / 5, 4 / 15])
-    # Without errors every write may be the worst: as many as there are generations.
+    # Without errors every write may be the worst, so there are as many writes as generations.
     assert [womv_runs.lazy_writes(code, 1e-6) for code in womv_runs.CODES] == [2, 5, 15]
     # A cell of one bit rises with every other write: P(more than 15 of 30) is 0.43, of 29 0.36.
     assert womv_runs.lazy_writes(womv_runs.CODES[2], 0.4) == 29
 
 
-def test_data_that_goes_round_is_erased_as_often_as_the_bound_says() -> None:
+def test_cyclic_data_is_erased_as_often_as_the_bound_says() -> None:
     scale = womv_runs.Scale(blocks=24, lives=1, timed_requests=0, trace_requests=0)
     batch = Batch(jobs=2)
     base = womv_runs.erases_per_byte(batch[scale.counted(None, "sequential")])

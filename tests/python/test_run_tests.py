@@ -1,4 +1,4 @@
-"""The program that runs all tests: what it counts, that a red test makes it fail, that parts cover all tests once."""
+"""The program that runs all tests: its counts, its failure on a red test, and its parts, which cover each test once."""
 
 import argparse
 import sys
@@ -21,7 +21,7 @@ def shell(text: str) -> list[str]:
 def ended(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cargo: str, pytest_: str, *arguments: str
 ) -> tuple[int, list[str]]:
-    """Status and lines of a run in which these shell commands stand for the two test programs."""
+    """Status and lines of a run with these shell commands as the two test programs."""
     monkeypatch.setattr(run_tests, "cargo_command", lambda _: shell(cargo))
     monkeypatch.setattr(run_tests, "pytest_command", lambda _: shell(pytest_))
     monkeypatch.setattr(sys, "argv", ["run_tests.py", *arguments])

@@ -1,4 +1,4 @@
-"""`palimpsest serve`: the command, its result and how it ends. A small client speaks NBD. On the native module."""
+"""`palimpsest serve` on the native module: the command, its result and its end. A small client speaks NBD."""
 
 import json
 import os
@@ -46,7 +46,7 @@ class Client:
         return taken
 
     def ask(self, kind: int, offset: int, length: int, data: bytes = b"") -> bytes:
-        """What a read gives; nothing for others."""
+        """The data of a read; empty for other requests."""
         self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, kind, 7, offset, length) + data)
         magic, error, cookie = struct.unpack(">IIQ", self.take(16))
         assert (magic, error, cookie) == (0x67446698, 0, 7)
@@ -55,7 +55,7 @@ class Client:
 
 @contextmanager
 def served(*options: str, stdin: int | None = None) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """The command, and the places where its drive is served."""
+    """The command, and the addresses of its drive."""
     command = [str(COMMAND), "serve", *SMALL, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, text=True) as process:
         try:
@@ -85,7 +85,7 @@ def test_a_signal_ends_it_with_its_result(number: signal.Signals, tmp_path: Path
         client.socket.close()
     result = json.loads(printed)
     assert (process.returncode, said) == (0, f"wrote {out}/report.html, summary.json, config.toml and Parquet tables\n")
-    # A write of a part of a sector reads that first.
+    # A write of part of a sector reads the sector first.
     assert (result["workload"], result["requests"]["read"], result["requests"]["write"]) == ("nbd", 2, 1)
     assert (result["payload"], result["interrupted"]) == ("bytes", False)
     assert result["sim"]["wall_s"] > 0
@@ -138,7 +138,7 @@ def test_a_record_plays_as_a_workload(palimpsest: Command, tmp_path: Path, clock
         assert again[figures] == live[figures], figures
 
 
-def test_a_record_goes_into_a_folder_that_is_made_for_the_results(palimpsest: Command, tmp_path: Path) -> None:
+def test_a_record_may_be_in_the_new_folder_of_the_results(palimpsest: Command, tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     files = ["--record", str(out / "run.parquet"), "--out", f"{tmp_path}/new/./folder"]
     with served("--listen", "127.0.0.1:0", *files) as (process, at):
@@ -223,7 +223,7 @@ def test_an_interrupt_before_it_is_served_is_one_line() -> None:
 
 
 def test_examples_of_the_help(palimpsest: Command) -> None:
-    """Each with a free port, and with a command that ends it in the place of programs that may not be here."""
+    """Each with a free port, and with a command that ends the service, because other programs may be missing."""
     found = examples(palimpsest("serve", "--help").stdout)
     assert len(found) > 3
     for example in found:

@@ -1,4 +1,4 @@
-"""Small mistakes and accidents, each seen: what is said, and what is kept."""
+"""Small mistakes and accidents: the message, and the results that are kept."""
 
 import json
 import os
@@ -28,7 +28,7 @@ ftl.victim = ["greedy", "fifo"]
 @pytest.mark.contract
 def test_results_of_another_run_are_not_overwritten(palimpsest: Command, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "a"))
-    for command in (("run", *SMALL), ("run", *SMALL)):  # The same again is no other run.
+    for command in (("run", *SMALL), ("run", *SMALL)):  # The same run again is accepted.
         done = palimpsest(*command, *out)
         assert done.returncode == 0, done.stderr
     done = palimpsest("run", *SMALL, "--seed", "2", *out)
@@ -52,7 +52,7 @@ def test_debugging_keeps_the_status(palimpsest: Command) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_ends_keep_what_was_measured(number: signal.Signals) -> None:
     endless = ("run", "--workload", "rw=randwrite,bs=4k,n=1e12", "--precondition", "none", "--json")
-    # What these tests run under may ignore it, as nohup does; so would the command.
+    # The parent of these tests may ignore the signal, as nohup does; then the command would, too.
     here = signal.signal(number, signal.SIG_DFL)
     with subprocess.Popen([COMMAND, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         signal.signal(number, here)
@@ -119,7 +119,7 @@ def test_every_figure_of_a_result_is_known(fake: Any) -> None:
 
 
 class Frame:
-    """What is no workload."""
+    """A text that is no workload."""
 
 
 @pytest.mark.parametrize(

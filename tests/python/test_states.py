@@ -1,4 +1,4 @@
-"""Kept states: the same results from a state as from preconditioning, whatever is in the folder."""
+"""Kept states: a state gives the same results as preconditioning, for any content of the folder."""
 
 import collections
 import json
@@ -20,7 +20,7 @@ RUN = ("run", *OPTIONS, "--workload=rw=randrw,bs=4k,n=500", "--json")
 
 
 def figures(text: str) -> Any:
-    """A printed result without what it took."""
+    """A printed result without time and memory of the run."""
     found = json.loads(text)
     del found["sim"]
     return found
@@ -41,7 +41,7 @@ def test_a_second_run_goes_on_from_the_state_of_the_first(palimpsest: Command, t
     assert first.stderr == second.stderr == ""
     assert kept.stat().st_ino == before.st_ino, "the file was read, not written again"
     assert kept.stat().st_mtime_ns > before.st_mtime_ns, "what is used is kept longest"
-    # Another workload and host find it; another drive and seed do not.
+    # Another workload and host find the state; another drive and seed do not.
     shared = palimpsest(*RUN[:-2], "--workload=rw=randread,bs=8k,n=300", "--set=host.iodepth=3", f"--state={folder}")
     assert shared.returncode == 0
     assert len(files(folder)) == 1

@@ -96,7 +96,7 @@ def test_a_changed_trace_is_run_again(palimpsest: Command, tmp_path: Path) -> No
     sweep = tmp_path / "t.toml"
     sweep.write_text('[base]\nworkload = "t.csv"\nprecondition = "none"\n[grid]\nftl = ["page", "subpage"]\n')
     arguments = ("sweep", str(sweep), "--out", str(tmp_path / "s"), "--json")
-    # The folder of the file counts, not the one where the command is.
+    # Paths are relative to the folder of the file, not of the command.
     assert figures(palimpsest(*arguments))["reused"] == 0
     os.utime(trace, (1, 1))
     assert figures(palimpsest(*arguments, cwd="/"))["reused"] == 2
@@ -212,7 +212,7 @@ def test_failed_points_are_rows_and_the_others_run(palimpsest: Command, tmp_path
     frame = measured(tmp_path / "s")
     assert frame["error"].null_count() == 2
     assert f"{trace}:3:" in frame["error"][0]
-    # It would fail the same way: it is not tried again, and still reported.
+    # The point would fail the same way, so it is not tried again but still reported.
     again = palimpsest("sweep", str(file), "--out", str(tmp_path / "s"), "--json")
     assert (again.returncode, json.loads(again.stdout)["reused"]) == (1, 4)
 
@@ -261,7 +261,7 @@ def test_interrupt_keeps_what_is_finished(begun: subprocess.Popen[str], tmp_path
     assert len(workers) >= 4
     wait_for(lambda: not any(running(worker) for worker in workers))
     assert measured(tmp_path / "s").height == 2
-    # What is left is run when it can be, with what was finished.
+    # The remaining points run later and join the finished ones.
     file = tmp_path / "e.toml"
     text = file.read_text().replace("{from = 1, to = 4, factor = 4}", "[2]")
     file.write_text(text.replace("[grid]", "requests = 700\n[grid]"))

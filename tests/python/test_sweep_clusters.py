@@ -1,6 +1,6 @@
-"""Sweeps on real clusters of dask and ray on this machine, with a worker killed in the middle. On the native module.
+"""Sweeps on real clusters of dask and ray on this machine, with a worker killed in the middle, on the native module.
 
-Clusters are what their own commands start, as a user does; nothing here needs a network.
+The clusters' own commands start them, as for a user; no network is needed.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 
 
 def below(pid: int) -> list[psutil.Process]:
-    """The processes that a process started, and those that these started."""
+    """The descendants of a process."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return list(psutil.Process(pid).children(recursive=True))
     return []
@@ -62,7 +62,7 @@ def name(process: psutil.Process) -> str:
 
 @dataclass
 class Cluster:
-    """A cluster that runs: how a sweep gets there, its first process, and the processes that run points."""
+    """A running cluster: its address for a sweep, its first process, and the processes that run points."""
 
     arguments: tuple[str, ...]
     head: psutil.Process
@@ -70,7 +70,7 @@ class Cluster:
 
 
 class Programs:
-    """Programs that are ended, with all that they started, at the end of a test."""
+    """Programs that are ended, with all descendants, at the end of a test."""
 
     def __init__(self, log: Path) -> None:
         self._log = log.open("w")
@@ -135,7 +135,7 @@ def ray_cluster(logs: Path) -> Iterator[Cluster]:
         def workers() -> list[psutil.Process]:
             return [each for each in below(head) if name(each).startswith("ray::run_point")]
 
-        # The last that the head starts, when all else is there.
+        # The last process that the head starts, after all others.
         wait_for(lambda: "Ray runtime started" in (logs / "ray.log").read_text())
         yield Cluster(("--engine", "ray", "--address", f"127.0.0.1:{port}"), psutil.Process(head), workers)
         programs.end()
@@ -143,9 +143,9 @@ def ray_cluster(logs: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One for all tests that leave it as they found it: a killed worker is replaced, interrupted work is given up.
+    """One cluster for all tests that restore it: a killed worker is replaced, interrupted work is given up.
 
-    The last of them ends it.
+    The last of these tests ends the cluster.
     """
     with dask_cluster(tmp_path_factory.mktemp("dask")) as cluster:
         yield cluster
@@ -153,7 +153,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """As `dask`, but that none ends it."""
+    """As `dask`, for tests that never end the cluster."""
     with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
         yield cluster
 
@@ -204,7 +204,7 @@ def test_a_killed_worker_loses_no_point(
     far = measured(tmp_path / "far")
     assert far["identity"].n_unique() == far.height == 8
     assert far.equals(here)
-    # What was finished there counts here.
+    # Points that finished there count here.
     assert figures(palimpsest("sweep", str(file), "--out", str(tmp_path / "far"), "--json"))["reused"] == 8
 
 
@@ -224,7 +224,7 @@ def test_an_interrupt_ends_the_work_on_the_cluster(
         return False
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        # What ran before may keep the workers busy while the command still starts.
+        # Earlier work may keep the workers busy while the command still starts.
         wait_for(lambda: process.poll() is not None or (tmp_path / "far").is_dir())
         wait_for(lambda: process.poll() is not None or (len(cluster.workers()) == 2 and busy()))
         process.send_signal(signal.SIGINT)
@@ -238,7 +238,7 @@ def test_an_interrupt_ends_the_work_on_the_cluster(
 def test_a_fit_is_the_same_on_a_cluster(
     engine: str, palimpsest: Command, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Whatever runs the points, and how many at a time."""
+    """The fit must not depend on the engine or on the number of jobs."""
     (tmp_path / "a.toml").write_text(
         '[[figure]]\nworkload = "rw=randread,bs=4k,iodepth=1"\nmeasure = "read.mean"\nvalue = 75\nunit = "us"\n'
         'requests = 200\nprecondition = "fill:100%"\n'
@@ -254,7 +254,7 @@ def test_a_fit_is_the_same_on_a_cluster(
 
 
 def test_a_lost_scheduler_is_one_line(file: Path, dask: Cluster, tmp_path: Path) -> None:
-    """The last that uses the cluster: it is gone afterwards."""
+    """The last test that uses the cluster, which is gone afterwards."""
     command: list[str | Path] = [COMMAND, "sweep", file, "--out", tmp_path / "far", *dask.arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for(lambda: process.poll() is not None or list((tmp_path / "far" / "points").glob("*.json")))

@@ -1,4 +1,4 @@
-"""The page of a sweep in a browser: what is drawn, links to a view, phones, the dark theme. Skips without Chromium."""
+"""The page of a sweep in a browser: drawings, links to a view, phones, the dark theme. Skips without Chromium."""
 
 import shutil
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def page(swept: ps.Sweep) -> str:
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[webdriver.Chrome]:
-    """A browser that writes down what pages say."""
+    """A browser that logs the messages of pages."""
     if BROWSER is None or DRIVER is None:
         pytest.skip("there is no Chromium with its driver here")
     options = Options()
@@ -53,7 +53,7 @@ def started() -> Iterator[webdriver.Chrome]:
 
 @pytest.fixture
 def browser(started: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
-    """The browser without a page, in a window on a light desktop; pages may say nothing."""
+    """The browser without a page, in a window on a light desktop; pages may log nothing."""
     started.get("about:blank")
     started.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     started.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -1,4 +1,4 @@
-"""Sweep files, ranges, tables and folders by themselves: nothing is simulated here."""
+"""Sweep files, ranges, tables and folders, without simulation."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def test_grid_zip_exclude_and_points() -> None:
     read_file = read(FILE)
     assert read_file.axes == ["ftl", "ssd.over_provisioning", "part.nop", "seed"]
     points = read_file.points()
-    # 2 layers x 2 over-provisionings x 2 steps of the zip, less mga with a nop of 1, and the point by itself.
+    # 2 layers x 2 over-provisionings x 2 steps of the zip, less mga with a nop of 1, and the single point.
     assert len(points) == 2 * 2 * 2 - 2 + 1
     assert points[0] == ("grid", {"ftl": "page", "ssd.over_provisioning": "7%", "part.nop": 1, "seed": 7})
     assert points[1][1] == {"ftl": "page", "ssd.over_provisioning": "7%", "part.nop": 4, "seed": 8}
@@ -287,7 +287,7 @@ def test_page_holds_what_it_draws(sweep: Sweep) -> None:
     assert "<table" in sweep._repr_html_()
 
 
-def test_outcomes_are_kept_whole_and_failures_that_may_pass_are_tried_again(tmp_path: Path) -> None:
+def test_outcomes_are_kept_and_transient_failures_are_retried(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     with store.Store(folder) as kept:
         for each in (outcome("a"), failed("b"), failed("c", "WorkerLost")):

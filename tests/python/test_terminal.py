@@ -1,4 +1,4 @@
-"""What terminals show: no table broken or number cut on narrow ones, colours only where they are turned on."""
+"""Output at terminals: no table broken or number cut on narrow ones, colours only where enabled."""
 
 import os
 import re
@@ -21,7 +21,7 @@ SHOWN = {
 
 
 def test_wide_terminal_is_the_reference() -> None:
-    """What `numbers` finds in the widest form is there in every narrower one."""
+    """Every narrower form has all numbers of the widest."""
     wide = numbers(["run", *SHORT], 120)
     for width in (40, 60, 80):
         assert numbers(["run", *SHORT], width) == wide
@@ -29,7 +29,7 @@ def test_wide_terminal_is_the_reference() -> None:
 
 
 def numbers(arguments: list[str], width: int) -> list[str]:
-    """All numbers with a comma or a decimal point that a command prints, those of the simulator's own speed apart."""
+    """All numbers with a comma or a decimal point in a command's output, except the simulator's own speed."""
     status, seen = at_terminal([str(COMMAND), *arguments], width)
     assert status == 0, seen
     said = plain(seen).partition("simulator ")[0]
@@ -49,7 +49,7 @@ def test_lines_fit_and_nothing_is_cut(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("command", ["", "run", "compare", "list", "show", "trace", "trace info", "completion"])
 def test_help_fits(command: str) -> None:
-    """All but the examples, which are lines to copy."""
+    """All lines except the examples, which are for copying."""
     for width in (40, 60, 80):
         status, seen = at_terminal([str(COMMAND), *command.split(), "--help"], width)
         assert status == 0

@@ -1,4 +1,4 @@
-"""The notebook of the documentation: it runs, shows what it says, and is kept without outputs."""
+"""The notebook of the documentation: it runs, its outputs agree with its text, and the file has no outputs."""
 
 import json
 from pathlib import Path

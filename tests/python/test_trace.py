@@ -51,7 +51,7 @@ def test_reuse_and_working_sets(palimpsest: Command, trace: Path) -> None:
 
     found = ps.trace(trace).info()
     assert found == figures(palimpsest("trace", "info", str(trace), "--json"))
-    # The trace goes round in 7 pages: a cache of 7 has only first misses, and the least one with fewer none.
+    # The trace cycles through 7 pages: a cache of 7 has only first misses, and a cache of 6 no hits.
     reuse = found["reuse"]["all"]
     assert (reuse["page_accesses"], reuse["sampled_share"], reuse["first_access_ratio"]) == (500, 1, 7 / 500)
     misses = {point["cache_bytes"] // 4096: point["miss_ratio"] for point in reuse["misses"]}
@@ -148,9 +148,11 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     done = palimpsest("run", "--workload", str(job))
     assert done.returncode == 2
     assert f"error: {job}:4: ramp_time: " in one_error_line(done.stderr)
-    # Two loops side by side, until simulated time is over.
+    # Two loops side by side, until the end of simulated time.
     job.write_text(
-        "[global]\nruntime=50ms\ntime_based\n[a]\nrw=randread\niodepth=4\n[b]\nrw=randwrite\nrate_iops=1000\nopen_loop\n"
+        "[global]\nruntime=50ms\ntime_based\n"
+        "[a]\nrw=randread\niodepth=4\n"
+        "[b]\nrw=randwrite\nrate_iops=1000\nopen_loop\n"
     )
     result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "fill:50%"))
     assert result["requests"]["write"] == 50
@@ -195,7 +197,7 @@ def test_options_of_traces_are_refused_for_generated_workloads(
     (tmp_path / "job.fio").write_text("[a]\nrw=read\nn=5\n")
     for workload in ("rw=read,n=5", "trade", "trade,n=5", "job.fio"):
         if workload == "job.fio" and option != "--skip-bad":
-            continue  # The option says that the file is a trace.
+            continue  # The option declares the file a trace.
         for command in (["run", "--workload"], ["trace", "info"]):
             done = palimpsest(*command, workload, option, cwd=tmp_path)
             assert (done.returncode, done.stdout) == (2, ""), (command, workload)

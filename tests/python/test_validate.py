@@ -1,4 +1,4 @@
-"""`palimpsest validate`: tables and their mistakes, bars, curves, and rows that are run on the native module."""
+"""`palimpsest validate`: tables and their mistakes, bars, curves, and rows that run on the native module."""
 
 import itertools
 import json
@@ -46,7 +46,7 @@ def folder_of(tmp_path: Path, **files: str) -> Path:
         ("1.5x", 100, 150, True),
         ("1.5x", 100, 66, False),
         ("1.5x", 100, 0, False),
-        # A deviation in percent is itself held to the bar.
+        # A deviation in percent is compared with the bar directly.
         ("4%", 0, 4, True),
         ("4%", 0, 4.1, False),
     ],
@@ -69,7 +69,7 @@ def test_a_row_without_a_bar_or_a_figure_is_not_judged() -> None:
 
 @pytest.mark.unit
 def test_the_curve_of_a_sawtooth_is_found_between_moments() -> None:
-    # Two passes of two windows: a window amplifies 1, the next 3; moments do not fall on the ends of windows.
+    # Two passes of two windows: a window amplifies 1, the next 3; moments do not coincide with the ends of windows.
     host = [0, 10, 25, 40, 50, 60, 75, 90, 100, 110, 125, 140, 150, 160, 175, 190, 200]
     data = [0]
     for before, after in itertools.pairwise(host):
@@ -80,11 +80,11 @@ def test_the_curve_of_a_sawtooth_is_found_between_moments() -> None:
 
 
 @pytest.mark.unit
-def test_the_place_where_a_cache_ends_is_found_between_two_levels() -> None:
+def test_the_end_of_a_cache_is_found_between_two_levels() -> None:
     assert cache.levels([40.0] * 30 + [15.0] * 70) == (30, 40, 15)
     noisy = [40.0 + at % 3 for at in range(30)] + [15.0 + at % 4 for at in range(70)]
     assert cache.levels(noisy)[0] == 30
-    # Without a fall there is no end.
+    # Without a drop in speed the cache has no end.
     assert cache.levels([40.0] * 10)[0] == 10
     assert cache.levels([15.0] * 5 + [40.0] * 5)[0] == 10
 

@@ -1,6 +1,6 @@
-"""Words that the project does not use in code, comments, messages and documents: the field has terms for them.
+"""Words that the project avoids in code, comments, messages and documents, because the field has terms for them.
 
-Not seen: whether the term that stays is the right one.
+Not checked: whether the remaining term is the right one.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ AVOIDED = {
 SUFFIXES = (".rs", ".py", ".md", ".toml", ".html", "Makefile")
 WORD = re.compile(rf"(?<![a-z])({'|'.join(AVOIDED)})(?![a-z])", re.IGNORECASE)
 KEPT = "not_told_from"
-"""A name in results of `fit`, which is fixed."""
+"""A fixed name in results of `fit`."""
 
 
 def test_words_of_the_field() -> None:

@@ -2,6 +2,7 @@
 //!
 //! The lowest crate. It has no translation layer, queue, workload or file system, does no I/O and reads no clock.
 
+pub mod command;
 pub mod error;
 pub mod geometry;
 pub mod huge_pages;

@@ -40,8 +40,7 @@ macro_rules! file_system {
             hides: $hides,
             check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
             model: Model { varies: $varies, ..MODEL },
-            tables: None,
-            patrols: false,
+            tables: |_, geometry, _| 4 * geometry.subpages(),
             // Its pages would be word lines, of which no file system is known.
             word_lines: $below.word_lines && !matches!($unit, MappedUnit::Page),
             build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
@@ -168,7 +167,7 @@ pub(super) fn store(io: &Io, blueprint: &Blueprint, below: Below, shape: Shape) 
         MappedUnit::Block => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
         MappedUnit::Page => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),
         MappedUnit::Subpage(build) => {
-            let volatile = below.entry.buffered && blueprint.acknowledge_programs;
+            let volatile = below.entry.gathers && !blueprint.protected;
             Box::new(Mapped { layer: build(io, &inner), shape, volatile })
         }
     }

@@ -180,8 +180,10 @@ impl Attached<'_> {
         let done = self.io.used(done);
         self.wait_for(done);
         if cause == Cause::Host {
-            let request = self.io.request();
-            self.io.link(if done.is_none() { after } else { done }, request);
+            let (request, stored) = (self.io.request(), self.io.stored());
+            let is_buffered = done.is_none() || !stored.is_none();
+            self.io.link(if is_buffered { after } else { done }, request);
+            self.io.link(done, stored);
         }
         Ok(())
     }

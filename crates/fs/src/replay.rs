@@ -206,19 +206,19 @@ impl Replay {
 
     /// The file and page of each page of `extent` after a write.
     fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
-        let named = self.settings.files == Files::Names && io.stream() != 0;
+        let named = self.settings.files == Files::Names && io.owner() != 0;
         let mut targets = Vec::new();
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let owner = self.owners[page as usize];
             let keeps_owner = match self.stream_of(owner.0) {
                 NO_STREAM => false,
-                stream => !named || stream == u64::from(io.stream()),
+                stream => !named || stream == u64::from(io.owner()),
             };
             let (ino, index) = if keeps_owner {
                 owner
             } else if named {
-                let (ino, next) = self.file_of(io, u64::from(io.stream()), more)?;
+                let (ino, next) = self.file_of(io, u64::from(io.owner()), more)?;
                 match self.holes.get_mut(&ino).and_then(Vec::pop) {
                     Some(hole) => (ino, hole),
                     None => {
@@ -507,6 +507,10 @@ impl Ftl for Replay {
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {
         self.store.layer().background(io)
+    }
+
+    fn save_tables(&self, io: &Io, bytes: &mut Vec<u8>) {
+        self.store.seen().save_tables(io, bytes);
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

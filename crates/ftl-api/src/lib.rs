@@ -26,9 +26,8 @@ pub struct Blueprint {
     pub settings: Settings,
     /// Logical pages that the drive exports.
     pub logical_pages: u32,
-    /// For buffered layers: whether a write is acknowledged when it is programmed (its request's gate is signalled by
-    /// the program, and what is buffered is lost with the power) rather than when it is buffered (and then survives).
-    pub acknowledge_programs: bool,
+    /// Whether open pages survive a power cut. If not, the program of an open page must signal the gates of its writes.
+    pub protected: bool,
     /// How long a partly filled page may wait.
     pub buffer_timeout: Nanos,
     /// For policies that draw at random.
@@ -175,16 +174,12 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
-    /// When [`Self::patrol`] is due next on an idle drive; `None` where there is none.
-    fn patrol_at(&self) -> Option<Nanos> {
-        None
-    }
-
-    /// Reads a page of what is stored, or refreshes what such a read found. False where there was nothing to do.
+    /// Moves the valid data of `block` elsewhere and erases the block, because reads of it needed many retries. False, and
+    /// without effect, if the block is not full or there is no room.
     ///
     /// # Errors
     /// As [`Self::write`].
-    fn patrol(&mut self, _io: &mut Io) -> Flash<bool> {
+    fn relocate(&mut self, _io: &mut Io, _block: u32) -> Flash<bool> {
         Ok(false)
     }
 
@@ -196,9 +191,12 @@ pub trait Ftl: Send {
     /// As [`Self::write`].
     fn recover(&mut self, io: &mut Io) -> Flash<()>;
 
-    /// Appends the tables that a checkpoint has to `bytes`, as many as [`Entry::tables`] says: [`Self::recover`] finds
-    /// them as [`plan::Io::tables`]. Only of layers that have checkpoints.
-    fn save_tables(&self, _io: &Io, _bytes: &mut Vec<u8>) {}
+    /// Appends the tables of a checkpoint to `bytes`, as many as [`Entry::tables`] says. By default the place of each
+    /// logical subpage, which [`Self::recover`] finds in the out-of-band areas; a layer with tables of its own finds
+    /// them as [`plan::Io::tables`].
+    fn save_tables(&self, io: &Io, bytes: &mut Vec<u8>) {
+        io.save_places(bytes);
+    }
 
     /// Checks every table against itself and against flash. Slow.
     ///
@@ -286,8 +284,18 @@ macro_rules! refuse_if {
     };
 }
 
-/// Small drives for the model suite, which draws their shapes: what every drive of a layer needs, and how its own keys
-/// vary.
+/// How often a layer programs a page before the erase of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Programs {
+    /// Once.
+    Once,
+    /// Once for each of its subpages.
+    Subpages,
+    /// Again over data, with a code.
+    OverData,
+}
+
+/// Small drives for the model suite, which draws their shapes: what every drive of a layer needs, and how its own keys vary.
 pub struct Model {
     /// Settings that a drive of the layer needs; they replace what the suite draws.
     pub needs: &'static [&'static str],
@@ -327,24 +335,23 @@ pub struct Entry {
     pub hot_and_cold: bool,
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
-    /// Whether its writes go through the write buffer.
-    pub buffered: bool,
-    /// Whether a volatile buffer can be before it: what its programs signal is all that a flush has to wait for.
-    pub write_back: bool,
-    /// Whether its pages can be word lines that are programmed in one shot (`part.pages_per_program`): it writes a page
-    /// once, whole, and maps what is smaller.
+    /// Whether the layer gathers writes in open pages, which lie in the write buffer, and counts their room itself
+    /// ([`plan::Io::take_buffer`]).
+    pub gathers: bool,
+    /// Whether its pages can be word lines that are programmed in one shot (`part.pages_per_program`): it writes a page once, whole, and maps
+    /// what is smaller.
     pub word_lines: bool,
     /// Whether it can have a fixed share of a fast cache (`ftl.slc_fixed`), as layers of one log can.
     pub fast_cache: bool,
-    /// Whether it reads what it stores now and then (`ftl.patrol`).
-    pub patrols: bool,
     /// Whether it goes on with the other dies when one has failed.
     pub outlives_dies: bool,
     /// Whether it programs each page whole and once, and moves what [`plan::Io`] rebuilds: pages can have parity across
     /// dies.
     pub takes_parity: bool,
-    /// Bytes of the tables in a checkpoint, of a drive with so many logical subpages; `None` where it recovers without.
-    pub tables: Option<fn(&Settings, &Geometry, u64) -> u64>,
+    /// How often the layer programs a page before the erase: what of the flash a checkpoint knows for good.
+    pub programs: Programs,
+    /// Bytes of the tables in a checkpoint of a drive with so many logical subpages.
+    pub tables: fn(&Settings, &Geometry, u64) -> u64,
     /// Blocks of each plane that it reserves, beyond those of logical pages.
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key of their number; empty where there is none.
@@ -372,14 +379,13 @@ impl Entry {
         takes_hints: false,
         hot_and_cold: false,
         read: None,
-        buffered: false,
-        write_back: false,
+        gathers: false,
         word_lines: false,
         fast_cache: false,
-        patrols: false,
         outlives_dies: false,
         takes_parity: false,
-        tables: None,
+        programs: Programs::Once,
+        tables: |_, _, subpages| 4 * subpages,
         reserved: |_, _| 0,
         reserved_key: "",
         part: |_, part| part,
@@ -393,31 +399,16 @@ impl Entry {
         self.below.is_some()
     }
 
-    /// What it promises of writes; `acknowledge_programs`: a buffer acknowledges what is programmed, and is not
-    /// protected.
-    pub fn guarantee(&self, acknowledge_programs: bool) -> Guarantee {
-        let protected = self.buffered && !acknowledge_programs;
-        let durable = match protected {
-            _ if self.is_file_system() => Durability::Flushed,
-            true => Durability::Buffered,
-            false => Durability::Programmed,
-        };
-        Guarantee { durable, protected }
-    }
-
     /// Whether it has `feature`.
     pub fn has(&self, feature: Feature) -> bool {
         match feature {
-            Feature::Buffer => self.buffered,
-            Feature::WriteBack => self.write_back,
+            Feature::OpenPages => self.gathers,
             Feature::FastCache => self.fast_cache,
-            Feature::Patrol => self.patrols,
             Feature::Parity => self.takes_parity,
-            Feature::Checkpoints => self.tables.is_some(),
         }
     }
 
-    /// Whether `reader` reads `key` on this layer, where its conditions hold.
+    /// Whether `reader` reads `key` on this layer, where the conditions of the reader hold.
     pub fn has_reader(&self, reader: &Reader, key: &Key) -> bool {
         match reader.layers {
             Layers::Any => true,

@@ -32,6 +32,7 @@ pub use gates::NO_WAITER;
 use inner::Inner;
 use ledger::Ledger;
 pub use operations::{Operation, OperationKind, Plan};
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::{FileGroup, Geometry};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
@@ -87,10 +88,12 @@ impl Gate {
 /// The request that is served, and when.
 pub struct Present {
     pub now: Nanos,
-    /// Closes when the request completes.
+    /// Closes when the request completes; in a write that the write buffer acknowledges, when its programs have ended.
     pub gate: Gate,
-    /// File or stream that the workload names with the request; 0 where it names none.
-    pub stream: u32,
+    /// Of a write of a file system that the write buffer acknowledges: the gate that its programs signal.
+    pub stored: Gate,
+    /// Additions of the host to the command.
+    pub directives: Directives,
     /// The inner request that is served.
     inner: Inner,
     /// Subpages of the write buffer that the request takes.
@@ -119,7 +122,7 @@ pub struct Io {
     /// One entry a die.
     pub dies: Vec<DieLoad>,
     pub counters: IoCounters,
-    /// The file groups of the files, by the number of `stream`; empty where the workload has no names.
+    /// The file groups of the files, by owner; empty where the workload has no names.
     pub file_groups: Vec<FileGroup>,
     /// What a checked run writes down of the plan.
     pub ledger: Option<Box<Ledger>>,
@@ -152,7 +155,8 @@ impl Io {
             present: Present {
                 now: 0,
                 gate: Gate::NONE,
-                stream: 0,
+                stored: Gate::NONE,
+                directives: Directives::default(),
                 inner: Inner::NONE,
                 buffer_taken: 0,
                 data_at: 0,
@@ -226,15 +230,21 @@ impl Io {
         self.present.gate
     }
 
-    /// The file or stream that the workload names with the present request; 0 where it names none.
+    /// The gate that programs of a file system's write signal if the write buffer acknowledges the write; else none.
     #[inline]
-    pub fn stream(&self) -> u32 {
-        self.present.stream
+    pub fn stored(&self) -> Gate {
+        self.present.stored
+    }
+
+    /// The file, volume or tenant of the present request; 0 if the workload names none.
+    #[inline]
+    pub fn owner(&self) -> u32 {
+        self.present.directives.owner
     }
 
     /// The groups of that file.
     pub fn file_group(&self) -> FileGroup {
-        self.file_groups.get(self.present.stream as usize).copied().unwrap_or_default()
+        self.file_groups.get(self.owner() as usize).copied().unwrap_or_default()
     }
 
     /// The present request takes `subpages` of the write buffer, until programs free them.
@@ -338,16 +348,6 @@ impl Io {
         if let Some(ledger) = &mut self.ledger {
             (first..end).for_each(|lsn| ledger.found(lsn, psn));
         }
-    }
-
-    /// A block that is to be refreshed: reads of it needed many retries, or pages of it are read from copies. None from then on.
-    pub fn take_due(&mut self) -> Option<u32> {
-        self.nand.take_due()
-    }
-
-    /// `block`, which was to be refreshed, cannot be moved yet: it is tried again where pages of it are read from copies.
-    pub fn delay_due(&mut self, block: u32) {
-        self.nand.delay_due(block);
     }
 
     /// Keeps `data` in memory beyond the present request.

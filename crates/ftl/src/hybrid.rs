@@ -323,10 +323,15 @@ impl BlockMap {
     /// # Errors
     /// As [`Ftl::write`].
     pub fn merge(&mut self, io: &mut Io, block: u32, log: Option<u32>) -> Flash<()> {
+        self.merge_into(io, block, log, true)
+    }
+
+    /// As [`Self::merge`]; unless it `keeps`, into a free block.
+    fn merge_into(&mut self, io: &mut Io, block: u32, log: Option<u32>, keeps: bool) -> Flash<()> {
         let old = Some(std::mem::replace(&mut self.data[block as usize], NO_BLOCK)).filter(|&old| old != NO_BLOCK);
         let all = self.pages_of(block);
         let holds = |target: &u32| self.valid(all.clone()).any(|(_, ppn)| self.split(ppn).0 == *target);
-        let kept = log.filter(holds).or(old.filter(holds));
+        let kept = log.filter(holds).or(old.filter(holds)).filter(|_| keeps);
         let mut target = kept.filter(|&kept| self.can_complete(io, block, kept));
         let (mut rest, mut copies, mut spoiled) = (all.clone(), 0, Vec::new());
         while let Some((page, from)) = self.outside(rest, target) {
@@ -448,6 +453,22 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
         Ok(()) // Every write was acknowledged by its program.
+    }
+
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        let plane = self.map.shape.plane_of_block(block);
+        let log = self.logs.all().into_iter().find(|&(log, _)| log == block);
+        let data = || self.map.data.iter().position(|&data| data == block).map(|owner| owner as u32);
+        if !self.map.has_room(plane as usize) {
+            return Ok(false);
+        }
+        let Some(owner) = log.map_or_else(data, |(_, owner)| owner) else {
+            // A log block of several logical blocks; a logical block of its plane has the same number as the plane.
+            return log.map_or(Ok(false), |_| self.logs.failed(&mut self.map, io, block, plane).map(|()| true));
+        };
+        let log = self.logs.take(&self.map, owner);
+        self.map.merge_into(io, owner, log, false)?;
+        Ok(true)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

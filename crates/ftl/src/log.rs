@@ -20,10 +20,8 @@ mod moves;
 mod open_pages;
 mod pace;
 mod passes;
-mod patrol;
 mod rebuild;
 mod recover;
-mod refresh;
 pub mod rotation;
 pub mod settings;
 mod single;
@@ -75,8 +73,6 @@ pub struct LogCounters {
     pub rewritten: u64,
     /// Blocks erased before their last pass.
     pub erased_early: u64,
-    /// Blocks moved because reads of them needed retries, or because pages of them were read from copies.
-    pub refreshed: u64,
 }
 
 palimpsest_flash::state!(LogCounters {
@@ -87,8 +83,7 @@ palimpsest_flash::state!(LogCounters {
     retired,
     padded_pages,
     rewritten,
-    erased_early,
-    refreshed
+    erased_early
 });
 
 /// A unit that is appended to the log.
@@ -177,7 +172,6 @@ pub struct Log<M: Map> {
     open: OpenPages,
     collector: Collector,
     passes: Passes,
-    patrol: patrol::Patrol,
     rebuild: rebuild::Rebuild,
     read: ReadPolicy,
     counters: LogCounters,
@@ -186,7 +180,7 @@ pub struct Log<M: Map> {
     is_found: bool,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, patrol, rebuild, read, image, is_found });
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, rebuild, read, image, is_found });
 
 impl<M: Map> Log<M> {
     /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power
@@ -226,7 +220,6 @@ impl<M: Map> Log<M> {
             open: OpenPages::new(settings, groups, geometry.planes(), shape.units_per_page, protected),
             collector: Collector::new(settings, geometry, rest, streams, spare, io.nand().pages_torn(), seed),
             passes,
-            patrol: patrol::Patrol::new(settings.patrol, geometry.pages() as u32),
             rebuild: rebuild::Rebuild::default(),
             read: settings.read,
             counters: LogCounters::default(),
@@ -259,9 +252,6 @@ impl<M: Map> Log<M> {
             ],
             ..LayerFigures::default()
         };
-        if counters.refreshed > 0 {
-            figures.own.push(("refreshed_blocks", Figure::Count(counters.refreshed)));
-        }
         if self.frontiers.fixed.is_used() {
             figures.own.push(("folded_blocks", Figure::Count(self.frontiers.fixed.folded())));
         }

@@ -35,7 +35,7 @@ use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::nand::stripes::StripeShape;
 use palimpsest_ftl::log::settings::LogSettings;
 use palimpsest_ftl_api::keys::{Fallback, Value};
-use palimpsest_ftl_api::plan::checkpoint::kept_blocks;
+use palimpsest_ftl_api::plan::checkpoint::Contents;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
 use palimpsest_sim::die_failures::DieFailures;
@@ -95,12 +95,15 @@ impl DriveConfig {
         HostTimes { link_rate: self.host.link_rate, t_request }
     }
 
-    /// The durability that layer `entry` promises of writes on this drive.
+    /// When a write to this drive is durable, below the layer `entry`.
     pub fn guarantee(&self, entry: &ftl::Entry) -> Guarantee {
-        match self.host.acknowledge {
-            Acknowledge::Volatile => Guarantee { durable: Durability::Flushed, protected: false },
-            acknowledge => entry.guarantee(acknowledge == Acknowledge::Program),
-        }
+        let durable = match self.host.acknowledge {
+            _ if entry.is_file_system() => Durability::Flushed,
+            Acknowledge::Buffer => Durability::Buffered,
+            Acknowledge::Program => Durability::Programmed,
+            Acknowledge::Volatile => Durability::Flushed,
+        };
+        Guarantee { durable, protected: self.host.acknowledge == Acknowledge::Buffer }
     }
 
     /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.
@@ -119,17 +122,16 @@ impl DriveConfig {
         logical
     }
 
-    /// Bytes that are programmed between two checkpoints, and those of the layer's tables in one; `None` without
-    /// checkpoints.
-    pub fn checkpoints(&self) -> Option<(u64, u64)> {
-        let every = self.log.checkpoint;
-        let tables = find_layer(&self.ftl.name)?.tables.filter(|_| every > 0)?;
-        Some((every, tables(&self.ftl, &self.geometry, self.logical_subpages())))
+    /// Bytes that are programmed between two checkpoints, and the contents of each; `None` without checkpoints.
+    pub fn checkpoints(&self) -> Option<(u64, Contents)> {
+        let (every, entry) = (self.log.checkpoint, find_layer(&self.ftl.name)?);
+        let tables = (entry.tables)(&self.ftl, &self.geometry, self.logical_subpages());
+        (every > 0).then_some((every, Contents { tables, programs: entry.programs }))
     }
 
     /// Blocks of a plane that the controller keeps for itself.
     pub fn kept_blocks(&self) -> u32 {
-        let checkpoints = self.checkpoints().map_or(0, |(_, tables)| kept_blocks(&self.geometry, tables));
+        let checkpoints = self.checkpoints().map_or(0, |(_, contents)| contents.kept_blocks(&self.geometry));
         self.part.kept_blocks() + checkpoints
     }
 
@@ -235,7 +237,6 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
 
     let mut resolved = merge(&overlays, ssd)?;
     read_of_layer(&mut resolved)?;
-    acknowledgement_of_layer(&mut resolved);
     capacity::apply(&mut resolved, &overlays)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
@@ -325,23 +326,6 @@ fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
          no ftl.read"
     );
     Err(Error::input(&resolved[read].source, what))
-}
-
-/// Sets `buffer.ack` and `buffer.flush` for a layer without a write buffer, which acknowledges a write at the program:
-/// a saved configuration must state the promise of the layer.
-fn acknowledgement_of_layer(resolved: &mut [ResolvedKey]) {
-    let layer = resolved[index("ftl.name")].value.to_text();
-    let ack = index("buffer.ack");
-    if find_layer(&layer).is_none_or(|entry| entry.buffered) || resolved[ack].value.to_text() != "buffer" {
-        return;
-    }
-    for (key, word) in [(ack, "program"), (index("buffer.flush"), "programs")] {
-        if resolved[key].value.to_text() != word {
-            let source = format!("{}; {layer} has no write buffer", resolved[key].source);
-            let rank = resolved[key].rank;
-            resolved[key].set(Value::Text(word.into()), source, rank);
-        }
-    }
 }
 
 /// Every key with the value of the last overlay that sets it.

@@ -4,6 +4,7 @@
 //! arrival times; in a closed loop as soon as fewer than the queue depth are outstanding. A run has a result only if every
 //! conservation law holds at its end.
 
+pub mod build;
 pub mod image;
 #[cfg(test)]
 mod large;

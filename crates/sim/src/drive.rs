@@ -8,6 +8,7 @@ mod admission;
 mod carried;
 mod fill;
 mod idle;
+pub mod patrol;
 mod power;
 pub mod read_ahead;
 mod recorded;
@@ -24,6 +25,7 @@ use super::controller::Controller;
 use super::engine::Engine;
 use super::settings::ControllerTimes;
 use crate::timeline::Recording;
+pub use palimpsest_flash::command::{Command, Directives};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
@@ -31,19 +33,11 @@ use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 use palimpsest_ftl_api::plan::{Gate, Io};
-use palimpsest_ftl_api::{Durability, Ftl, Guarantee};
+use palimpsest_ftl_api::{Ftl, Guarantee};
 use std::collections::VecDeque;
 use std::ops::Range;
+pub use write_back::Buffer;
 use write_back::WriteBack;
-
-/// One request of the host to the drive.
-#[derive(Debug, Clone, Copy)]
-pub struct Command {
-    /// What.
-    pub kind: RequestKind,
-    /// Where; ignored by a flush.
-    pub extent: Extent,
-}
 
 #[derive(Clone, Copy)]
 struct InFlight {
@@ -51,10 +45,6 @@ struct InFlight {
     arrival: Nanos,
     /// Submitted before the measurement began.
     warmup: bool,
-    /// File or stream that it belongs to.
-    stream: u32,
-    /// Job of the workload whose it is.
-    job: u32,
     /// How many requests were planned before it.
     planned: u64,
     /// Number of its change of data, or of the last before it.
@@ -74,26 +64,28 @@ pub struct Drive {
     in_flight: Vec<InFlight>,
     free: Vec<u32>,
     outstanding: u32,
-    /// Subpages of the write buffer; `None` where the layer has none.
+    /// Subpages of the write buffer; `None` if no write passes one.
     buffer: Option<u64>,
     buffer_used: u64,
     waiting: VecDeque<u32>,
     times: ControllerTimes,
     controller: Option<Controller>,
     write_back: Option<WriteBack>,
+    /// Whether the write buffer acknowledges writes.
+    acknowledges: bool,
     /// When all that was written is in the buffer.
     buffered_at: Nanos,
     subpage_bytes: u64,
     unit_sectors: u64,
     /// Whether requests that are submitted now are not measured: the observer does not get them.
     pub warming_up: bool,
-    /// Job of the requests that are submitted now, for workloads with jobs.
-    pub job: Option<u32>,
-    /// Whether the observer gets the streams of requests.
-    pub keeps_streams: bool,
-    /// Jobs of the requests that have completed since this was last taken, one for each.
-    pub finished: Vec<u32>,
+    /// Whether the observer gets the owners of requests.
+    pub reports_owners: bool,
+    /// The queues of completed requests, since the host last took them; `None` if the host does not take them.
+    pub finished: Option<Vec<u32>>,
     guarantee: Guarantee,
+    /// Whether the layer is a file system, which commits on flushes and trims addresses below by itself.
+    pub is_file_system: bool,
     /// Writes whose data is still on the host link, and when it will have come, in this order.
     arriving: VecDeque<(Extent, Nanos)>,
     /// What the present call promised.
@@ -109,6 +101,7 @@ pub struct Drive {
     /// Power cuts so far.
     pub power_cuts: u64,
     streams: Option<Box<read_ahead::Streams>>,
+    patrol: Option<patrol::Patrol>,
     /// What recovery from each took.
     pub recoveries: Vec<Recovery>,
     /// Cuts since a request completed; numbers of flash operations that have not run, or are the verifier's.
@@ -123,9 +116,8 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive of these parts, whose layer gives `guarantee`; `buffer` is the size of the write buffer in subpages for buffered
-    /// layers.
-    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, buffer: Option<u64>, guarantee: Guarantee) -> Self {
+    /// A drive of these parts without a write buffer, which gives `guarantee`.
+    pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, guarantee: Guarantee) -> Self {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
         io.host.transfer_subpages = ftl.transfer_subpages();
@@ -138,20 +130,21 @@ impl Drive {
             in_flight: Vec::new(),
             free: Vec::new(),
             outstanding: 0,
-            buffer,
+            buffer: None,
             buffer_used: 0,
             waiting: VecDeque::new(),
             times: ControllerTimes::default(),
             controller: None,
             write_back: None,
+            acknowledges: false,
             buffered_at: 0,
             subpage_bytes,
             unit_sectors,
             warming_up: false,
-            job: None,
-            keeps_streams: false,
-            finished: Vec::new(),
+            reports_owners: false,
+            finished: None,
             guarantee,
+            is_file_system: false,
             arriving: VecDeque::new(),
             promise: Promise::default(),
             recording: None,
@@ -160,6 +153,7 @@ impl Drive {
             cut_ahead: false,
             power_cuts: 0,
             streams: None,
+            patrol: None,
             recoveries: Vec::new(),
             futile: 0,
             not_run: 0,
@@ -190,23 +184,25 @@ impl Drive {
         (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
     }
 
-    /// Requests that are served or submitted from now on belong to this file or stream of the workload; 0: it names none.
-    #[inline]
-    pub fn set_stream(&mut self, stream: u32) {
-        self.io.present.stream = stream;
-    }
-
-    /// Passes a request to the layer, and journals its writes and trims; a trim covers whole units.
+    /// Passes `command` to the layer, without time, verifier and read-ahead, and journals its writes and trims; a trim
+    /// covers whole units.
     ///
     /// # Errors
     /// Halts of flash.
+    pub fn serve_plainly(&mut self, command: Command) -> Flash<()> {
+        self.io.present.directives = command.directives;
+        self.serve_layer(command.kind, command.extent)
+    }
+
     #[inline]
-    pub fn serve_plainly(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+    fn serve_layer(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
         match kind {
             RequestKind::Read => self.ftl.read(&mut self.io, extent),
             RequestKind::Write => {
+                if self.io.nand.has_due() {
+                    self.refresh()?;
+                }
                 if self.io.nand.keeps_trims() {
-                    // The layer stores whole units.
                     let unit = self.unit_sectors;
                     let sectors = extent.sector / unit * unit..extent.end().next_multiple_of(unit);
                     self.io.nand.note_written(self.lsns(sectors));
@@ -238,8 +234,8 @@ impl Drive {
     pub fn keep_trims(&mut self, logical: u64) {
         // A trim drops data from a buffer: data that a protected buffer acknowledged, or whose write then ends without a
         // program.
-        let drops = self.buffer.is_some() && self.guarantee.durable != Durability::Flushed;
-        self.io.nand.keep_trims(logical as u32, drops);
+        let drops = self.buffer.is_some() && self.write_back.is_none();
+        self.io.nand.keep_trims(logical as u32, self.ftl.unit_subpages(), drops);
     }
 
     /// Serves `command` without time.
@@ -248,6 +244,7 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline]
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
+        self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
         self.io.present.buffer_taken = 0;
         self.futile = 0;
@@ -301,8 +298,8 @@ impl Drive {
         let Some(causality) = &mut self.engine.causality else { return };
         match kind {
             RequestKind::Read => causality.read(id, promise),
-            // A volatile buffer has it when the host has sent it, whatever it is a part of; flushes are what is verified.
-            RequestKind::Write if self.write_back.is_some() => {}
+            // The buffer holds a part of a unit before the rest is read; flushes and read-back verify the data.
+            RequestKind::Write if self.acknowledges => {}
             RequestKind::Write => causality.write(id, promise),
             RequestKind::Flush => causality.flush(id),
             RequestKind::Trim => {}
@@ -325,8 +322,8 @@ impl Drive {
         if kind == RequestKind::Trim {
             // The verifier, too, gets only the units that the layer unmaps.
             let Some(extent) = self.whole_units(extent) else { return Ok(()) };
-            // A file system says itself what the layer below it need not store any more.
-            if self.guarantee.durable != Durability::Flushed || self.write_back.is_some() {
+            // A file system trims the addresses of the layer below by itself.
+            if !self.is_file_system {
                 let lsns = self.lsns(extent.sector..extent.end());
                 self.io.forget(lsns.start, lsns.end);
             }
@@ -342,11 +339,11 @@ impl Drive {
             self.io.host.begin(kind);
         }
         if let Err(halt) = self.serve(kind, extent) {
-            return self.halted(halt, Command { kind, extent }, verifier);
+            return self.halted(halt, Command::new(kind, extent), verifier);
         }
         self.close_call();
         if self.io.has_contents() {
-            verifier.served(&mut self.io, Command { kind, extent })?;
+            verifier.served(&mut self.io, Command::new(kind, extent))?;
             if kind == RequestKind::Trim {
                 self.give_away(extent);
             }
@@ -373,7 +370,9 @@ impl Drive {
     #[cold]
     fn halted(&mut self, halt: Halt, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         let Halt::PowerCut = halt else { return Err(explain(halt)) };
+        let directives = self.io.present.directives;
         self.power_cycle(command, verifier)?;
+        self.io.present.directives = directives;
         if self.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
     }
 
@@ -383,16 +382,7 @@ impl Drive {
     /// What flash or `verifier` say.
     #[inline(always)]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry = InFlight {
-            command,
-            arrival,
-            warmup: self.warming_up,
-            stream: self.io.present.stream,
-            job: self.job.unwrap_or(0),
-            planned: 0,
-            change: 0,
-            held: 0,
-        };
+        let entry = InFlight { command, arrival, warmup: self.warming_up, planned: 0, change: 0, held: 0 };
         let id = self.enter_flight(entry);
         self.outstanding += 1;
         if self.carried.is_some() {
@@ -403,10 +393,11 @@ impl Drive {
             timeline.submitted(id, command.kind, command.extent, arrival, now);
         }
         if let Some(controller) = &mut self.controller {
-            controller.submit(now, entry.job, command.kind, id);
+            controller.submit(now, command.directives.queue, command.kind, id);
             return Ok(());
         }
         if self.has_room(command) {
+            self.io.present.directives = command.directives;
             self.plan_command(id, command.kind, command.extent, verifier)
         } else {
             self.waiting.push_back(id);
@@ -430,18 +421,24 @@ impl Drive {
     }
 
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
-        let InFlight { command, stream, .. } = self.in_flight[id as usize];
-        self.io.present.stream = stream;
+        let InFlight { command, .. } = self.in_flight[id as usize];
+        self.io.present.directives = command.directives;
         self.plan_command(id, command.kind, command.extent, verifier)
     }
 
-    /// Plans request `id`, whose stream is the present one.
+    /// Plans request `id`, whose directives are the present ones.
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
         let own = self.own_gate(id);
         self.io.present.now = self.engine.now();
-        self.io.present.gate = own.unwrap_or(gate);
+        (self.io.present.gate, self.io.present.stored) = match own {
+            own if self.is_file_system => (gate, own.unwrap_or(Gate::NONE)),
+            Some(own) => (own, Gate::NONE),
+            // Open pages in a protected buffer: nothing waits for their programs, nor the request for what they read.
+            None if self.acknowledges && kind == RequestKind::Write => (Gate::NONE, Gate::NONE),
+            None => (gate, Gate::NONE),
+        };
         let now = self.engine.now();
         let mut data_at = match kind {
             RequestKind::Write => {
@@ -468,13 +465,14 @@ impl Drive {
             self.bring_carried(id);
         }
         // A file system commits on each flush: only the buffer's part of a flush can be free.
-        if kind != RequestKind::Flush || !self.io.plan.flush_is_free || self.guarantee.durable == Durability::Flushed {
+        let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free;
+        if !is_free || self.is_file_system {
             self.serve_verified(kind, extent, verifier)?;
         }
         if self.carried.is_some() {
             self.end_bringing(id, verifier);
         }
-        if kind == RequestKind::Flush {
+        if kind == RequestKind::Flush && !is_free {
             self.await_writes(gate);
         }
         if self.engine.causality.is_some() {
@@ -532,6 +530,6 @@ impl Drive {
         if let Some(timeline) = &mut self.engine.timeline {
             timeline.end_plan();
         }
-        self.io.present.gate = Gate::NONE;
+        (self.io.present.gate, self.io.present.stored) = (Gate::NONE, Gate::NONE);
     }
 }

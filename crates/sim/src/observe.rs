@@ -9,7 +9,7 @@ pub trait Observer {
     fn request_completed(&mut self, _kind: RequestKind, _bytes: u64, _latency: Nanos, _now: Nanos) {}
 
     /// The request that has just completed belongs to `stream`; only where the drive is to tell.
-    fn stream_completed(&mut self, _stream: u32, _kind: RequestKind, _latency: Nanos) {}
+    fn owner_completed(&mut self, _stream: u32, _kind: RequestKind, _latency: Nanos) {}
 
     /// A collection of garbage has ended, `took` after it began.
     fn collection_ended(&mut self, _took: Nanos) {}

@@ -17,10 +17,10 @@ words! {
     }
 }
 
-/// The write buffer of a layer.
-const OWN: Reader = Reader::with(Feature::Buffer);
-/// A volatile buffer before a layer.
-const VOLATILE: Reader = Reader::with(Feature::WriteBack).needs(&["buffer.ack = volatile"]);
+/// Open pages of a layer lie in the write buffer.
+const OPEN_PAGES: Reader = Reader::with(Feature::OpenPages);
+/// Acknowledged writes wait in the write buffer for their programs.
+const ACKNOWLEDGED: Reader = Reader::ANY.needs(&["buffer.ack = buffer|volatile"]);
 
 keys! {
     /// Settings of the host and of the drive's write buffer.
@@ -48,21 +48,21 @@ keys! {
 
     /// The keys of the write buffer.
     group pub BUFFER {
-        /// write buffer of buffered translation layers
-        pub buffer_bytes: u64 = "buffer.size", Bytes { min: 512, max: 1 << 40 }, "1MiB", read_by[OWN, VOLATILE];
-        /// a write is acknowledged when in a protected buffer, when programmed, or, on some layers, in a buffer that a
-        /// power cut empties
-        pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer",
-            read_by[OWN, Reader::with(Feature::WriteBack)];
+        /// bytes of the write buffer
+        pub buffer_bytes: u64 = "buffer.size", Bytes { min: 512, max: 1 << 40 }, "1MiB",
+            read_by[OPEN_PAGES, ACKNOWLEDGED];
+        /// a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power cut
+        /// empties
+        pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer";
         /// a flush waits for programs, or ends at once, since the buffer is protected
         pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]) => is("free"), "programs",
-            read_by[OWN], needs["buffer.ack = buffer"];
+            needs["buffer.ack = buffer"];
         /// time to put the first subpage of a write into the write buffer
-        pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OWN, VOLATILE];
+        pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
         /// time for each further subpage of the write
-        pub t_write_next: Nanos = "buffer.t_write_next", Time, "0ns", read_by[OWN, VOLATILE];
+        pub t_write_next: Nanos = "buffer.t_write_next", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
         /// a partly filled page is padded and programmed after this long
-        pub buffer_timeout: Nanos = "buffer.timeout", Time, "1ms", read_by[OWN];
+        pub buffer_timeout: Nanos = "buffer.timeout", Time, "1ms", read_by[OPEN_PAGES];
     }
 }
 

@@ -1,4 +1,4 @@
-//! The Python module `ring_layers`: the simulator with the layer `ring` beside its own. A crate to copy for a layer of yours;
+//! The Python module `ring_layers`: the simulator with the additional layer `ring`. Copy this crate for your own layer;
 //! `docs/write-an-ftl.md` explains the layer line by line.
 
 mod ring;

@@ -6,18 +6,12 @@ use super::blocks::BlockCount;
 /// A feature of layers that reads keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// A write buffer of the layer.
-    Buffer,
-    /// A volatile write buffer before the layer.
-    WriteBack,
+    /// Open pages that lie in the write buffer.
+    OpenPages,
     /// A fixed share of blocks with one bit a cell.
     FastCache,
-    /// A patrol that reads stored data while the host is idle.
-    Patrol,
     /// Parity across dies.
     Parity,
-    /// Checkpoints of the map.
-    Checkpoints,
 }
 
 /// The layers on which a reader reads a key.

@@ -83,6 +83,16 @@ impl Nand {
         Ok(())
     }
 
+    /// Whether a program may still change page `ppn` before its block is erased; `over`: also over data.
+    pub fn may_change(&self, ppn: u32, over: bool) -> bool {
+        let first = ppn * self.geometry.subpages_per_page;
+        let is_free = |&index: &u32| self.logical[(first + index) as usize] == UNWRITTEN;
+        let free = (0..self.geometry.subpages_per_page).filter(is_free).fold(0, |mask, index| mask | 1 << index);
+        self.programs(ppn) == 0
+            || free != 0 && self.probe_program(ppn, free, false).is_ok()
+            || over && self.probe_program(ppn, self.all_subpages, true).is_ok()
+    }
+
     #[inline(never)]
     fn check_free(&self, ppn: u32, written: SubpageMask) -> Result<(), Rule> {
         let first = ppn * self.geometry.subpages_per_page;

@@ -15,7 +15,9 @@ use std::ops::Range;
 pub(super) struct Trims {
     /// Records are durable as soon as they are made.
     at_once: bool,
-    /// Bit map of the logical subpages that flash or a buffer may hold data of, newer than their record.
+    /// Logical subpages that the layer trims, and may write, as one.
+    unit: u32,
+    /// Bit map of the units that flash or a buffer may hold data of, newer than their record.
     written: Vec<u64>,
     /// The durable record of each logical subpage; 0 without one.
     records: Vec<u64>,
@@ -28,21 +30,25 @@ pub(super) struct Trims {
 impl Trims {
     #[inline]
     fn is_written(&self, lsn: u32) -> bool {
-        self.written[lsn as usize / 64] >> (lsn % 64) & 1 == 1
+        let unit = lsn / self.unit;
+        self.written[unit as usize / 64] >> (unit % 64) & 1 == 1
     }
 
     #[inline]
     fn set_written(&mut self, lsn: u32) {
-        self.written[lsn as usize / 64] |= 1 << (lsn % 64);
+        let unit = lsn / self.unit;
+        self.written[unit as usize / 64] |= 1 << (unit % 64);
     }
 }
 
 impl Nand {
-    /// Starts the journal of a drive with `logical` logical subpages; `at_once`: a record is durable without a flush.
-    pub fn keep_trims(&mut self, logical: u32, at_once: bool) {
+    /// Starts the journal of a drive with `logical` logical subpages, of which the layer trims `unit` as one; `at_once`: a
+    /// record is durable without a flush.
+    pub fn keep_trims(&mut self, logical: u32, unit: u32, at_once: bool) {
         self.trims = Some(Box::new(Trims {
             at_once,
-            written: vec![0; logical.div_ceil(64) as usize],
+            unit,
+            written: vec![0; logical.div_ceil(unit).div_ceil(64) as usize],
             records: vec![0; logical as usize],
             pending: Vec::new(),
             void: BTreeMap::new(),
@@ -62,7 +68,7 @@ impl Nand {
         }
     }
 
-    /// The host trims the logical subpages `lsns`. Must be called before the trim, because the trim itself may destroy
+    /// The host trims the logical subpages `lsns`, which are whole units. Must be called before the trim, because the trim itself may destroy
     /// data, and with `done` after the trim, because the trim may move data before it unmaps them.
     ///
     /// # Errors
@@ -80,7 +86,8 @@ impl Nand {
             first = end;
         }
         if done {
-            lsns.for_each(|lsn| trims.written[lsn as usize / 64] &= !(1 << (lsn % 64)));
+            let units = lsns.start / trims.unit..lsns.end.div_ceil(trims.unit);
+            units.for_each(|unit| trims.written[unit as usize / 64] &= !(1 << (unit % 64)));
         }
         if trims.at_once { self.commit_trims() } else { Ok(()) }
     }

@@ -7,7 +7,8 @@
 //!
 //! After a power cut the newest whole checkpoint is read, and the first page of each block. A block that begins as the checkpoint says has not
 //! been erased since, and is read from the page on that was erased then; any other is read whole. What the tables say of such a block is
-//! void: it was moved or trimmed before the erase, and what was moved was programmed since.
+//! void: it was moved or trimmed before the erase, and what was moved was programmed since. If the layer programs pages again, a checkpoint
+//! also marks the pages that a program may still change; recovery reads these too.
 //!
 //! Its pages have a cause of their own, and are dealt out over the host's writes until half of the bytes between two checkpoints are programmed. A
 //! block that fails is replaced by a spare one, and the checkpoint that was begun is not finished; without spare blocks there are no more.
@@ -15,6 +16,7 @@
 //! stored twice).
 
 use super::{Cause, Erase, Gate, Io, Program, Read};
+use crate::Programs;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN, first_subpages};
@@ -26,6 +28,15 @@ const RECORD: usize = 32;
 const BLOCK: usize = 20;
 /// Blocks beside the two areas, for those that fail.
 const SPARE: u32 = 2;
+
+/// What each checkpoint holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Contents {
+    /// Bytes of the layer's tables.
+    pub tables: u64,
+    /// How often the layer programs a page.
+    pub programs: Programs,
+}
 
 /// What checkpoints took, since the drive was new.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,6 +58,7 @@ pub struct Checkpoints {
     spare: Vec<u32>,
     /// Pages of one, without the record.
     pages: u32,
+    programs: Programs,
     number: u64,
     /// The next step is due when so many bytes, but for those of checkpoints, have been programmed.
     due: u64,
@@ -58,6 +70,9 @@ pub struct Checkpoints {
     found: Option<Found>,
     /// Checkpoints begun since the drive was new.
     begun_count: u64,
+    /// The program of each subpage when a checkpoint began, by its number: recovery must not need what it does not read.
+    #[cfg(debug_assertions)]
+    known: std::collections::BTreeMap<u64, Vec<u64>>,
 }
 
 /// A checkpoint that is being written.
@@ -73,11 +88,21 @@ struct Begun {
 struct Found {
     /// Flash operations before it.
     operations: u64,
+    number: u64,
     /// Where the tables begin in the bytes.
-    blocks: usize,
+    tables: usize,
     bytes: Vec<u8>,
     /// From which page on each block was written since; 0: it is not the block that the checkpoint knew.
     since: Vec<u32>,
+}
+
+impl Found {
+    /// Whether a program may have changed page `ppn` of a drive of `blocks` blocks since, which was written then.
+    fn may_have_changed(&self, ppn: u32, blocks: u32) -> bool {
+        // Without contents there are no bits, and no recovery.
+        let bits = self.bytes.get(blocks as usize * BLOCK..self.tables).unwrap_or_default();
+        bits.get(ppn as usize / 8).is_some_and(|byte| byte >> (ppn % 8) & 1 == 1)
+    }
 }
 
 /// Tables as a checkpoint has them.
@@ -101,19 +126,27 @@ impl Tables<'_> {
     }
 }
 
-/// Pages that a checkpoint of `tables` bytes takes, without the record.
-fn pages_of(geometry: &Geometry, tables: u64) -> u64 {
-    (tables + u64::from(geometry.blocks()) * BLOCK as u64).div_ceil(geometry.page_bytes().into())
-}
+impl Contents {
+    /// Bytes before the tables: of each block, and a bit of each page that a program may still change.
+    fn before(self, geometry: &Geometry) -> u64 {
+        let changes = if self.programs == Programs::Once { 0 } else { geometry.pages().div_ceil(8) };
+        u64::from(geometry.blocks()) * BLOCK as u64 + changes
+    }
 
-/// Blocks of an area.
-fn blocks_of(geometry: &Geometry, tables: u64) -> u32 {
-    (pages_of(geometry, tables) + 1).div_ceil(geometry.pages_per_block.into()) as u32
-}
+    /// Pages of a checkpoint, without the record.
+    fn pages(self, geometry: &Geometry) -> u64 {
+        (self.before(geometry) + self.tables).div_ceil(geometry.page_bytes().into())
+    }
 
-/// Blocks of a plane that checkpoints of `tables` bytes take at the most.
-pub fn kept_blocks(geometry: &Geometry, tables: u64) -> u32 {
-    (2 * blocks_of(geometry, tables) + SPARE).div_ceil(geometry.planes())
+    /// Blocks of an area.
+    fn blocks(self, geometry: &Geometry) -> u32 {
+        (self.pages(geometry) + 1).div_ceil(geometry.pages_per_block.into()) as u32
+    }
+
+    /// Blocks of a plane that checkpoints take at the most.
+    pub fn kept_blocks(self, geometry: &Geometry) -> u32 {
+        (2 * self.blocks(geometry) + SPARE).div_ceil(geometry.planes())
+    }
 }
 
 impl Checkpoints {
@@ -175,11 +208,11 @@ fn last_program(nand: &Nand, block: u32) -> u64 {
 }
 
 impl Io {
-    /// Takes blocks for checkpoints of `tables` bytes, which are due after every `every` bytes from [`Self::begin_checkpoints`] on. Before a layer is
+    /// Takes blocks for checkpoints of `contents`, which are due after every `every` bytes from [`Self::begin_checkpoints`] on. Before a layer is
     /// built, which must not see them.
-    pub fn keep_checkpoints(&mut self, every: u64, tables: u64) {
+    pub fn keep_checkpoints(&mut self, every: u64, contents: Contents) {
         let geometry = *self.geometry();
-        let (count, pages) = (blocks_of(&geometry, tables), pages_of(&geometry, tables) as u32);
+        let (count, pages) = (contents.blocks(&geometry), contents.pages(&geometry) as u32);
         let mut kept = Vec::new();
         for index in 0..2 * count + SPARE {
             let plane = index % geometry.planes();
@@ -196,6 +229,7 @@ impl Io {
             areas: [kept, second],
             spare,
             pages,
+            programs: contents.programs,
             number: 0,
             due: u64::MAX,
             begun: None,
@@ -203,6 +237,8 @@ impl Io {
             bytes: Vec::new(),
             found: None,
             begun_count: 0,
+            #[cfg(debug_assertions)]
+            known: Default::default(),
         }));
     }
 
@@ -296,7 +332,17 @@ impl Io {
                 own.bytes.extend(self.nand.next_page(block).to_le_bytes());
                 own.bytes.extend(last_program(&self.nand, block).to_le_bytes());
             }
+            if own.programs != Programs::Once {
+                self.save_changing(own.programs == Programs::OverData, &mut own.bytes);
+            }
             save(self, &mut own.bytes);
+            debug_assert!(own.bytes.len() <= own.pages as usize * self.geometry().page_bytes() as usize);
+            #[cfg(debug_assertions)]
+            {
+                let sequences = (0..self.geometry().subpages() as u32).map(|psn| self.nand.sequence(psn)).collect();
+                own.known.retain(|&number, _| number + 32 > own.number);
+                own.known.insert(own.number, sequences);
+            }
         }
         for at in 0..own.areas[0].len() {
             let block = own.areas[0][at];
@@ -307,6 +353,33 @@ impl Io {
             }
         }
         Ok(true)
+    }
+
+    /// Appends a bit for each page that a program may still change.
+    fn save_changing(&self, over: bool, bytes: &mut Vec<u8>) {
+        let pages = self.geometry().pages() as u32;
+        for first in (0..pages).step_by(8) {
+            let changes = |&index: &u32| first + index < pages && self.nand.may_change(first + index, over);
+            bytes.push((0..8).filter(changes).fold(0, |bits, index| bits | 1 << index));
+        }
+    }
+
+    /// Appends the physical subpage of the newest copy of each logical subpage, or all ones.
+    pub fn save_places(&self, bytes: &mut Vec<u8>) {
+        let mut places: Vec<u32> = Vec::new();
+        for psn in 0..self.geometry().subpages() as u32 {
+            let logical = self.nand.logical(psn);
+            if logical >= TORN {
+                continue;
+            }
+            let logical = logical as usize;
+            places.resize(places.len().max(logical + 1), u32::MAX);
+            let newest = places[logical];
+            if newest == u32::MAX || self.nand.sequence(newest) < self.nand.sequence(psn) {
+                places[logical] = psn;
+            }
+        }
+        bytes.extend(places.into_iter().flat_map(u32::to_le_bytes));
     }
 
     /// Writes the record, after `after`.
@@ -383,12 +456,13 @@ impl Io {
         let mut record = Vec::new();
         self.nand.own_of(Checkpoints::page(blocks, own.pages, per_block), &mut record);
         let is_whole = word(&record, 16) == bytes.len() as u64 && word(&record, 24) == sum_of(&bytes);
-        let blocks = self.geometry().blocks() as usize;
+        let contents = Contents { tables: 0, programs: own.programs };
         Ok(is_whole.then(|| Found {
             operations: word(&record, 8),
-            blocks: blocks * BLOCK,
+            number: word(&record, 0),
+            tables: contents.before(self.geometry()) as usize,
             bytes,
-            since: vec![0; blocks],
+            since: vec![0; self.geometry().blocks() as usize],
         }))
     }
 
@@ -413,18 +487,41 @@ impl Io {
         let owned = own.owns(block);
         let scanned = match &mut own.found {
             _ if owned => 0,
-            Some(found) if !self.nand.is_kept(block) => self.scan_changed(found, block),
+            Some(found) if !self.nand.is_kept(block) => {
+                #[cfg(debug_assertions)]
+                if let Some(known) = own.known.get(&found.number) {
+                    self.check_known(known, found, block);
+                }
+                self.scan_changed(found, block)
+            }
             _ => self.scan(block),
         };
         self.checkpoints = Some(own);
         scanned
     }
 
+    /// Checks that `block` holds in all pages that recovery skips what it held when the checkpoint began.
+    #[cfg(debug_assertions)]
+    fn check_known(&self, known: &[u64], found: &Found, block: u32) {
+        let at = block as usize * BLOCK;
+        let used = u32::from_le_bytes(found.bytes[at + 8..at + 12].try_into().unwrap_or_default());
+        let (_, program) = first_program(&self.nand, block);
+        if program == 0 || program != word(&found.bytes, at) {
+            return;
+        }
+        let (pages, width) = (self.geometry().pages_per_block, self.geometry().subpages_per_page);
+        for ppn in block * pages..block * pages + used.min(pages) {
+            let skipped = !found.may_have_changed(ppn, self.geometry().blocks());
+            let same = |psn: u32| self.nand.sequence(psn) == known[psn as usize] || self.nand.logical(psn) >= TORN;
+            assert!(!skipped || (ppn * width..(ppn + 1) * width).all(same), "recovery skips page {ppn}, which changed");
+        }
+    }
+
     fn scan_changed(&mut self, found: &mut Found, block: u32) -> u64 {
         let (per_block, first) = (self.geometry().pages_per_block, block * self.geometry().pages_per_block);
         let bits = if self.nand.is_single(block) { self.nand.part().cell.bits() } else { 1 };
         let pages = per_block / bits;
-        let at = block as usize * BLOCK;
+        let (at, blocks) = (block as usize * BLOCK, self.geometry().blocks());
         let used = u32::from_le_bytes(found.bytes[at + 8..at + 12].try_into().unwrap_or_default());
         let ((page, program), known) = (first_program(&self.nand, block), word(&found.bytes, at));
         let same = known != 0 && known == program;
@@ -433,6 +530,12 @@ impl Io {
         let looked = page + 1;
         (0..looked).for_each(|page| self.scan_page(block, page));
         let mut scanned = looked;
+        for page in looked..since.min(pages) {
+            if found.may_have_changed(first + page, blocks) {
+                self.scan_page(block, page);
+                scanned += 1;
+            }
+        }
         for page in since.max(looked)..pages {
             // The first erased page behind what was written is read, too.
             let written = self.nand.programs(first + page) > 0;
@@ -448,7 +551,7 @@ impl Io {
     /// The tables of the checkpoint that was found, for a layer that recovers.
     pub fn tables(&self) -> Option<Tables<'_>> {
         let found = self.checkpoints.as_ref()?.found.as_ref()?;
-        Some(Tables { bytes: &found.bytes[found.blocks..], operations: found.operations, since: &found.since })
+        Some(Tables { bytes: &found.bytes[found.tables..], operations: found.operations, since: &found.since })
     }
 
     /// The layer has its tables.

@@ -90,6 +90,8 @@ pub struct IoCounters {
     pub lost: [u64; CAUSES],
     /// Subpages that the host read without ever having written them.
     pub unwritten_subpages: u64,
+    /// Blocks that were relocated because reads of them needed many retries.
+    pub refreshed_blocks: u64,
 }
 
 palimpsest_flash::state!(IoCounters {
@@ -105,7 +107,8 @@ palimpsest_flash::state!(IoCounters {
     padding_bytes,
     memory_reads,
     lost,
-    unwritten_subpages
+    unwritten_subpages,
+    refreshed_blocks
 });
 
 impl IoCounters {

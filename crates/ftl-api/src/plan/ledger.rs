@@ -319,6 +319,8 @@ impl Ledger {
         let content = self.contents;
         let arrival = self.make(Waits::One(Source::Link(at)), content);
         let origin = if old.origin == 0 { arrival } else { self.make(Waits::Both(arrival, old.origin), content) };
+        // A layer that could not store a piece may make it again.
+        self.pieces.retain(|(piece, _)| piece.lsn != lsn);
         self.pieces.push((Stored { lsn, content }, origin));
         Data { origin, ..data }
     }
@@ -426,7 +428,9 @@ impl Ledger {
             if data.origin != 0 {
                 origins.push(data.origin);
             }
-            let content = self.content_of(data.origin);
+            // Zeros of a subpage that the host has not written since its trim, if ever, can be lost.
+            let is_blank = data.origin == 0 && data == Data::ZERO && program.own.is_empty();
+            let content = if is_blank { 0 } else { self.content_of(data.origin) };
             self.kept.insert(content);
             self.content_at[first + index] = content;
             let psn = (first + index) as u32;

@@ -39,7 +39,7 @@ impl Rig {
         let keys = crate::log::settings::keys().into_iter().chain(super::LOG_BLOCKS);
         let settings = Settings::of_defaults(entry.name, keys).with("ftl.log_blocks", Value::Count(log_blocks.into()));
         let logical_pages = logical_blocks * PAGES;
-        let blueprint = Blueprint { settings, logical_pages, acknowledge_programs: true, buffer_timeout: 0, seed: 1 };
+        let blueprint = Blueprint { settings, logical_pages, protected: false, buffer_timeout: 0, seed: 1 };
         let io = Io::new(Nand::new(geometry, part, Payload::Tag, None), true);
         let mut rig = Rig { layer: (entry.build)(&io, &blueprint), io, seen: [0; 5] };
         rig.write(0..logical_pages);

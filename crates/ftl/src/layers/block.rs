@@ -317,6 +317,11 @@ impl Block {
         Ok(true)
     }
 
+    /// The logical block that `physical` holds, if any.
+    fn holder(&self, physical: u32) -> Option<u32> {
+        self.map.iter().position(|&mapped| mapped == physical).map(|block| block as u32)
+    }
+
     /// Static wear levelling: where the spread of erases in the plane of `recent` is too large, the mapped block with the fewest
     /// erases moves into a worn one.
     fn level_wear(&mut self, io: &mut Io, recent: u32) -> Flash<()> {
@@ -474,6 +479,18 @@ impl Ftl for Block {
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
         Ok(())
+    }
+
+    fn relocate(&mut self, io: &mut Io, physical: u32) -> Flash<bool> {
+        let plane = self.geometry.plane_of_block(physical) as usize;
+        let Some(block) = self.holder(physical) else { return Ok(false) };
+        // A block that is not full is copied, too: its next page is programmed in the copy.
+        if self.free[plane].is_empty() || self.is_lost(physical) {
+            return Ok(false);
+        }
+        let none = PageRun { block, first: 0, count: 0, cause: Cause::Gc, signal: Gate::NONE };
+        self.copy(io, none)?;
+        Ok(true)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

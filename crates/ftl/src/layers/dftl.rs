@@ -22,15 +22,13 @@ pub const ENTRY: Entry = Entry {
     name: "dftl",
     about: "page map in flash: its entries are cached in DRAM on demand",
     keys: || [keys_of_log(), keys_of(&[CACHE, KEYS])].concat(),
-    write_back: true,
     word_lines: true,
     fast_cache: true,
-    patrols: true,
     outlives_dies: true,
-    tables: Some(|settings, geometry, subpages| {
+    tables: |settings, geometry, subpages| {
         let pages = subpages / u64::from(geometry.subpages_per_page);
         CachedMap::checkpoint_bytes(geometry, pages, DftlSettings::new(settings).room)
-    }),
+    },
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {

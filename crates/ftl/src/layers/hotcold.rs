@@ -11,7 +11,7 @@ use palimpsest_ftl_api::{Blueprint, Entry};
 pub const ENTRY: Entry = Entry {
     name: "hotcold",
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
-    buffered: true,
+    gathers: true,
     takes_hints: true,
     hot_and_cold: true,
     keys: settings::baseline_keys,

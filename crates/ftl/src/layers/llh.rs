@@ -39,14 +39,15 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
 use settings::LlhSettings;
 use threshold::Threshold;
 
 pub const ENTRY: Entry = Entry {
     name: "llh",
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
-    buffered: true,
+    programs: Programs::OverData,
+    gathers: true,
     takes_hints: true,
     hot_and_cold: true,
     keys: || [settings::baseline_keys(), keys_of(&[settings::KEYS])].concat(),
@@ -187,7 +188,7 @@ impl Llh {
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
             gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
             gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
-            protected: !blueprint.acknowledge_programs,
+            protected: blueprint.protected,
             timeout: blueprint.buffer_timeout,
             failed: Vec::new(),
             emptying: Vec::new(),
@@ -439,6 +440,10 @@ impl Ftl for Llh {
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {
         self.collect_in_background(io)
+    }
+
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        self.relocate_block(io, block)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

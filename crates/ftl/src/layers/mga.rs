@@ -47,13 +47,14 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Io};
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Programs};
 use settings::MgaSettings;
 use write::Image;
 
 pub const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
+    programs: Programs::Subpages,
     keys: || keys_of(&[COLLECTION, STREAMS, PLACEMENT, LEVELING, STATIC_LEVELING, READ, GATHER, settings::KEYS]),
     outlives_dies: true,
     check: settings::check,
@@ -319,6 +320,10 @@ impl Ftl for Mga {
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {
         self.collect_in_background(io)
+    }
+
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        self.relocate_block(io, block)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

@@ -14,7 +14,7 @@ use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 
@@ -22,13 +22,11 @@ pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
     keys: || [keys_of_log(), keys_of(&[CACHE])].concat(),
-    write_back: true,
     word_lines: true,
     fast_cache: true,
-    patrols: true,
     outlives_dies: true,
     takes_parity: true,
-    tables: Some(|_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page)),
+    tables: |_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page),
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -207,12 +205,8 @@ impl<M: Map> Ftl for Page<M> {
         self.log.recover(io)
     }
 
-    fn patrol_at(&self) -> Option<Nanos> {
-        self.log.patrol_at()
-    }
-
-    fn patrol(&mut self, io: &mut Io) -> Flash<bool> {
-        self.log.patrol(io)
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        self.log.relocate(io, block)
     }
 
     fn save_tables(&self, _io: &Io, bytes: &mut Vec<u8>) {

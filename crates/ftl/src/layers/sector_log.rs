@@ -33,11 +33,12 @@ use palimpsest_ftl_api::keys;
 use palimpsest_ftl_api::keys::SHARE;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
+use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
 
 pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
+    programs: Programs::Subpages,
     keys: || [keys_of_log(), keys_of(&[CACHE, GATHER, KEYS])].concat(),
     reserved: log_blocks,
     reserved_key: "ftl.log_fraction",
@@ -268,11 +269,17 @@ impl SectorLog {
     #[cold]
     fn clean_oldest(&mut self, io: &mut Io) -> Flash<bool> {
         let Some(block) = self.log.take_oldest() else { return Ok(false) };
+        self.clean_block(io, block)?;
+        Ok(true)
+    }
+
+    /// Merges what is valid in `block` of the log, which is taken, and erases it.
+    fn clean_block(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         let merged = self.merge_block(io, block)?;
         self.counters.cleanings += 1;
         let outcome = io.erase(Erase { after: merged, ..Erase::new(block, Cause::Merge) })?;
         self.log.erased(block, outcome);
-        Ok(true)
+        Ok(())
     }
 
     /// Takes a failed block, already out of use, out of the log.
@@ -457,6 +464,17 @@ impl Ftl for SectorLog {
             return Ok(true);
         }
         self.data.collect_in_background(io)
+    }
+
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        if !self.log.owned[block as usize] {
+            return self.data.relocate(io, block);
+        }
+        let taken = self.log.take(block);
+        if taken {
+            self.clean_block(io, block)?;
+        }
+        Ok(taken)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

@@ -24,15 +24,12 @@ pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
     keys: || [keys_of_log(), keys_of(&[CACHE, GATHER])].concat(),
-    buffered: true,
-    write_back: true,
+    gathers: true,
     word_lines: true,
     takes_hints: true,
     fast_cache: true,
-    patrols: true,
     outlives_dies: true,
     takes_parity: true,
-    tables: Some(|_, _, subpages| 4 * subpages),
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -45,25 +42,25 @@ struct Subpage {
     streams: StreamChooser,
     sectors_per_subpage: u32,
     subpages_per_page: u32,
-    acknowledge_programs: bool,
+    protected: bool,
     timeout: Nanos,
     wanted: Gather,
 }
 
-palimpsest_flash::state!(Subpage { log, streams } built { settings, sectors_per_subpage, subpages_per_page, acknowledge_programs, timeout, wanted });
+palimpsest_flash::state!(Subpage { log, streams } built { settings, sectors_per_subpage, subpages_per_page, protected, timeout, wanted });
 
 impl Subpage {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let geometry = io.geometry();
         let units = blueprint.logical_pages * geometry.subpages_per_page;
-        let protected = !blueprint.acknowledge_programs;
+        let protected = blueprint.protected;
         let settings = LogSettings::new(&blueprint.settings);
         Subpage {
             log: Log::new(io, &settings, FullMap::new(units), 1, protected, blueprint.seed),
             streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             subpages_per_page: geometry.subpages_per_page,
-            acknowledge_programs: blueprint.acknowledge_programs,
+            protected,
             timeout: blueprint.buffer_timeout,
             settings,
             wanted: Gather::default(),
@@ -77,7 +74,7 @@ impl Subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
         let data = io.written(piece, old);
-        let signal = if self.acknowledge_programs { io.request() } else { Gate::NONE };
+        let signal = if self.protected { Gate::NONE } else { io.request() };
         let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.log.append(io, stream, what)
     }
@@ -211,12 +208,8 @@ impl Ftl for Subpage {
         self.log.recover(io)
     }
 
-    fn patrol_at(&self) -> Option<Nanos> {
-        self.log.patrol_at()
-    }
-
-    fn patrol(&mut self, io: &mut Io) -> Flash<bool> {
-        self.log.patrol(io)
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        self.log.relocate(io, block)
     }
 
     fn save_tables(&self, _io: &Io, bytes: &mut Vec<u8>) {

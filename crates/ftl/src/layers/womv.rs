@@ -18,7 +18,7 @@ use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_ftl_api::keys;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Model, Proposal, Unfit, refuse_if};
+use palimpsest_ftl_api::{Entry, Model, Programs, Proposal, Unfit, refuse_if};
 use palimpsest_wom::levels::{LevelCode, WOM_V};
 
 pub const ENTRY: Entry = Entry {
@@ -29,9 +29,7 @@ pub const ENTRY: Entry = Entry {
     // Its word lines are programmed together already.
     word_lines: false,
     fast_cache: false,
-    // A checkpoint would need word lines without the code.
-    tables: None,
-    patrols: false,
+    programs: Programs::OverData,
     takes_parity: false,
     check,
     model: Model {

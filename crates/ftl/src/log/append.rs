@@ -99,8 +99,8 @@ impl<M: Map> Log<M> {
 
     /// A plane in which `stream` can write a page now, cleaning where that takes it.
     fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
-        if io.nand().has_due() {
-            self.refresh(io)?;
+        if io.nand().is_rebuilding() {
+            self.rebuild(io)?;
         }
         let first = self.frontiers.rotation.first(io, self.shape.per_page.divide(unit));
         loop {

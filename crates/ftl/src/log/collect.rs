@@ -6,6 +6,7 @@
 //! victim is erased when the last of its units has been programmed elsewhere.
 
 use super::Log;
+use super::blocks::BlockState;
 use super::open_pages::{HOLE, Slot};
 use super::pace::Pace;
 use super::settings::{GcPace, LogSettings, WearLeveling};
@@ -195,7 +196,7 @@ impl<M: Map> Log<M> {
     /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         if self.collector.pace.is_used() {
-            let done = self.step_in_background(io)? || (io.nand().has_due() && self.refresh(io)?);
+            let done = self.step_in_background(io)? || (io.nand().is_rebuilding() && self.rebuild(io)?);
             self.evacuate_failed(io)?;
             return Ok(done);
         }
@@ -207,7 +208,7 @@ impl<M: Map> Log<M> {
         let done = done
             || self.fold_oldest(io)?
             || self.fold_in_background(io)?
-            || (io.nand().has_due() && self.refresh(io)?);
+            || (io.nand().is_rebuilding() && self.rebuild(io)?);
         self.evacuate_failed(io)?;
         Ok(done)
     }
@@ -325,6 +326,24 @@ impl<M: Map> Log<M> {
         let page = self.open.moved_page(plane, self.frontiers.moved_stream(victim));
         let of_victim = |slot: &&Slot| slot.unit != HOLE && self.shape.per_block.split(slot.previous).0 == victim;
         self.open.page(page).slots.iter().filter(of_victim).count() as u32
+    }
+
+    /// Moves the valid units of `block`, if it is full and there is room: see [`palimpsest_ftl_api::Ftl::relocate`].
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        let plane = io.geometry().plane_of_block(block);
+        if self.frontiers.fixed.holds(block) {
+            return self.fold_this(io, plane, block);
+        }
+        let closed = self.frontiers.blocks.state(block) == BlockState::Closed;
+        if !closed || !self.fits(io, plane, block, self.collector.slack) {
+            return Ok(false);
+        }
+        self.clean(io, block)?;
+        self.evacuate_failed(io)?;
+        Ok(true)
     }
 
     fn clean_victim(&mut self, io: &mut Io, plane: u32, victim: u32) -> Flash<()> {

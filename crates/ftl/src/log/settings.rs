@@ -11,7 +11,6 @@ use palimpsest_ftl_api::plan::select::ReadPolicy;
 pub use palimpsest_ftl_api::plan::select::{GATHER, READ};
 use palimpsest_ftl_api::{keys, words};
 
-const PATROL: Reader = Reader::with(Feature::Patrol);
 const IN_BACKGROUND: Reader = Reader::LISTED.needs(&["ftl.gc_background = true"]);
 const FAST_CACHE: Reader = Reader::with(Feature::FastCache);
 const SUPERBLOCKS: Reader = Reader::with(Feature::Parity);
@@ -32,7 +31,7 @@ keys! {
         /// whether the drive collects, down to gc_stop, while the host is idle
         pub gc_background: bool = "ftl.gc_background", Flag, "false";
         /// idle time of the host before that, and before a patrol
-        pub gc_idle: Nanos = "ftl.gc_idle", Time, "1ms", read_by[IN_BACKGROUND, PATROL.needs(&["ftl.patrol > 0"])];
+        pub gc_idle: Nanos = "ftl.gc_idle", Time, "1ms", read_by[IN_BACKGROUND, Reader::ANY.needs(&["ftl.patrol > 0"])];
     }
 
     /// The key of layers that may keep moved data apart from the host's.
@@ -94,7 +93,7 @@ keys! {
     group pub FEATURES {
         /// bytes that are programmed between two checkpoints of the map, with which recovery reads less; 0B: none
         pub checkpoint: u64 = "ftl.checkpoint", Bytes { min: 0, max: 1 << 50 }, "0B",
-            read_by[Reader::with(Feature::Checkpoints)];
+            read_by[Reader::ANY];
         /// pages of data that one page of parity on another die is for, from which reads that fail for good are
         /// rebuilt; 0: no parity
         pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[SUPERBLOCKS];
@@ -104,7 +103,7 @@ keys! {
             => is("collected"), "allocated", read_by[SUPERBLOCKS];
         /// time in which all that is stored is read once while the host is idle, so that it is refreshed in time
         /// (ecc.*); 0ns: never
-        pub patrol: Nanos = "ftl.patrol", Time, "0ns", read_by[PATROL];
+        pub patrol: Nanos = "ftl.patrol", Time, "0ns", read_by[Reader::ANY];
         /// blocks of a plane that always hold one bit a cell, out of its spare space: the share of the fast cache that
         /// a full drive has, too
         pub slc_fixed: BlockCount = "ftl.slc_fixed", Blocks, "0%", read_by[FAST_CACHE];

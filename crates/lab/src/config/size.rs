@@ -67,10 +67,7 @@ fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
     let contents = touched.payload != Payload::None;
     let (pages, physical) = (drive.geometry.pages(), drive.geometry.subpages());
     let logical = drive.logical_subpages();
-    // Without tables for checkpoints, the least that a layer has: an entry a page.
-    let map = find_layer(&drive.ftl.name)
-        .and_then(|entry| entry.tables)
-        .map_or(4 * drive.logical_pages(), |tables| tables(&drive.ftl, &drive.geometry, logical));
+    let map = find_layer(&drive.ftl.name).map_or(0, |entry| (entry.tables)(&drive.ftl, &drive.geometry, logical));
     let [noted, checked] = if touched.verified { VERIFIED_BYTES.map(|bytes| physical * bytes) } else { [0, 0] };
     let flash = physical * SUBPAGE_BYTES[usize::from(contents)] + physical / 8 + pages + noted;
     let host = map + if contents { logical * SHADOW_BYTES } else { 0 };

@@ -84,9 +84,9 @@ fn files_set_keys_for_their_own_layer() {
     assert_eq!(unread(&file(&text("page"), &[]).unwrap()), [], "a file describes features that are off");
     let own = file(&text("block"), &[]).unwrap();
     assert_eq!(own.unread()[0].place, "my.toml:4");
-    assert_eq!(unread(&own), [("ftl.victim", Gravity::Mistake), ("ftl.gc_idle", Gravity::Mistake)]);
+    assert_eq!(unread(&own), [("ftl.victim", Gravity::Mistake)]);
     let replaced = file(&text("page"), &["ftl.name=block"]).unwrap();
-    assert_eq!(unread(&replaced), [("ftl.victim", Gravity::Note), ("ftl.gc_idle", Gravity::Note)]);
+    assert_eq!(unread(&replaced), [("ftl.victim", Gravity::Note)]);
     let saved = preset("default", &[]).unwrap().to_toml();
     assert_eq!(unread(&file(&saved, &["ftl.name=block"]).unwrap()), [], "a saved configuration sets every key");
 }
@@ -340,27 +340,23 @@ fn a_part_may_be_a_file_or_stand_in_the_drive() {
     assert_eq!(file(&inside.to_toml(), &[]).unwrap().drive, inside.drive);
 }
 
-/// Layers without a write buffer acknowledge a write at the program, even if the drive has a buffer.
+/// The buffer is the drive's: every layer has the promise that the drive states.
 #[test]
 fn a_saved_drive_states_the_promise_of_its_layer() {
     for entry in crate::layers::layers() {
-        for ssd in ["default", "llh-64g", "womv-16g", "spread-16g"] {
-            let Ok(resolved) = resolve(ssd, Some(entry.name), &[], &no_file) else { continue };
-            let promise = Promise::of(resolved.drive.guarantee(entry), false);
-            let expected = if entry.buffered { "in a protected buffer" } else { "when programmed" };
-            assert_eq!(promise.acknowledged, expected, "{} on {ssd}", entry.name);
-            let stated = resolved.key("buffer.ack").unwrap().value.to_text();
-            assert_eq!(stated, if entry.buffered { "buffer" } else { "program" }, "{} on {ssd}", entry.name);
-            let saved = resolve("saved.toml", None, &[], &|_| Ok(resolved.to_toml())).unwrap();
-            assert_eq!(saved.drive, resolved.drive, "{} on {ssd}", entry.name);
+        for (ack, expected) in
+            [("buffer", "in a protected buffer"), ("program", "when programmed"), ("volatile", "in a volatile buffer")]
+        {
+            let sets = [format!("buffer.ack={ack}"), "buffer.flush=programs".into()];
+            for ssd in ["default", "llh-64g", "womv-16g", "spread-16g"] {
+                let Ok(resolved) = resolve(ssd, Some(entry.name), &sets, &no_file) else { continue };
+                let promise = Promise::of(resolved.drive.guarantee(entry), ack == "volatile");
+                assert_eq!(promise.acknowledged, expected, "{} on {ssd}", entry.name);
+                let saved = resolve("saved.toml", None, &[], &|_| Ok(resolved.to_toml())).unwrap();
+                assert_eq!(saved.drive, resolved.drive, "{} on {ssd}", entry.name);
+            }
         }
     }
-    let page = preset("default", &["ftl.name=page"]).unwrap();
-    let what = format!("{}; page has no write buffer", line_of("presets/ssds/default.toml", "flush = "));
-    assert_eq!(
-        (source(&page, "buffer.flush"), source(&page, "buffer.ack")),
-        (&*what, "default; page has no write buffer")
-    );
 }
 
 #[test]

@@ -357,7 +357,7 @@ impl Observer for Recorder {
         }
     }
 
-    fn stream_completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos) {
+    fn owner_completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos) {
         if let Some(volumes) = &mut self.volumes {
             volumes.completed(stream, kind, latency);
         }

@@ -49,8 +49,7 @@ fn the_far_end_is_not_the_near_one() {
         let watcher: Watcher<'_> = &mut |_| ControlFlow::Continue(());
         let mut session = Session::new(&resolved.drive, &options, watcher).unwrap();
         let mut rng = Rng::new(7, 1);
-        let mut serve =
-            |kind, sector, sectors| session.count(Command { kind, extent: Extent { sector, sectors } }).unwrap();
+        let mut serve = |kind, sector, sectors| session.count(Command::new(kind, Extent { sector, sectors })).unwrap();
         for _ in 0..2000 {
             let (near, length) = (rng.below(1 << 12) * 8, 8 << rng.below(6));
             for sector in [near, near + FAR, sectors - length - near] {
@@ -115,10 +114,10 @@ fn a_drive_of_122_tb_has_a_first_and_a_last_unit() {
     for (sector, written) in [(0, true), (FAR * 6, false), (sectors - 8, false)] {
         let extent = Extent { sector, sectors: 8 };
         let before = session.drive.io.counters.unwritten_subpages;
-        session.count(Command { kind: RequestKind::Read, extent }).unwrap();
+        session.count(Command::new(RequestKind::Read, extent)).unwrap();
         assert_eq!(session.drive.io.counters.unwritten_subpages == before, written, "sector {sector}");
-        session.count(Command { kind: RequestKind::Write, extent }).unwrap();
-        session.count(Command { kind: RequestKind::Read, extent }).unwrap();
+        session.count(Command::new(RequestKind::Write, extent)).unwrap();
+        session.count(Command::new(RequestKind::Read, extent)).unwrap();
     }
 }
 

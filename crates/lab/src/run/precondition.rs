@@ -159,7 +159,7 @@ pub(super) fn precondition(
     }
     if session.is_file_system() && *what != Precondition::None {
         // Otherwise the run would commit the files of the preconditioning.
-        session.count(Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } })?;
+        session.count(Command::FLUSH)?;
     }
     done.bytes_written = session.host_bytes_written();
     Ok(done)
@@ -265,14 +265,14 @@ fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
             drawn[done & MASK] = draw(session);
         }
         session.foresee(unit(drawn[(done + AHEAD / 2) & MASK]), true);
-        session.count(Command { kind: RequestKind::Write, extent })?;
+        session.count(Command::new(RequestKind::Write, extent))?;
     }
     Ok(())
 }
 
 #[inline]
 fn write_units(session: &mut Session<'_>, first: u64, units: u64) -> Result<()> {
-    session.count(Command { kind: RequestKind::Write, extent: extent(session, first, units) })
+    session.count(Command::new(RequestKind::Write, extent(session, first, units)))
 }
 
 #[inline]

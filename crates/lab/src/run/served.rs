@@ -25,7 +25,7 @@ use palimpsest_flash::nand::data::buffers::slabs::{Loan, Slab};
 use palimpsest_flash::nand::image::mount::Mounted;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
-use palimpsest_sim::drive::{Command, Verifier};
+use palimpsest_sim::drive::{Command, Directives, Verifier};
 use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
 use palimpsest_workload::trace::output::Recorder;
 
@@ -81,6 +81,8 @@ pub struct Served<'a> {
     mounted: Option<Mounted>,
     /// Memory for what large writes bring.
     incoming: Incoming,
+    /// The owner of the next requests: the queue of the server that they came by.
+    owner: u32,
 }
 
 /// A record of the requests, as a trace that a run can play.
@@ -145,6 +147,7 @@ impl<'a> Served<'a> {
             kept,
             mounted,
             incoming: Incoming::default(),
+            owner: 0,
         })
     }
 
@@ -155,7 +158,7 @@ impl<'a> Served<'a> {
 
     /// Requests from now on come from `queue`, a stream of the host; where the drive has no time, at `arrival`.
     pub fn set_queue(&mut self, queue: u32, arrival: Nanos) {
-        self.session.drive.set_stream(queue);
+        self.owner = queue;
         if let Some(record) = &mut self.record {
             record.arrival = arrival;
         }
@@ -178,14 +181,14 @@ impl<'a> Served<'a> {
     }
 
     /// Records a request that comes now.
-    fn note(&mut self, Command { kind, extent }: Command) {
+    fn note(&mut self, Command { kind, extent, directives }: Command) {
         let Some(record) = &mut self.record else { return };
         if record.ended.is_some() {
             return;
         }
         let timed = self.options.fidelity == Fidelity::Timed;
         let arrival = if timed { self.session.drive.engine.now() } else { record.arrival };
-        let stream = self.session.drive.io.present.stream;
+        let stream = directives.owner;
         let request = Request { arrival, kind, sector: extent.sector, sectors: extent.sectors, stream, file: NO_FILE };
         match record.recorder.add(request, None) {
             Ok(()) => record.requests += 1,
@@ -316,7 +319,8 @@ impl<'a> Served<'a> {
         let session = &mut self.session;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
-        let (command, cuts) = (Command { kind, extent }, session.drive.power_cuts);
+        let command = Command::new(kind, extent).with(Directives { owner: self.owner, queue: 0 });
+        let cuts = session.drive.power_cuts;
         match &session.worn_out {
             Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
             _ => {}
@@ -330,7 +334,7 @@ impl<'a> Served<'a> {
         if session.drive.power_cuts > cuts {
             return Err(Failure::PowerLost);
         }
-        session.tally(kind, extent);
+        session.tally(command);
         if self.kept {
             session.note_in_image(command)?;
         }
@@ -366,7 +370,7 @@ impl<'a> Served<'a> {
     /// Programs what the drive holds in memory, without time: the image is to have it.
     fn program_all(&mut self) -> Result<()> {
         let session = &mut self.session;
-        let flush = Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } };
+        let flush = Command::FLUSH;
         session.drive.end_life();
         session.drive.count(flush, &mut session.verifier)
     }

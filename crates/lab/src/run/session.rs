@@ -10,8 +10,7 @@ mod life;
 mod power;
 mod watch;
 
-use super::states::UNREAD_TABLES;
-use super::{Fidelity, Options, Phase, Warmup, Watcher, check_options, registered};
+use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
 use crate::metrics::curve::Curve;
 use crate::metrics::recorder::{FlashTotals, Recorder};
@@ -24,12 +23,11 @@ use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
 use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
-use palimpsest_ftl_api::plan::{Cause, Io, IoCounters};
-use palimpsest_ftl_api::{Blueprint, LayerFigures};
+use palimpsest_ftl_api::plan::{Cause, IoCounters};
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Command, Drive};
-use palimpsest_sim::engine::Engine;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Source};
@@ -38,20 +36,31 @@ use power::ShadowVerifier;
 
 /// A request that is not submitted yet.
 #[derive(Clone, Copy)]
-struct Upcoming {
+struct QueuedRequest {
     arrival: Nanos,
-    extent: Extent,
-    /// File or stream of the workload.
-    stream: u32,
-    kind: RequestKind,
+    command: Command,
 }
 
-impl Upcoming {
-    /// What the drive gets.
-    #[inline]
-    fn command(self) -> Command {
-        Command { kind: self.kind, extent: self.extent }
-    }
+/// The time of requests that the host submits.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// At their arrivals.
+    Open,
+    /// When fewer than so many are in flight.
+    Closed(u32),
+    /// When a job of the workload says so, and fewer than so many are in flight.
+    Jobs(u32),
+}
+
+/// The next action of the host.
+enum Due {
+    Request(QueuedRequest),
+    /// None before this time.
+    At(Nanos),
+    /// None before a request completes.
+    Completion,
+    /// None any more.
+    Nothing,
 }
 
 /// Counters at the start of the measurement.
@@ -123,35 +132,20 @@ impl<'a> Session<'a> {
     pub fn new(config: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(config, options)?;
         let entry = registered(config);
-        let mut io = Io::new(config.flash(options.payload, options.seed), false);
-        if let Some((every, tables)) = config.checkpoints() {
-            io.keep_checkpoints(every, tables);
-        }
-        let blueprint = Blueprint {
-            settings: config.ftl.without(&UNREAD_TABLES),
-            logical_pages: config.logical_pages() as u32,
-            acknowledge_programs: config.host.acknowledge != Acknowledge::Buffer,
-            buffer_timeout: config.host.buffer_timeout,
-            seed: options.seed,
-        };
-        let layer = (entry.build)(&io, &blueprint);
-        let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
-        let buffer = entry.buffered.then(|| config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes));
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if config.loses_power() {
-            let volatile = config.host.acknowledge == Acknowledge::Volatile || entry.is_file_system();
-            let durable = !volatile && (!entry.buffered || !blueprint.acknowledge_programs);
+            // Of counted runs: a layer loses the open pages that no buffer protects.
+            let durable = match config.host.acknowledge {
+                Acknowledge::Buffer => !entry.is_file_system(),
+                Acknowledge::Program => !entry.is_file_system() && !entry.gathers,
+                Acknowledge::Volatile => false,
+            };
             match config.power_cuts {
                 PowerCuts::Never => shadow.expect_power_cut(durable),
                 _ => shadow.expect_power_cuts(durable),
             }
         }
-        let mut drive = Drive::new(io, layer, engine, buffer, config.guarantee(entry));
-        drive.io.plan.flush_is_free = config.host.flush_is_free;
-        if config.host.acknowledge == Acknowledge::Volatile {
-            let subpages = config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes);
-            drive.buffer_volatile(subpages, !entry.buffered, config.logical_subpages());
-        }
+        let mut drive = build::drive(config, entry, options.payload, options.seed);
         if config.loses_power() && !entry.is_file_system() {
             drive.keep_trims(config.logical_subpages());
         }
@@ -274,7 +268,7 @@ impl<'a> Session<'a> {
     /// Ends preconditioning, and runs the warm-up.
     pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
         self.start_timing()?;
-        self.drive.keeps_streams = source.has_volumes();
+        self.drive.reports_owners = source.has_volumes();
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {
@@ -318,7 +312,7 @@ impl<'a> Session<'a> {
         self.baseline = Baseline {
             nand: drive.io.nand.counters().clone(),
             io: drive.io.counters.clone(),
-            ftl: drive.ftl.figures(),
+            ftl: drive.figures(),
             time: drive.engine.now(),
             read_ahead: drive.read_ahead_figures().unwrap_or_default(),
             checkpoints: drive.io.checkpoint_figures().unwrap_or_default(),
@@ -331,7 +325,7 @@ impl<'a> Session<'a> {
         self.arrivals = (None, 0);
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
         self.drive.io.meter();
-        self.recorder.volumes = self.drive.keeps_streams.then(VolumeRecorder::default);
+        self.recorder.volumes = self.drive.reports_owners.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
@@ -393,25 +387,23 @@ impl<'a> Session<'a> {
         if !self.drive.io.plan.timed {
             return self.count_some(source, most);
         }
-        // The host's depth replaces those of jobs, but not their rates.
+        // The host's depth replaces the depths of jobs, but not their rates.
         let depth = self.config.host.iodepth;
-        if source.jobs().is_some_and(|jobs| depth == 0 || jobs.lift_depths()) {
-            return self.jobs_loop(source, most);
-        }
-        let depth = match (depth, source.arrivals()) {
-            (0, Arrivals::Open) => return self.open_loop(source, most),
-            (0, Arrivals::Closed { depth }) => depth,
-            (depth, _) => depth,
+        let has_jobs = source.jobs().is_some_and(|jobs| depth == 0 || jobs.lift_depths());
+        let pace = match (depth, source.arrivals()) {
+            (0, _) if has_jobs => Pace::Jobs(u32::MAX),
+            _ if has_jobs => Pace::Jobs(depth),
+            (0, Arrivals::Open) => Pace::Open,
+            (0, Arrivals::Closed { depth }) | (depth, _) => Pace::Closed(depth),
         };
-        self.closed_loop(source, most, depth)
+        self.host_loop(source, pace, most)
     }
 
     fn count_some(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
         for _ in 0..most {
             let Some(next) = self.next(source)? else { return Ok(()) };
-            self.drive.set_stream(next.stream);
-            if let Err(error) = self.drive.count(next.command(), &mut self.verifier) {
-                self.tally_back(next.command());
+            if let Err(error) = self.drive.count(next.command, &mut self.verifier) {
+                self.tally_back(next.command);
                 return Err(error);
             }
             self.watch()?;
@@ -419,63 +411,68 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn closed_loop(&mut self, source: &mut dyn Source, most: u64, depth: u32) -> Result<()> {
-        let mut left = most;
+    /// The loop of the host: submits at most `most` requests, each when it is due, until all have completed.
+    fn host_loop(&mut self, source: &mut dyn Source, pace: Pace, most: u64) -> Result<()> {
+        let (mut left, mut waiting) = (most, None);
+        self.drive.finished = matches!(pace, Pace::Jobs(_)).then(Vec::new);
         loop {
-            while left > 0 && self.drive.outstanding() < depth {
-                let Some(next) = self.next(source)? else {
-                    left = 0;
-                    break;
-                };
-                left -= 1;
-                let now = self.drive.engine.now();
-                self.drive.set_stream(next.stream);
-                self.drive.submit(next.command(), now, &mut self.verifier)?;
-                self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
-                self.watch()?;
-            }
-            if left == 0 && self.drive.warming_up {
-                return Ok(());
-            }
-            if self.drive.outstanding() == 0 && left == 0 {
-                return self.drain();
-            }
-            self.advance_to(Nanos::MAX)?;
-        }
-    }
-
-    fn open_loop(&mut self, source: &mut dyn Source, most: u64) -> Result<()> {
-        let mut left = most;
-        let mut next = self.next_arrival(source, &mut left)?;
-        loop {
-            match (next, self.drive.next_time()) {
-                (Some(Upcoming { arrival, extent, stream, kind }), event)
-                    if event.is_none_or(|event| arrival <= event) =>
-                {
-                    self.idle_until(arrival)?;
-                    if self.drive.next_time().is_some_and(|event| event < arrival) {
-                        continue;
-                    }
-                    self.pass_to(arrival.max(self.drive.engine.now()));
-                    self.drive.set_stream(stream);
-                    self.drive.submit(Command { kind, extent }, arrival, &mut self.verifier)?;
+            match self.due(source, pace, &mut left, &mut waiting)? {
+                Due::Request(QueuedRequest { arrival, command }) => {
+                    self.drive.submit(command, arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch()?;
-                    next = self.next_arrival(source, &mut left)?;
                 }
-                (None, _) if self.drive.warming_up => return Ok(()),
-                (None, _) if self.drive.outstanding() == 0 => return self.drain(),
-                (next, _) => self.advance_to(next.map_or(Nanos::MAX, |next| next.arrival))?,
+                Due::At(time) => {
+                    // A job gets completions of the same moment first.
+                    let until = time.saturating_add(u64::from(matches!(pace, Pace::Jobs(_))));
+                    if self.drive.next_time().is_none_or(|event| until <= event) {
+                        self.idle_until(time)?;
+                    }
+                    match self.drive.next_time().is_some_and(|event| event < until) {
+                        true => self.advance_to(until)?,
+                        false => self.pass_to(time.max(self.drive.engine.now())),
+                    }
+                }
+                Due::Nothing if left == 0 && self.drive.warming_up => return Ok(()),
+                Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
+                Due::Nothing | Due::Completion => self.advance_to(Nanos::MAX)?,
+            }
+            while let Some(job) = self.drive.finished.as_mut().and_then(Vec::pop) {
+                jobs::jobs_of(source).completed(job);
             }
         }
     }
 
-    fn next_arrival(&mut self, source: &mut dyn Source, left: &mut u64) -> Result<Option<Upcoming>> {
-        if *left == 0 {
-            return Ok(None);
+    /// What the host does next. `waiting` is the request of an open loop that has not arrived yet.
+    #[inline]
+    fn due(
+        &mut self,
+        source: &mut dyn Source,
+        pace: Pace,
+        left: &mut u64,
+        waiting: &mut Option<QueuedRequest>,
+    ) -> Result<Due> {
+        let now = self.drive.engine.now();
+        let next = match pace {
+            Pace::Jobs(depth) => return self.due_of_jobs(source, depth, left),
+            _ if waiting.is_some() => waiting.take(),
+            _ if *left == 0 => None,
+            Pace::Closed(depth) if self.drive.outstanding() >= depth => return Ok(Due::Completion),
+            _ => self.next(source)?,
+        };
+        let Some(next) = next else {
+            *left = 0;
+            return Ok(Due::Nothing);
+        };
+        match pace {
+            Pace::Open if next.arrival > now => *waiting = Some(next),
+            Pace::Open => *left -= 1,
+            _ => {
+                *left -= 1;
+                return Ok(Due::Request(QueuedRequest { arrival: now, ..next }));
+            }
         }
-        *left -= 1;
-        self.next(source)
+        Ok(if waiting.is_some() { Due::At(next.arrival) } else { Due::Request(next) })
     }
 
     /// Runs the next event; without one, flushes the write buffer.
@@ -509,12 +506,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    pub(super) fn tally(&mut self, kind: RequestKind, extent: Extent) {
+    pub(super) fn tally(&mut self, Command { kind, extent, directives }: Command) {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let covered = |sectors: Divisor| match extent.sectors {
             0 => 0,
             _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
         };
+        if let Some(volumes) = &mut self.recorder.volumes {
+            volumes.submitted(directives.owner, kind, extent.sectors);
+        }
         let host = &mut self.host;
         match kind {
             RequestKind::Read => {

@@ -71,7 +71,7 @@ pub(super) fn outcome(
     let config = &resolved.drive;
     let timed = options.fidelity == Fidelity::Timed;
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
-    let figures = session.drive.ftl.figures();
+    let figures = session.drive.figures();
     let before = &session.baseline.ftl;
     let flash = flash(session);
     let (io, io_before) = (&session.drive.io.counters, &session.baseline.io);

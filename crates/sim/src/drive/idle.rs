@@ -3,15 +3,26 @@
 use super::Drive;
 use super::power::explain;
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_ftl_api::{Figure, LayerFigures};
 
 impl Drive {
+    /// Figures of the layer, and of the blocks that the drive relocated.
+    pub fn figures(&self) -> LayerFigures {
+        let mut figures = self.ftl.figures();
+        if self.io.counters.refreshed_blocks > 0 {
+            figures.own.push(("refreshed_blocks", Figure::Count(self.io.counters.refreshed_blocks)));
+        }
+        figures
+    }
+
     /// One step of background work; false where there is none.
     ///
     /// # Errors
     /// What flash says.
     pub fn background(&mut self) -> Result<bool> {
         self.io.present.now = self.engine.now();
-        let done = self.ftl.background(&mut self.io).map_err(explain)?;
+        let done = self.ftl.background(&mut self.io).map_err(explain)?
+            || (self.io.nand.has_due() && self.refresh().map_err(explain)?);
         self.close_call();
         self.settle();
         Ok(done)

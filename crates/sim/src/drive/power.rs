@@ -288,7 +288,7 @@ impl Drive {
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
-            self.count(Command { kind: RequestKind::Read, extent }, verifier)?;
+            self.count(Command::new(RequestKind::Read, extent), verifier)?;
         }
         (self.futile, self.streams) = (futile, streams);
         let now = self.io.nand.counters();

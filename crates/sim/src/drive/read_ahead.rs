@@ -181,7 +181,7 @@ impl Drive {
         if self.io.checkpoint_due() && kind == RequestKind::Write {
             self.checkpoint()?;
         }
-        if self.streams.is_some() { self.serve_streams(kind, extent) } else { self.serve_plainly(kind, extent) }
+        if self.streams.is_some() { self.serve_streams(kind, extent) } else { self.serve_layer(kind, extent) }
     }
 
     /// Serves a request on a drive that reads ahead.
@@ -192,7 +192,7 @@ impl Drive {
             if kind != RequestKind::Flush {
                 self.change_streams(extent);
             }
-            return self.serve_plainly(kind, extent);
+            return self.serve_layer(kind, extent);
         }
         let Some(mut streams) = self.streams.take() else { return Ok(()) };
         let done = self.serve_from(&mut streams, extent);

@@ -1,7 +1,7 @@
 //! What happens next in a drive, and which completions the host gets.
 
 use super::power::explain;
-use super::{Drive, InFlight, Verifier};
+use super::{Directives, Drive, InFlight, Verifier};
 use crate::controller::Controller;
 use crate::events::END_OF_TIME;
 use crate::observe::Observer;
@@ -116,7 +116,7 @@ impl Drive {
     /// What flash says.
     pub fn patrol(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
-        self.ftl.patrol(&mut self.io).map_err(explain)?;
+        self.patrol_once().map_err(explain)?;
         self.close_call();
         self.settle();
         Ok(())
@@ -140,7 +140,7 @@ impl Drive {
                 self.check_completion(id);
             }
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, stream, job, change, held, .. } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, change, held, .. } = self.in_flight[id as usize];
                 if held > 0 {
                     self.buffer_used -= u64::from(held);
                     self.free.push(id);
@@ -152,8 +152,9 @@ impl Drive {
                     self.futile = 0;
                     self.note_durable(command, change, verifier);
                 }
-                if self.job.is_some() {
-                    self.finished.push(job);
+                let Directives { owner, queue } = command.directives;
+                if let Some(finished) = &mut self.finished {
+                    finished.push(queue);
                 }
                 self.free.push(id);
                 if let Some(carried) = &mut self.carried {
@@ -164,8 +165,8 @@ impl Drive {
                 self.record_completion(id);
                 if !warmup {
                     observer.request_completed(command.kind, bytes, now - arrival, now);
-                    if self.keeps_streams {
-                        observer.stream_completed(stream, command.kind, now - arrival);
+                    if self.reports_owners {
+                        observer.owner_completed(owner, command.kind, now - arrival);
                     }
                 }
             }

@@ -1,24 +1,34 @@
-//! A write buffer that loses what it holds when the power fails: a write, on any layer, is acknowledged when its data is in the
-//! controller, and a flush waits for the programs of all writes before it.
+//! The write buffer of a drive, which acknowledges writes of every layer alike.
 //!
-//! The layer plans as one that acknowledges programs; what its programs signal is not the request's gate but one of the write's own, which
-//! flushes wait for. Where the layer counts no buffer of its own, a write takes room until its own gate closes. Ignored: that a real
-//! controller may hold data back to let rewrites replace it; here only open pages do that.
+//! A write is acknowledged when its data is in the buffer, and keeps its room until its programs end. The layer plans as
+//! one that acknowledges programs; its programs signal a gate of the write, which flushes wait for, instead of the gate
+//! of the request. Layers that gather writes in open pages count the room themselves, and signal no gate if the buffer
+//! is protected. Ignored: that a controller may delay programs so that later writes replace the data; only open pages do.
 
 use super::{Drive, InFlight};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::Gate;
 
-/// The gates of writes are looked through when there are more than this.
+/// The closed gates of writes are dropped when there are more gates than this.
 const MANY: usize = 1024;
+
+/// A write buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Buffer {
+    /// Room.
+    pub subpages: u64,
+    /// Whether open pages of the layer lie in the buffer; the layer counts their room.
+    pub gathers: bool,
+    /// Whether writes are acknowledged when they are in the buffer.
+    pub acknowledges: bool,
+    /// Logical subpages of the drive.
+    pub logical: u32,
+}
 
 /// Writes that are acknowledged and not yet programmed.
 pub(super) struct WriteBack {
-    /// Whether the drive counts the room that a write takes.
-    counts: bool,
-    /// Logical subpages of the drive.
-    logical: u32,
+    buffer: Buffer,
     unprogrammed: Vec<Gate>,
     look_at: usize,
 }
@@ -26,16 +36,18 @@ pub(super) struct WriteBack {
 impl WriteBack {
     /// Logical subpages of the drive.
     pub(super) fn logical(&self) -> u32 {
-        self.logical
+        self.buffer.logical
     }
 }
 
 impl Drive {
-    /// From now on writes to the `logical` subpages are acknowledged when they are in the controller, and lost with the power. The buffer
-    /// has `subpages`; `counts`: the layer does not say how much of it is used.
-    pub fn buffer_volatile(&mut self, subpages: u64, counts: bool, logical: u64) {
-        self.buffer = Some(subpages);
-        self.write_back = Some(WriteBack { counts, logical: logical as u32, unprogrammed: Vec::new(), look_at: MANY });
+    /// Writes pass `buffer` from now on.
+    pub fn set_buffer(&mut self, buffer: Buffer) {
+        let Buffer { gathers, acknowledges, .. } = buffer;
+        self.acknowledges = acknowledges;
+        self.buffer = (gathers || acknowledges).then_some(buffer.subpages);
+        let waits = acknowledges && !(gathers && self.guarantee.protected);
+        self.write_back = waits.then(|| WriteBack { buffer, unprogrammed: Vec::new(), look_at: MANY });
     }
 
     /// The gate that the programs of request `id` signal, if not that of the request.
@@ -46,7 +58,7 @@ impl Drive {
             return None;
         }
         let own = self.io.plan.gates.open();
-        if self.write_back.as_ref().is_some_and(|back| back.counts) {
+        if self.write_back.as_ref().is_some_and(|back| !back.buffer.gathers) {
             let subpages = self.subpages_of(command.extent);
             let entry = InFlight { held: subpages as u32, ..self.in_flight[id as usize] };
             let holder = self.enter_flight(entry);
@@ -81,10 +93,11 @@ impl Drive {
         (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes)
     }
 
-    /// The power failed: nothing is held any more.
+    /// The power failed: hold-up energy has programmed what the buffer held, or the data is lost.
     pub(super) fn forget_writes(&mut self) {
         let Some(back) = &mut self.write_back else { return };
         back.unprogrammed.clear();
+        self.buffer_used = 0;
         for (id, entry) in (0..).zip(&mut self.in_flight) {
             if entry.held > 0 && !self.free.contains(&id) {
                 entry.held = 0;

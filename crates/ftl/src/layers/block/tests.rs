@@ -48,8 +48,7 @@ fn a_block_that_recovery_erases_may_be_another_logical_block_s() {
         }
         seen += 1;
         let settings = Settings::of_defaults("block", crate::log::settings::keys());
-        let blueprint =
-            Blueprint { settings, logical_pages: 4, acknowledge_programs: true, buffer_timeout: 0, seed: 1 };
+        let blueprint = Blueprint { settings, logical_pages: 4, protected: false, buffer_timeout: 0, seed: 1 };
         let mut layer = Block::new(&io, &blueprint);
         match layer.recover(&mut io) {
             // One more block fails.

@@ -7,6 +7,7 @@ use super::bank::{RESERVE, UseState};
 use super::buffers::{BankWrite, HOLE, Slot};
 use super::threshold::ThresholdRule;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
+use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
@@ -137,6 +138,17 @@ impl Llh {
             self.level_wear(io, bank)?;
         }
         Ok(())
+    }
+
+    /// As [`palimpsest_ftl_api::Ftl::relocate`].
+    pub(super) fn relocate_block(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        let bank = self.bank_of_block(block);
+        if self.blocks.state(block) != BlockState::Closed || !self.fits(io, bank, block, SLACK) {
+            return Ok(false);
+        }
+        self.clean(io, block)?;
+        self.evacuate_failed(io)?;
+        Ok(true)
     }
 
     /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.

@@ -235,6 +235,18 @@ impl Mga {
         valid == 0 || (free > slack && pages + u32::from(rest > 0) + slack <= free + back)
     }
 
+    /// As [`palimpsest_ftl_api::Ftl::relocate`].
+    pub(super) fn relocate_block(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        let plane = block / self.collector.blocks_per_plane;
+        let closed = self.pages.blocks.state(block) == BlockState::Closed;
+        if !closed || self.rotation.passes_by(plane) || !self.fits(plane, block, SLACK) {
+            return Ok(false);
+        }
+        self.clean(io, block)?;
+        self.evacuate_failed(io)?;
+        Ok(true)
+    }
+
     /// Moves the valid subpages of a closed block away, and erases it unless it has to wait.
     fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         self.pages.blocks.take_victim(victim);

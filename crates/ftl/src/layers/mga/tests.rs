@@ -37,7 +37,7 @@ impl Bench {
         let blueprint = Blueprint {
             settings: drive.ftl.clone(),
             logical_pages: drive.logical_pages() as u32,
-            acknowledge_programs: true,
+            protected: false,
             buffer_timeout: 0,
             seed: 1,
         };

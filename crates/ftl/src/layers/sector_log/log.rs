@@ -393,6 +393,20 @@ impl SubpageLog {
         Some(block)
     }
 
+    /// Takes `block` to be cleaned. False if it is not full, or its die has failed.
+    pub fn take(&mut self, block: u32) -> bool {
+        let plane = block / self.blocks_per_plane();
+        let takes = self.blocks.state(block) == BlockState::Closed && !self.rotation.passes_by(plane);
+        if takes {
+            self.blocks.take_victim(block);
+        }
+        takes
+    }
+
+    fn blocks_per_plane(&self) -> u32 {
+        self.owned.len() as u32 / self.frontiers.len() as u32
+    }
+
     /// A block that was taken, and whose subpages are invalid, was erased or has failed.
     pub fn erased(&mut self, block: u32, outcome: Outcome) {
         debug_assert_eq!(self.blocks.state(block), BlockState::Victim);

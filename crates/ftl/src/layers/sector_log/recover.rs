@@ -15,6 +15,8 @@ use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 impl SectorLog {
     /// Rebuilds everything from flash.
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
+        // A checkpoint has the places of subpages, not the map of the data region.
+        io.drop_tables();
         let survivors = self.data.recover_map(io);
         self.log.find_newest(io);
         self.log.drop_stale(io, &self.data);

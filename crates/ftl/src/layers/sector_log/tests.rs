@@ -35,8 +35,7 @@ impl Rig {
         };
         let part = Part { page_bytes: 4 * 4096, nop, order, ..slc() };
         let io = Io::new(Nand::new(geometry, part, Payload::Tag, None), false);
-        let blueprint =
-            Blueprint { settings: settings(), logical_pages, acknowledge_programs: true, buffer_timeout: 0, seed: 1 };
+        let blueprint = Blueprint { settings: settings(), logical_pages, protected: false, buffer_timeout: 0, seed: 1 };
         let layer = SectorLog::new(&io, &blueprint);
         Rig { io, layer }
     }

@@ -63,8 +63,7 @@ impl Rig {
             .with("ftl.read", Value::Text(mode.into()))
             .with("ftl.read_gap", Value::Flag(gaps))
             .with("ftl.gc_pace", Value::Text("block".into()));
-        let blueprint =
-            Blueprint { settings, logical_pages: 40, acknowledge_programs: false, buffer_timeout: 0, seed: 1 };
+        let blueprint = Blueprint { settings, logical_pages: 40, protected: true, buffer_timeout: 0, seed: 1 };
         let layer = (entry.build)(&io, &blueprint);
         Rig { io, layer }
     }

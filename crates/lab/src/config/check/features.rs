@@ -13,10 +13,8 @@ pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
     let (errors, entry) = (&drive.errors, entry_of(drive));
     refuse_if!(errors.retries.len() != errors.retry_rates.len() => "ecc.t_retries", "ecc.retry_rates";
         "expected a time and a rate for each step");
-    refuse_if!(drive.log.patrol > 0 && (errors.strength == 0 || !entry.patrols)
-        => "ftl.patrol", "ecc.strength", "ftl.name";
-        "a patrol looks for read errors; expected ecc.strength above 0 and one of {}",
-        names_with(|entry| entry.patrols));
+    refuse_if!(drive.log.patrol > 0 && errors.strength == 0 => "ftl.patrol", "ecc.strength";
+        "a patrol looks for read errors; expected ecc.strength above 0, or ftl.patrol = 0ns");
     refuse_if!(errors.strength > 0 && entry.is_file_system() => "ecc.strength", "ftl.name";
         "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none");
     Ok(())
@@ -40,15 +38,11 @@ pub(super) fn die_failures(drive: &DriveConfig) -> Fit {
     Ok(())
 }
 
-/// The layer must have tables that a checkpoint can hold.
+/// A checkpoint is programmed without a code of cells.
 pub(super) fn checkpoints(drive: &DriveConfig) -> Fit {
-    let why = match (entry_of(drive).is_file_system(), drive.part.code.is_some()) {
-        (true, _) => "a file system has a checkpoint of its own, and reads all of the layer below",
-        (_, true) => "pages of a checkpoint are programmed once, and this part's word lines under a code",
-        _ => "only what one log and its map hold is kept, and this layer has more tables",
-    };
-    refuse_if!(drive.log.checkpoint > 0 && entry_of(drive).tables.is_none() => "ftl.checkpoint", "ftl.name";
-        "{why}; expected ftl.checkpoint = 0B, or one of {}", names_with(|entry| entry.tables.is_some()));
+    refuse_if!(drive.log.checkpoint > 0 && drive.part.code.is_some() => "ftl.checkpoint", "ftl.name";
+        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer \
+         without a code");
     Ok(())
 }
 
@@ -75,12 +69,9 @@ pub(super) fn superblocks(drive: &DriveConfig) -> Fit {
     Ok(())
 }
 
-/// The buffer must hold a program, and the layer must support the acknowledgement.
+/// The buffer must hold a program, and a free flush needs a protected one.
 pub(super) fn buffer(drive: &DriveConfig) -> Fit {
     let acknowledge = drive.host.acknowledge;
-    refuse_if!(acknowledge == Acknowledge::Volatile && !entry_of(drive).write_back => "buffer.ack", "ftl.name";
-        "a flush must know what it waits for; expected one of {}, or another buffer.ack",
-        names_with(|entry| entry.write_back));
     refuse_if!(drive.host.flush_is_free && acknowledge != Acknowledge::Buffer => "buffer.flush", "buffer.ack";
         "only a protected buffer makes a flush free; expected buffer.ack = \"buffer\", or buffer.flush = \"programs\"");
     let is_small = drive.host.buffer_bytes < u64::from(drive.part.page_bytes);

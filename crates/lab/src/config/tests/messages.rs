@@ -397,17 +397,15 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     ),
     (
         "mga-16k",
-        &["ftl.patrol=1s", "ecc.strength=20"],
-        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 20 (--set ecc.strength=20), ftl.name = mga \
-         (presets/ssds/mga-16k.toml:N): a patrol looks for read errors; expected ecc.strength above 0 and one of page, \
-         dftl, subpage, page-fgm, dma-fgm, spftl",
+        &["ftl.patrol=1s"],
+        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 0 (default): a patrol looks for read errors; expected ecc.strength above 0, \
+             or ftl.patrol = 0ns",
     ),
     (
-        "mga-16k",
+        "womv-16g",
         &["ftl.checkpoint=1MiB"],
-        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = mga (presets/ssds/mga-16k.toml:N): only what one \
-         log and its map hold is kept, and this layer has more tables; expected ftl.checkpoint = 0B, or one of page, \
-         dftl, subpage, page-fgm, dma-fgm, spftl",
+        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = womv (presets/ssds/womv-16g.toml:N): a checkpoint is programmed \
+             without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer without a code",
     ),
     (
         "codesign-8ch",

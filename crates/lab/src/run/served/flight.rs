@@ -8,7 +8,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
-use palimpsest_sim::drive::Command;
+use palimpsest_sim::drive::{Command, Directives};
 use std::collections::VecDeque;
 
 /// A request that has completed.
@@ -76,7 +76,7 @@ impl Served<'_> {
     pub fn submit(&mut self, kind: RequestKind, extent: Extent, bytes: Vec<u8>) -> Reply<Submitted> {
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.bytes(), "a request is in the drive");
-        let command = Command { kind, extent };
+        let command = Command::new(kind, extent).with(Directives { owner: self.owner, queue: 0 });
         self.note(command);
         let session = &mut self.session;
         if let Some(why) = &session.worn_out {
@@ -156,7 +156,7 @@ impl Served<'_> {
         for flight in completed {
             let command = self.flights.commands[flight as usize].take().expect("it was in flight");
             let (bytes, failed) = session.verifier.take_read(flight);
-            session.tally(command.kind, command.extent);
+            session.tally(command);
             if self.kept {
                 session.note_in_image(command)?;
             }
@@ -168,7 +168,7 @@ impl Served<'_> {
             Err(Error::WornOut(why)) => {
                 let command = self.flights.commands.get(planned as usize).copied().flatten();
                 self.flights.commands.clear();
-                let nothing = Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } };
+                let nothing = Command::FLUSH;
                 Err(self.end_life(command.unwrap_or(nothing), why))
             }
             done => Ok(done?),
@@ -181,7 +181,7 @@ impl Served<'_> {
         session.drive.count(command, &mut session.verifier)?;
         session.verifier.keep_read(0);
         let (bytes, failed) = session.verifier.take_read(0);
-        session.tally(command.kind, command.extent);
+        session.tally(command);
         session.watch()?;
         Ok(if failed { Err(Failure::Unreadable) } else { Ok(bytes) })
     }
@@ -232,10 +232,10 @@ mod tests {
         let (mut rng, sectors) = (Rng::new(5, 0), resolved.drive.logical_bytes() / SECTOR_BYTES / 8);
         let kinds = [RequestKind::Write, RequestKind::Write, RequestKind::Read, RequestKind::Read, RequestKind::Trim];
         let request = |number: u64| match number % 97 {
-            96 => Command { kind: RequestKind::Flush, extent: Extent { sector: 0, sectors: 0 } },
+            96 => Command::FLUSH,
             _ => {
                 let extent = Extent { sector: rng.below(sectors - 4) * 8, sectors: 8 * (1 + rng.below(4)) as u32 };
-                Command { kind: kinds[rng.below(5) as usize], extent }
+                Command::new(kinds[rng.below(5) as usize], extent)
             }
         };
         (0..count).map(request).collect()
@@ -246,7 +246,7 @@ mod tests {
     impl Source for Listed {
         fn next_request(&mut self) -> Result<Option<Request>> {
             let next = self.0.next();
-            Ok(next.map(|Command { kind, extent: Extent { sector, sectors } }| {
+            Ok(next.map(|Command { kind, extent: Extent { sector, sectors }, .. }| {
                 let file = palimpsest_workload::request::NO_FILE;
                 Request { arrival: 0, kind, sector, sectors, stream: 0, file }
             }))
@@ -276,7 +276,7 @@ mod tests {
             let mut wanted = wanted.into_iter().peekable();
             while served.in_flight() > 0 || wanted.peek().is_some() {
                 while served.in_flight() < depth {
-                    let Some(Command { kind, extent }) = wanted.next() else { break };
+                    let Some(Command { kind, extent, .. }) = wanted.next() else { break };
                     let bytes = extent.sectors as usize * SECTOR_BYTES as usize;
                     served
                         .submit(kind, extent, if kind == RequestKind::Write { vec![7; bytes] } else { Vec::new() })

@@ -1,6 +1,7 @@
 //! From requests of the workload to commands of the drive: their time, their address, and the groups of their files.
 
-use super::{Session, Upcoming};
+use super::{QueuedRequest, Session};
+use palimpsest_flash::command::{Command, Directives};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, FileGroup, RequestKind};
 use palimpsest_flash::units::parse::format_bytes;
@@ -14,7 +15,7 @@ const NANOS_PER_DAY: f64 = 86_400e9;
 impl Session<'_> {
     /// Turns a request of the workload into one of the drive: scales its time and checks its address.
     #[inline(always)]
-    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<Upcoming> {
+    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<QueuedRequest> {
         if self.taken == 0 {
             self.clock_zero = request.arrival;
         }
@@ -29,7 +30,8 @@ impl Session<'_> {
             extent = self.fold(source, extent)?;
         }
         self.add_file_groups(source, request);
-        Ok(Upcoming { arrival, extent, stream: request.owner(), kind: request.kind })
+        let directives = Directives { owner: request.owner(), queue: 0 };
+        Ok(QueuedRequest { arrival, command: Command { kind: request.kind, extent, directives } })
     }
 
     // Apart, as the division would be done for every request.

@@ -1,9 +1,9 @@
 //! Requests that are read from the workload ahead of their service, so that memory can be prefetched. They are read some at a time, into the
 //! place where they stay: a request that was just stored in parts is slow to load as a whole.
 
-use super::{Session, Upcoming};
+use super::{QueuedRequest, Session};
+use palimpsest_flash::command::Command;
 use palimpsest_flash::error::Result;
-use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_workload::request::Source;
 
 /// Requests are read from the workload at most this far ahead of their service.
@@ -11,19 +11,14 @@ pub(in crate::run) const AHEAD: usize = 16;
 
 /// Requests that are read, the next of them first.
 pub(super) struct Ahead {
-    ring: [Upcoming; AHEAD],
+    ring: [QueuedRequest; AHEAD],
     first: usize,
     length: usize,
 }
 
 impl Ahead {
     pub(super) fn new() -> Self {
-        let extent = Extent { sector: 0, sectors: 0 };
-        Ahead {
-            ring: [Upcoming { arrival: 0, extent, stream: 0, kind: RequestKind::Flush }; AHEAD],
-            first: 0,
-            length: 0,
-        }
+        Ahead { ring: [QueuedRequest { arrival: 0, command: Command::FLUSH }; AHEAD], first: 0, length: 0 }
     }
 
     /// The place of the request `index` behind the first.
@@ -36,7 +31,7 @@ impl Ahead {
 impl Session<'_> {
     /// The next request, with its arrival on the engine's clock. It counts as submitted.
     #[inline(always)]
-    pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<Upcoming>> {
+    pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<QueuedRequest>> {
         if self.interrupted {
             return Ok(None);
         }
@@ -44,8 +39,8 @@ impl Session<'_> {
             self.look_ahead(source)?;
         }
         if self.ahead.length > AHEAD / 2 {
-            let Upcoming { extent, .. } = self.ahead.ring[self.ahead.at(AHEAD / 2)];
-            self.drive.ftl.expect(extent, true);
+            let QueuedRequest { command, .. } = self.ahead.ring[self.ahead.at(AHEAD / 2)];
+            self.drive.ftl.expect(command.extent, true);
         } else if self.ahead.length == 0 {
             return Ok(None);
         }
@@ -54,10 +49,7 @@ impl Session<'_> {
         self.ahead.length -= 1;
         self.submitted += 1;
         self.arrivals = (self.arrivals.0.or(Some(next.arrival)), next.arrival);
-        self.tally(next.kind, next.extent);
-        if let Some(volumes) = &mut self.recorder.volumes {
-            volumes.submitted(next.stream, next.kind, next.extent.sectors);
-        }
+        self.tally(next.command);
         Ok(Some(next))
     }
 
@@ -67,10 +59,10 @@ impl Session<'_> {
         let limit = self.options.requests.unwrap_or(u64::MAX);
         while self.ahead.length < AHEAD && self.taken < limit {
             let Some(request) = source.next_request()? else { return Ok(()) };
-            let Upcoming { arrival, extent, stream, kind } = self.prepare(source, request)?;
-            self.drive.ftl.expect(extent, false);
+            let QueuedRequest { arrival, command } = self.prepare(source, request)?;
+            self.drive.ftl.expect(command.extent, false);
             let place = self.ahead.at(self.ahead.length);
-            self.ahead.ring[place] = Upcoming { arrival, extent, stream, kind };
+            self.ahead.ring[place] = QueuedRequest { arrival, command };
             self.ahead.length += 1;
         }
         Ok(())

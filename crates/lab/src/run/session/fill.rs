@@ -6,7 +6,7 @@ use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::drive::Command;
+use palimpsest_sim::drive::{Command, Directives};
 use palimpsest_workload::request::{Request, Source};
 
 /// Most units that are written at once: progress is reported after each.
@@ -36,10 +36,8 @@ impl Session<'_> {
         if extent.end() > self.logical_sectors {
             extent = self.fold(source, extent)?;
         }
-        self.drive.set_stream(request.owner());
-        let counted = self.count(Command { kind: request.kind, extent });
-        self.drive.set_stream(0);
-        counted
+        let directives = Directives { owner: request.owner(), queue: 0 };
+        self.count(Command { kind: request.kind, extent, directives })
     }
 
     /// Writes whole pages of the `units` units from `first` on, none of which was ever written, each page by a request

@@ -32,7 +32,7 @@ impl Session<'_> {
         if self.collects && self.drive.background()? {
             return Ok(true);
         }
-        let Some(at) = self.drive.ftl.patrol_at().filter(|&at| at < arrival) else { return Ok(false) };
+        let Some(at) = self.drive.patrol_at().filter(|&at| at < arrival) else { return Ok(false) };
         if at > self.drive.engine.now() {
             self.pass_to(at);
         }

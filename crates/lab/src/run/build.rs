@@ -1,0 +1,44 @@
+//! The one builder of drives: sessions, servers and the model suite run the drive that it returns.
+
+use super::states::UNREAD_TABLES;
+use crate::config::DriveConfig;
+use palimpsest_flash::nand::data::Payload;
+use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::{Blueprint, Entry};
+use palimpsest_sim::drive::patrol::Patrol;
+use palimpsest_sim::drive::{Buffer, Drive};
+use palimpsest_sim::engine::Engine;
+use palimpsest_workload::settings::Acknowledge;
+
+/// A new drive of `config` with the layer `entry`, and cells that store `payload`. Controller, read-ahead, journal of
+/// trims and the check of times are the caller's to switch on.
+pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
+    let mut io = Io::new(config.flash(payload, seed), false);
+    if let Some((every, contents)) = config.checkpoints() {
+        io.keep_checkpoints(every, contents);
+    }
+    let guarantee = config.guarantee(entry);
+    let blueprint = Blueprint {
+        settings: config.ftl.without(&UNREAD_TABLES),
+        logical_pages: config.logical_pages() as u32,
+        protected: guarantee.protected,
+        buffer_timeout: config.host.buffer_timeout,
+        seed,
+    };
+    let layer = (entry.build)(&io, &blueprint);
+    let engine = Engine::new(&config.sim, &config.physical, &config.part, config.host_times());
+    let mut drive = Drive::new(io, layer, engine, guarantee);
+    drive.is_file_system = entry.is_file_system();
+    drive.io.plan.flush_is_free = config.host.flush_is_free;
+    drive.set_buffer(Buffer {
+        subpages: config.host.buffer_bytes / u64::from(config.geometry.subpage_bytes),
+        gathers: entry.gathers,
+        acknowledges: config.host.acknowledge != Acknowledge::Program,
+        logical: config.logical_subpages() as u32,
+    });
+    let (round, pages) = (config.log.patrol, config.geometry.pages() as u32);
+    if round > 0 {
+        drive.set_patrol(Patrol::new(round, pages, config.log.read));
+    }
+    drive
+}

@@ -1,0 +1,114 @@
+//! Refresh and patrol: the drive moves the data of a block before reads of it fail for good, on every layer.
+//!
+//! A block is due when a read of it needed `ecc.refresh_retries` steps (its data is old, or the block was read often), or
+//! when a power cut left pages that are read from copies. The layer relocates a due block before the next write, or while
+//! the host is idle. A patrol reads all programmed pages once in `ftl.patrol`, evenly over that time, while the host is
+//! idle; turns that are late by more than a round are skipped. Ignored: erased blocks.
+
+use super::Drive;
+use palimpsest_flash::nand::{Flash, TORN, UNWRITTEN};
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::select::ReadPolicy;
+use palimpsest_ftl_api::plan::{Cause, Read};
+
+/// The position of a patrol.
+pub struct Patrol {
+    /// Time of a round.
+    round: Nanos,
+    read: ReadPolicy,
+    /// Pages of the drive.
+    pages: u32,
+    /// When the present round began.
+    begun: Nanos,
+    /// The next page.
+    next: u32,
+}
+
+impl Patrol {
+    /// A patrol of `pages` pages that reads each once in `round`, by `read`.
+    pub fn new(round: Nanos, pages: u32, read: ReadPolicy) -> Self {
+        Patrol { round, read, pages, begun: 0, next: 0 }
+    }
+
+    /// The turn of the next page.
+    fn turn(&self) -> Nanos {
+        self.begun + (u128::from(self.round) * u128::from(self.next) / u128::from(self.pages)) as Nanos
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+        if self.next == self.pages {
+            (self.begun, self.next) = (self.begun + self.round, 0);
+        }
+    }
+}
+
+impl Drive {
+    /// The drive reads its data by `patrol` from now on.
+    pub fn set_patrol(&mut self, patrol: Patrol) {
+        self.patrol = Some(patrol);
+    }
+
+    /// When the patrol reads the next page; `None` without a patrol.
+    pub fn patrol_at(&self) -> Option<Nanos> {
+        self.patrol.as_ref().map(Patrol::turn)
+    }
+
+    /// Reads the next page that holds data, or relocates a block that such a read found due.
+    pub(super) fn patrol_once(&mut self) -> Flash<()> {
+        if self.refresh()? {
+            return Ok(());
+        }
+        let (Some(mut patrol), now) = (self.patrol.take(), self.io.now()) else { return Ok(()) };
+        let late = now.saturating_sub(patrol.turn());
+        patrol.begun += late / patrol.round * patrol.round;
+        let mut found = None;
+        while found.is_none() && patrol.turn() <= now {
+            let (ppn, wanted) = (patrol.next, self.held(patrol.next));
+            patrol.advance();
+            found = (wanted != 0).then(|| Read { policy: patrol.read, ..Read::new(ppn, wanted, Cause::Patrol) });
+        }
+        // The next turn that is worth waiting for; an empty drive has one in a round.
+        for _ in 0..if found.is_none() { patrol.pages } else { 0 } {
+            if self.held(patrol.next) != 0 {
+                break;
+            }
+            patrol.advance();
+        }
+        self.patrol = Some(patrol);
+        found.map_or(Ok(()), |read| self.io.read(read).map(|_| ()))
+    }
+
+    /// The subpages of page `ppn` that hold readable data, in a block that the controller does not keep for itself.
+    fn held(&self, ppn: u32) -> u64 {
+        let (nand, width) = (&self.io.nand, self.io.geometry().subpages_per_page);
+        let block = nand.split(ppn).0;
+        if nand.programs(ppn) == 0
+            || nand.is_kept(block)
+            || nand.is_bad(block)
+            || nand.is_torn(block)
+            || nand.is_dead(block)
+        {
+            return 0;
+        }
+        let holds = |index: &u32| !matches!(nand.logical(ppn * width + index), TORN | UNWRITTEN);
+        (0..width).filter(holds).fold(0, |mask, index| mask | 1 << index)
+    }
+
+    /// Relocates the blocks that are due, as far as there is room; blocks that these moves make due wait. Returns whether
+    /// some block moved.
+    #[cold]
+    pub(super) fn refresh(&mut self) -> Flash<bool> {
+        let due: Vec<u32> = std::iter::from_fn(|| self.io.nand.take_due()).collect();
+        let mut refreshed = false;
+        for block in due {
+            if self.ftl.relocate(&mut self.io, block)? {
+                self.io.counters.refreshed_blocks += 1;
+                refreshed = true;
+            } else {
+                self.io.nand.delay_due(block);
+            }
+        }
+        Ok(refreshed)
+    }
+}
