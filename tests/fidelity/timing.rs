@@ -170,7 +170,7 @@ fn of_registry(entry: &'static Entry) -> Resolved {
 
 /// Before a command of a file system goes the exchange of permission.
 fn before_command(entry: &Entry, drive: &DriveConfig) -> Nanos {
-    if entry.is_file_system() { drive.ftl.time("fs.dispatch_overhead") } else { 0 }
+    if entry.is_file_system() { drive.ftl.get("fs.dispatch_overhead") } else { 0 }
 }
 
 /// Whether the units of a page go to different open pages.

@@ -62,7 +62,7 @@ pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64>
     // Four requests must end between two cuts. They may copy two blocks each, with copies of paired pages; and every block of the drive, where
     // victims need not gain anything. Such reads go first, and were all that ran: between two cuts nothing changed, and again and again.
     let geometry = &shape.drive.geometry;
-    let gains = ["greedy", "cost-benefit"].contains(&shape.drive.ftl.text("ftl.victim").as_str());
+    let gains = ["greedy", "cost-benefit"].contains(&shape.drive.log.victim.as_str());
     let copied = if gains { 0 } else { 5 * geometry.pages() as u32 };
     let apart = (40 * geometry.pages_per_block).max(300).max(copied);
     let cuts = format!("faults.power_cuts=every:{apart}");

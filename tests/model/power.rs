@@ -374,7 +374,7 @@ fn faulty(entry: &'static Entry, seed: u64, stride: u64) -> bool {
         shape.settings.push(format!("faults.{key}"));
     }
     let reserved = (entry.reserved)(&shape.drive.ftl, &shape.drive.geometry);
-    let blocks = shape.drive.ftl.small("ftl.streams") + 6 + reserved;
+    let blocks = shape.drive.log.streams + 6 + reserved;
     let more = with(&shape.settings, &["ssd.over_provisioning=300%", &format!("ssd.blocks_per_plane={blocks}")]);
     let Ok(shape) = build(entry.name, &more) else { return false };
     cut_everywhere(entry, &shape, seed, stride, |first, rng| Cuts {

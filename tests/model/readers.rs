@@ -183,8 +183,7 @@ fn values(key: &Known) -> Vec<String> {
     }
     match key.value_type {
         ValueType::Flag => of(&["true", "false"]),
-        ValueType::Choice(words) => of(words),
-        ValueType::Notation(notation) => (notation.words)().into_iter().map(String::from).collect(),
+        ValueType::Choice(_) | ValueType::Names(_) | ValueType::Notation(_) => of(&key.value_type.words()),
         ValueType::Count { min, .. } => {
             [2, 3, 1, 8, 40, 1000, 0].iter().filter(|&&number| number >= min).map(u64::to_string).collect()
         }

@@ -117,7 +117,7 @@ pub fn whole_run_with_cuts_after(entry: &'static Entry, seed: u64, least: u64, m
     if entry.below.is_none() {
         // Each cut spoils a page or more.
         let reserved = (entry.reserved)(&shape.drive.ftl, &shape.drive.geometry);
-        let blocks = format!("ssd.blocks_per_plane={}", shape.drive.ftl.small("ftl.streams") + 10 + reserved);
+        let blocks = format!("ssd.blocks_per_plane={}", shape.drive.log.streams + 10 + reserved);
         let more = with(&shape.settings, &["ssd.over_provisioning=400%", &blocks]);
         let Ok(larger) = build(entry.name, &more) else { return false };
         shape = larger;

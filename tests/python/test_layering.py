@@ -18,8 +18,8 @@ RUST = sorted(path for name in ("crates", "examples") for path in (ROOT / name).
 PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT / name).rglob("*.py"))
 
 CORE = {
-    "flash": "error prefetch past_caches huge_pages state rng units geometry command nand",
-    "ftl-api": "keys settings plan",
+    "flash": "error prefetch past_caches huge_pages state rng units keys geometry command nand",
+    "ftl-api": "plan",
     "workload": "",
     "wom": "",
     "ftl": "extent free log maps hybrid layers",

@@ -6,6 +6,7 @@ pub mod command;
 pub mod error;
 pub mod geometry;
 pub mod huge_pages;
+pub mod keys;
 pub mod nand;
 pub mod past_caches;
 pub mod prefetch;

@@ -16,7 +16,7 @@
 use super::device::Shape;
 use super::replay::Replay;
 use super::settings::{
-    Discard, FileSystemSettings, keys_with_discards, keys_with_schemes, keys_with_turns, varies, varies_with_discards,
+    DISCARD, Discard, FileSystemSettings, KEYS, TURN, keys_with_schemes, varies, varies_with_discards,
 };
 use super::store::{Mapped, Paged, Store};
 use super::{FileSystem, Thresholds};
@@ -25,14 +25,16 @@ use palimpsest_ftl::layers::block::{self, Block};
 use palimpsest_ftl::layers::page::{self, Page};
 use palimpsest_ftl::layers::pages::BuildSubpageLayer;
 use palimpsest_ftl::layers::{hotcold, llh, mga, spread, subpage};
-use palimpsest_ftl::log::settings::read_policy;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
+use palimpsest_ftl_api::keys::{Key, keys_of};
 use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit};
+use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit, refuse_if};
 
 /// A file system called `$name` above the layer `$below`, whose keys and needs it inherits.
 macro_rules! file_system {
-    ($name:literal, $about:literal, $below:path, $unit:expr, $keys:expr, $hides:expr, $varies:expr) => {
+    ($name:literal, $below:path, $unit:expr, $keys:expr, $hides:expr, $varies:expr; $about:literal) => {
         Entry {
             name: $name,
             about: $about,
@@ -55,71 +57,25 @@ const CLASSIFIERS: &[&str] = &["ftl.classifier", "ftl.hot_below"];
 /// A file system does not rewrite an address that waits in a buffer.
 const ABSORBED: &[&str] = &["ftl.absorb"];
 
+const PACKED: fn() -> Vec<&'static Key> = || keys_of(&[KEYS, DISCARD]);
+
 /// File systems above layers.
 pub const ENTRIES: &[Entry] = &[
-    file_system!(
-        "codesign",
-        "file system that updates out of place and chooses channels (fs.scheme), above the block map",
-        block::ENTRY,
-        MappedUnit::Block,
-        keys_with_schemes,
-        &[],
-        varies
-    ),
-    file_system!(
-        "fs-page",
-        "the same file system above the page map, which chooses channels in turn",
-        page::ENTRY,
-        MappedUnit::Page,
-        keys_with_turns,
-        CLASSIFIERS,
-        varies_with_discards
-    ),
-    file_system!(
-        "fs-subpage",
-        "the same file system, its pages subpages, above the fine-grained map",
-        subpage::ENTRY,
-        MappedUnit::Subpage(subpage::UNITS),
-        keys_with_discards,
-        &[],
-        varies_with_discards
-    ),
-    file_system!(
-        "fs-spftl",
-        "the same above spftl, which senses only the wanted words",
-        spread::SPFTL,
-        MappedUnit::Subpage(subpage::UNITS),
-        keys_with_discards,
-        &[],
-        varies_with_discards
-    ),
-    file_system!(
-        "fs-mga",
-        "the same above mga, which programs pages again",
-        mga::ENTRY,
-        MappedUnit::Subpage(mga::UNITS),
-        keys_with_discards,
-        &[],
-        varies_with_discards
-    ),
-    file_system!(
-        "fs-llh",
-        "the same above llh, with lifetime hints (ftl.classifier = hint)",
-        llh::ENTRY,
-        MappedUnit::Subpage(llh::UNITS),
-        keys_with_discards,
-        ABSORBED,
-        varies_with_discards
-    ),
-    file_system!(
-        "fs-hotcold",
-        "the same above hotcold: fs-llh without reuse",
-        hotcold::ENTRY,
-        MappedUnit::Subpage(hotcold::UNITS),
-        keys_with_discards,
-        ABSORBED,
-        varies_with_discards
-    ),
+    file_system!("codesign", block::ENTRY, MappedUnit::Block, keys_with_schemes, &[], varies;
+        "file system that updates out of place and chooses channels (fs.scheme), above the block map"),
+    file_system!("fs-page", page::ENTRY, MappedUnit::Page, || keys_of(&[TURN, KEYS, DISCARD]), CLASSIFIERS,
+        varies_with_discards;
+        "the same file system above the page map, which chooses channels in turn"),
+    file_system!("fs-subpage", subpage::ENTRY, MappedUnit::Subpage(subpage::UNITS), PACKED, &[], varies_with_discards;
+        "the same file system, its pages subpages, above the fine-grained map"),
+    file_system!("fs-spftl", spread::SPFTL, MappedUnit::Subpage(subpage::UNITS), PACKED, &[], varies_with_discards;
+        "the same above spftl, which senses only the wanted words"),
+    file_system!("fs-mga", mga::ENTRY, MappedUnit::Subpage(mga::UNITS), PACKED, &[], varies_with_discards;
+        "the same above mga, which programs pages again"),
+    file_system!("fs-llh", llh::ENTRY, MappedUnit::Subpage(llh::UNITS), PACKED, ABSORBED, varies_with_discards;
+        "the same above llh, with lifetime hints (ftl.classifier = hint)"),
+    file_system!("fs-hotcold", hotcold::ENTRY, MappedUnit::Subpage(hotcold::UNITS), PACKED, ABSORBED, varies_with_discards;
+        "the same above hotcold: fs-llh without reuse"),
 ];
 
 /// Drives with room for metadata.
@@ -146,26 +102,17 @@ pub(super) enum MappedUnit {
 fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     let Proposal { settings, geometry, logical_pages, .. } = *proposal;
     let own = FileSystemSettings::new(settings);
-    if own.discard == Discard::Pages && matches!(below.unit, MappedUnit::Block) {
-        let what = "a block map unmaps whole blocks only; expected fs.discard = block, or auto";
-        return Err(Unfit::new(&["fs.discard", "ftl.name"], what));
-    }
-    if geometry.page_bytes() < 512 {
-        let what = "a file system needs pages of 512 bytes at the least";
-        return Err(Unfit::new(&["ftl.name", "part.page_size"], what));
-    }
+    refuse_if!(own.discard == Discard::Pages && matches!(below.unit, MappedUnit::Block) => "fs.discard", "ftl.name";
+        "a block map unmaps whole blocks only; expected fs.discard = block, or auto");
+    refuse_if!(geometry.page_bytes() < 512 => "ftl.name", "part.page_size";
+        "a file system needs pages of 512 bytes at the least");
     let shape = shape(geometry, settings, below, logical_pages as u32);
     let slack = slack(shape, offered(shape, geometry, logical_pages), own.file_bytes);
-    if slack >= 0 {
-        return Ok(());
-    }
     let lacks = slack.unsigned_abs().div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page));
-    let what = format!(
+    refuse_if!(slack < 0 => "ssd.over_provisioning", "ssd.blocks_per_plane";
         "the file system of {} needs {lacks} more spare pages for metadata and for collection; expected more \
-         over-provisioning, or more blocks",
-        settings.name
-    );
-    Err(Unfit::new(&["ssd.over_provisioning", "ssd.blocks_per_plane"], what))
+         over-provisioning, or more blocks", settings.name);
+    Ok(())
 }
 
 /// Blocks of each plane that the block map keeps: one for a copy after a failure, one for a copy that a power cut
@@ -183,7 +130,7 @@ pub(super) fn shape(geometry: &Geometry, settings: &Settings, below: Below, logi
         MappedUnit::Page => half,
         // Collection must be able to stop while all pages of the device are written.
         MappedUnit::Subpage(_) => {
-            half.max(settings.blocks("ftl.gc_stop").of(geometry.blocks_per_plane) + frontiers + 1)
+            half.max(settings.get::<BlockCount>("ftl.gc_stop").of(geometry.blocks_per_plane) + frontiers + 1)
         }
     };
     let blocks = geometry.blocks_per_plane.saturating_sub(kept);
@@ -216,7 +163,7 @@ pub(super) fn store(io: &Io, blueprint: &Blueprint, below: Below, shape: Shape) 
         settings: blueprint.settings.for_layer(below.entry.name),
         ..blueprint.clone()
     };
-    let read = read_policy(&inner.settings);
+    let read = ReadPolicy::new(&inner.settings);
     match below.unit {
         MappedUnit::Block => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
         MappedUnit::Page => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),

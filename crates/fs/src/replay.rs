@@ -19,7 +19,8 @@ use super::layers::{self, Below, MappedUnit};
 use super::link::{Attached, Link};
 use super::store::Store;
 use super::{Counters, Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
-use crate::settings::{Discard, FileSystemSettings};
+use crate::schemes::depth::DepthPages;
+use crate::settings::{Discard, FileSystemSettings, Files};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
@@ -47,7 +48,6 @@ pub(super) struct Replay {
     thresholds: Thresholds,
     discards: bool,
     hints: bool,
-    /// `None` before the first request.
     mounted: Option<FileSystem>,
     /// Counters of earlier mounts.
     before: Counters,
@@ -204,7 +204,7 @@ impl Replay {
 
     /// The file and page of each page of `extent` after a write.
     fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
-        let named = self.settings.by_name && io.owner() != 0;
+        let named = self.settings.files == Files::Names && io.owner() != 0;
         let mut targets = Vec::new();
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
@@ -289,7 +289,7 @@ impl Replay {
     fn write_file(&mut self, io: &mut Io, targets: &[Target]) -> Flash<()> {
         let (count, channels) = (targets.len(), self.link.shape.channels as usize);
         let deep = self.mounted.as_ref().is_some_and(|filesystem| filesystem.groups_pages(count as u32));
-        if deep && self.settings.deep_apart {
+        if deep && self.settings.depth_pages == DepthPages::Apart {
             // The pages of each channel, one channel after the other.
             self.link.sends_together = true;
             let apart = (0..channels).flat_map(|channel| targets.iter().skip(channel).step_by(channels));

@@ -5,7 +5,7 @@
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::Key;
 
-mod depth;
+pub(crate) mod depth;
 mod fairness;
 mod hybrid;
 mod least_work;

@@ -1,145 +1,93 @@
 //! The keys of file systems, and the drives that the model suite draws for them.
 
 use crate::schemes;
+use crate::schemes::depth::{DepthPages, DepthSettings};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
-use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::{Key, Notation, SHARE, ValueType, near};
-use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::keys::{Key, SHARE, is, keys_of};
+use palimpsest_ftl_api::{keys, words};
 
-static KEYS: &[Key] = &[
-    Key::new(
-        "fs.dispatch_overhead",
-        ValueType::Time,
-        "3us",
-        "DRAM permission exchange between FTL modules, once for each group of commands to one channel, one at a time",
-    ),
-    Key::new(
-        "fs.files",
-        ValueType::Choice(&["names", "addresses"]),
-        "names",
-        "file of a request: the named file (else the file of its range), or always the file of its range",
-    ),
-    Key::new(
-        "fs.file_size",
-        ValueType::Bytes { min: 4096, max: 1 << 40 },
-        "64MiB",
-        "range of addresses that is one file, for requests without a file name",
-    ),
-    Key::new("fs.gc_start", SHARE, "5%", "collection starts when less of the space is free"),
-    Key::new("fs.gc_gain", SHARE, "10%", "collection stops when this much more of the space is free"),
-    Key::new("fs.commit_interval", ValueType::Time, "5s", "how long a change may wait for a commit"),
-    COMMIT,
-];
+keys! {
+    /// Settings of a file system above a layer.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct FileSystemSettings;
 
-static TURN: Key = Key::new(
-    "fs.turn",
-    ValueType::Choice(&["arrival", "address"]),
-    "arrival",
-    "turns of schemes that take channels in turn: by arrival, or by the address of the page on the disk (static)",
-);
+    /// The key of file systems that choose channels.
+    group pub SCHEME {
+        /// which channel each page of a write goes to
+        pub scheme: String = "fs.scheme", Names(schemes), "rr";
+    }
 
-const COMMIT: Key = Key::new(
-    "fs.commit",
-    ValueType::Choice(&["log", "tree"]),
-    "log",
-    "contents of a commit: a log of the changes, and the tree of inodes and pointers now and then, or always the tree",
-);
+    /// The key of file systems on several channels.
+    group pub TURN {
+        /// whose turn it is where a scheme takes channels in turn: the next channel, or the one that the page's address
+        /// on the disk names, as with static
+        pub turn_by_address: bool = "fs.turn", Choice(&["arrival", "address"]) => is("address"), "arrival";
+    }
 
-static DISCARD: Key = Key::new(
-    "fs.discard",
-    ValueType::Choice(&["auto", "block", "page"]),
-    "auto",
-    "trimmed free space: whole blocks, or pages after the commit that freed them; auto: pages if the layer below \
-         maps subpages",
-);
+    /// The keys of every file system.
+    group pub KEYS {
+        /// DRAM permission exchange between FTL modules, once for each group of commands to one channel, one at a time
+        pub dispatch_overhead: Nanos = "fs.dispatch_overhead", Time, "3us";
+        /// a request's file: the one it names (else that of its range), or always that of its range
+        pub files: Files = "fs.files", Files::KIND, "names";
+        /// range of addresses that is a file where requests name none
+        pub file_bytes: u64 = "fs.file_size", Bytes { min: 4096, max: 1 << 40 }, "64MiB";
+        /// collection starts when less of the space is free
+        pub gc_start: f64 = "fs.gc_start", SHARE, "5%";
+        /// collection stops when so much more of the space is free
+        pub gc_gain: f64 = "fs.gc_gain", SHARE, "10%";
+        /// how long a change may wait for a commit
+        pub commit_interval: Nanos = "fs.commit_interval", Time, "5s";
+        /// what a commit writes: a log of the changes, and the tree of inodes and pointers now and then, or always the
+        /// tree
+        pub log: bool = "fs.commit", Choice(&["log", "tree"]) => is("log"), "log";
+    }
 
-static SCHEME: Key = Key::new(
-    "fs.scheme",
-    ValueType::Notation(&Notation { words: schemes, read: scheme, expected: expected_schemes }),
-    "rr",
-    "rule that chooses the channel of each page of a write",
-);
+    /// The key of file systems above a layer that unmaps pages.
+    group pub DISCARD {
+        /// free space that is trimmed: whole blocks, or pages after the commit that freed them; auto: pages if the
+        /// layer below maps subpages
+        pub discard: Discard = "fs.discard", Discard::KIND, "auto";
+    }
 
-/// The keys of a file system above a layer that unmaps pages.
-pub fn keys_with_discards() -> Vec<&'static Key> {
-    KEYS.iter().chain([&DISCARD]).collect()
-}
-
-/// As [`keys_with_discards`], with several channels that the layer does not choose by the address.
-pub fn keys_with_turns() -> Vec<&'static Key> {
-    [&TURN].into_iter().chain(keys_with_discards()).collect()
+    with settings {
+        /// Pages of a command group of the schemes with dynamic depth.
+        pub depth_pages: DepthPages = DepthSettings::new(settings).depth_pages;
+    }
 }
 
 /// The keys of a file system that chooses channels.
 pub fn keys_with_schemes() -> Vec<&'static Key> {
-    let of_schemes = schemes::SCHEMES.iter().flat_map(|entry| entry.keys);
-    [&SCHEME, &TURN].into_iter().chain(of_schemes).chain(KEYS).collect()
+    let of_schemes = schemes::SCHEMES.iter().flat_map(|entry| entry.keys).collect();
+    [keys_of(&[SCHEME, TURN]), of_schemes, keys_of(&[KEYS])].concat()
 }
 
 fn schemes() -> Vec<&'static str> {
     schemes::SCHEMES.iter().map(|entry| entry.name).collect()
 }
 
-fn expected_schemes() -> String {
-    format!("one of {}", schemes().join(", "))
-}
-
-fn scheme(text: &str) -> Parsed<String> {
-    if schemes().contains(&text) {
-        return Ok(text.into());
+words! {
+    /// Which file a request belongs to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Files {
+        /// The file that the workload names; where it names none, that of the range of addresses.
+        Names = "names",
+        /// The file of the range of addresses.
+        Addresses = "addresses",
     }
-    let near = near(text, schemes().into_iter());
-    Err(format!("\"{}\" is not known; expected {}{near}", shown(text), expected_schemes()))
 }
 
-/// Free space that a file system trims in the layer below.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Discard {
-    /// Pages if the layer maps subpages, else blocks.
-    Auto,
-    /// Blocks, when all of their pages are free.
-    Blocks,
-    /// Pages, too, after the commit that freed them.
-    Pages,
-}
-
-/// Settings of a file system above a layer; the keys document them.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FileSystemSettings {
-    pub scheme: String,
-    /// Whether the address of a page on the disk names its turn.
-    pub turn_by_address: bool,
-    /// Whether the command groups of a large write hold each n-th page on n channels, not consecutive pages.
-    pub deep_apart: bool,
-    pub dispatch_overhead: Nanos,
-    /// Whether requests go to the files that they name, not always to the files of their ranges of addresses.
-    pub by_name: bool,
-    pub file_bytes: u64,
-    pub gc_start: f64,
-    pub gc_gain: f64,
-    pub commit_interval: Nanos,
-    /// Whether commits write a log of changes, and the tree only now and then.
-    pub log: bool,
-    pub discard: Discard,
-}
-
-impl FileSystemSettings {
-    pub fn new(settings: &Settings) -> Self {
-        FileSystemSettings {
-            scheme: settings.text("fs.scheme"),
-            turn_by_address: settings.choice(TURN.name, &[("arrival", false), ("address", true)]),
-            deep_apart: settings.choice("fs.depth_pages", &[("consecutive", false), ("apart", true)]),
-            dispatch_overhead: settings.time("fs.dispatch_overhead"),
-            by_name: settings.choice("fs.files", &[("names", true), ("addresses", false)]),
-            file_bytes: settings.bytes("fs.file_size"),
-            gc_start: settings.ratio("fs.gc_start"),
-            gc_gain: settings.ratio("fs.gc_gain"),
-            commit_interval: settings.time("fs.commit_interval"),
-            log: settings.choice(COMMIT.name, &[("log", true), ("tree", false)]),
-            discard: settings
-                .choice(DISCARD.name, &[("auto", Discard::Auto), ("block", Discard::Blocks), ("page", Discard::Pages)]),
-        }
+words! {
+    /// Free space that a file system trims in the layer below.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Discard {
+        /// Pages where the layer maps subpages, blocks else.
+        Auto = "auto",
+        /// Blocks, when all of their pages are free.
+        Blocks = "block",
+        /// Pages too, after the commit that freed them.
+        Pages = "page",
     }
 }
 

@@ -1,20 +1,21 @@
 //! A flash translation layer: the trait, its entry in the registry, and the flash that it gets.
 //!
-//! A layer is sans-I/O: it gets an extent and an [`Io`], through which it acts on flash; it has no queue, no clock and no
-//! engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it
-//! with a complete layer.
+//! A layer is sans-I/O: it gets an extent and an [`Io`], through which it acts on flash; it has no queue, no clock and
+//! no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it with a
+//! complete layer.
 
-pub mod keys;
 pub mod plan;
-pub mod settings;
 
-use keys::Key;
+use keys::readers::Layers;
+use keys::{Feature, Key, Reader};
 use palimpsest_flash::geometry::{Extent, Geometry};
+pub use palimpsest_flash::keys::settings;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::rng::Rng;
 pub use palimpsest_flash::state::State;
 use palimpsest_flash::units::Nanos;
+pub use palimpsest_flash::{keys, words};
 use plan::Io;
 use settings::Settings;
 
@@ -80,8 +81,9 @@ pub struct LayerFigures {
     pub remarks: Vec<String>,
 }
 
-/// [`Ftl::state`] and [`Ftl::state_mut`] of a layer that has a [`State`], as [`macro@palimpsest_flash::state`] makes one of its fields.
-/// Such a layer reads no keys of the host, the controller and the engine, of which states do not depend.
+/// [`Ftl::state`] and [`Ftl::state_mut`] of a layer that has a [`State`], as [`macro@palimpsest_flash::state`] makes
+/// one of its fields. Such a layer reads no keys of the host, the controller and the engine, of which states do not
+/// depend.
 #[macro_export]
 macro_rules! keeps_state {
     () => {
@@ -98,7 +100,8 @@ macro_rules! keeps_state {
 /// A flash translation layer.
 ///
 /// Extents are within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
-/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but [`Self::figures`].
+/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but
+/// [`Self::figures`].
 pub trait Ftl: Send {
     /// Subpages of the unit that the layer maps: what can be trimmed, and what preconditioning writes.
     fn unit_subpages(&self) -> u32;
@@ -111,11 +114,13 @@ pub trait Ftl: Send {
     /// A request for `extent` comes after some others (`soon`: after a few). Layers may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 
-    /// Serves a write: [`Io::written`] gives the new content of each piece of the extent over its old content. The request completes
-    /// when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at once if none does.
+    /// Serves a write: [`Io::written`] gives the new content of each piece of the extent over its old content. The
+    /// request completes when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at
+    /// once if none does.
     ///
     /// # Errors
-    /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only [`palimpsest_flash::nand::Halt::NoSpace`].
+    /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only
+    /// [`palimpsest_flash::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
     /// Writes whole pages of the `units` units from `first` on, none of which was ever written, as a [`Self::write`] of
@@ -128,8 +133,8 @@ pub trait Ftl: Send {
         Ok(0)
     }
 
-    /// Serves a read: delivers each logical subpage that the extent touches once, in any order, those never written as zeros
-    /// (which [`Io::count_unwritten`] counts).
+    /// Serves a read: delivers each logical subpage that the extent touches once, in any order, those never written as
+    /// zeros (which [`Io::count_unwritten`] counts).
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -178,8 +183,9 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
-    /// After a power cut: rebuilds every table from flash and from a protected buffer, all that survives. A second power cut may
-    /// interrupt it. Called only where the payload keeps program numbers ([`palimpsest_flash::nand::Nand::sequence`]).
+    /// After a power cut: rebuilds every table from flash and from a protected buffer, all that survives. A second
+    /// power cut may interrupt it. Called only where the payload keeps program numbers
+    /// ([`palimpsest_flash::nand::Nand::sequence`]).
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -201,8 +207,8 @@ pub trait Ftl: Send {
     /// Figures for the results.
     fn figures(&self) -> LayerFigures;
 
-    /// The state, for runs that keep what preconditioning made of the drive ([`mod@palimpsest_flash::state`]): `None` where the layer has no
-    /// such form, and every run preconditions. [`crate::keeps_state!`] is both methods.
+    /// The state, for runs that keep what preconditioning made of the drive ([`mod@palimpsest_flash::state`]): `None`
+    /// where the layer has no such form, and every run preconditions. [`crate::keeps_state!`] is both methods.
     fn state(&self) -> Option<&dyn State> {
         None
     }
@@ -212,8 +218,8 @@ pub trait Ftl: Send {
         None
     }
 
-    /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its erase.
-    /// False where the layer has no such counts. For charts: called some hundred times in a run.
+    /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its
+    /// erase. False where the layer has no such counts. For charts: called some hundred times in a run.
     fn count_valid(&self, _valid: &mut [u32]) -> bool {
         false
     }
@@ -267,6 +273,17 @@ impl Unfit {
     }
 }
 
+/// Returns an [`Unfit`] from the function if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`, the
+/// message as for `format!`.
+#[macro_export]
+macro_rules! refuse_if {
+    ($broken:expr => $($key:expr),+; $($what:tt)+) => {
+        if $broken {
+            return Err($crate::Unfit::new(&[$($key),+], format_args!($($what)+).to_string()));
+        }
+    };
+}
+
 /// How often a layer programs a page before the erase of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Programs {
@@ -282,7 +299,8 @@ pub enum Programs {
 pub struct Model {
     /// Settings that a drive of the layer needs; they replace what the suite draws.
     pub needs: &'static [&'static str],
-    /// Settings that differ from drive to drive, each `key=value`, from a source of random numbers and what was drawn so far.
+    /// Settings that differ from drive to drive, each `key=value`, from a source of random numbers and what was drawn
+    /// so far.
     pub varies: fn(&mut Rng, &[String]) -> Vec<String>,
     /// The fewest subpages that a page must have.
     pub subpages_per_page: u32,
@@ -327,7 +345,8 @@ pub struct Entry {
     pub fast_cache: bool,
     /// Whether it goes on with the other dies when one has failed.
     pub outlives_dies: bool,
-    /// Whether it programs each page whole and once, and moves what [`plan::Io`] rebuilds: pages can have parity across dies.
+    /// Whether it programs each page whole and once, and moves what [`plan::Io`] rebuilds: pages can have parity across
+    /// dies.
     pub takes_parity: bool,
     /// How often the layer programs a page before the erase: what of the flash a checkpoint knows for good.
     pub programs: Programs,
@@ -337,7 +356,8 @@ pub struct Entry {
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key of their number; empty where there is none.
     pub reserved_key: &'static str,
-    /// The part as the layer uses it: with a code of cells, say. Parts that it cannot use stay as they are, for `check` to refuse.
+    /// The part as the layer uses it: with a code of cells, say. Parts that it cannot use stay as they are, for `check`
+    /// to refuse.
     pub part: fn(&Settings, Part) -> Part,
     /// Refuses a drive that it cannot run on.
     pub check: fn(&Proposal<'_>) -> Result<(), Unfit>,
@@ -348,7 +368,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A layer without keys or needs of its own, for `..Entry::PLAIN`: it lacks a name, a description and how it is built.
+    /// A layer without keys or needs of its own, for `..Entry::PLAIN`: it lacks a name, a description and how it is
+    /// built.
     pub const PLAIN: Entry = Entry {
         name: "",
         about: "",
@@ -378,6 +399,24 @@ impl Entry {
         self.below.is_some()
     }
 
+    /// Whether it has `feature`.
+    pub fn has(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::OpenPages => self.gathers,
+            Feature::FastCache => self.fast_cache,
+            Feature::Parity => self.takes_parity,
+        }
+    }
+
+    /// Whether `reader` reads `key` on this layer, where the conditions of the reader hold.
+    pub fn has_reader(&self, reader: &Reader, key: &Key) -> bool {
+        match reader.layers {
+            Layers::Any => true,
+            Layers::Listed => self.lists(key.name),
+            Layers::With(feature) => self.has(feature),
+        }
+    }
+
     /// Whether it, or the layer below it, lists `key`.
     pub fn lists(&self, key: &str) -> bool {
         let by_below = || self.below.is_some_and(|below| below.lists(key)) && !self.hides.contains(&key);
@@ -398,6 +437,6 @@ impl Entry {
 
     /// Blocks of a plane that it writes to at once.
     pub fn frontiers(&self, settings: &Settings) -> u32 {
-        if self.hot_and_cold { 2 } else { settings.small("ftl.streams") }
+        if self.hot_and_cold { 2 } else { settings.get("ftl.streams") }
     }
 }

@@ -16,32 +16,28 @@ mod recover;
 use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
-use crate::log::settings::{LEVELING, LogSettings, READ, WearLeveling, keys_of};
+use crate::log::settings::{LogSettings, WearLeveling};
 use crate::maps::bytes::map_bytes;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::keys::{Key, ValueType};
+use palimpsest_ftl_api::keys;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
-use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, Mapping};
 use std::ops::Range;
 
-/// The number of log blocks.
-pub static LOG_BLOCKS: Key =
-    Key::new("ftl.log_blocks", ValueType::Count { min: 1, max: 1 << 20 }, "8", "log blocks of each plane");
+keys! {
+    /// The settings of a hybrid map.
+    pub struct HybridSettings;
 
-/// The keys of a hybrid map.
-pub fn keys() -> Vec<&'static Key> {
-    [vec![&LOG_BLOCKS], keys_of(&[LEVELING, READ])].concat()
-}
-
-/// [`LOG_BLOCKS`] of `settings`.
-pub fn log_blocks(settings: &Settings) -> u32 {
-    settings.small(LOG_BLOCKS.name)
+    /// The key of hybrid maps.
+    group pub LOG_BLOCKS {
+        /// log blocks of each plane
+        pub log_blocks: u32 = "ftl.log_blocks", Count { min: 1, max: 1 << 20 }, "8";
+    }
 }
 
 const UNMAPPED: u32 = u32::MAX;
@@ -377,7 +373,11 @@ palimpsest_flash::state!([L: LogBlocks] Hybrid<L> { map, logs } built { log_bloc
 impl<L: LogBlocks> Hybrid<L> {
     /// One over erased flash.
     pub fn new(io: &Io, blueprint: &Blueprint, logs: L) -> Self {
-        Hybrid { map: BlockMap::new(io, blueprint), logs, log_blocks: log_blocks(&blueprint.settings) }
+        Hybrid {
+            map: BlockMap::new(io, blueprint),
+            logs,
+            log_blocks: HybridSettings::new(&blueprint.settings).log_blocks,
+        }
     }
 
     fn sectors_per_page(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! The configuration of a drive: from presets, files and options to typed settings, with the source of every value.
 //!
-//! A value comes from the last of these overlays that sets it: the schema's default, the part (a preset or a file), the SSD
-//! preset that a file names as its `base`, the SSD preset or file itself, `--ftl`, `--set`. An overlay that names a part
-//! replaces `part.*` of the earlier overlays, which describe another part; its own `part.*` stay. A file with
-//! `complete = true` (as [`Resolved::to_toml`] writes it) sets every key itself, so its part is only a name.
+//! A value comes from the last of these overlays that sets it: the schema's default, the part (a preset or a file), the
+//! SSD preset that a file names as its `base`, the SSD preset or file itself, `--ftl`, `--set`. An overlay that names a
+//! part replaces `part.*` of the earlier overlays, which describe another part; its own `part.*` stay. A file with
+//! `complete = true` (as [`Resolved::to_toml`] writes it) sets every key, so `ssd.part` is only a name there.
 //!
-//! No I/O: a function of the caller reads files. This module is above the modules whose settings it fills; none of them uses it.
+//! No I/O: a function of the caller reads files. The modules whose settings are filled here must not use this module.
 
 mod build;
 mod capacity;
@@ -33,6 +33,7 @@ use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::nand::stripes::StripeShape;
+use palimpsest_ftl::log::settings::LogSettings;
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::Contents;
 use palimpsest_ftl_api::settings::Settings;
@@ -41,23 +42,24 @@ use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::power_cuts::PowerCuts;
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
-use schema::{Known, keys};
+use schema::{Known, index, keys};
 pub use size::{LARGEST_FILE, Touched, check_length, check_memory, uses_most};
 use unread::Unread;
 
 /// Reads a file named by the user.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String>;
 
-/// A drive with all its settings.
+/// A drive with all settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DriveConfig {
     /// Name of the preset, `name` in the file, or the name of the file.
     pub name: String,
     /// Shape.
     pub geometry: Geometry,
-    /// Shape of its flash: another one where blocks of layers are superblocks, of which they see the pages of data.
+    /// Shape of the flash. Differs from `geometry` if a block of the layer is a superblock, of which the layer sees the
+    /// pages of data.
     pub physical: Geometry,
-    /// These superblocks.
+    /// The superblocks that are blocks of the layer, if there are any.
     pub stripes: Option<StripeShape>,
     /// (T - U) / U, with T physical and U logical pages (Desnoyers 2014).
     pub over_provisioning: f64,
@@ -65,13 +67,15 @@ pub struct DriveConfig {
     pub part: Part,
     /// Settings of the translation layer.
     pub ftl: Settings,
+    /// The settings among `ftl` that layers share.
+    pub log: LogSettings,
     /// Settings of the event engine.
     pub sim: SimSettings,
     /// Settings of the host and of the write buffer.
     pub host: HostSettings,
     /// Times of the controller.
     pub controller: ControllerTimes,
-    /// What it reads ahead.
+    /// Read-ahead of the controller.
     pub read_ahead: ReadAhead,
     /// Injected faults.
     pub faults: FaultSettings,
@@ -107,7 +111,7 @@ impl DriveConfig {
         let physical = self.geometry.pages();
         let enough =
             |logical: u64| logical == 0 || (physical - logical) as f64 / logical as f64 >= self.over_provisioning;
-        // The quotient may be off by one rounding; the steps correct it.
+        // The quotient may be off by a rounding, which the steps correct.
         let mut logical = ((physical as f64 / (1.0 + self.over_provisioning)) as u64).min(physical);
         while !enough(logical) {
             logical -= 1;
@@ -118,9 +122,9 @@ impl DriveConfig {
         logical
     }
 
-    /// Bytes that are programmed between two checkpoints, and what each holds; `None` without checkpoints.
+    /// Bytes that are programmed between two checkpoints, and the contents of each; `None` without checkpoints.
     pub fn checkpoints(&self) -> Option<(u64, Contents)> {
-        let (every, entry) = (self.ftl.bytes("ftl.checkpoint"), find_layer(&self.ftl.name)?);
+        let (every, entry) = (self.log.checkpoint, find_layer(&self.ftl.name)?);
         let tables = (entry.tables)(&self.ftl, &self.geometry, self.logical_subpages());
         (every > 0).then_some((every, Contents { tables, programs: entry.programs }))
     }
@@ -133,18 +137,18 @@ impl DriveConfig {
 
     /// Blocks of each plane that always hold one bit a cell: the fixed share of the fast cache.
     pub fn fixed_single(&self) -> u32 {
-        self.ftl.blocks("ftl.slc_fixed").of(self.geometry.blocks_per_plane)
+        self.log.slc_fixed.of(self.geometry.blocks_per_plane)
     }
 
-    /// Over-provisioning without them: the flash that holds all bits a cell, over what the host sees. With a share f of the blocks of a
-    /// plane it is (1 + OP) (1 - f) - 1.
+    /// Over-provisioning without the fixed share f of the fast cache, (1 + OP) (1 - f) - 1: flash that holds all bits a
+    /// cell, over logical space.
     pub fn effective_over_provisioning(&self) -> f64 {
         let fixed = u64::from(self.fixed_single()) * u64::from(self.geometry.planes() * self.geometry.pages_per_block);
         let logical = self.logical_pages() as f64;
         (self.geometry.pages() - fixed) as f64 / logical - 1.0
     }
 
-    /// Its new flash, storing `payload`, with what goes wrong drawn from `seed`.
+    /// The new flash of the drive, storing `payload`, with faults and read errors drawn from `seed`.
     pub fn flash(&self, payload: Payload, seed: u64) -> Nand {
         let faults = self.faults.any().then(|| Faults::new(self.faults.clone(), seed));
         let mut nand = Nand::new(self.geometry, self.part.clone(), payload, faults);
@@ -179,12 +183,18 @@ impl DriveConfig {
 pub struct ResolvedKey {
     /// The key.
     pub key: &'static Known,
-    /// Its value.
+    /// The value.
     pub value: Value,
     /// `default`, `default, as KEY`, `FILE:LINE`, `--ftl NAME` or `--set key=value`.
     pub source: String,
-    /// Position of the overlay that set it, 0 for defaults.
+    /// Position of the overlay that set the value, 0 for defaults.
     rank: usize,
+}
+
+impl ResolvedKey {
+    fn set(&mut self, value: Value, source: String, rank: usize) {
+        (self.value, self.source, self.rank) = (value, source, rank);
+    }
 }
 
 /// A drive, with the source of every value.
@@ -213,11 +223,11 @@ impl Resolved {
     }
 }
 
-/// The drive that `ssd` (a preset's name, or a path: anything with a `/` or ending in `.toml` or, of an image, `.pal`) describes, with the translation
-/// layer `ftl` instead of its own and with `overrides` (each `key=value`).
+/// The drive that `ssd` (a preset's name, or a path: anything with a `/` or ending in `.toml` or, of an image, `.pal`)
+/// describes, with another layer `ftl` if one is given, and with `overrides` (each `key=value`).
 ///
 /// # Errors
-/// [`Error::Input`] with the place of the mistake; whatever `read_file` returns.
+/// [`Error::Input`] with the place of the mistake; the errors of `read_file`.
 pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: ReadFile) -> Result<Resolved> {
     let mut overlays = ssd_overlays(ssd, read_file)?;
     overlays.push(ftl_overlay(ftl)?);
@@ -236,7 +246,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
     Ok(Resolved { drive, keys: resolved, unread })
 }
 
-/// The overlays of an SSD: the base it names, if any, and itself.
+/// The overlays of an SSD: the base that a file names, and the file or preset.
 fn ssd_overlays(ssd: &str, read_file: ReadFile) -> Result<Vec<Overlay>> {
     if !is_path(ssd) {
         let preset = presets::ssd(ssd, &format!("--ssd {}", palimpsest_flash::units::parse::shown(ssd)))?;
@@ -253,10 +263,10 @@ fn ssd_overlays(ssd: &str, read_file: ReadFile) -> Result<Vec<Overlay>> {
     Ok(overlays)
 }
 
-/// `--ftl NAME` as an overlay of its own.
+/// The overlay of `--ftl NAME`.
 fn ftl_overlay(ftl: Option<&str>) -> Result<Overlay> {
     let Some(name) = ftl else { return Ok(Overlay::default()) };
-    let key = schema::position("ftl.name").expect("the schema has ftl.name");
+    let key = index("ftl.name");
     let name_shown = palimpsest_flash::units::parse::shown(name);
     let place = format!("--ftl {name_shown}");
     let value = read_bare(keys()[key].value_type, name)
@@ -264,9 +274,10 @@ fn ftl_overlay(ftl: Option<&str>) -> Result<Overlay> {
     Ok(Overlay { settings: vec![Setting { key, value, place }], ..Overlay::default() })
 }
 
-/// The part of the last overlay that names one, and its name. Removes `part.*` from the overlays before it.
+/// The overlay and the name of the part that the last overlay with `ssd.part` names. Removes `part.*` from earlier
+/// overlays.
 fn load_part(overlays: &mut [Overlay], read_file: ReadFile) -> Result<(Overlay, Option<String>)> {
-    let key = schema::position("ssd.part").expect("the schema has ssd.part");
+    let key = index("ssd.part");
     let Some(naming) = overlays.iter().rposition(|overlay| overlay.get(key).is_some()) else {
         return Ok((Overlay::default(), None));
     };
@@ -287,38 +298,32 @@ fn load_part(overlays: &mut [Overlay], read_file: ReadFile) -> Result<(Overlay, 
     Ok((Overlay { name: None, ..Overlay::from_toml(&path, &read_file(&path)?, Describes::Part)? }, name))
 }
 
-/// `page-fgm`, `dma-fgm` and `spftl` are one layer, each name with a read command of its own. The name sets `ftl.read`; an
-/// option that sets another command replaces the name in a file by the name with that command.
+/// `page-fgm`, `dma-fgm` and `spftl` are one layer, each name with a read command of its own. The name sets `ftl.read`;
+/// an option that sets another command replaces the name in a file by the name with that command.
 ///
 /// # Errors
 /// Name and command are set in one overlay, or both by options, and contradict each other.
 fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
-    let at = |key| schema::position(key).expect("the schema has the keys of layers");
-    let (name, read) = (at("ftl.name"), at("ftl.read"));
-    let word_of = |layer: &ftl::Entry| {
-        layer.read.map(|mode| match mode {
-            ReadMode::Page => "page",
-            ReadMode::Dma => "dma",
-            ReadMode::Spread => "spread",
-        })
-    };
+    let (name, read) = (index("ftl.name"), index("ftl.read"));
+    let word_of = |layer: &ftl::Entry| layer.read.map(ReadMode::word);
     let (layer, asked) = (resolved[name].value.to_text(), resolved[read].value.to_text());
     let Some(word) = find_layer(&layer).and_then(word_of) else { return Ok(()) };
     let overrides = resolved[read].rank > resolved[name].rank;
     if word == asked || (resolved[read].rank < resolved[name].rank) {
         let (source, rank) = (resolved[name].source.clone(), resolved[name].rank);
-        resolved[read] = ResolvedKey { value: Value::Text(word.into()), source, rank, ..resolved[read].clone() };
+        resolved[read].set(Value::Text(word.into()), source, rank);
         return Ok(());
     }
     if overrides && !resolved[name].source.starts_with("--") && ftl::find(&layer).is_some() {
         let other = ftl::REGISTRY.iter().find(|other| word_of(other) == Some(&asked));
         let other = other.expect("every read command has a layer named after it");
         let (source, rank) = (resolved[read].source.clone(), resolved[read].rank);
-        resolved[name] = ResolvedKey { value: Value::Text(other.name.into()), source, rank, ..resolved[name].clone() };
+        resolved[name].set(Value::Text(other.name.into()), source, rank);
         return Ok(());
     }
     let what = format!(
-        "ftl.read = {asked}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or no ftl.read"
+        "ftl.read = {asked}, ftl.name = {layer}: {layer} always reads by \"{word}\"; expected ftl.name = subpage, or \
+         no ftl.read"
     );
     Err(Error::input(&resolved[read].source, what))
 }
@@ -338,7 +343,7 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
         Fallback::Same(other) => {
             let mut other = other;
             loop {
-                let position = schema::position(other).expect("defaults name keys");
+                let position = index(other);
                 let found = set(position).or_else(|| default_of(&keys()[position]));
                 match (found, keys()[position].default) {
                     (Some((value, ..)), _) => break Some((value, format!("default, as {other}"), 0)),
@@ -349,7 +354,7 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
         }
         // The capacity says how many.
         Fallback::Required if key.name == "ssd.blocks_per_plane" => {
-            let capacity = schema::position("ssd.capacity").and_then(set);
+            let capacity = set(index("ssd.capacity"));
             capacity.map(|_| (Value::Count(1), "default".into(), 0))
         }
         Fallback::Required => None,
@@ -384,12 +389,12 @@ fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml") || name.ends_with(".pal")
 }
 
-/// `value` as a file of settings has it.
+/// The notation of `value` in a file of settings.
 pub fn shown(value: &Value) -> String {
     notation::to_toml(value)
 }
 
-/// The file name of a path without its ending; a preset's name as it is.
+/// The file name of a path, without the ending; the name of a preset, unchanged.
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(".toml").or_else(|| name.strip_suffix(".pal")).unwrap_or(name)

@@ -26,7 +26,7 @@ pub fn layers() -> impl Iterator<Item = &'static Entry> {
     built_in().chain(ADDED.get().copied().unwrap_or_default())
 }
 
-/// Whether the layer called `name` is one of this program's own sources, and not of another crate.
+/// Whether the layer called `name` comes from this program's sources, not from another crate.
 pub fn is_built_in(name: &str) -> bool {
     built_in().any(|entry| entry.name == name)
 }

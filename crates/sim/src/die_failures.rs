@@ -1,19 +1,13 @@
-//! When dies fail in a run: a key of the configuration, and the failures that it describes. What a failed die does is flash's.
+//! When dies fail in a run: a key of the configuration, and the failures that it describes. What a failed die does is
+//! flash's.
 //!
-//! Flash operations that are planned count, from when the measured part of the run or its warm-up starts, as those of power cuts that run.
+//! Flash operations that are planned count, from when the measured part of the run or its warm-up starts, as those of
+//! power cuts that run.
 
 use crate::power_cuts::{number, shown};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::Parsed;
-use palimpsest_ftl_api::keys::{Key, Notation, ValueType};
-
-/// The key of the failures.
-pub const DIE_FAILURE: Key = Key::new(
-    "faults.die_failure",
-    ValueType::Notation(&Notation { words: || vec!["never"], read: canonical, expected }),
-    "never",
-    "flash operations after preconditioning in which a die fails: never, at:N@DIE,N (a die is drawn where none is named), or poisson:N",
-);
+use palimpsest_ftl_api::keys::Notated;
 
 /// Longest list of `at`.
 const MOST: usize = 10_000;
@@ -30,13 +24,14 @@ pub enum DieFailures {
     Poisson(u64),
 }
 
-impl DieFailures {
-    /// Reads the notation of the key; numbers of operations may end with k or M.
-    ///
-    /// # Errors
-    /// What is wrong, and what was expected.
-    pub fn parse(text: &str) -> Parsed<DieFailures> {
-        let wrong = || format!("\"{}\" is no schedule of failing dies; expected {}", shown(text), expected());
+impl Notated for DieFailures {
+    const WORDS: &'static [&'static str] = &["never"];
+    const EXPECTED: &'static str = "never, at:50k@3,80k (operations in ascending order, a die once), or poisson:50k, \
+                                    with whole numbers of flash operations from 1";
+
+    /// Numbers of operations may end with k or M.
+    fn parse(text: &str) -> Parsed<DieFailures> {
+        let wrong = || format!("\"{}\" is no schedule of failing dies; expected {}", shown(text), Self::EXPECTED);
         match text.split_once(':') {
             None if text == "never" => Ok(DieFailures::Never),
             Some(("poisson", mean)) => number(mean).map(DieFailures::Poisson).ok_or_else(wrong),
@@ -64,7 +59,9 @@ impl DieFailures {
             }
         }
     }
+}
 
+impl DieFailures {
     /// Failures that it names at the least.
     pub fn count(&self) -> u32 {
         if let DieFailures::At(all) = self { all.len() as u32 } else { 0 }
@@ -75,8 +72,8 @@ impl DieFailures {
         if let DieFailures::At(all) = self { all.iter().filter_map(|&(_, die)| die).max() } else { None }
     }
 
-    /// The failures of a drive of `dies` dies that start after `operations` flash operations, drawn from `seed`: the operation, and the die, each
-    /// of which fails once.
+    /// The failures of a drive of `dies` dies that start after `operations` flash operations, drawn from `seed`: the
+    /// operation, and the die, each of which fails once.
     pub fn draw(&self, dies: u32, seed: u64, operations: u64) -> Vec<(u64, u32)> {
         let mut rng = Rng::new(seed, 0xd1ef);
         let named: Vec<u32> = match self {
@@ -114,14 +111,6 @@ fn failure(text: &str) -> Option<(u64, Option<u32>)> {
     Some((number(at)?, die.map(|die| digits(die).ok_or(())).transpose().ok()?))
 }
 
-fn canonical(text: &str) -> Parsed<String> {
-    DieFailures::parse(text).map(|failures| failures.text())
-}
-
-fn expected() -> String {
-    "never, at:50k@3,80k (operations in ascending order, a die once), or poisson:50k, with whole numbers of flash operations from 1".into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,12 +123,12 @@ mod tests {
             ("at:7,9@0,1M", "at:7,9@0,1000000"),
             ("poisson:5", "poisson:5"),
         ] {
-            assert_eq!(canonical(text), Ok(read.into()));
+            assert_eq!(DieFailures::parse(text).unwrap().text(), read);
         }
         for text in
             ["", "at:", "at:0", "at:5@", "at:5@-1", "at:5@1,7@1", "at:7,5", "at:@3", "every:5", "poisson:", "at:5@3@4"]
         {
-            assert!(canonical(text).unwrap_err().contains("expected never, at:50k@3"), "{text} was taken");
+            assert!(DieFailures::parse(text).unwrap_err().contains("expected never, at:50k@3"), "{text} was taken");
         }
     }
 

@@ -1,19 +1,12 @@
 //! When the power fails in a run: a key of the configuration, and the schedule that it describes.
 //!
-//! Flash operations that run count, from when the schedule starts: what is cut is work of flash, not time. What a timed run has planned and
-//! not begun is none. Ignored: cuts that come in a recovery (the model suite has them), and the time without power.
+//! Flash operations that run count, from when the schedule starts: what is cut is work of flash, not time. What a timed
+//! run has planned and not begun is none. Ignored: cuts that come in a recovery (the model suite has them), and the
+//! time without power.
 
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::Parsed;
-use palimpsest_ftl_api::keys::{Key, Notation, ValueType};
-
-/// The key of the schedule.
-pub const POWER_CUTS: Key = Key::new(
-    "faults.power_cuts",
-    ValueType::Notation(&Notation { words: || vec!["never"], read: canonical, expected }),
-    "never",
-    "flash operations after preconditioning in which the power fails: never, every:N, at:N,N, or poisson:N (N apart in the mean)",
-);
+use palimpsest_ftl_api::keys::Notated;
 
 /// Longest list of `at`.
 const MOST: usize = 10_000;
@@ -35,13 +28,14 @@ pub enum PowerCuts {
     Poisson(u64),
 }
 
-impl PowerCuts {
-    /// Reads the notation of the key; numbers may end with k or M.
-    ///
-    /// # Errors
-    /// What is wrong, and what was expected.
-    pub fn parse(text: &str) -> Parsed<PowerCuts> {
-        let wrong = || format!("\"{}\" is no schedule of power cuts; expected {}", shown(text), expected());
+impl Notated for PowerCuts {
+    const WORDS: &'static [&'static str] = &["never"];
+    const EXPECTED: &'static str =
+        "never, every:50k, at:1000,2000 (ascending), or poisson:50k, with whole numbers of flash operations from 1";
+
+    /// Numbers may end with k or M.
+    fn parse(text: &str) -> Parsed<PowerCuts> {
+        let wrong = || format!("\"{}\" is no schedule of power cuts; expected {}", shown(text), Self::EXPECTED);
         let numbers = |list: &str| list.split(',').map(number).collect::<Option<Vec<u64>>>().ok_or_else(wrong);
         match text.split_once(':') {
             None if text == "never" => Ok(PowerCuts::Never),
@@ -86,14 +80,6 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-fn canonical(text: &str) -> Parsed<String> {
-    PowerCuts::parse(text).map(|cuts| cuts.text())
-}
-
-fn expected() -> String {
-    "never, every:50k, at:1000,2000 (ascending), or poisson:50k, with whole numbers of flash operations from 1".into()
-}
-
 /// The cuts of a run.
 #[derive(Debug, Clone)]
 pub struct Schedule {
@@ -135,7 +121,7 @@ mod tests {
             ("poisson:2M", "poisson:2000000"),
             ("at:7,10,1k", "at:7,10,1000"),
         ] {
-            assert_eq!(canonical(text), Ok(read.into()));
+            assert_eq!(PowerCuts::parse(text).unwrap().text(), read);
         }
         for text in [
             "",
@@ -150,7 +136,7 @@ mod tests {
             "often",
             "poisson:9999999999999M",
         ] {
-            assert!(canonical(text).unwrap_err().contains("expected never, every:50k"), "{text} was taken");
+            assert!(PowerCuts::parse(text).unwrap_err().contains("expected never, every:50k"), "{text} was taken");
         }
     }
 

@@ -1,96 +1,131 @@
-//! Settings of the event engine.
+//! Settings of the event engine and of the controller.
 
 use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_flash::{keys, words};
+use palimpsest_ftl_api::keys::is;
 
-/// Which of the operations waiting at a die goes next. What must keep its order within a block does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheduler {
-    /// Order of arrival.
-    Fifo,
-    /// Reads overtake programs and erases, until one of those has waited for the starvation bound.
-    ReadFirst,
-    /// Operations of the host overtake those of garbage collection and merges, with the same bound.
-    HostFirst,
+words! {
+    /// Which of the operations waiting at a die goes next. What must keep its order within a block does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Scheduler {
+        /// Order of arrival.
+        Fifo = "fifo",
+        /// Reads overtake programs and erases, until one of those has waited for the starvation bound.
+        ReadFirst = "read-first",
+        /// Operations of the host overtake those of garbage collection and merges, with the same bound.
+        HostFirst = "host-first",
+    }
 }
 
-/// Which running operations a read may suspend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Suspend {
-    /// None.
-    None,
-    /// Erases.
-    Erase,
-    /// Programs and erases.
-    ProgramErase,
+words! {
+    /// Which running operations a read may suspend.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Suspend {
+        /// None.
+        None = "none",
+        /// Erases.
+        Erase = "erase",
+        /// Programs and erases.
+        ProgramErase = "program-erase",
+    }
 }
 
-/// What an operation waits for that is planned before it on the same block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BlockOrder {
-    /// What it needs: programs and erases each other, an erase the reads before it. What a program has not stored yet is read from memory.
-    Needed,
-    /// All of it.
-    Planned,
+words! {
+    /// Order of operations that are planned on one block.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum BlockOrder {
+        /// Programs and erases wait for each other, an erase for the reads before it. A read takes from memory what a
+        /// program has not stored yet.
+        Needed = "needed",
+        /// Each operation waits for those before it.
+        Planned = "planned",
+    }
 }
 
-/// Operations that become one multi-plane command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MultiPlane {
-    /// None.
-    Off,
-    /// Those that wait when the die can start one of them.
-    Waiting,
-    /// Of these the ones that a file system sent together, as one command group.
-    Group,
+words! {
+    /// Operations that become one multi-plane command.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MultiPlane {
+        /// None.
+        Off = "off",
+        /// Those that wait when the die can start one of them.
+        Waiting = "waiting",
+        /// Of these the ones that a file system sent together, as one command group.
+        Group = "group",
+    }
 }
 
-/// Settings of the engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SimSettings {
-    /// Scheduling policy of a die's queue.
-    pub scheduler: Scheduler,
-    /// How long an overtaken operation waits at most before nothing overtakes it any more.
-    pub starvation_bound: Nanos,
-    /// Which operations a read may suspend.
-    pub suspend: Suspend,
-    /// Whether operations of one kind pipeline through the cache register of a die.
-    pub cache_register: bool,
-    /// Whether reads do, where operations do: a die without cached random reads is busy until the data of one has left it.
-    pub cache_read: bool,
-    /// The order of operations on one block.
-    pub block_order: BlockOrder,
-    /// Operations of one kind on different planes of a die that run together where their addresses allow it.
-    pub multi_plane: MultiPlane,
-    /// Whether reads of different planes run together whatever their addresses.
-    pub independent_reads: bool,
+keys! {
+    /// Settings of the engine.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SimSettings;
+
+    /// The keys of the engine.
+    group pub ENGINE {
+        /// which waiting operation a die starts next
+        pub scheduler: Scheduler = "sim.scheduler", Scheduler::KIND, "fifo";
+        /// longest time for which others overtake an operation
+        pub starvation_bound: Nanos = "sim.starvation_bound", Time, "10ms",
+            needs["sim.scheduler = read-first|host-first"];
+        /// running operations that a read may suspend
+        pub suspend: Suspend = "sim.suspend", Suspend::KIND, "none";
+        /// whether operations of one kind are pipelined through a die's cache register
+        pub cache_register: bool = "sim.cache_register", Flag, "false";
+        /// whether these include reads; else only programs are, and a die is busy until the data of a read has left it
+        pub cache_read: bool = "sim.cache_read", Flag, "true", needs["sim.cache_register = true"];
+        /// operations of one kind on different planes of a die that run together: none, all that wait, or those of one
+        /// command group of a file system
+        pub multi_plane: MultiPlane = "sim.multi_plane", MultiPlane::KIND, "waiting";
+        /// reads on different planes of a die that sim.multi_plane lets run together: those of one page address, or any
+        pub independent_reads: bool = "sim.plane_reads", Choice(&["aligned", "independent"])
+            => is("independent"), "aligned", needs["sim.multi_plane = waiting|group"];
+        /// operations of one block start in the order that flash needs, and reads find what is not programmed yet in
+        /// memory; or all as planned
+        pub block_order: BlockOrder = "sim.block_order", BlockOrder::KIND, "needed";
+    }
 }
 
-/// Times of the controller; all zero where it takes none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ControllerTimes {
-    /// Latency of the host link, each way, beside its transfers.
-    pub t_link: Nanos,
-    /// Time of its processors for each request, one after the other.
-    pub t_request: Nanos,
-    /// Time of a read before its first flash command, beside other requests.
-    pub t_read: Nanos,
-    /// Time of any other request before its data is taken, beside other requests.
-    pub t_write: Nanos,
-    /// Time of a request after flash or buffer, until its answer leaves.
-    pub t_end: Nanos,
-    /// Time to put the first subpage of a write into the write buffer.
-    pub t_buffer: Nanos,
-    /// Time for each further one.
-    pub t_buffer_next: Nanos,
+keys! {
+    /// Times of the controller; all zero where it takes none.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct ControllerTimes;
+
+    /// The keys of the controller's times.
+    group pub CONTROLLER {
+        /// requests a second that the processors take, one after the other; 0: any number
+        pub t_request: Nanos = "controller.iops", Count { min: 0, max: 1_000_000_000 }
+            => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0), "0";
+        /// time of a read before its first flash command, beside that of others
+        pub t_read: Nanos = "controller.t_read", Time, "0ns";
+        /// time of any other request before its data is taken, beside that of others
+        pub t_write: Nanos = "controller.t_write", Time, "0ns";
+        /// time of a request after flash or buffer, beside that of others
+        pub t_end: Nanos = "controller.t_end", Time, "0ns";
+    }
+
+    with settings {
+        /// Latency of the host link, each way, beside its transfers.
+        pub t_link: Nanos = settings.get("host.t_link");
+        /// Time to put the first subpage of a write into the write buffer.
+        pub t_buffer: Nanos = settings.get("buffer.t_write");
+        /// Time for each further one.
+        pub t_buffer_next: Nanos = settings.get("buffer.t_write_next");
+    }
 }
 
-/// How a drive reads ahead.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadAhead {
-    /// Pages that are read beyond a stream of sequential reads; 0: none.
-    pub pages: u32,
-    /// Streams that are recognised at a time.
-    pub streams: u32,
+keys! {
+    /// How a drive reads ahead.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct ReadAhead;
+
+    /// The keys of read-ahead.
+    group pub READ_AHEAD {
+        /// pages that are read beyond a stream of sequential reads before the host asks; 0: none
+        pub pages: u32 = "controller.read_ahead", Count { min: 0, max: 1 << 16 }, "0";
+        /// streams of sequential reads that read-ahead tells apart
+        pub streams: u32 = "controller.read_streams", Count { min: 1, max: 256 }, "8",
+            needs["controller.read_ahead > 0"];
+    }
 }
 
 /// Times between the host and the drive.
@@ -98,7 +133,7 @@ pub struct ReadAhead {
 pub struct HostTimes {
     /// Transfer rate of the link, each way; unlimited when 0.
     pub link_rate: Rate,
-    /// Time of each request, beside that of others, from the end in the drive to the answer: in the host, on the link, in the
-    /// controller.
+    /// Time of each request in the host, on the link and in the controller, from its end in the drive to the answer,
+    /// beside the times of other requests.
     pub t_request: Nanos,
 }

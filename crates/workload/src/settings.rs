@@ -1,39 +1,72 @@
-//! Settings of the host side.
+//! Settings of the host, and of the write buffer.
 
-use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_flash::keys::{Feature, Reader, is};
+use palimpsest_flash::units::{self, Nanos};
+use palimpsest_flash::{keys, words};
 
-/// The acknowledgement of a buffered write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Acknowledge {
-    /// When the data is in the (power-protected) buffer.
-    Buffer,
-    /// When the data is programmed.
-    Program,
-    /// When the data is in a buffer that a power cut erases, on any layer.
-    Volatile,
+words! {
+    /// When a buffered write is acknowledged.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Acknowledge {
+        /// When its data is in the (power-protected) buffer.
+        Buffer = "buffer",
+        /// When its data is programmed.
+        Program = "program",
+        /// When its data is in a buffer that loses it with the power, on any layer.
+        Volatile = "volatile",
+    }
 }
 
-/// Settings of the host and of the drive's write buffer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostSettings {
-    /// Arrival times of an open loop are divided by this.
-    pub speedup: f64,
-    /// Addresses beyond the drive are folded (modulo the drive's size) instead of refused.
-    pub fold: bool,
-    /// Bytes of a piece of a compacted trace; 0: addresses as recorded.
-    pub piece_bytes: u64,
-    /// Transfer rate between host and drive; unlimited when 0.
-    pub link_rate: Rate,
-    /// Host time of each request; requests overlap.
-    pub t_request: Nanos,
-    /// Queue depth instead of the workload's; 0: the workload's.
-    pub iodepth: u32,
-    /// Bytes of the write buffer of buffered translation layers.
-    pub buffer_bytes: u64,
-    /// The acknowledgement of a buffered write.
-    pub acknowledge: Acknowledge,
-    /// A flush ends at once, because the buffer is protected.
-    pub flush_is_free: bool,
-    /// A partly filled page of the buffer is padded and programmed when the oldest subpage has waited this long.
-    pub buffer_timeout: Nanos,
+/// Open pages of a layer lie in the write buffer.
+const OPEN_PAGES: Reader = Reader::with(Feature::OpenPages);
+/// Acknowledged writes wait in the write buffer for their programs.
+const ACKNOWLEDGED: Reader = Reader::ANY.needs(&["buffer.ack = buffer|volatile"]);
+
+keys! {
+    /// Settings of the host and of the drive's write buffer.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct HostSettings;
+
+    /// The keys of the host.
+    group pub HOST {
+        /// arrival times of an open loop are divided by this
+        pub speedup: f64 = "host.speedup", Factor, "1";
+        /// whether addresses beyond the drive are folded into it instead of refused
+        pub fold: bool = "host.fold", Flag, "false";
+        /// only pieces of this size that a trace reads or writes get addresses, in their order, such as 1MiB; 0B:
+        /// addresses as they are
+        pub piece_bytes: u64 = "host.compact", Bytes { min: 0, max: 1 << 40 }, "0B", rules[PIECES];
+        /// transfer rate between host and drive
+        pub link_rate: units::Rate = "host.link_rate", Rate, "unlimited";
+        /// latency of the host link, each way, beside its transfers
+        pub t_link: Nanos = "host.t_link", Time, "0ns";
+        /// time of the host for each request, beside that of others in flight
+        pub t_request: Nanos = "host.t_request", Time, "0ns";
+        /// queue depth; 0: that of the workload
+        pub iodepth: u32 = "host.iodepth", Count { min: 0, max: 1 << 20 }, "0";
+    }
+
+    /// The keys of the write buffer.
+    group pub BUFFER {
+        /// bytes of the write buffer
+        pub buffer_bytes: u64 = "buffer.size", Bytes { min: 512, max: 1 << 40 }, "1MiB",
+            read_by[OPEN_PAGES, ACKNOWLEDGED];
+        /// a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power cut
+        /// empties
+        pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer";
+        /// a flush waits for programs, or ends at once, since the buffer is protected
+        pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]) => is("free"), "programs",
+            needs["buffer.ack = buffer"];
+        /// time to put the first subpage of a write into the write buffer
+        pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
+        /// time for each further subpage of the write
+        pub t_write_next: Nanos = "buffer.t_write_next", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
+        /// a partly filled page is padded and programmed after this long
+        pub buffer_timeout: Nanos = "buffer.timeout", Time, "1ms", read_by[OPEN_PAGES];
+    }
 }
+
+const PIECES: keys::Rule = keys::Rule {
+    holds: |value| matches!(value, keys::Value::Bytes(bytes) if bytes.is_multiple_of(4 << 10)),
+    expected: "expected a multiple of 4KiB, such as 1MiB",
+};

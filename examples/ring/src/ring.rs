@@ -1,14 +1,13 @@
 //! `ring`: a page map over one circular log (the simplest layer of Rosenblum and Ousterhout's log-structured kind).
 //! Ignores: parallel planes, wear, hot and cold data, what is best to clean. Settings used: `ftl.read`.
 
-use palimpsest_lab::ftl::keys::{Key, ValueType};
-use palimpsest_lab::ftl::{Blueprint, Entry, Ftl, LayerFigures, Mapping, Unfit};
+use palimpsest_lab::ftl::keys::{Rule, Value, keys_of};
+use palimpsest_lab::ftl::{Blueprint, Entry, Ftl, LayerFigures, Mapping, keys};
 use palimpsest_lab::geometry::{Extent, Geometry};
-use palimpsest_lab::log::settings::{READ, keys_of, read_policy};
 use palimpsest_lab::nand::data::Data;
 use palimpsest_lab::nand::{Flash, Halt, Nand, Outcome, TORN, first_subpages};
 use palimpsest_lab::plan::port::pieces;
-use palimpsest_lab::plan::select::ReadPolicy;
+use palimpsest_lab::plan::select::{READ, ReadPolicy};
 use palimpsest_lab::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_lab::units::SECTOR_BYTES;
 use std::collections::VecDeque;
@@ -16,21 +15,24 @@ use std::collections::VecDeque;
 pub const ENTRY: Entry = Entry {
     name: "ring",
     about: "page map over one circular log",
-    keys: || [keys_of(&[READ]), vec![&RESERVE]].concat(),
-    check: |proposal| match proposal.settings.ratio(RESERVE.name) {
-        ..1.0 => Err(Unfit::new(&[RESERVE.name], "cleaning moves a block at a time; expected 100% or more")),
-        _ => Ok(()),
-    },
+    keys: || keys_of(&[READ, KEYS]),
     build: |io, blueprint| Box::new(Ring::new(io, blueprint)),
     ..Entry::PLAIN
 };
 
-static RESERVE: Key = Key::new(
-    "ring.reserve",
-    ValueType::Ratio { max: 100.0 },
-    "150%",
-    "erased pages that only cleaning may use, as a share of a block",
-);
+keys! {
+    struct RingSettings;
+
+    group KEYS {
+        /// erased pages that only cleaning may use, as a share of a block
+        reserve: f64 = "ring.reserve", Ratio { max: 100.0 }, "150%", rules[A_BLOCK];
+    }
+}
+
+const A_BLOCK: Rule = Rule {
+    holds: |value| matches!(value, Value::Ratio(share) if *share >= 1.0),
+    expected: "cleaning moves a block at a time; expected 100% or more",
+};
 
 const UNMAPPED: u32 = u32::MAX;
 
@@ -52,12 +54,12 @@ impl Ring {
         Ring {
             shape,
             page_sectors: u64::from(shape.page_bytes()) / SECTOR_BYTES,
-            read: read_policy(&blueprint.settings),
+            read: ReadPolicy::new(&blueprint.settings),
             map: vec![UNMAPPED; blueprint.logical_pages as usize],
             free: (0..shape.blocks()).filter(|&block| !io.nand().is_bad(block)).collect(),
             full: VecDeque::new(),
             open: None,
-            reserve: (f64::from(shape.pages_per_block) * blueprint.settings.ratio(RESERVE.name)) as u32,
+            reserve: (f64::from(shape.pages_per_block) * RingSettings::new(&blueprint.settings).reserve) as u32,
             figures: LayerFigures::default(),
         }
     }

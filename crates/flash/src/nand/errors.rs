@@ -15,30 +15,52 @@ mod tolerance;
 use super::part::Part;
 use super::wear::{Bias, Wear};
 use super::{Nand, SubpageMask, WordMask};
+use crate::keys::value::LONGEST_OPERATION;
+use crate::keys::{Reader, Rule, Value};
 use crate::rng::Rng;
 use crate::units::Nanos;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tolerance::Tolerance;
 
-/// Errors of reads, and what corrects them.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ErrorSettings {
-    /// Bits that the code corrects of a code word; 0: reads have no errors.
-    pub strength: u32,
-    /// Extra time of each step of a retry.
-    pub retries: Vec<Nanos>,
-    /// Share of the raw errors that each step leaves.
-    pub retry_rates: Vec<f64>,
-    /// Age at which the rate has doubled; 0: it does not grow.
-    pub retention: Nanos,
-    /// Age of what was written before the measurement, beside the simulated time.
-    pub data_age: Nanos,
-    /// Reads of a block at which the rate has doubled; 0: it does not grow.
-    pub disturb: u32,
-    /// A block is to be refreshed when a read of it needs so many steps; 0: never.
-    pub refresh_retries: u32,
+crate::keys! {
+    /// Errors of reads, and their correction.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    pub struct ErrorSettings;
+
+    /// The keys of read errors.
+    group pub KEYS {
+        /// wrong bits of a code word (part.word_size) that are corrected; 0: reads have no errors but those of
+        /// faults.read_fail
+        pub strength: u32 = "ecc.strength", Count { min: 0, max: 1 << 20 }, "0";
+        /// extra time of each step of a retry, until a read succeeds or fails for good
+        pub retries: Vec<Nanos> = "ecc.t_retries", Times, "[]", rules[SHORT], needs["ecc.strength > 0"];
+        /// share of the wrong bits that each of these steps leaves
+        pub retry_rates: Vec<f64> = "ecc.retry_rates", Ratios, "[]", rules[NONE_ABOVE], needs["ecc.strength > 0"];
+        /// age of data at which the rate of wrong bits has doubled; 0ns: it does not grow
+        pub retention: Nanos = "ecc.t_retention", Age, "0ns", needs["ecc.strength > 0"];
+        /// age that what preconditioning wrote has when the measurement begins
+        pub data_age: Nanos = "ecc.data_age", Age, "0ns", needs["ecc.strength > 0", "ecc.t_retention > 0"];
+        /// reads of a block since its erase at which the rate of wrong bits has doubled; 0: it does not grow
+        pub disturb: u32 = "ecc.disturb_reads", Count { min: 0, max: u32::MAX as u64 }, "0", needs["ecc.strength > 0"];
+    }
+
+    /// The key of layers that move a block before its data is lost.
+    group pub REFRESH {
+        /// a block of which a read needed so many steps is moved; 0: never
+        pub refresh_retries: u32 = "ecc.refresh_retries", Count { min: 0, max: 1000 }, "0",
+            read_by[Reader::LISTED], needs["ecc.strength > 0"];
+    }
 }
+
+const SHORT: Rule = Rule {
+    holds: |value| matches!(value, Value::Times(steps) if steps.iter().sum::<Nanos>() <= LONGEST_OPERATION / 2),
+    expected: "all steps together take at most 1s",
+};
+const NONE_ABOVE: Rule = Rule {
+    holds: |value| matches!(value, Value::Ratios(rates) if rates.is_sorted_by(|one, next| one >= next)),
+    expected: "expected rates of which none is above the one before",
+};
 
 /// The part of a page that a read needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,8 +249,8 @@ impl Nand {
         Attempt { steps: taken, lost, failed }
     }
 
-    /// Of the wrong bits that are expected in a code word and those that are corrected, the largest ratio that a read met, in its first step, since the
-    /// last call.
+    /// Of the wrong bits that are expected in a code word and those that are corrected, the largest ratio that a read
+    /// met, in its first step, since the last call.
     pub fn take_worst_read(&mut self) -> Option<f64> {
         let bits = f64::from(self.part.word_bytes) * 8.0;
         let errors = self.errors.as_mut()?;

@@ -1,26 +1,33 @@
 //! Injected faults: what goes wrong, how often, and when the power fails.
 //!
 //! Faults are drawn from a seeded source of their own, so that they do not disturb the workload. Probabilities hold for
-//! each operation alone, whatever the wear; apart from them, a block whose erases have come to its own endurance fails its next erase.
+//! each operation alone, whatever the wear; apart from them, a block whose erases have come to its own endurance fails
+//! its next erase.
 
 use super::dies::Dies;
+use crate::keys::SHARE;
 use crate::rng::Rng;
 
-/// What to inject. The default injects nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FaultSettings {
-    /// Probability that a page program reports failure; the block is bad from then on, its earlier pages stay readable.
-    pub program_fail: f64,
-    /// Probability that an erase reports failure; the block is bad from then on.
-    pub erase_fail: f64,
-    /// Probability that the first attempt to read a page cannot be corrected; a retry with shifted references can.
-    pub read_fail: f64,
-    /// Share of blocks that are bad when the drive leaves the factory.
-    pub initial_bad: f64,
-    /// Whether a block fails when its erases have come to its endurance.
-    pub wear_out: bool,
-    /// The power fails during this flash operation (1 = the first), which is left undone or half done.
-    pub power_cut_at: Option<u64>,
+crate::keys! {
+    /// The faults to inject. The default injects none.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    pub struct FaultSettings;
+
+    /// The keys of faults.
+    group pub KEYS {
+        /// probability that a program fails and its block goes bad
+        pub program_fail: f64 = "faults.program_fail", SHARE, "0%";
+        /// probability that an erase fails and its block goes bad
+        pub erase_fail: f64 = "faults.erase_fail", SHARE, "0%";
+        /// probability that a read needs a retry
+        pub read_fail: f64 = "faults.read_fail", SHARE, "0%";
+        /// share of blocks that are bad from the factory
+        pub initial_bad: f64 = "faults.initial_bad", SHARE, "0%";
+        /// whether a block fails its erase when its erases have come to what it endures (part.endurance)
+        pub wear_out: bool = "faults.wear_out", Flag, "false";
+        /// flash operation in which the power is cut, in a timed run half-way through its time; 0: never
+        pub power_cut_at: Option<u64> = "faults.power_cut_at", Count { min: 0, max: i64::MAX as u64 }, "0";
+    }
 }
 
 impl FaultSettings {
@@ -68,8 +75,8 @@ impl Faults {
         self.rng.chance(self.settings.read_fail)
     }
 
-    /// The erases that each of `blocks` blocks endures: normal around `mean`, with the standard deviation `deviation` as a share of that. None
-    /// where blocks do not wear out.
+    /// The erases that each of `blocks` blocks endures: normal around `mean`, with the standard deviation `deviation`
+    /// as a share of that. None where blocks do not wear out.
     pub fn endurances(&self, blocks: u32, mean: u32, deviation: f64) -> Vec<u32> {
         let draw = |block: u32| {
             let mut rng = Rng::new(self.seed ^ u64::from(block) << 32, 0x3ea6);

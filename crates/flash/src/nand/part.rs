@@ -1,44 +1,71 @@
 //! A NAND part: its geometry below the block, its rules, its timings and its energies, as plain data.
 //!
-//! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here and are
-//! enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored:
-//! temperature, variation between chips and between pages of a block other than low and high.
+//! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here and
+//! are enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored: temperature,
+//! variation between chips and between pages of a block other than low and high.
 
 use super::cells::{CellCode, Coded};
 use super::wear::WearTable;
 use super::{SubpageMask, WordMask, mask_of};
-use crate::units::{Nanos, Picojoules, Rate};
+use crate::keys::value::LONGEST_OPERATION;
+use crate::keys::{Reader, Rule, SHARE, Value, ValueType};
+use crate::units::{self, Nanos, Picojoules, Rate, SECTOR_BYTES};
+use crate::words;
 
-/// Bits a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CellKind {
-    /// One bit.
-    Slc,
-    /// Two bits; pages come in low and high pairs.
-    Mlc,
-    /// Three bits, one-shot programmed.
-    Tlc,
-    /// Four bits, one-shot programmed.
-    Qlc,
+const PAGE: ValueType = ValueType::Bytes { min: 512, max: 16 << 20 };
+const ANY_NUMBER: ValueType = ValueType::Count { min: 1, max: u32::MAX as u64 };
+
+const WHOLE_SECTORS: Rule = Rule {
+    holds: |value| matches!(value, Value::Bytes(bytes) if bytes.is_multiple_of(SECTOR_BYTES)),
+    expected: "a subpage must be a whole number of sectors of 512 bytes",
+};
+const OPERATION: Rule = Rule {
+    holds: |value| matches!(value, Value::Time(time) if *time <= LONGEST_OPERATION),
+    expected: "an operation of flash takes at most 2s",
+};
+
+// Readers of times: of blocks that hold one bit a cell, of retries.
+const DYNAMIC_CACHE: Reader = Reader::ANY.needs(&["ftl.slc_cache > 0"]);
+const FIXED_CACHE: Reader = Reader::ANY.needs(&["ftl.slc_fixed > 0"]);
+const FAULTY_READS: Reader = Reader::ANY.needs(&["faults.read_fail > 0"]);
+const ECC: Reader = Reader::ANY.needs(&["ecc.strength > 0"]);
+
+words! {
+    /// Bits a cell.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum CellKind {
+        /// One bit.
+        Slc = "slc",
+        /// Two bits; pages come in low and high pairs.
+        Mlc = "mlc",
+        /// Three bits, one-shot programmed.
+        Tlc = "tlc",
+        /// Four bits, one-shot programmed.
+        Qlc = "qlc",
+    }
 }
 
-/// In which order the pages of a block may be programmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProgramOrder {
-    /// First programs in ascending page order; a page may be partially programmed again only while no later page of the
-    /// block was programmed. Required by datasheets of SLC parts since about 2006, and of all MLC and TLC parts.
-    Strict,
-    /// First programs in ascending page order; free subpages of earlier pages may be programmed at any time (the MGA paper).
-    Ascending,
-    /// Any order (small-block SLC).
-    Any,
-    /// The low-low-high order (LLH paper, Sec. 3.2): low pages ascending in a first round; then, pair by pair, the low page
-    /// may be re-programmed (1 to 0 only) and its high page programmed once. The standard order, low and high ascending as
-    /// page numbers run, remains allowed.
-    LowLowHigh,
-    /// As low-low-high, and a low page may be re-programmed after its high page: no part that the LLH paper measured can do
-    /// that (Fig. 2a); an ideal one, with a higher voltage, could (Sec. 3.2).
-    LowHighLow,
+words! {
+    /// In which order the pages of a block may be programmed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ProgramOrder {
+        /// First programs in ascending page order; a page may be partially programmed again only while no later page of
+        /// the block was programmed. Required by datasheets of SLC parts since about 2006, and of all MLC and TLC
+        /// parts.
+        Strict = "strict",
+        /// First programs in ascending page order; free subpages of earlier pages may be programmed at any time (the
+        /// MGA paper).
+        Ascending = "ascending",
+        /// Any order (small-block SLC).
+        Any = "any",
+        /// The low-low-high order (LLH paper, Sec. 3.2): low pages ascending in a first round; then, pair by pair, the
+        /// low page may be re-programmed (1 to 0 only) and its high page programmed once. The standard order, low and
+        /// high ascending as page numbers run, remains allowed.
+        LowLowHigh = "low-low-high",
+        /// As low-low-high, and a low page may be re-programmed after its high page: no part that the LLH paper
+        /// measured can do that (Fig. 2a); an ideal one, with a higher voltage, could (Sec. 3.2).
+        LowHighLow = "low-high-low",
+    }
 }
 
 impl ProgramOrder {
@@ -49,24 +76,28 @@ impl ProgramOrder {
     }
 }
 
-/// Read commands of a part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReadMode {
-    /// Senses the whole page and transfers the whole page.
-    Page,
-    /// Senses the whole page and transfers the wanted code words only.
-    Dma,
-    /// Senses and transfers the wanted code words only (SPREAD paper, Sec. III).
-    Spread,
+words! {
+    /// Read commands of a part.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ReadMode {
+        /// Senses the whole page and transfers the whole page.
+        Page = "page",
+        /// Senses the whole page and transfers the wanted code words only.
+        Dma = "dma",
+        /// Senses and transfers the wanted code words only (SPREAD paper, Sec. III).
+        Spread = "spread",
+    }
 }
 
-/// Sets of code words that one read in `spread` mode may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SpreadReach {
-    /// Any set: the command carries a bitmap (SPREAD paper, Sec. III-A, Fig. 3b).
-    Any,
-    /// One run: the command carries an offset and a length (Fig. 3a).
-    Run,
+words! {
+    /// Sets of code words that one read in `spread` mode may name.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum SpreadReach {
+        /// Any set: the command carries a bitmap (SPREAD paper, Sec. III-A, Fig. 3b).
+        Any = "any",
+        /// One run: the command carries an offset and a length (Fig. 3a).
+        Run = "run",
+    }
 }
 
 /// A read command.
@@ -83,95 +114,117 @@ impl ReadCommand {
     pub const PAGE: ReadCommand = ReadCommand { mode: ReadMode::Page, words: 0 };
 }
 
-/// Time of the array operations, and energy of all of them.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// Name of the preset.
-    pub name: String,
-    /// Bits a cell.
-    pub cell: CellKind,
-    /// Data bytes of a page.
-    pub page_bytes: u32,
-    /// Bytes of a subpage: the unit of partial programs, of fine maps and of the tag payload.
-    pub subpage_bytes: u32,
-    /// Spare bytes of a page.
-    pub spare_bytes: u32,
-    /// Pages of a block.
-    pub pages_per_block: u32,
-    /// Pages of a word line that one program writes: then a page here is a word line ([`Part::shot`]). 1: pages are programmed singly.
-    pub pages_per_program: u32,
-    /// Pages of the next word line that the die has registers for while it programs one.
-    pub cache_pages: u32,
-    /// Programs of a page between two erases (NOP), re-programs included.
-    pub nop: u32,
-    /// Order of programs within a block.
-    pub order: ProgramOrder,
-    /// Sensing time of a page (low page where pages are paired).
-    pub t_read: Nanos,
-    /// Sensing time of a high page.
-    pub t_read_high: Nanos,
-    /// Sensing time of the pages of a word line, in the order in which they are programmed; empty where `t_read` is that of all.
-    pub t_read_types: Vec<Nanos>,
-    /// Sensing time of a page of a block that holds one bit a cell.
-    pub t_read_slc: Nanos,
-    /// Program time of a page of such a block.
-    pub t_program_slc: Nanos,
-    /// Program time of a page (low page where pages are paired).
-    pub t_program: Nanos,
-    /// Program time of a high page.
-    pub t_program_high: Nanos,
-    /// Erase time of a block.
-    pub t_erase: Nanos,
-    /// Time on the bus of a command with its address, before any operation.
-    pub t_command: Nanos,
-    /// Transfer rate of the bus between controller and die.
-    pub bus_rate: Rate,
-    /// What a read of a page costs more when its first attempt cannot be corrected.
-    pub t_read_retry: Nanos,
-    /// From the suspend command until the die can read.
-    pub t_suspend: Nanos,
-    /// From the resume command until the suspended operation continues.
-    pub t_resume: Nanos,
-    /// Bytes of an ECC code word, the grain of the `dma` and `spread` reads.
-    pub word_bytes: u32,
-    /// Sensing time of 1, 2, .. words in `spread` mode; empty where the part has no such command.
-    pub t_read_words: Vec<Nanos>,
-    /// Transfer time of 1, 2, .. words; empty means `bus_rate` decides.
-    pub t_dma_words: Vec<Nanos>,
-    /// Sets of words that one `spread` read may name.
-    pub spread_reach: SpreadReach,
-    /// Erases that a block is rated for.
-    pub endurance: u32,
-    /// The same of a block that always holds one bit a cell.
-    pub endurance_slc: u32,
-    /// Standard deviation of what single blocks endure, as a share of that.
-    pub endurance_deviation: f64,
-    /// How its bit error rate grows until then, and what programming low pages again costs of it.
-    pub wear: WearTable,
-    /// Whether a program that fails or is cut off corrupts the other pages of its word line.
-    pub pair_corruption: bool,
-    /// Energy of sensing a page (low page).
-    pub e_read: Picojoules,
-    /// Energy of sensing a high page.
-    pub e_read_high: Picojoules,
-    /// Energy of sensing 1, 2, .. words in `spread` mode; empty means that of sensing the page.
-    pub e_read_words: Vec<Picojoules>,
-    /// Energy of programming a page (low page).
-    pub e_program: Picojoules,
-    /// Energy of programming a high page.
-    pub e_program_high: Picojoules,
-    /// Energy of programming a low page again.
-    pub e_reprogram: Picojoules,
-    /// Energy of erasing a block.
-    pub e_erase: Picojoules,
-    /// Energy of the first program of a low page in a block whose low pages are programmed first (partially-used).
-    pub e_program_low_first: Picojoules,
-    /// Energy of programming a high page in such a block.
-    pub e_program_high_second: Picojoules,
-    /// Energy of erasing a block in which a low page was programmed again (reused).
-    pub e_erase_reused: Picojoules,
-    /// The code of its cells, where the controller has one: then a page here is a word line ([`Part::coded`]).
-    pub code: Option<Coded>,
+crate::keys! {
+    /// A NAND part: rules, array times and energies. After [`Part::shot`] or [`Part::coded`] a page here is a word line, of
+    /// which a shot programs `pages_per_program` pages.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Part;
+
+    /// The keys of a part before those of its wear.
+    group pub SHAPE_AND_TIMES {
+        /// bits a cell; pages of mlc come in low and high pairs
+        pub cell: CellKind = "part.cell", CellKind::KIND, required;
+        /// data bytes of a page
+        pub page_bytes: u32 = "part.page_size", PAGE, required;
+        /// unit of partial programs and of fine maps
+        pub subpage_bytes: u32 = "part.subpage_size", PAGE, "4KiB", rules[WHOLE_SECTORS];
+        /// spare bytes of a page; codes of second writes use some
+        pub spare_bytes: u32 = "part.spare_size", Bytes { min: 0, max: 16 << 20 }, "0B";
+        /// pages of a block
+        pub pages_per_block: u32 = "part.pages_per_block", Count { min: 1, max: 65_536 }, required;
+        /// pages of a word line that one program writes: 1, or all of tlc (3) or qlc (4), in one shot of part.t_program
+        /// and part.e_program
+        pub pages_per_program: u32 = "part.pages_per_program", Count { min: 1, max: 4 }, "1";
+        /// pages of the next word line that a die takes in while it programs one, with part.pages_per_program above 1
+        /// and sim.cache_register
+        pub cache_pages: u32 = "part.cache_pages", Count { min: 1, max: 4 }, "1",
+            needs["part.pages_per_program > 1", "sim.cache_register = true"];
+        /// programs of a page between two erases, re-programs included
+        pub nop: u32 = "part.nop", ANY_NUMBER, "1";
+        /// order of programs within a block
+        pub order: ProgramOrder = "part.order", ProgramOrder::KIND, "strict";
+        /// sensing a page (low page where pages are paired)
+        pub t_read: Nanos = "part.t_read", Time, required, rules[OPERATION];
+        /// sensing a high page
+        pub t_read_high: Nanos = "part.t_read_high", Time, (as "part.t_read"), rules[OPERATION];
+        /// sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all
+        pub t_read_types: Vec<Nanos> = "part.t_read_types", Times, "[]";
+        /// sensing a page of a block that holds one bit a cell
+        pub t_read_slc: Nanos = "part.t_read_slc", Time, (as "part.t_read"), rules[OPERATION],
+            read_by[DYNAMIC_CACHE, FIXED_CACHE], needs["ftl.read = page|dma"];
+        /// programming such a page
+        pub t_program_slc: Nanos = "part.t_program_slc", Time, (as "part.t_program"), rules[OPERATION],
+            read_by[DYNAMIC_CACHE, FIXED_CACHE];
+        /// programming a page (low page where pages are paired)
+        pub t_program: Nanos = "part.t_program", Time, required, rules[OPERATION];
+        /// programming a high page
+        pub t_program_high: Nanos = "part.t_program_high", Time, (as "part.t_program"), rules[OPERATION];
+        /// erasing a block
+        pub t_erase: Nanos = "part.t_erase", Time, required, rules[OPERATION];
+        /// command and address on the bus, before any operation
+        pub t_command: Nanos = "part.t_command", Time, "0ns", rules[OPERATION];
+        /// transfer rate between controller and die
+        pub bus_rate: units::Rate = "part.bus_rate", Rate, required;
+        /// extra time of a read whose first attempt fails; of a spread read as much less as its sensing
+        pub t_read_retry: Nanos = "part.t_read_retry", Time, (as "part.t_read"), rules[OPERATION],
+            read_by[FAULTY_READS, ECC];
+        /// from the suspend command until the die can read
+        pub t_suspend: Nanos = "part.t_suspend", Time, "0ns", rules[OPERATION],
+            needs["sim.suspend = erase|program-erase"];
+        /// from the resume command until the operation continues
+        pub t_resume: Nanos = "part.t_resume", Time, "0ns", rules[OPERATION],
+            needs["sim.suspend = erase|program-erase"];
+        /// ECC code word, the grain of dma and spread reads
+        pub word_bytes: u32 = "part.word_size", Bytes { min: 1, max: 16 << 20 }, "2KiB";
+        /// sensing 1, 2, ... words in spread mode; none: no such command
+        pub t_read_words: Vec<Nanos> = "part.t_read_words", Times, "[]", needs["ftl.read = spread"];
+        /// transferring 1, 2, ... words; none: part.bus_rate decides
+        pub t_dma_words: Vec<Nanos> = "part.t_dma_words", Times, "[]";
+        /// words that one spread read may name: any, or one run of adjacent words
+        pub spread_reach: SpreadReach = "part.spread_reach", SpreadReach::KIND, "any";
+        /// erases that a block is rated for
+        pub endurance: u32 = "part.endurance", ANY_NUMBER, "3000";
+        /// the same of a block of tlc or qlc that always holds one bit a cell (ftl.slc_fixed)
+        pub endurance_slc: u32 = "part.endurance_slc", ANY_NUMBER, "30000", needs["ftl.slc_fixed > 0"];
+        /// standard deviation of the erases that single blocks endure, as a share of part.endurance
+        pub endurance_deviation: f64 = "part.endurance_deviation", SHARE, "0%";
+    }
+
+    /// The keys of a part after those of its wear.
+    group pub CORRUPTION_AND_ENERGIES {
+        /// whether a program that fails or is cut off corrupts the other pages of its word line; they are copied
+        /// before, into blocks kept for it
+        pub pair_corruption: bool = "part.pair_corruption", Flag, "false";
+        /// energy of sensing a page (low page)
+        pub e_read: Picojoules = "part.e_read", Energy, "0J";
+        /// energy of sensing a high page
+        pub e_read_high: Picojoules = "part.e_read_high", Energy, (as "part.e_read"), needs["part.cell = mlc"];
+        /// energy of sensing 1, 2, ... words in spread mode; none: as for the page
+        pub e_read_words: Vec<Picojoules> = "part.e_read_words", Energies, "[]", needs["ftl.read = spread"];
+        /// energy of programming a page (low page)
+        pub e_program: Picojoules = "part.e_program", Energy, "0J";
+        /// energy of programming a high page
+        pub e_program_high: Picojoules = "part.e_program_high", Energy, (as "part.e_program"), needs["part.cell = mlc"];
+        /// energy of programming a low page again
+        pub e_reprogram: Picojoules = "part.e_reprogram", Energy, (as "part.e_program");
+        /// energy of erasing a block
+        pub e_erase: Picojoules = "part.e_erase", Energy, "0J";
+        /// energy of the first program of a low page where low pages are programmed first
+        pub e_program_low_first: Picojoules = "part.e_program_low_first", Energy, (as "part.e_program");
+        /// energy of programming a high page where low pages were programmed first
+        pub e_program_high_second: Picojoules = "part.e_program_high_second", Energy, (as "part.e_program_high");
+        /// energy of erasing a block whose low pages were programmed again
+        pub e_erase_reused: Picojoules = "part.e_erase_reused", Energy, (as "part.e_erase");
+    }
+
+    with settings {
+        /// Name of the preset.
+        pub name: String = String::new();
+        /// Growth of its bit error rate, and the cost of programming low pages again.
+        pub wear: WearTable = WearTable::new(settings);
+        /// The code of its cells, if the controller has one: then a page here is a word line ([`Part::coded`]).
+        pub code: Option<Coded> = None;
+    }
 }
 
 impl CellKind {
@@ -187,13 +240,13 @@ impl CellKind {
 }
 
 impl Part {
-    /// The part under `code`: what is a page to the layer is a word line, all of whose N pages are programmed in one shot, again
-    /// for each generation, and which stores k pages.
+    /// The part under `code`: what is a page to the layer is a word line, all of whose N pages are programmed in one
+    /// shot, again for each generation, and which stores k pages.
     ///
-    /// The levels cross the bus, N pages for k. Sensing, and programming whatever the generation, take the times and energies of the
-    /// N pages one after the other: nothing is assumed of the few levels that a generation raises cells by. Other read commands
-    /// and their tables are gone. Wear stays one of erases: no cell gets more charge between two of them than the highest
-    /// level has. `None` where the part has no such cells, or no whole word lines.
+    /// The levels cross the bus, N pages for k. Sensing, and programming whatever the generation, take the times and
+    /// energies of the N pages one after the other: nothing is assumed of the few levels that a generation raises cells
+    /// by. Other read commands and their tables are gone. Wear stays one of erases: no cell gets more charge between
+    /// two of them than the highest level has. `None` where the part has no such cells, or no whole word lines.
     pub fn coded(&self, code: &'static dyn CellCode) -> Option<Part> {
         let (stored, pages) = (code.data_bits(), code.cell_bits());
         if self.cell.bits() != pages || !self.pages_per_block.is_multiple_of(pages) {
@@ -234,12 +287,12 @@ impl Part {
         })
     }
 
-    /// The part whose word lines are programmed in one shot: what is a page to the layer is a word line, all of whose `pages` pages are
-    /// programmed together, once, in `t_program` and with `e_program`, which stay what they are.
+    /// The part whose word lines are programmed in one shot: what is a page to the layer is a word line, all of whose
+    /// `pages` pages are programmed together, once, in `t_program` and with `e_program`, which stay what they are.
     ///
-    /// A read senses pages as before, each by itself: those that hold what is wanted. In a block of single bits a page here is as many
-    /// word lines, which are programmed one after the other. `None` where the cells have another number of bits, pages come in low
-    /// and high pairs, or there are no whole word lines.
+    /// A read senses pages as before, each by itself: those that hold what is wanted. In a block of single bits a page
+    /// here is as many word lines, which are programmed one after the other. `None` where the cells have another number
+    /// of bits, pages come in low and high pairs, or there are no whole word lines.
     pub fn shot(&self, pages: u32) -> Option<Part> {
         let fits = self.cell.bits() == pages && !self.paired() && self.pages_per_block.is_multiple_of(pages);
         fits.then(|| Part {
@@ -322,8 +375,8 @@ impl Part {
         [self.e_read, self.e_program, self.e_erase].iter().all(|&energy| energy > 0)
     }
 
-    /// Extra time of a retry by `mode` of a read that senses for `sensing`: a spread read senses its own code words again only, which
-    /// takes as much less as its first attempt.
+    /// Extra time of a retry by `mode` of a read that senses for `sensing`: a spread read senses its own code words
+    /// again only, which takes as much less as its first attempt.
     #[inline]
     pub fn retry_time(&self, mode: ReadMode, sensing: Nanos) -> Nanos {
         match mode {
@@ -338,15 +391,17 @@ impl Part {
         self.cell == CellKind::Mlc
     }
 
-    /// Whether a program that fails or is cut off corrupts other pages, those of its word line: not where they are programmed together.
+    /// Whether a program that fails or is cut off corrupts other pages, those of its word line: not where they are
+    /// programmed together.
     #[inline]
     pub fn shares_word_lines(&self) -> bool {
         self.pair_corruption && self.cell.bits() > 1 && self.code.is_none() && self.pages_per_program == 1
     }
 
-    /// Blocks of each plane that a controller keeps for copies of pages of word lines that are not full, where a program that fails or is
-    /// cut off corrupts the other pages of its word line: one for pages that are read from their copies, and enough others for the copies of two
-    /// such programs and for pages of copies that are spoiled themselves; two at least, as the copies of a program may go on in the next block.
+    /// Blocks of each plane that a controller keeps for copies of pages of word lines that are not full, where a
+    /// program that fails or is cut off corrupts the other pages of its word line: one for pages that are read from
+    /// their copies, and enough others for the copies of two such programs and for pages of copies that are spoiled
+    /// themselves; two at least, as the copies of a program may go on in the next block.
     pub fn kept_blocks(&self) -> u32 {
         let bits = self.cell.bits();
         match self.shares_word_lines() {
@@ -464,7 +519,8 @@ mod tests {
     fn pairs_follow_the_standard_order() {
         for pages in [2u32, 4, 8, 128, 256] {
             let part = Part { cell: CellKind::Mlc, pages_per_block: pages, ..slc() };
-            // Low k is programmed before high k, and low k + 1 before high k; that fixes low 0, low 1, high 0, low 2, ...
+            // Low k is programmed before high k, and low k + 1 before high k; that fixes low 0, low 1, high 0, low 2,
+            // ...
             let mut order = vec![(false, 0)];
             for k in 0..pages / 2 {
                 if k + 1 < pages / 2 {

@@ -1,31 +1,61 @@
-//! Wear: how the raw bit error rate of a block grows with its cycles, and how much sooner it reaches its limit where low pages
-//! are programmed again, or where the threshold voltage is raised (LLH paper, Sec. 3.3 and 3.4, Tables 2 to 4, Figs. 3 to 5).
+//! Wear: how the raw bit error rate of a block grows with its cycles, and how much sooner it reaches its limit where
+//! low pages are programmed again, or where the threshold voltage is raised (LLH paper, Sec. 3.3 and 3.4, Tables 2 to
+//! 4, Figs. 3 to 5).
 //!
 //! The rate of a block that is programmed as usual grows exponentially with its cycles, from `fresh_rate` when new to
-//! `limit_rate` after `endurance` cycles, the T of Table 2. The tables give the share of T by which a block reaches the limit
-//! sooner when the first 0.2, 0.4 or 0.6 T of its cycles were biased and the rest usual: a *lasting* loss, which here acts like so
-//! many more cycles, linear between the rows, from nothing at no biased cycle, and on with the slope of the last two rows. The
-//! row of T itself is a block that is never programmed otherwise: what it loses beyond the lasting loss is there only while the
-//! block is programmed so (Sec. 3.4: from the order of programs, not from wear), a constant factor on the rate.
+//! `limit_rate` after `endurance` cycles, the T of Table 2. The tables give the share of T by which a block reaches the
+//! limit sooner when the first 0.2, 0.4 or 0.6 T of its cycles were biased and the rest usual: a *lasting* loss, which
+//! here acts like so many more cycles, linear between the rows, from nothing at no biased cycle, and on with the slope
+//! of the last two rows. The row of T itself is a block that is never programmed otherwise: what it loses beyond the
+//! lasting loss is there only while the block is programmed so (Sec. 3.4: from the order of programs, not from wear), a
+//! constant factor on the rate.
 //!
 //! Where the paper is silent: its curves are pictures without numbers but for where they reach 1e-3, so `fresh_rate` is
 //! assumed. Ignored, as there: retention, and that low pages alone, in the first round, have hardly an error.
 
 use super::part::Part;
+use crate::keys::{Rule, SHARE, Value};
 
-/// What the paper measured of a part, each as a list by `shares`; no entries where it measured nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct WearTable {
-    /// Raw bit error rate of a new block.
-    pub fresh_rate: f64,
-    /// Rate that is the end of a block's life.
-    pub limit_rate: f64,
-    /// Shares of the endurance in which cycles were biased, ascending; the last is 1.
-    pub shares: Vec<f64>,
-    /// Share of the endurance lost to re-programs of low pages (Table 4).
-    pub reprogram_loss: Vec<f64>,
-    /// Share of the endurance lost to the raised threshold voltage alone (Table 3).
-    pub voltage_loss: Vec<f64>,
+crate::keys! {
+    /// Measurements of a part, each a list by `shares`; empty where nothing was measured.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    pub struct WearTable;
+
+    /// The keys of a part's wear.
+    group pub KEYS {
+        /// raw bit error rate of a new block
+        pub fresh_rate: f64 = "part.ber_fresh", SHARE, "0.001%";
+        /// raw bit error rate that ends a block's life, reached after part.endurance
+        pub limit_rate: f64 = "part.ber_limit", SHARE, "0.1%";
+        /// shares of part.endurance spent programming low pages again, ascending to 100%, for the next two; none: not
+        /// measured
+        pub shares: Vec<f64> = "part.reuse_shares", Ratios, "[]", rules[UP_TO_ALL];
+        /// share of part.endurance lost at each of them
+        pub reprogram_loss: Vec<f64> = "part.reuse_loss", Ratios, "[]", rules[BELOW_ALL];
+        /// share of it lost to the raised threshold voltage alone
+        pub voltage_loss: Vec<f64> = "part.voltage_loss", Ratios, "[]", rules[BELOW_ALL];
+    }
+}
+
+const UP_TO_ALL: Rule = Rule {
+    holds: |value| match value {
+        Value::Ratios(shares) => ascend(shares) && shares.first() != Some(&0.0) && ends(shares, |last| last >= 1.0),
+        _ => false,
+    },
+    expected: "expected shares that ascend from above 0% to 100%, or none",
+};
+const BELOW_ALL: Rule = Rule {
+    holds: |value| matches!(value, Value::Ratios(losses) if ascend(losses) && ends(losses, |last| last < 1.0)),
+    expected: "expected losses that ascend and stay below 100%",
+};
+
+fn ascend(list: &[f64]) -> bool {
+    list.is_sorted_by(|one, next| one < next)
+}
+
+/// Whether the last of `list` is `fit`, if there is one.
+fn ends(list: &[f64], fit: impl Fn(f64) -> bool) -> bool {
+    list.last().is_none_or(|&last| fit(last))
 }
 
 /// What biases a cycle.
@@ -92,7 +122,8 @@ impl Wear {
         }
     }
 
-    /// Raw bit error rate after `cycles`, of which `biased` were biased; `now` says whether the block is programmed so now.
+    /// Raw bit error rate after `cycles`, of which `biased` were biased; `now` says whether the block is programmed so
+    /// now.
     pub fn bit_error_rate(&self, cycles: f64, biased: f64, now: bool) -> f64 {
         let age = self.age(cycles / self.endurance, biased / self.endurance) + if now { self.passing } else { 0.0 };
         self.fresh_rate * libm::pow(self.limit_rate / self.fresh_rate, age)
@@ -185,7 +216,8 @@ mod tests {
         assert_eq!(Wear::new(&slc(), Bias::Reprogram).lasting_loss(0.5), 0.0, "nothing was measured");
     }
 
-    /// Chip B16: re-programmed blocks are above the limit from the first hundredth of their life on, and come back under it.
+    /// Chip B16: re-programmed blocks are above the limit from the first hundredth of their life on, and come back
+    /// under it.
     #[test]
     fn a_passing_loss_goes_with_the_bias() {
         let mut part = a16();

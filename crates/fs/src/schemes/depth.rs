@@ -8,20 +8,34 @@
 //! channel; or each n-th on n channels, as in turn (`fs.depth_pages`).
 
 use super::{IN_TURN, Scheme};
-use palimpsest_ftl_api::keys::{Key, ValueType};
+use palimpsest_ftl_api::{keys, words};
 
-const DEPTH_PAGES: Key = Key::new(
-    "fs.depth_pages",
-    ValueType::Choice(&["consecutive", "apart"]),
-    "consecutive",
-    "pages of a large write that a channel gets at once: consecutive, or each n-th on n channels",
-)
-.needs(&["fs.scheme = depth|hybrid"]);
+words! {
+    /// Which pages of a large write are one command group.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum DepthPages {
+        /// Consecutive ones.
+        Consecutive = "consecutive",
+        /// Each n-th on n channels, so that neighbours are on different channels.
+        Apart = "apart",
+    }
+}
+
+keys! {
+    /// The settings of schemes with dynamic depth.
+    pub(crate) struct DepthSettings;
+
+    group KEYS {
+        /// pages of a large write that a channel gets at once: consecutive, or each n-th on n channels
+        pub(crate) depth_pages: DepthPages = "fs.depth_pages", DepthPages::KIND, "consecutive",
+            needs["fs.scheme = depth|hybrid"];
+    }
+}
 
 pub(super) const ENTRY: Scheme = Scheme {
     name: "depth",
     about: "channels in turn; of requests of more than 16 pages several consecutive ones to each",
-    keys: &[DEPTH_PAGES],
+    keys: KEYS,
     groups_above: 16,
     ..IN_TURN
 };

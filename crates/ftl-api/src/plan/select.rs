@@ -6,17 +6,27 @@
 //! the fewest commands. Only wanted words cross the bus, so that the transfers cost the same for any choice. Ignored:
 //! other operations of the die and its bus meanwhile.
 
+use palimpsest_flash::keys;
 use palimpsest_flash::nand::WordMask;
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode, SpreadReach};
 use palimpsest_flash::units::Nanos;
 
-/// How a layer reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadPolicy {
-    /// Read command.
-    pub mode: ReadMode,
-    /// Whether unwanted code words may be sensed to save a command.
-    pub gaps: bool,
+keys! {
+    /// How a layer reads.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct ReadPolicy;
+
+    /// The key of layers that read by a [`ReadPolicy`].
+    group pub READ {
+        /// read command; page-fgm, dma-fgm and spftl each name one
+        pub mode: ReadMode = "ftl.read", ReadMode::KIND, "page";
+    }
+
+    /// The key of layers that read words from several places of a page at once.
+    group pub GATHER {
+        /// whether spread reads of a part that reads runs may sense words in between to save a command
+        pub gaps: bool = "ftl.read_gap", Flag, "false", needs["ftl.read = spread", "part.spread_reach = run"];
+    }
 }
 
 impl ReadPolicy {

@@ -9,7 +9,8 @@
 //! Source: J. Kim, J. M. Kim, S. H. Noh, S. L. Min, Y. Cho, "A space-efficient flash translation layer for CompactFlash
 //! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`crate::hybrid`].
 
-use crate::hybrid::{self, BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
+use crate::log::settings::{LEVELING, READ, keys_of};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry, Model};
@@ -18,9 +19,9 @@ use std::collections::VecDeque;
 pub const ENTRY: Entry = Entry {
     name: "bast",
     about: "block map, overwrites in log blocks of one logical block each, merged by switch, partially or fully",
-    keys: hybrid::keys,
-    reserved: |settings, _| log_blocks(settings),
-    reserved_key: LOG_BLOCKS.name,
+    keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ]),
+    reserved: |settings, _| HybridSettings::new(settings).log_blocks,
+    reserved_key: "ftl.log_blocks",
     model: Model {
         needs: &["ftl.log_blocks=2"],
         varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))],
@@ -51,7 +52,10 @@ palimpsest_flash::state!(Bast { logs } built { most });
 impl Bast {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let planes = io.geometry().planes() as usize;
-        Bast { most: log_blocks(&blueprint.settings) as usize, logs: (0..planes).map(|_| VecDeque::new()).collect() }
+        Bast {
+            most: HybridSettings::new(&blueprint.settings).log_blocks as usize,
+            logs: (0..planes).map(|_| VecDeque::new()).collect(),
+        }
     }
 }
 

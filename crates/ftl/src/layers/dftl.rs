@@ -14,36 +14,38 @@ use crate::log::settings::{CACHE, keys_of, keys_of_log};
 use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::keys::{Key, ValueType};
+use palimpsest_ftl_api::keys;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Entry, Model};
 
 pub const ENTRY: Entry = Entry {
     name: "dftl",
     about: "page map in flash: its entries are cached in DRAM on demand",
-    keys: || [keys_of_log(), keys_of(&[CACHE]), vec![&CMT]].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, KEYS])].concat(),
     word_lines: true,
     fast_cache: true,
     outlives_dies: true,
     tables: |settings, geometry, subpages| {
-        let (pages, room) = (subpages / u64::from(geometry.subpages_per_page), settings.bytes(CMT.name) / CACHED_BYTES);
-        CachedMap::checkpoint_bytes(geometry, pages, room)
+        let pages = subpages / u64::from(geometry.subpages_per_page);
+        CachedMap::checkpoint_bytes(geometry, pages, DftlSettings::new(settings).room)
     },
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
     build: |io, blueprint| {
-        let room = (blueprint.settings.bytes(CMT.name) / CACHED_BYTES) as u32;
+        let room = DftlSettings::new(&blueprint.settings).room as u32;
         Box::new(Page::over(io, blueprint, CachedMap::new(io, blueprint.logical_pages, room)))
     },
     ..Entry::PLAIN
 };
 
-static CMT: Key = Key::new(
-    "ftl.cmt",
-    ValueType::Bytes { min: CACHED_BYTES, max: 1 << 34 },
-    "64KiB",
-    "DRAM for the cached mapping table, 8 bytes an entry",
-);
+keys! {
+    struct DftlSettings;
+
+    group KEYS {
+        /// DRAM for the cached mapping table, 8 bytes an entry
+        room: u64 = "ftl.cmt", Bytes { min: CACHED_BYTES, max: 1 << 34 } => |bytes: u64| bytes / CACHED_BYTES, "64KiB";
+    }
+}
 
 /// Blocks of a plane that translation pages take: their own, and the one that they are written to.
 fn map_blocks(_: &Settings, geometry: &Geometry) -> u32 {

@@ -13,7 +13,8 @@
 //! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation layer using
 //! fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in [`crate::hybrid`].
 
-use crate::hybrid::{self, BlockMap, Hybrid, LOG_BLOCKS, LogBlocks, log_blocks};
+use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
+use crate::log::settings::{LEVELING, READ, keys_of};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry, Model, Unfit};
@@ -22,11 +23,11 @@ use std::collections::VecDeque;
 pub const ENTRY: Entry = Entry {
     name: "fast",
     about: "block map, overwrites in log blocks of all logical blocks and one for sequential overwrites",
-    keys: hybrid::keys,
-    reserved: |settings, _| log_blocks(settings),
-    reserved_key: LOG_BLOCKS.name,
-    check: |proposal| match log_blocks(proposal.settings) {
-        1 => Err(Unfit::new(&[LOG_BLOCKS.name], "one log block takes sequential writes alone; expected 2 at least")),
+    keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ]),
+    reserved: |settings, _| HybridSettings::new(settings).log_blocks,
+    reserved_key: "ftl.log_blocks",
+    check: |proposal| match HybridSettings::new(proposal.settings).log_blocks {
+        1 => Err(Unfit::new(&["ftl.log_blocks"], "one log block takes sequential writes alone; expected 2 at least")),
         _ => Ok(()),
     },
     model: Model {
@@ -61,7 +62,7 @@ palimpsest_flash::state!(Fast { logs } built { most });
 impl Fast {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let planes = io.geometry().planes() as usize;
-        let most = log_blocks(&blueprint.settings) as usize - 1;
+        let most = HybridSettings::new(&blueprint.settings).log_blocks as usize - 1;
         Fast { most, logs: (0..planes).map(|_| Logs::default()).collect() }
     }
 

@@ -153,7 +153,7 @@ impl Mga {
             space: FreePages::new(&geometry, part, &settings, &pages.blocks),
             pages,
             threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
-            rotation: Rotation::new(settings.log.allocation, settings.log.superblock_dies, &geometry),
+            rotation: Rotation::new(settings.log.allocation, settings.log.dies_in_turn(), &geometry),
             victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
             collector: Collector::new(&geometry, &settings),

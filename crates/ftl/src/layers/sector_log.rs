@@ -29,7 +29,8 @@ use palimpsest_flash::geometry::{Extent, Geometry, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Outcome, SubpageMask, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::keys::{Key, SHARE};
+use palimpsest_ftl_api::keys;
+use palimpsest_ftl_api::keys::SHARE;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
@@ -38,27 +39,29 @@ pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
     programs: Programs::Subpages,
-    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER]), vec![&LOG_FRACTION]].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER, KEYS])].concat(),
     reserved: log_blocks,
-    reserved_key: LOG_FRACTION.name,
+    reserved_key: "ftl.log_fraction",
     outlives_dies: true,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
     ..Entry::PLAIN
 };
 
-static LOG_FRACTION: Key = Key::new(
-    "ftl.log_fraction",
-    SHARE,
-    "5%",
-    "share of the blocks that take writes smaller than a page; at least one block of each plane",
-);
+keys! {
+    struct SectorLogSettings;
+
+    group KEYS {
+        /// share of the blocks that take writes smaller than a page; at least one block of each plane
+        log_fraction: f64 = "ftl.log_fraction", SHARE, "5%";
+    }
+}
 
 /// Log pages ahead of a merge whose map entries, and the blocks that they name, are prefetched.
 const MERGES_AHEAD: [(u32, bool); 2] = [(8, false), (4, true)];
 
 /// Blocks of the log in each plane.
 fn log_blocks(settings: &Settings, geometry: &Geometry) -> u32 {
-    let fraction = settings.ratio(LOG_FRACTION.name);
+    let fraction = SectorLogSettings::new(settings).log_fraction;
     if geometry.subpages_per_page == 1 || fraction == 0.0 {
         return 0;
     }

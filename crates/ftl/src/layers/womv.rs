@@ -1,29 +1,30 @@
-//! `womv`: blocks of QLC flash are written several times between two erases, with a voltage-based code, WOM-v (Jaffer, Mahdaviani
-//! and Schroeder, "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
+//! `womv`: blocks of QLC flash are written several times between two erases, with a voltage-based code, WOM-v (Jaffer,
+//! Mahdaviani and Schroeder, "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
 //!
-//! The layer is [`super::subpage`], the fine-grained map, on a part under the code: a page is a word line that stores k of its four
-//! pages ([`palimpsest_flash::nand::part::Part::coded`]). Its log writes in passes (`log/passes.rs`): a block that collection has
-//! emptied is written again from its first word line on, as the next generation, and erased after the last one. Generations are known
-//! from flash after a power cut. The next pass over a block that trims touched begins at once, so that its data cannot come back when
-//! that would take the room of collection.
-//! Source: the paper's abstract; docs/wom-v.md says what is not known of it. Ignored: the paper's encoding optimization, reads of word
-//! lines before a program, time of encoding and decoding.
+//! The layer is [`super::subpage`], the fine-grained map, on a part under the code: a page is a word line that stores k
+//! of its four pages ([`palimpsest_flash::nand::part::Part::coded`]). Its log writes in passes (`log/passes.rs`): a
+//! block that collection has emptied is written again from its first word line on, as the next generation, and erased
+//! after the last one. Generations are known from flash after a power cut. The next pass over a block that trims
+//! touched begins at once, so that its data cannot come back when that would take the room of collection. Source: the
+//! paper's abstract; docs/wom-v.md says what is not known of it. Ignored: the paper's encoding optimization, reads of
+//! word lines before a program, time of encoding and decoding.
 
 use super::subpage;
-use crate::log::settings::keys_of_log;
+use crate::log::settings::{keys_of, keys_of_log};
 use palimpsest_flash::nand::cells::CellCode;
-use palimpsest_flash::nand::part::{CellKind, Part};
+use palimpsest_flash::nand::part::{CellKind, Part, ReadMode};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::format_bytes;
-use palimpsest_ftl_api::keys::{Key, ValueType};
+use palimpsest_ftl_api::keys;
+use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Model, Programs, Proposal, Unfit};
+use palimpsest_ftl_api::{Entry, Model, Programs, Proposal, Unfit, refuse_if};
 use palimpsest_wom::levels::{LevelCode, WOM_V};
 
 pub const ENTRY: Entry = Entry {
     name: "womv",
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
-    keys: || [keys_of_log(), vec![&CODE]].concat(),
+    keys: || [keys_of_log(), keys_of(&[KEYS])].concat(),
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     // Its word lines are programmed together already.
     word_lines: false,
@@ -39,12 +40,15 @@ pub const ENTRY: Entry = Entry {
     ..subpage::ENTRY
 };
 
-static CODE: Key = Key::new(
-    "ftl.womv_code",
-    ValueType::Choice(&CODES),
-    "3/4",
-    "bits that a cell stores / bits of a cell: written 15, 5 or 2 times between two erases",
-);
+keys! {
+    struct WomvSettings;
+
+    group KEYS {
+        /// bits that a cell stores / bits of a cell: written 15, 5 or 2 times between two erases
+        code: &'static LevelCode = "ftl.womv_code", Choice(&CODES)
+            => |word: String| &WOM_V[CODES.iter().position(|&code| code == word).expect("the word is a choice")], "3/4";
+    }
+}
 
 const CODES: [&str; 3] = ["1/4", "2/4", "3/4"];
 
@@ -59,42 +63,30 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
         return coded(proposal.settings, proposal.part).map(|_| ());
     }
     let page = u64::from(proposal.part.page_bytes);
-    if proposal.settings.bytes("buffer.size") < page {
-        let what = format!("a word line stores {}, and the write buffer must hold one", format_bytes(page));
-        return Err(Unfit::new(&["buffer.size", CODE.name], what));
-    }
+    refuse_if!(proposal.settings.get::<u64>("buffer.size") < page => "buffer.size", "ftl.womv_code";
+        "a word line stores {}, and the write buffer must hold one", format_bytes(page));
     Ok(())
 }
 
 /// `part` under the code of `settings`.
 fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
-    let code: &'static LevelCode =
-        settings.choice("ftl.womv_code", &[(CODES[0], &WOM_V[0]), (CODES[1], &WOM_V[1]), (CODES[2], &WOM_V[2])]);
+    let code = WomvSettings::new(settings).code;
     let pages = code.cell_bits();
-    if part.cell != CellKind::Qlc {
-        let what = "WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)";
-        return Err(Unfit::new(&["ftl.name", "part.cell"], what));
-    }
-    if !part.pages_per_block.is_multiple_of(pages) {
-        let what = format!("{pages} pages share a word line; expected a multiple of {pages}");
-        return Err(Unfit::new(&["part.pages_per_block", "part.cell"], what));
-    }
-    if settings.text("ftl.read") == "spread" || !part.t_dma_words.is_empty() {
-        let what = "womv senses whole word lines and moves their levels at part.bus_rate; expected ftl.read = page or dma, and no \
-                    part.t_dma_words";
-        return Err(Unfit::new(&["ftl.name", "ftl.read", "part.t_dma_words"], what));
-    }
+    refuse_if!(part.cell != CellKind::Qlc => "ftl.name", "part.cell";
+        "WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)");
+    refuse_if!(!part.pages_per_block.is_multiple_of(pages) => "part.pages_per_block", "part.cell";
+        "{pages} pages share a word line; expected a multiple of {pages}");
+    refuse_if!(ReadPolicy::new(settings).mode == ReadMode::Spread || !part.t_dma_words.is_empty()
+        => "ftl.name", "ftl.read", "part.t_dma_words";
+        "womv senses whole word lines and moves their levels at part.bus_rate; expected ftl.read = page or dma, and no \
+         part.t_dma_words");
     let coded = part.coded(code).expect("whole word lines of cells that the code is for");
-    if coded.subpages_per_page() > MOST_SUBPAGES {
-        let what =
-            format!("{} subpages a word line; at most {MOST_SUBPAGES} can be simulated", coded.subpages_per_page());
-        return Err(Unfit::new(&["ftl.womv_code", "part.page_size", "part.subpage_size"], what));
-    }
+    let subpages = coded.subpages_per_page();
+    refuse_if!(subpages > MOST_SUBPAGES => "ftl.womv_code", "part.page_size", "part.subpage_size";
+        "{subpages} subpages a word line; at most {MOST_SUBPAGES} can be simulated");
     for (key, time) in [("part.t_read", coded.t_read + coded.t_read_retry), ("part.t_program", coded.t_program)] {
-        if time > LONGEST {
-            let what = format!("a word line takes {pages} times that; at most 4 s can be simulated");
-            return Err(Unfit::new(&[key, "ftl.name"], what));
-        }
+        refuse_if!(time > LONGEST => key, "ftl.name";
+            "a word line takes {pages} times that; at most 4 s can be simulated");
     }
     Ok(coded)
 }

@@ -8,14 +8,13 @@ mod recency;
 mod sequence;
 mod size;
 
-use super::settings::keeps_class;
+use super::settings::{CLASSIFIER, LogSettings};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
-use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
+use palimpsest_ftl_api::keys::Key;
 use palimpsest_ftl_api::plan::inner::Hint;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Unfit};
+use palimpsest_ftl_api::{Entry, Unfit, refuse_if};
 
 /// A classifier.
 pub trait HotCold: Send + State {
@@ -48,40 +47,19 @@ pub struct Classifier {
 pub const CLASSIFIERS: &[Classifier] =
     &[size::CLASSIFIER, recency::CLASSIFIER, sequence::CLASSIFIER, address::CLASSIFIER, hint::CLASSIFIER];
 
-/// No classifier: everything is hot.
-const NONE: &str = "none";
-
-/// The key that names the classifier.
-pub static CLASSIFIER: Key = Key::new(
-    "ftl.classifier",
-    ValueType::Notation(&Notation { words: names, read: canonical, expected }),
-    NONE,
-    "how writes are classified as hot or cold: none, or as `palimpsest list classifiers` prints",
-);
-
 /// The keys of layers that tell hot writes from cold ones: the name of the classifier, and those of each.
 pub fn keys() -> Vec<&'static Key> {
-    std::iter::once(&CLASSIFIER).chain(CLASSIFIERS.iter().flat_map(|classifier| classifier.keys)).collect()
+    CLASSIFIER.iter().chain(CLASSIFIERS.iter().flat_map(|classifier| classifier.keys)).collect()
 }
 
-fn names() -> Vec<&'static str> {
-    std::iter::once(NONE).chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
-}
-
-fn expected() -> String {
-    format!("one of {}", names().join(", "))
-}
-
-fn canonical(text: &str) -> Parsed<String> {
-    if names().contains(&text) {
-        return Ok(text.into());
-    }
-    Err(format!("\"{}\" is not known; expected {}{}", shown(text), expected(), near(text, names().into_iter())))
+/// The words of `ftl.classifier`; by `none` everything is hot.
+pub(super) fn names() -> Vec<&'static str> {
+    std::iter::once("none").chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
 }
 
 /// The classifier that the configuration names.
 fn named(settings: &Settings) -> Option<&'static Classifier> {
-    let name = settings.text("ftl.classifier");
+    let name: String = settings.get("ftl.classifier");
     CLASSIFIERS.iter().find(|classifier| classifier.name == name)
 }
 
@@ -95,27 +73,19 @@ pub fn needs_hints(settings: &Settings) -> bool {
 /// # Errors
 /// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
-    if keeps_class(settings) && settings.small("ftl.streams") < 3 {
-        let what = "moved data keeps its class where hot and cold data have streams; expected ftl.streams = 3, or \
-                    ftl.moved = together";
-        return Err(Unfit::new(&["ftl.moved", "ftl.streams"], what));
-    }
+    let log = LogSettings::new(settings);
+    refuse_if!(log.keep_class && log.streams < 3 => "ftl.moved", "ftl.streams";
+        "moved data keeps its class where hot and cold data have streams; expected ftl.streams = 3, or ftl.moved = \
+         together");
     let Some(classifier) = named(settings) else { return Ok(()) };
-    if settings.small("ftl.streams") < 3 && !entry.hot_and_cold {
-        let what = "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none";
-        return Err(Unfit::new(&["ftl.classifier", "ftl.streams"], what));
-    }
+    refuse_if!(log.streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
+        "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none");
     let hinted = |entry: &Entry| entry.below.is_some_and(|below| below.takes_hints);
-    if classifier.needs_hints && !hinted(entry) {
-        let takers: Vec<&str> = layers.iter().filter(|entry| hinted(entry)).map(|entry| entry.name).collect();
-        let (last, others) = takers.split_last().expect("a layer takes hints");
-        let what = format!(
-            "hints need a file system above a layer that separates hot from cold data; expected ftl.name = {} or {last}, or \
-             another classifier",
-            others.join(", ")
-        );
-        return Err(Unfit::new(&["ftl.classifier", "ftl.name"], what));
-    }
+    let takers: Vec<&str> = layers.iter().filter(|entry| hinted(entry)).map(|entry| entry.name).collect();
+    let (last, others) = takers.split_last().expect("a layer takes hints");
+    refuse_if!(classifier.needs_hints && !hinted(entry) => "ftl.classifier", "ftl.name";
+        "hints need a file system above a layer that separates hot from cold data; expected ftl.name = {} or {last}, \
+         or another classifier", others.join(", "));
     Ok(())
 }
 
@@ -129,7 +99,7 @@ palimpsest_flash::state!(StreamChooser {} parts { classifier });
 impl StreamChooser {
     /// For a layer with these settings that maps `units` units of `unit_sectors` sectors.
     pub fn new(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
-        match settings.small("ftl.streams") {
+        match settings.get::<u32>("ftl.streams") {
             3.. => Self::always(settings, units, unit_sectors),
             _ => StreamChooser { classifier: None },
         }

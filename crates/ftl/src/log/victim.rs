@@ -14,7 +14,7 @@ use super::blocks::Blocks;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
-use palimpsest_ftl_api::keys::{Key, Notation, ValueType, near};
+use palimpsest_ftl_api::keys::{Notation, ValueType, near};
 
 /// The closed blocks of a plane, of which a policy chooses one.
 pub struct Candidates<'a> {
@@ -63,13 +63,8 @@ pub struct Number {
 pub const POLICIES: &[Policy] =
     &[greedy::POLICY, fifo::POLICY, d_choices::POLICY, cost_benefit::POLICY, cost_age_times::POLICY, windowed::POLICY];
 
-/// The key that names the policy.
-pub const VICTIM: Key = Key::new(
-    "ftl.victim",
-    ValueType::Notation(&Notation { words: names, read: canonical, expected }),
-    "greedy",
-    "block to clean: one of the policies that `palimpsest list victims` prints, POLICY or POLICY:NUMBER",
-);
+/// The kind of `ftl.victim`.
+pub(super) const KIND: ValueType = ValueType::Notation(&Notation { words: names, read: canonical, expected });
 
 fn names() -> Vec<&'static str> {
     POLICIES.iter().map(|policy| policy.name).collect()

@@ -1,12 +1,12 @@
-//! `ssd.capacity`: the blocks of a plane that a capacity takes. Dies, timing and over-provisioning stay as they are. With `ssd.spare =
-//! added` the capacity is that of the drive before a later overlay changed its over-provisioning.
+//! `ssd.capacity`: the blocks of a plane that a capacity takes. Dies, timing and over-provisioning stay. With
+//! `ssd.spare = added` an overlay that changes the over-provisioning changes the blocks, and the capacity stays.
 //!
-//! The drive exports the capacity, rounded up to a block in each plane. `ssd.blocks_per_plane` of a later overlay replaces it; of
-//! the same overlay it must be what the capacity makes, as in a file that `palimpsest show` wrote.
+//! The drive exports the capacity, rounded up to a block in each plane. `ssd.blocks_per_plane` of a later overlay
+//! replaces the capacity. If one overlay sets both, they must agree, as in a file that `palimpsest show` wrote.
 
 use super::overlay::Overlay;
-use super::schema::{self, keys};
-use super::{DriveConfig, ResolvedKey, build, default_of};
+use super::schema::{index, keys};
+use super::{DriveConfig, ResolvedKey, build};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_ftl_api::keys::{Value, ValueType};
@@ -17,10 +17,10 @@ const MOST_PLANES: u64 = 1 << 24;
 /// Sets `ssd.blocks_per_plane` of `resolved` where a capacity is given.
 ///
 /// # Errors
-/// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the blocks that are given beside it.
+/// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the blocks that are given
+/// beside it.
 pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
-    let at = |key| schema::position(key).expect("the schema has the keys of drives");
-    let (capacity, blocks) = (at("ssd.capacity"), at("ssd.blocks_per_plane"));
+    let (capacity, blocks) = (index("ssd.capacity"), index("ssd.blocks_per_plane"));
     let bytes = match resolved[capacity].value {
         Value::Capacity(bytes) if bytes > 0 && resolved[capacity].rank >= resolved[blocks].rank => bytes,
         _ => return keep(resolved, overlays),
@@ -28,7 +28,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
     let place = resolved[capacity].source.clone();
     let values = build::Values::new(resolved);
     let dies = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip", "ssd.planes_per_die"];
-    if dies.iter().map(|key| values.count(key)).product::<u64>() > MOST_PLANES {
+    if dies.iter().map(|key| values.get::<u64>(key)).product::<u64>() > MOST_PLANES {
         // The check of the drive says so.
         return Ok(());
     }
@@ -51,22 +51,20 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
         return Err(Error::input(place, what));
     }
     let rank = resolved[capacity].rank;
-    resolved[blocks] = ResolvedKey { value: Value::Count(needed), source: place, rank, ..resolved[blocks].clone() };
+    resolved[blocks].set(Value::Count(needed), place, rank);
     Ok(())
 }
 
-/// Where the over-provisioning of an overlay after that of the blocks is to add flash: the blocks for the capacity without it.
+/// Sets the blocks for the capacity of the drive with the earlier over-provisioning, if a later overlay changes
+/// `ssd.over_provisioning` and `ssd.spare` says that this adds flash.
 fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
-    let at = |key| schema::position(key).expect("the schema has the keys of drives");
-    let (spare, blocks, share) = (at("ssd.spare"), at("ssd.blocks_per_plane"), at("ssd.over_provisioning"));
+    let (spare, blocks, share) = (index("ssd.spare"), index("ssd.blocks_per_plane"), index("ssd.over_provisioning"));
     let rank = resolved[blocks].rank;
     if resolved[spare].value != Value::Text("added".into()) || resolved[share].rank <= rank {
         return Ok(());
     }
-    let before = overlays[..rank].iter().rev().find_map(|overlay| overlay.get(share));
-    let before =
-        before.map_or_else(|| default_of(&keys()[share]).map(|found| found.0), |setting| Some(setting.value.clone()));
-    let value = before.expect("over-provisioning has a default");
+    let before = overlays[..rank].iter().rev().find_map(|overlay| overlay.get(share)).map(|setting| &setting.value);
+    let value = before.or(keys()[share].fallback.as_ref()).expect("over-provisioning has a default").clone();
     let mut without = resolved.to_vec();
     without[share].value = value;
     let bytes = build::drive("", "", &build::Values::new(&without)).logical_bytes();
@@ -80,7 +78,7 @@ fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
         );
         return Err(Error::input(place, what));
     };
-    resolved[blocks] = ResolvedKey { value: Value::Count(needed), source: place, rank, ..resolved[blocks].clone() };
+    resolved[blocks].set(Value::Count(needed), place, rank);
     Ok(())
 }
 

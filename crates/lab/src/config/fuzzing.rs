@@ -1,11 +1,14 @@
-//! The fuzz target of configurations, shared by the fuzzer and its seeded substitute in `tests/fuzz_config.rs`.
+//! The fuzz target of configurations, shared by the fuzzer and the seeded test `tests/fuzz_config.rs`.
 
 use super::resolve;
 use palimpsest_flash::units::parse;
 
-/// Resolves `bytes` as a file (up to the first NUL) with overrides (the lines after it), and parses the file as a quantity.
+/// Resolves `bytes` as a file (up to the first NUL) with overrides (the lines after it), and parses the file as a
+/// quantity.
 ///
-/// Panics if a resolved drive changes when it is written and read again; never because of the bytes.
+/// # Panics
+/// A resolved drive is another one after writing and reading: a bug of the project. No bytes cause a panic by
+/// themselves.
 pub fn fuzz_config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (file, overrides) = text.split_once('\0').unwrap_or((&text, ""));

@@ -22,7 +22,7 @@ pub fn raw(value: &toml_edit::Value) -> Raw {
 /// As [`ValueType::read`].
 pub fn read_bare(value_type: ValueType, text: &str) -> Parsed<Value> {
     let text = text.trim();
-    // Most values: what is no TOML, or is to be read as it is, need not be parsed to find that out.
+    // Bare words, which are most values, need no TOML parser.
     if value_type.is_text() && !text.starts_with(['"', '\'', '[']) {
         return value_type.read(&Raw::Text(text.into()));
     }
@@ -34,7 +34,7 @@ pub fn read_bare(value_type: ValueType, text: &str) -> Parsed<Value> {
     value_type.read(&raw)
 }
 
-/// The value as TOML that reads back to it; all quantities as strings with units.
+/// The TOML of a value, which reads back as the same value; quantities are strings with units.
 pub fn to_toml(value: &Value) -> String {
     match value {
         Value::Count(_)

@@ -1,7 +1,8 @@
-//! One overlay of a configuration: the settings of one TOML file, or of one row of options, with the place of every value.
+//! One overlay of a configuration: the settings of one TOML file, or of one row of options, with the place of every
+//! value.
 //!
-//! A file is read completely before keys are resolved, so that a mistake in it is reported even where a later overlay replaces
-//! the value.
+//! Each file is read completely before keys are resolved, so that every mistake is reported, even in a value that a
+//! later overlay replaces.
 
 use super::notation::{raw, read_bare};
 use super::schema::{self, ABOUT, keys};
@@ -11,18 +12,18 @@ use palimpsest_ftl_api::keys::{Raw, Value, ValueType, near};
 use std::ops::Range;
 use toml_edit::{Document, Item, TableLike};
 
-/// A value, and its place.
+/// A value, and the place that sets it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     /// Position of the key in [`keys`].
     pub key: usize,
-    /// Its value.
+    /// The value.
     pub value: Value,
     /// `FILE:LINE`, or `--set key=value`.
     pub place: String,
 }
 
-/// Who made an overlay.
+/// The author of an overlay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The presets, or a run that saved the whole configuration of its drive.
@@ -37,23 +38,23 @@ pub(super) enum Origin {
 /// The settings of one file or row of options.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
-    /// The keys it sets, each once.
+    /// The settings, one for each key.
     pub settings: Vec<Setting>,
     /// Name of the drive or part.
     pub name: Option<String>,
     /// One line about the drive or part.
     pub description: Option<String>,
-    /// Source of its numbers.
+    /// Source of the numbers.
     pub source: Option<String>,
-    /// The SSD preset that it is based on, and the place of `base`.
+    /// The SSD preset named by `base`, and the place of `base`.
     pub base: Option<(String, String)>,
-    /// Whether it sets every key itself, so that no part need be loaded.
+    /// Whether the file sets every key, so that no part need be loaded.
     pub complete: bool,
-    /// Who made it.
+    /// The author.
     pub origin: Origin,
 }
 
-/// What a file describes, which limits its keys.
+/// The subject of a file, which limits the keys of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Describes {
     /// A drive: all keys.

@@ -9,22 +9,22 @@ use toml_edit::Document;
 /// A preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its file in the repository.
+    /// File in the repository.
     pub file: &'static str,
-    /// Its TOML text.
+    /// TOML text.
     pub text: &'static str,
 }
 
 /// A row of `palimpsest list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresetInfo {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// One line about it.
+    /// One line about the preset.
     pub description: String,
-    /// Source of its numbers.
+    /// Source of the numbers.
     pub source: String,
 }
 
@@ -150,8 +150,8 @@ pub fn workload_presets() -> Vec<PresetInfo> {
         .collect()
 }
 
-/// The fio-like specification of the workload preset `name`, in any case: papers write KV1, the file is kv1. `None` if there
-/// is no such preset.
+/// The fio-like specification of the workload preset `name`, in any case: papers write KV1, the file is kv1. `None` if
+/// there is no such preset.
 pub fn workload_spec(name: &str) -> Option<String> {
     WORKLOADS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).map(|preset| preset.line("spec"))
 }
@@ -187,7 +187,7 @@ fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &st
 }
 
 impl Preset {
-    /// The settings of the preset. Panics if it is malformed: a bug of the project.
+    /// The settings of the preset. Panics if the file is malformed: a bug of the project.
     pub(super) fn overlay(&self, describes: Describes) -> Overlay {
         let overlay = Overlay::from_toml(self.file, self.text, describes).unwrap_or_else(|error| panic!("{error}"));
         Overlay { origin: Origin::Preset, ..overlay }

@@ -1,8 +1,8 @@
 //! Limits of size, so that a mistake is refused before memory ends: of files of settings, and of drives.
 //!
-//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, without those of the engine or the
-//! workload, and without the bytes that it will store. Memory that is never touched is never taken: of a drive that is filled in part, and of
-//! which the workload writes little, the tables take little.
+//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, without those of
+//! the engine or the workload, and without the bytes that it will store. Memory that is never touched is never taken:
+//! of a drive that is filled in part, and of which the workload writes little, the tables take little.
 
 use super::DriveConfig;
 use crate::layers::find_layer;
@@ -13,14 +13,15 @@ use palimpsest_flash::units::parse::format_bytes;
 /// Bytes of the longest file of settings that is read.
 pub const LARGEST_FILE: u64 = 16 << 20;
 
-/// Bytes for each physical subpage in the tables of flash: its logical number, and with contents their tag or place, and the number
-/// of their program.
+/// Bytes for each physical subpage in the tables of flash: its logical number, and with contents their tag or place,
+/// and the number of their program.
 const SUBPAGE_BYTES: [u64; 2] = [4, 20];
 
 /// Bytes for each logical subpage in the shadow, where contents are verified.
 const SHADOW_BYTES: u64 = 8;
 
-/// Bytes for each physical subpage where times are verified: those that are noted as they come, and those of the check, which looks at all.
+/// Bytes for each physical subpage where times are verified: those that are noted as they come, and those of the check,
+/// which looks at all.
 const VERIFIED_BYTES: [u64; 2] = [20, 32];
 
 /// Refuses a file of `length` bytes, read up to one more than [`LARGEST_FILE`].
@@ -34,31 +35,31 @@ pub fn check_length(path: &str, length: usize) -> Result<()> {
     Err(Error::input(path, format!("the file has more than {} MiB; expected a TOML file", LARGEST_FILE >> 20)))
 }
 
-/// What a run does to the tables of a drive.
+/// The use of a drive's tables by a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Touched {
-    /// What cells hold.
+    /// Contents of cells.
     pub payload: Payload,
     /// Whether times are verified.
     pub verified: bool,
     /// Share of the logical space that preconditioning fills, in order.
     pub filled: f64,
-    /// How many times of that it writes in all.
+    /// Writes of preconditioning in all, as multiples of that share.
     pub times: f64,
     /// Requests of the workload; `None` where they are unknown.
     pub requests: Option<u64>,
-    /// Whether the drive is served to programs, which takes their bytes: its payload is no choice of the user.
+    /// Whether the drive is served to programs, so that the payload must be their bytes.
     pub served: bool,
 }
 
 impl Touched {
-    /// All of it, with `payload`.
+    /// A run that touches all tables, with `payload`.
     pub fn all(payload: Payload) -> Self {
         Touched { payload, verified: false, filled: 1.0, times: f64::INFINITY, requests: None, served: false }
     }
 }
 
-/// A table takes memory in pieces of this: a request may touch one of each table.
+/// Tables take memory in pieces of so many bytes; a request may touch one piece of each table.
 const PIECE: u64 = 4096;
 
 /// Bytes of the tables of `drive`, and of those that are touched.
@@ -142,8 +143,8 @@ mod tests {
         let refused = check_memory(&drive(10_000), &all, Some(1 << 30)).unwrap_err().to_string();
         assert_eq!(
             refused,
-            "--ssd tlc-32g: the tables of this drive take more than 9.9 GiB of memory, and 1.0 GiB are free; expected a smaller \
-             ssd.capacity or part.subpage_size=16KiB or --payload none"
+            "--ssd tlc-32g: the tables of this drive take more than 9.9 GiB of memory, and 1.0 GiB are free; expected \
+             a smaller ssd.capacity or part.subpage_size=16KiB or --payload none"
         );
         let served = check_memory(&drive(10_000), &Touched { served: true, ..all }, Some(1 << 30)).unwrap_err();
         assert!(served.to_string().ends_with("expected a smaller ssd.capacity or part.subpage_size=16KiB"), "{served}");

@@ -5,7 +5,6 @@ use super::*;
 use crate::metrics::summary::Promise;
 use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
 use palimpsest_flash::units::{GIB, Rate};
-use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl_api::keys::Need;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_workload::fio::{FioSource, FioSpec};
@@ -42,7 +41,7 @@ fn line_of(file: &str, start: &str) -> String {
     format!("{file}:{}", 1 + text.lines().position(|line| line.starts_with(start)).unwrap())
 }
 
-/// What nothing reads of the drive of a file with `text`, or of a preset, with options.
+/// The settings without a reader, and how grave each is.
 fn unread(resolved: &Resolved) -> Vec<(&'static str, Gravity)> {
     resolved.unread().iter().map(|unread| (unread.key, unread.gravity)).collect()
 }
@@ -71,7 +70,7 @@ fn keys_of_features_that_are_off_are_mistakes() {
     assert_eq!((found.place.as_str(), found.gravity), ("--set ftl.gc_idle=5ms", Gravity::Mistake));
     let works = ["ftl.name=page", "ftl.gc_idle=5ms", "ftl.gc_background=true", "ftl.gc_stop=2 blocks"];
     assert_eq!(unread(&preset("default", &works).unwrap()), []);
-    // The fast cache is one of other layers, and so are the times of its blocks.
+    // Other layers have the fast cache, and so the times of its blocks.
     let block = preset("default", &["ftl.name=block", "part.t_read_slc=20us"]).unwrap();
     assert_eq!(unread(&block), [("part.t_read_slc", Gravity::Mistake)]);
     let off = preset("default", &["ftl.name=block", "ftl.slc_cache=0%"]).unwrap();
@@ -104,7 +103,7 @@ fn shares_that_are_no_block_are_refused() {
             refused.contains(&format!("no whole block; expected \"1 block\", \"{least}\" or more, or \"0%\"")),
             "{refused}"
         );
-        let taken = |share: &str| with(share).unwrap().drive.ftl.blocks(key).of(30);
+        let taken = |share: &str| with(share).unwrap().drive.ftl.get::<BlockCount>(key).of(30);
         assert_eq!((taken("0%"), taken("1 block")), (0, 1));
         assert!(taken(least) > 0, "{key} {least}");
     }
@@ -141,7 +140,7 @@ fn every_scheme_can_be_named() {
     assert_eq!(kind.words(), ["rr", "static", "fairness", "read-busy", "depth", "hybrid", "least-work"]);
     for scheme in SCHEMES {
         let resolved = preset("codesign-8ch", &["ftl.name=codesign", &format!("fs.scheme={}", scheme.name)]).unwrap();
-        assert_eq!(resolved.drive.ftl.text("fs.scheme"), scheme.name);
+        assert_eq!(resolved.drive.ftl.get::<String>("fs.scheme"), scheme.name);
     }
 }
 
@@ -179,7 +178,7 @@ fn over_provisioning_adds_flash_where_that_is_asked_for() {
     assert!(taken.logical_bytes() < own.logical_bytes() && taken.geometry == own.geometry);
     // The file that `show` writes is the same drive.
     assert_eq!(file(&more.to_toml(), &[]).unwrap().drive.geometry, more.drive.geometry);
-    // Nothing changes of a drive as it is.
+    // The over-provisioning of the drive itself changes nothing.
     assert_eq!(preset("mga-16k", &["ssd.spare=added"]).unwrap().drive.geometry, own.geometry);
 }
 
@@ -247,16 +246,13 @@ fn presets_have_the_numbers_of_their_papers() {
     assert_eq!((mga.part.cell, mga.part.nop, mga.part.order), (CellKind::Slc, 4, ProgramOrder::Ascending));
     assert_eq!((mga.geometry.pages_per_block, mga.geometry.blocks_per_plane), (128, 512));
     assert_eq!((mga.part.t_read, mga.part.t_program, mga.part.t_erase), (25_000, 200_000, 1_500_000));
-    assert_eq!(
-        (mga.ftl.blocks("ftl.gc_start"), mga.ftl.blocks("ftl.gc_stop")),
-        (BlockCount::Share(0.2), BlockCount::Share(0.4))
-    );
+    assert_eq!((mga.log.gc_start, mga.log.gc_stop), (BlockCount::Share(0.2), BlockCount::Share(0.4)));
     let spread = preset("spread-16g", &[]).unwrap().drive;
     assert_eq!(spread.part.t_read_words, [35_000, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000]);
     assert_eq!(spread.part.t_dma_words, [2_500, 5_000, 7_500, 10_000, 12_500, 15_000, 17_500, 20_000]);
     let with = |set: &str| preset("spread-16g", &[set]).unwrap().drive.ftl;
     assert_eq!(
-        (with("sim.suspend=none").name.as_str(), read_policy(&with("sim.suspend=none")).mode),
+        (with("sim.suspend=none").name.as_str(), with("sim.suspend=none").get::<ReadMode>("ftl.read")),
         ("spftl", ReadMode::Spread)
     );
     for (layer, set, mode) in [
@@ -264,7 +260,7 @@ fn presets_have_the_numbers_of_their_papers() {
         ("page-fgm", "ftl.name=page-fgm", ReadMode::Page),
         ("subpage", "ftl.name=subpage", ReadMode::Page),
     ] {
-        assert_eq!((with(set).name.as_str(), read_policy(&with(set)).mode), (layer, mode));
+        assert_eq!((with(set).name.as_str(), with(set).get::<ReadMode>("ftl.read")), (layer, mode));
     }
     assert_eq!(spread.geometry.pages() * u64::from(spread.geometry.page_bytes()), 16 * GIB);
     for (name, gib) in
@@ -300,7 +296,7 @@ fn higher_layers_win_and_sources_are_remembered() {
     let text = "base = \"mga-16k\"\n\n[part]\nnop = 2\n[ftl]\nvictim = \"d-choices\"\n";
     let resolved = file(text, &["part.t_read = 30us", "host.fold=true", "ssd.over_provisioning=150%"]).unwrap();
     assert_eq!((resolved.drive.part.nop, resolved.drive.part.t_read, resolved.drive.host.fold), (2, 30_000, true));
-    assert_eq!(resolved.drive.ftl.text("ftl.victim"), "d-choices:10");
+    assert_eq!(resolved.drive.ftl.get::<String>("ftl.victim"), "d-choices:10");
     assert_eq!((resolved.drive.name.as_str(), resolved.drive.part.name.as_str()), ("my", "k9-slc-16k"));
     assert_eq!(source(&resolved, "part.nop"), "my.toml:4");
     assert_eq!(source(&resolved, "part.t_read"), "--set part.t_read = 30us");
@@ -325,8 +321,8 @@ fn naming_another_part_drops_what_lower_layers_said_of_it() {
 
 #[test]
 fn a_part_may_be_a_file_or_stand_in_the_drive() {
-    let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\nt_read = \"25us\"\n\
-                t_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
+    let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\n\
+                t_read = \"25us\"\nt_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
     let drive = "[ssd]\nchannels = 2\nblocks_per_plane = 64\n";
     let read = |path: &str| match path {
         "a/b/my.toml" => Ok(format!("{drive}part = \"parts/mine.toml\"\n")),
@@ -400,7 +396,9 @@ proptest! {
     }
 
     #[test]
-    fn times_and_sizes_survive(time in 0u64..=2_000_000_000, spare in 0u32..=1 << 24, op in 0.7f64..99.0, reads in 0.0..=1.0f64) {
+    fn times_and_sizes_survive(
+        time in 0u64..=2_000_000_000, spare in 0u32..=1 << 24, op in 0.7f64..99.0, reads in 0.0..=1.0f64
+    ) {
         let overrides = [
             format!("part.t_read_retry={time}ns"),
             format!("part.spare_size={spare}B"),

@@ -11,12 +11,12 @@ use crate::layers::find_layer;
 use palimpsest_ftl_api::Entry;
 use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
 
-/// How grave it is that nothing reads a setting.
+/// The weight of a setting without a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gravity {
     /// The setting switches off a feature that the drive does not have.
     Harmless,
-    /// An option replaced the layer that reads it.
+    /// An option replaced the layer that reads the key.
     Note,
     /// A mistake, unless another run beside this one reads the key.
     Mistake,
@@ -29,9 +29,9 @@ pub struct Unread {
     pub key: &'static str,
     /// `FILE:LINE`, or `--set key=value`.
     pub place: String,
-    /// A sentence that names who does not read it.
+    /// A sentence that names the layer.
     pub what: String,
-    /// What would read it.
+    /// The remedy: layers or settings that would read the key.
     pub expected: String,
     /// How grave that is.
     pub gravity: Gravity,
@@ -45,7 +45,7 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
     let layer_by_option = origin(values.key("ftl.name")) == Origin::Options;
     let mut found = Vec::new();
     for (position, key) in resolved.iter().enumerate().filter(|(_, key)| origin(key) != Origin::Preset) {
-        // A layer that is named after a read command sets a key in the place of its name.
+        // A layer named after a read command sets `ftl.read` at the place of `ftl.name`.
         let (overlay, name) = (&overlays[key.rank - 1], key.key.name);
         if overlay.get(position).is_none_or(|setting| setting.place != key.source) {
             continue;
@@ -82,11 +82,11 @@ fn is_taken_back(key: &ResolvedKey, position: usize, earlier: &[Overlay]) -> boo
 /// Whether a key is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    /// It is.
+    /// The key is read.
     Read,
-    /// No, because other keys switch off what reads it: the conditions.
+    /// Not read, because other keys switch off every reader: the conditions.
     Off(String),
-    /// No: only other layers read it.
+    /// Not read on this layer.
     OtherLayers,
 }
 
@@ -115,5 +115,5 @@ fn is_met(need: &'static str, entry: &Entry, value: &dyn Fn(&str) -> Value) -> b
 
 /// The readers of `key` on the layer `entry`, where the key states them.
 pub fn readers_on<'a>(key: &'a Key, entry: &'a Entry) -> impl Iterator<Item = &'a Reader> {
-    key.readers.iter().filter(|reader| reader.is_on(key.name, entry))
+    key.readers.iter().filter(|reader| entry.has_reader(reader, key))
 }

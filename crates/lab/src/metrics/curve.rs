@@ -1,7 +1,8 @@
-//! Bytes written by the host and bytes of data programmed, over the requests of a run: the curve of its write amplification.
+//! The curve of write amplification: bytes written by the host and bytes of data programmed, over the requests of a
+//! run.
 //!
-//! A bounded number of points, evenly spread over the requests, at every fidelity; finer than the snapshots of blocks, whose
-//! size bounds their number. In a run of unknown length the distance of points doubles as it gets longer.
+//! A bounded number of points, evenly spread over the requests, at every fidelity; finer than the snapshots of blocks,
+//! whose size bounds their number. In a run of unknown length the distance of points doubles as the run goes on.
 
 use super::recorder::FlashTotals;
 use serde::Serialize;
@@ -62,7 +63,7 @@ impl Curve {
         self.next = requests + self.interval;
     }
 
-    /// The points; what was written before the first is left out.
+    /// The points, without the bytes written before the first.
     pub fn points(&self) -> Points {
         let since = |column: &[u64]| {
             let first = column.first().copied().unwrap_or(0);

@@ -1,10 +1,11 @@
-//! Endurance as a buyer asks for it: TBW, DWPD, years and WAF, from the figures of a run and the rate at which its host writes.
+//! Endurance as data sheets state it: TBW, DWPD, years and WAF, from the figures of a run and the rate of host writes.
 //!
-//! TBW is [`lifetime`](super::lifetime) in terabytes (10^12 bytes): the host writes of a new drive until the mean block reaches its
-//! limit, under this workload, with wear level as it was. Drive writes are multiples of the capacity (JESD218). The rate is the workload's
-//! own: of an open loop its arrival times, whatever `host.speedup`; of a closed loop what the drive let through.
+//! TBW is [`lifetime`](super::lifetime) in terabytes (10^12 bytes): the host writes of a new drive until the mean block
+//! reaches the limit of bit errors, under this workload, with wear level as in the run. Drive writes are multiples of
+//! the capacity (JESD218). The rate of an open loop comes from the arrival times, without `host.speedup`; the rate of a
+//! closed loop is the throughput of the drive.
 //!
-//! Ignored: retention, temperature, and writes of the drive's own beside those of the run.
+//! Ignored: retention, temperature, and writes beside the run.
 
 use super::summary::Endurance;
 use palimpsest_flash::units::Nanos;
@@ -14,7 +15,7 @@ const DAYS_PER_YEAR: f64 = 365.0;
 const WARRANTY_YEARS: f64 = 5.0;
 const TERABYTE: f64 = 1e12;
 
-/// What endurance comes from.
+/// The inputs of endurance.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     /// Write amplification; none without a write.

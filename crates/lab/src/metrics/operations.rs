@@ -1,6 +1,7 @@
-//! The timeline of a run as columns: one table of flash operations, one of requests.
+//! The timeline of a run as columns: a table of flash operations, and a table of requests.
 //!
-//! Times are nanoseconds since the start of the measurement. Signed, so that a difference of two columns may be negative.
+//! Times are nanoseconds since the start of the measurement. Signed, so that a difference of two columns may be
+//! negative.
 
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};

@@ -1,10 +1,10 @@
-//! Statistics of a workload without a drive: counts, sizes, locality and arrivals of its requests.
+//! Statistics of a workload without a drive: counts, sizes, locality and arrivals of requests.
 //!
-//! One pass, in bounded memory: counters of pages are exact up to [`pages::MOST_PAGES`] distinct pages and then kept for a
-//! sample of them; the picture is a grid that becomes coarser; sizes and gaps are histograms.
+//! One pass, in bounded memory: counters of pages are exact up to [`pages::MOST_PAGES`] distinct pages and then kept
+//! for a sample of them; the picture is a grid that becomes coarser; sizes and gaps are histograms.
 //!
-//! A page here has 4 KiB ([`PAGE_BYTES`]), whatever the page of the drive. Ignored: trims and flushes, except their number, and
-//! the response times that some traces have.
+//! A page here has 4 KiB ([`PAGE_BYTES`]), which may differ from the page of the drive. Ignored: trims and flushes,
+//! except their number, and the response times that some traces have.
 
 pub mod by_volume;
 pub mod grid;
@@ -33,7 +33,7 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// From this size on a request counts as large: the limit of hot writes of a classifier by size.
 pub const LARGE_BYTES: u64 = 64 * KIB;
 
-/// A request is sequential when it starts where one of this many before it ended.
+/// A request is sequential if a request among so many before ended at the start.
 const REMEMBERED_ENDS: usize = 32;
 
 /// Most streams that are distinguished.
@@ -60,7 +60,7 @@ pub struct Profile {
     latest: Nanos,
     gaps: Histogram,
     gap_squares: f64,
-    /// The current millisecond and its requests, and the distribution over milliseconds.
+    /// The current millisecond with the number of requests, and the distribution over milliseconds.
     in_millisecond: (u64, u64),
     milliseconds: Histogram,
     streams: BTreeSet<u32>,
@@ -139,7 +139,7 @@ pub struct SizeClass {
 /// The description of a workload. Ratios are shares of one; null where the divisor is zero.
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
-    /// `open` or `closed` loop, the usual one of the workload.
+    /// `open` or `closed`: the usual loop of the workload.
     pub arrivals: &'static str,
     /// Requests that a closed loop keeps outstanding; null for an open one.
     pub depth: Option<u32>,
@@ -165,7 +165,7 @@ pub struct Description {
     pub end_bytes: u64,
     /// From the first arrival to the last.
     pub duration_ns: Nanos,
-    /// Reads and writes that start where one of the 32 before ended.
+    /// Reads and writes that start at the end of a request among the 32 before.
     pub sequential_ratio: Shares,
     /// Reads and writes that start where the previous one ended.
     pub contiguous_ratio: Shares,
@@ -183,8 +183,8 @@ pub struct Description {
     pub interarrival_ns: Option<Spread>,
     /// Standard deviation of the gaps over their mean: 1 for Poisson arrivals, more for bursts.
     pub interarrival_variation: Option<f64>,
-    /// Requests of a millisecond, over milliseconds with arrivals: about the queue depth of a drive with a response time of a
-    /// millisecond. Null for a closed loop.
+    /// Requests of a millisecond, over milliseconds with arrivals: about the queue depth of a drive with a response
+    /// time of a millisecond. Null for a closed loop.
     pub arrivals_per_ms: Option<Spread>,
     /// Distinct streams (devices, disks, volumes), up to 65,536.
     pub streams: u64,

@@ -14,7 +14,8 @@ const FIRST_WINDOW: Nanos = 100_000;
 /// In a watt.
 const PICOJOULES_PER_NANOSECOND: f64 = 1000.0;
 
-/// Counters at a point in time, for the series: operations of flash that have ended, and what was planned to store what the host wrote.
+/// Counters at a point in time, for the series: flash operations that have ended, and bytes planned to store host
+/// writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlashTotals {
     /// Page reads.
@@ -49,7 +50,7 @@ struct Window {
     flash: FlashTotals,
     /// Picojoules.
     energy: i64,
-    /// The worst read, as a share of what can be corrected; 0: none.
+    /// The worst read: wrong bits as a share of the correctable ones; 0: none.
     worst: f64,
     read_tail: Tail,
     write_tail: Tail,
@@ -70,7 +71,7 @@ pub struct Recorder {
     start: Nanos,
     window: Nanos,
     windows: Vec<Window>,
-    /// The window that was found last: it begins and ends at these times, and has this number.
+    /// The window that was found last: begin, end, number.
     present: (Nanos, Nanos, usize),
     sampled: FlashTotals,
     next_sample: Nanos,
@@ -78,7 +79,7 @@ pub struct Recorder {
     metered: i64,
     metered_to: Nanos,
     last_completion: Nanos,
-    /// Whether what a die held that has failed is being moved, and latencies meanwhile.
+    /// Whether data of a failed die is being moved, and latencies meanwhile.
     pub rebuilding: bool,
     pub rebuild: Histogram,
     /// Whether windows have percentiles, and the requests outstanding in them.
@@ -86,7 +87,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: keep those of each window.
+    /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: keep percentiles of each
+    /// window.
     pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
         Recorder {
             read: Histogram::new(),
@@ -166,7 +168,8 @@ impl Recorder {
         self.last_completion
     }
 
-    /// The end of the window that the last call of [`Self::sample`] began: it is called before anything happens then, or later.
+    /// The end of the window that the last call of [`Self::sample`] began: it is called before anything happens then,
+    /// or later.
     #[inline]
     pub fn next_sample(&self) -> Nanos {
         self.next_sample
@@ -181,13 +184,14 @@ impl Recorder {
         self.next_sample = self.start + (passed + 1) * self.window;
     }
 
-    /// Of the reads planned up to `now`, since the last call, the worst had `share` of the wrong bits that can be corrected.
+    /// Of the reads planned up to `now`, since the last call, the worst had `share` of the wrong bits that can be
+    /// corrected.
     pub fn note_worst_read(&mut self, now: Nanos, share: f64) {
         let window = self.window_at(now);
         window.worst = window.worst.max(share);
     }
 
-    /// Gives each window that ends by `until` its energy; `at` says what flash has taken up to a moment.
+    /// Sets the energy of each window that ends by `until`; `at` returns the energy that flash took up to a time.
     pub fn meter(&mut self, until: Nanos, at: impl Fn(Nanos) -> i64) {
         loop {
             self.window_at(self.metered_to);
@@ -223,7 +227,7 @@ impl Recorder {
         window.energy as f64 / length.max(1) as f64 / PICOJOULES_PER_NANOSECOND
     }
 
-    /// Watts of flash: the mean, and that of the window with most.
+    /// Watts of flash: the mean, and the mean of the window with most.
     pub fn power(&self) -> Watts {
         let time = self.metered_to - self.start;
         if time == 0 {
@@ -244,7 +248,7 @@ impl Recorder {
         window.outstanding as f64 / length.max(1) as f64
     }
 
-    /// Adds a request that was outstanding for `latency` up to `now` to its windows.
+    /// Adds a request that was outstanding for `latency` up to `now` to the windows of that time.
     fn note_outstanding(&mut self, latency: Nanos, now: Nanos) {
         let mut end = now - self.start;
         let begin = end.saturating_sub(latency);
@@ -305,7 +309,7 @@ fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
     }
 }
 
-/// What was done between two moments; nothing where a power cut took back more.
+/// The counts between two moments; 0 where a power cut took back more.
 pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
     FlashTotals {
         reads: later.reads.saturating_sub(earlier.reads),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Version of the schema; larger when a name changes its meaning.
+/// Version of the schema; larger when the meaning of a name changes.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// A result. Counters are exact; times are nanoseconds.
@@ -45,9 +45,9 @@ pub struct Summary {
     pub reliability: Option<Reliability>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
-    /// Of the volumes of a trace; empty where it has one, or its format none.
+    /// Figures of the volumes of a trace; empty with one volume, or without volumes in the format.
     pub volumes: Vec<VolumeFigures>,
-    /// The user ended the run before its last request.
+    /// The user ended the run before the last request.
     pub interrupted: bool,
     pub notes: Vec<String>,
     pub sim: Sim,
@@ -63,7 +63,7 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// The words for `guarantee`; `volatile`: the write buffer loses its data when the power fails.
+    /// The words for `guarantee`; `volatile`: the write buffer loses data when the power fails.
     pub fn of(guarantee: Guarantee, volatile: bool) -> Self {
         let acknowledged = match guarantee.protected {
             _ if volatile => "in a volatile buffer",
@@ -124,7 +124,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The distribution of `times`; none if it is empty.
+    /// The distribution of `times`; `None` if there are none.
     pub fn of(times: &super::histogram::Histogram) -> Option<Self> {
         (times.count() > 0).then(|| Latency {
             mean: times.mean(),
@@ -181,8 +181,8 @@ pub struct ReadAmplification {
     pub gc: Option<f64>,
 }
 
-/// Subpages read ahead of sequential streams, hits of these, those dropped before the host asked for them, and the most memory that they
-/// took; null where the controller does not read ahead.
+/// Subpages read ahead of sequential streams, hits of these, those dropped before the host asked for them, and the most
+/// memory that they took; null where the controller does not read ahead.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct ReadAhead {
@@ -192,7 +192,7 @@ pub struct ReadAhead {
     pub buffer_bytes_peak: u64,
 }
 
-/// Garbage collection. Times are from the start of a collection to the end of its erase.
+/// Garbage collection. Times are from the start of a collection to the end of the erase.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Gc {
@@ -220,8 +220,8 @@ pub struct MappingBytes {
     pub tables: BTreeMap<&'static str, u64>,
 }
 
-/// Energy in microjoules. Null where the part gives no energy of the operation, and no total unless it gives those of
-/// reads, programs and erases.
+/// Energy in microjoules. Null if the part gives no energy of the operation. The total needs energies of reads,
+/// programs and erases.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Energy {
@@ -232,10 +232,10 @@ pub struct Energy {
     pub total: Option<f64>,
 }
 
-/// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused; and the
-/// bytes that the host can write before the mean block of a new drive reaches its limit of bit errors (null where the run
-/// erased no block): see [`super::lifetime`]. `host_bytes` is what the host has written since the drive was new, and `worn_out` whether
-/// that was all that it could.
+/// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused;
+/// and the bytes that the host can write before the mean block of a new drive reaches its limit of bit errors (null
+/// where the run erased no block): see [`super::lifetime`]. `host_bytes` are host writes since the drive was
+/// new, and `worn_out` says whether the drive took all writes that it could.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Lifetime {
@@ -252,8 +252,8 @@ pub struct Lifetime {
     pub slc_fixed: Option<SingleLife>,
 }
 
-/// Wear of the fixed share of the fast cache: its blocks, their erases since the drive was new, the part of their endurance
-/// (`part.endurance_slc`) that the mean block has had, and the bytes that the host can write until it is all.
+/// Wear of the fixed share of the fast cache: its blocks, their erases since the drive was new, the part of their
+/// endurance (`part.endurance_slc`) that the mean block has had, and the bytes that the host can write until it is all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct SingleLife {
@@ -265,9 +265,9 @@ pub struct SingleLife {
     pub projected_host_bytes: Option<u64>,
 }
 
-/// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day of the workload at its own rate and those that end the
-/// drive's life after five years, years of life at that rate, and what the run wrote in multiples of the drive: see
-/// [`super::endurance`]. Null where no block was erased, nothing was written, or there is no rate.
+/// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day of the workload at its own rate and those
+/// that end the drive's life after five years, years of life at that rate, and writes of the run in multiples of the
+/// drive: see [`super::endurance`]. Null where no block was erased, nothing was written, or there is no rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Endurance {
@@ -280,9 +280,9 @@ pub struct Endurance {
     pub drive_writes: f64,
 }
 
-/// Power cuts since the drive was new. Of recovery: its time (null in counted runs and without a cut), pages whose out-of-band areas were
-/// read, bytes of data programmed, and these over the bytes that the host wrote. What the cuts lost of what had been acknowledged and
-/// not flushed: writes that lost something, and subpages that came back with older data. Null where no cut was to come.
+/// Power cuts since the drive was new. Of recovery: its time (null in counted runs and without a cut), pages whose
+/// out-of-band areas were read, bytes of data programmed, and these over host bytes. Losses among acknowledged writes
+/// that were not flushed: writes with a loss, and subpages with older data. Null if no cut was scheduled.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Power {
@@ -295,8 +295,8 @@ pub struct Power {
     pub unflushed_subpages_lost: u64,
 }
 
-/// Checkpoints of the layer's tables (`ftl.checkpoint`) in the measured part: how many were begun, what they programmed, and these bytes
-/// over those that the host wrote. Null without checkpoints.
+/// Checkpoints of the layer's tables (`ftl.checkpoint`) in the measured part: how many were begun, the
+/// bytes programmed for them, and these over host bytes. Null without checkpoints.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Checkpoint {
@@ -306,7 +306,8 @@ pub struct Checkpoint {
     pub write_amplification: Option<f64>,
 }
 
-/// A volume of a trace: where it lies on the drive (`size_bytes` null where that is not known), and its measured requests.
+/// A volume of a trace: where it lies on the drive (`size_bytes` null where that is not known), and its measured
+/// requests.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct VolumeFigures {
@@ -337,10 +338,11 @@ pub struct VolumeLatency {
     pub max: u64,
 }
 
-/// Parity across dies (`ftl.rain`): what it programmed in the measured part, and these bytes over host bytes; stripes whose parity is in memory at the end;
-/// reads that were served of the other pages of their stripes, and those that could not be; pages that were moved from dies that failed, the time from
-/// the failure to the last of them (null in counted runs, and where there is none), latencies of requests that completed meanwhile, and whether that is
-/// done (null without a failure). Null without parity.
+/// Parity across dies (`ftl.rain`): bytes of parity programmed in the measured part, and these over host bytes; stripes
+/// whose parity is in memory at the end; reads that were served of the other pages of their stripes, and those that
+/// could not be; pages that were moved from dies that failed, the time from the failure to the last of them (null in
+/// counted runs, and where there is none), latencies of requests that completed meanwhile, and whether that is done
+/// (null without a failure). Null without parity.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Rain {
@@ -356,8 +358,9 @@ pub struct Rain {
     pub rebuild_done: Option<bool>,
 }
 
-/// Reads that failed for good in the measured part, where reads have errors (`ecc.strength`), else null: subpages that were lost, by the
-/// cause of the read that found it, reads of the host that got an error (null where contents are not stored), and dies that have failed.
+/// Reads that failed for good in the measured part, where reads have errors (`ecc.strength`), else null: subpages that
+/// were lost, by the cause of the read that found it, reads of the host that got an error (null where contents are not
+/// stored), and dies that have failed.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Reliability {

@@ -1,5 +1,5 @@
-//! A small histogram of times for one window of a series: 32 buckets an octave, so that a percentile is within 1.6 % of the
-//! exact one. As there are many windows, a bucket is a counter of 32 bits, and buckets end at the longest time.
+//! A small histogram of times for one window of a series: 32 buckets an octave, so that a percentile is within 1.6 % of
+//! the exact one. As there are many windows, a bucket is a counter of 32 bits, and buckets end at the longest time.
 
 use palimpsest_flash::units::Nanos;
 

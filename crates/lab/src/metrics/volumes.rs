@@ -1,7 +1,7 @@
-//! Figures of each volume of a workload: its requests, bytes and latencies.
+//! Figures of each volume of a workload: requests, bytes and latencies.
 //!
-//! A volume is a stream of requests, and volumes are in order of appearance. There may be thousands of them: percentiles are within
-//! 1.6 % ([`Tail`]). What a volume costs in flash is not known: the layer mixes their data.
+//! A volume is a stream of requests, and volumes are in order of appearance. There may be thousands of them: percentiles
+//! are within 1.6 % ([`Tail`]). Flash operations of a volume are not known, because the layer mixes the data of all.
 
 use super::summary::{Requests, VolumeFigures, VolumeLatencies, VolumeLatency};
 use super::tail::Tail;
@@ -50,7 +50,7 @@ struct Counts {
 #[derive(Default)]
 pub struct VolumeRecorder {
     counts: Vec<Counts>,
-    // Looked up only: its order never affects a result.
+    // For look-ups only: the order never affects a result.
     numbers: HashMap<u32, usize>,
     last: usize,
 }
@@ -92,8 +92,8 @@ impl VolumeRecorder {
         }
     }
 
-    /// The figures of each of `volumes`; none where there is one, whose figures are those of the run. Latencies are null unless
-    /// `timed`.
+    /// The figures of each of `volumes`; none for a single volume, whose figures are the run's. Without `timed`,
+    /// latencies are null.
     pub fn figures(&self, volumes: &[Volume], timed: bool) -> Vec<VolumeFigures> {
         if volumes.len() < 2 {
             return Vec::new();

@@ -3,7 +3,6 @@
 use super::states::UNREAD_TABLES;
 use crate::config::DriveConfig;
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_ftl::log::settings::read_policy;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::{Blueprint, Entry};
 use palimpsest_sim::drive::patrol::Patrol;
@@ -37,9 +36,9 @@ pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -
         acknowledges: config.host.acknowledge != Acknowledge::Program,
         logical: config.logical_subpages() as u32,
     });
-    let (round, pages) = (config.ftl.time("ftl.patrol"), config.geometry.pages() as u32);
+    let (round, pages) = (config.log.patrol, config.geometry.pages() as u32);
     if round > 0 {
-        drive.set_patrol(Patrol::new(round, pages, read_policy(&config.ftl)));
+        drive.set_patrol(Patrol::new(round, pages, config.log.read));
     }
     drive
 }

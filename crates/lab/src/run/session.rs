@@ -23,7 +23,6 @@ use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
 use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_ftl::log::settings::background_after;
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
 use palimpsest_ftl_api::plan::{Cause, IoCounters};
@@ -172,8 +171,8 @@ impl<'a> Session<'a> {
             subpage: Divisor::new(subpage),
             transferred: Divisor::new(subpage * transferred),
             file_system: entry.is_file_system(),
-            background_after: background_after(&config.ftl),
-            collects: config.ftl.flag("ftl.gc_background"),
+            background_after: config.log.background_after(),
+            collects: config.log.gc_background,
             phase: Phase::Precondition,
             done: 0,
             expected: 0,

@@ -33,7 +33,7 @@ impl Rig {
         };
         let part = Part { page_bytes: 512, subpage_bytes: 512, word_bytes: 512, ..slc() };
         let io = Io::new(Nand::new(geometry, part, payload, None), false);
-        let settings = Settings::of_defaults("dftl", keys().into_iter().chain([&CMT]));
+        let settings = Settings::of_defaults("dftl", keys().into_iter().chain(KEYS));
         let blueprint = Blueprint { settings, logical_pages: PAGES, protected: false, buffer_timeout: 0, seed: 1 };
         let layer = Page::over(&io, &blueprint, CachedMap::new(&io, PAGES, room));
         Rig { io, layer }

@@ -8,135 +8,81 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::blocks::{BlockCount, format_blocks, parse_blocks};
-use palimpsest_ftl_api::keys::{Key, Notation, SHARE, ValueType, near};
-use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Model, Proposal, Unfit};
+use palimpsest_ftl_api::keys::{Key, Notated, Notation, Rule, SHARE, Value, ValueType, is, near};
+use palimpsest_ftl_api::{Model, Proposal, Unfit, keys, refuse_if};
 use palimpsest_wom as wom;
 
-/// Longer than any coding takes; what the engine keeps of a time has 32 bits.
-const LONGEST_CODING: Nanos = 4_000_000_000;
+const CODING: Rule = Rule {
+    // The engine counts a time with 32 bits.
+    holds: |value| matches!(value, Value::Time(time) if *time <= 4_000_000_000),
+    expected: "a page is coded in milliseconds at the most; expected 4s or less",
+};
 
-/// The keys that the baseline has, too.
-pub const BASELINE_KEYS: &[Key] = &[
-    Key::new(
-        "ftl.open_block",
-        ValueType::Choice(&["after", "before"]),
-        "after",
-        "a clean block is opened after cleaning for it, or before, which leaves one more clean",
-    ),
-    Key::new(
-        "ftl.absorb",
-        ValueType::Flag,
-        "true",
-        "whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)",
-    ),
-];
+keys! {
+    /// The settings of `llh` and its baseline, and those that every layer has.
+    #[derive(Debug, Clone)]
+    pub struct LlhSettings;
+
+    /// The keys that the baseline has, too.
+    group pub BASELINE_KEYS {
+        /// a clean block is opened after cleaning for it, or before, which leaves one more clean
+        pub open_before: bool = "ftl.open_block", Choice(&["after", "before"]) => is("before"), "after";
+        /// whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)
+        pub absorb: bool = "ftl.absorb", Flag, "true";
+    }
+
+    /// The other keys.
+    group pub KEYS {
+        /// what moves the threshold of partially-used blocks: each victim, as in the paper, or the rule of its authors'
+        /// code
+        pub threshold_rule: ThresholdRule = "ftl.threshold_rule", ThresholdRule::KIND, "paper";
+        /// partially-used blocks of a bank at the start: OP/N of its spare blocks, or blocks
+        pub threshold_pu: ThresholdPu = "ftl.threshold_pu", ThresholdPu::KIND, "OP/2";
+        /// what that threshold rises to at most: OP/N of the spare blocks of a bank, or blocks; never all of them
+        pub threshold_cap: ThresholdPu = "ftl.threshold_cap", ThresholdPu::KIND, "OP/1";
+        /// collections whose mean valid count moves that threshold; 0: it never moves
+        pub threshold_window: u32 = "ftl.threshold_window", Count { min: 0, max: 1000 }, "5";
+        /// collections in a row that point the same way before that threshold moves
+        pub threshold_steps: u32 = "ftl.threshold_steps", Count { min: 1, max: 1000 }, "1";
+        /// blocks that the threshold does not fall below (what it starts with may be less)
+        pub threshold_floor: u32 = "ftl.threshold_floor", Count { min: 0, max: 1 << 24 }, "0";
+        /// whether a partially-used block without a valid page is reused at once, however few wait
+        pub reuse_empty: bool = "ftl.reuse_empty", Flag, "false";
+        /// share of part.endurance in which low pages are reused
+        pub safe_life: f64 = "ftl.safe_life", SHARE, "40%";
+        /// write-once-memory code of second writes
+        pub wom: String = "ftl.wom", CODE_NAME, "polar";
+        /// share of part.spare_size that the code may take, which first writes must leave erased
+        pub wom_spare: f64 = "ftl.wom_spare", SHARE, "100%";
+        /// spare of a page that the error correction of a second write takes, and the code may not
+        pub ecc_spare: u32 = "ftl.ecc_spare", Bytes { min: 0, max: 1 << 20 }, "0B";
+        /// scramblings of a first write, of which the one that leaves most cells writable is taken; 16: four bits of
+        /// spare
+        pub wom_scramblings: u32 = "ftl.wom_scramblings", Count { min: 1, max: 16 }, "1";
+        /// probability that a second write cannot be encoded; auto: that of the code; with payload bytes the code
+        /// decides
+        pub wom_failure: Option<f64> = "ftl.wom_failure", ShareOr("auto"), "auto";
+        /// whether the next data of the stream tries the page of a failed encoding again, as in the authors' code, or
+        /// it is left
+        pub wom_retry: bool = "ftl.wom_retry", Flag, "false";
+        /// time of an encoding, before the second program of a page
+        pub wom_encode_time: Nanos = "ftl.wom_encode_time", Time, "0ns", rules[CODING];
+        /// time of a decoding, after the read of a coded page
+        pub wom_decode_time: Nanos = "ftl.wom_decode_time", Time, "0ns", rules[CODING];
+        /// whether blocks of cold data are partially used and reused, too
+        pub reuse_cold: bool = "ftl.reuse_cold", Flag, "false";
+    }
+
+    with settings {
+        /// Those of every layer.
+        pub log: LogSettings = LogSettings::new(settings);
+    }
+}
 
 /// All keys that the baseline reads.
 pub fn baseline_keys() -> Vec<&'static Key> {
     [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, BASELINE_KEYS]), streams::keys()].concat()
 }
-
-/// The other keys.
-pub const KEYS: &[Key] = &[
-    Key::new(
-        "ftl.threshold_rule",
-        ValueType::Choice(&["paper", "published"]),
-        "paper",
-        "what moves the threshold of partially-used blocks: each victim, as in the paper, or the rule of its authors' code",
-    ),
-    Key::new(
-        "ftl.threshold_pu",
-        ValueType::Notation(&Notation {
-            words: Vec::new,
-            read: |text| threshold(text).map(format_threshold),
-            expected: || THRESHOLD.into(),
-        }),
-        "OP/2",
-        "partially-used blocks of a bank at the start: OP/N of its spare blocks, or blocks",
-    ),
-    Key::new(
-        "ftl.threshold_cap",
-        ValueType::Notation(&Notation {
-            words: Vec::new,
-            read: |text| threshold(text).map(format_threshold),
-            expected: || THRESHOLD.into(),
-        }),
-        "OP/1",
-        "what that threshold rises to at most: OP/N of the spare blocks of a bank, or blocks; never all of them",
-    ),
-    Key::new(
-        "ftl.threshold_window",
-        ValueType::Count { min: 0, max: 1000 },
-        "5",
-        "collections whose mean valid count moves that threshold; 0: it never moves",
-    ),
-    Key::new(
-        "ftl.threshold_steps",
-        ValueType::Count { min: 1, max: 1000 },
-        "1",
-        "collections in a row that point the same way before that threshold moves",
-    ),
-    Key::new(
-        "ftl.threshold_floor",
-        ValueType::Count { min: 0, max: 1 << 24 },
-        "0",
-        "blocks that the threshold does not fall below (what it starts with may be less)",
-    ),
-    Key::new(
-        "ftl.reuse_empty",
-        ValueType::Flag,
-        "false",
-        "whether a partially-used block without a valid page is reused at once, however few wait",
-    ),
-    Key::new("ftl.safe_life", SHARE, "40%", "share of part.endurance in which low pages are reused"),
-    Key::new(
-        "ftl.wom",
-        ValueType::Notation(&Notation { words: codes, read: code_name, expected: expected_codes }),
-        "polar",
-        "write-once-memory code of second writes",
-    ),
-    Key::new(
-        "ftl.wom_spare",
-        SHARE,
-        "100%",
-        "share of part.spare_size that the code may take, which first writes must leave erased",
-    ),
-    Key::new(
-        "ftl.ecc_spare",
-        ValueType::Bytes { min: 0, max: 1 << 20 },
-        "0B",
-        "spare of a page that the error correction of a second write takes, and the code may not",
-    ),
-    Key::new(
-        "ftl.wom_scramblings",
-        ValueType::Count { min: 1, max: 16 },
-        "1",
-        "scramblings of a first write, of which the one that leaves most cells writable is taken; 16: four bits of spare",
-    ),
-    Key::new(
-        "ftl.wom_failure",
-        ValueType::ShareOr("auto"),
-        "auto",
-        "probability that a second write cannot be encoded; auto: that of the code; with payload bytes the code decides",
-    ),
-    Key::new(
-        "ftl.wom_retry",
-        ValueType::Flag,
-        "false",
-        "whether the next data of the stream tries the page of a failed encoding again, as in the authors' code, or it is left",
-    ),
-    Key::new("ftl.wom_encode_time", ValueType::Time, "0ns", "time of an encoding, before the second program of a page"),
-    Key::new("ftl.wom_decode_time", ValueType::Time, "0ns", "time of a decoding, after the read of a coded page"),
-    Key::new(
-        "ftl.reuse_cold",
-        ValueType::Flag,
-        "false",
-        "whether blocks of cold data are partially used and reused, too",
-    ),
-];
-
-const THRESHOLD: &str = "\"OP/2\", \"OP/4\" or blocks such as \"20 blocks\"";
 
 /// Partially-used blocks of a bank at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,102 +93,29 @@ pub enum ThresholdPu {
     Blocks(u32),
 }
 
-/// The values of [`KEYS`], and those that every layer has.
-#[derive(Debug, Clone)]
-pub struct LlhSettings {
-    /// Those of every layer.
-    pub log: LogSettings,
-    /// Whether a clean block is opened before cleaning.
-    pub open_before: bool,
-    /// Whether a write replaces what waits in a buffer.
-    pub absorb: bool,
-    /// What moves the threshold of partially-used blocks.
-    pub threshold_rule: ThresholdRule,
-    /// Partially-used blocks of a bank at the start.
-    pub threshold_pu: ThresholdPu,
-    /// What that threshold rises to at most.
-    pub threshold_cap: ThresholdPu,
-    /// Collections whose mean valid count moves that threshold; 0: it never moves.
-    pub threshold_window: u32,
-    /// Collections in a row that point the same way before that threshold moves.
-    pub threshold_steps: u32,
-    /// Blocks that it does not fall below.
-    pub threshold_floor: u32,
-    /// Whether a partially-used block without a valid page is reused at once, however few wait.
-    pub reuse_empty: bool,
-    /// Share of the part's endurance in which low pages are reused.
-    pub safe_life: f64,
-    /// Name of the write-once-memory code.
-    pub wom: String,
-    /// Share of the part's spare area that the code may take.
-    pub wom_spare: f64,
-    /// Bytes of a page's spare area that the code may not take.
-    pub ecc_spare: u32,
-    /// Scramblings of a first write, of which the best is taken.
-    pub wom_scramblings: u32,
-    /// Probability that a second write cannot be encoded, where no real encoder decides; `None`: that of the code.
-    pub wom_failure: Option<f64>,
-    /// Whether hot data tries the page of a failed encoding again.
-    pub wom_retry: bool,
-    /// Time of an encoding.
-    pub wom_encode_time: Nanos,
-    /// Time of a decoding.
-    pub wom_decode_time: Nanos,
-    /// Whether cold blocks are partially used and reused, too.
-    pub reuse_cold: bool,
-}
+impl Notated for ThresholdPu {
+    const EXPECTED: &'static str = "\"OP/2\", \"OP/4\" or blocks such as \"20 blocks\"";
 
-impl LlhSettings {
-    /// Those of `settings`.
-    pub fn new(settings: &Settings) -> Self {
-        LlhSettings {
-            log: LogSettings::new(settings),
-            open_before: settings.choice("ftl.open_block", &[("after", false), ("before", true)]),
-            absorb: settings.flag("ftl.absorb"),
-            threshold_rule: settings.choice(
-                "ftl.threshold_rule",
-                &[("paper", ThresholdRule::Paper), ("published", ThresholdRule::Published)],
-            ),
-            threshold_pu: threshold(&settings.text("ftl.threshold_pu")).expect("the configuration read a threshold"),
-            threshold_cap: threshold(&settings.text("ftl.threshold_cap")).expect("the configuration read a threshold"),
-            threshold_window: settings.small("ftl.threshold_window"),
-            threshold_steps: settings.small("ftl.threshold_steps"),
-            threshold_floor: settings.small("ftl.threshold_floor"),
-            reuse_empty: settings.flag("ftl.reuse_empty"),
-            safe_life: settings.ratio("ftl.safe_life"),
-            wom: settings.text("ftl.wom"),
-            wom_spare: settings.ratio("ftl.wom_spare"),
-            ecc_spare: settings.small_bytes("ftl.ecc_spare"),
-            wom_scramblings: settings.small("ftl.wom_scramblings"),
-            wom_failure: settings.share_or_word("ftl.wom_failure"),
-            wom_retry: settings.flag("ftl.wom_retry"),
-            wom_encode_time: settings.time("ftl.wom_encode_time"),
-            wom_decode_time: settings.time("ftl.wom_decode_time"),
-            reuse_cold: settings.flag("ftl.reuse_cold"),
+    fn parse(text: &str) -> Parsed<ThresholdPu> {
+        let found = match text.strip_prefix("OP/") {
+            Some(parts) => parts.parse().ok().filter(|&parts| parts > 0).map(ThresholdPu::SpareOver),
+            None => match parse_blocks(text) {
+                Ok(BlockCount::Blocks(blocks)) => Some(ThresholdPu::Blocks(blocks)),
+                _ => None,
+            },
+        };
+        found.ok_or_else(|| format!("\"{}\" is no threshold; expected {}", shown(text), Self::EXPECTED))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            ThresholdPu::SpareOver(parts) => format!("OP/{parts}"),
+            ThresholdPu::Blocks(blocks) => format_blocks(BlockCount::Blocks(*blocks)),
         }
     }
 }
 
-fn threshold(text: &str) -> Parsed<ThresholdPu> {
-    let expected = || format!("\"{}\" is no threshold; expected {THRESHOLD}", shown(text));
-    match text.strip_prefix("OP/") {
-        Some(parts) => match parts.parse() {
-            Ok(parts) if parts > 0 => Ok(ThresholdPu::SpareOver(parts)),
-            _ => Err(expected()),
-        },
-        None => match parse_blocks(text) {
-            Ok(BlockCount::Blocks(blocks)) => Ok(ThresholdPu::Blocks(blocks)),
-            _ => Err(expected()),
-        },
-    }
-}
-
-fn format_threshold(start: ThresholdPu) -> String {
-    match start {
-        ThresholdPu::SpareOver(parts) => format!("OP/{parts}"),
-        ThresholdPu::Blocks(blocks) => format_blocks(BlockCount::Blocks(blocks)),
-    }
-}
+const CODE_NAME: ValueType = ValueType::Notation(&Notation { words: codes, read: code_name, expected: expected_codes });
 
 fn codes() -> Vec<&'static str> {
     wom::CODES.iter().map(|entry| entry.name).collect()
@@ -263,20 +136,11 @@ fn code_name(text: &str) -> Parsed<String> {
 /// Low pages can be reused on some parts only, and by a code that fits their pages.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let part = proposal.part;
-    if !part.reusable() {
-        let what = "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 \
-                    or more (part mlc-8k has them)";
-        return Err(Unfit::new(&["ftl.name", "part.cell", "part.order", "part.nop"], what));
-    }
-    if part.subpages_per_page() < 2 {
-        let what = "a second write stores half a page, so llh needs pages of two subpages at least";
-        return Err(Unfit::new(&["ftl.name", "part.page_size", "part.subpage_size"], what));
-    }
-    for key in ["ftl.wom_encode_time", "ftl.wom_decode_time"] {
-        if proposal.settings.time(key) > LONGEST_CODING {
-            return Err(Unfit::new(&[key], "a page is coded in milliseconds at the most; expected 4s or less"));
-        }
-    }
+    refuse_if!(!part.reusable() => "ftl.name", "part.cell", "part.order", "part.nop";
+        "llh programs low pages twice; expected part.cell = mlc, part.order = low-low-high and part.nop of 2 or more \
+         (part mlc-8k has them)");
+    refuse_if!(part.subpages_per_page() < 2 => "ftl.name", "part.page_size", "part.subpage_size";
+        "a second write stores half a page, so llh needs pages of two subpages at least");
     let keys = ["ftl.wom", "ftl.wom_spare", "ftl.ecc_spare", "part.page_size", "part.spare_size"];
     code::check(part, &LlhSettings::new(proposal.settings)).map_err(|what| Unfit::new(&keys, what))
 }

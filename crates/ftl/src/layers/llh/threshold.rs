@@ -5,16 +5,19 @@
 //! are few: then it takes the cheapest victim that there is at that moment against the last victims, and blocks that were
 //! never cleaned count as full.
 
+use palimpsest_ftl_api::words;
 use std::cmp::Ordering;
 
-/// Which rule moves the threshold, and when blocks are reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThresholdRule {
-    /// Each victim against the mean of those before it; reuse where as many blocks wait as the threshold allows.
-    Paper,
-    /// The cheapest victim now against the mean of the last ones, where a block for hot data is wanted and no more clean blocks
-    /// are left than cleaning leaves and one; then reuse where more blocks wait than the threshold. Clean blocks first.
-    Published,
+words! {
+    /// Which rule moves the threshold, and when blocks are reused.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ThresholdRule {
+        /// Each victim against the mean of those before it; reuse where as many blocks wait as the threshold allows.
+        Paper = "paper",
+        /// The cheapest victim now against the mean of the last ones, where a block for hot data is wanted and no more clean blocks
+        /// are left than cleaning leaves and one; then reuse where more blocks wait than the threshold. Clean blocks first.
+        Published = "published",
+    }
 }
 
 /// How many blocks may wait partially used, and the valid counts of the last victims, which move that number.

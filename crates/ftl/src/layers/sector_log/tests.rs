@@ -11,8 +11,8 @@ const SUBPAGE: u32 = 8;
 const PAGE: u32 = 4 * SUBPAGE;
 
 fn settings() -> Settings {
-    let keys = crate::log::settings::keys().into_iter().chain([&LOG_FRACTION]);
-    Settings::of_defaults("sector-log", keys).with(LOG_FRACTION.name, Value::Ratio(0.2))
+    let keys = crate::log::settings::keys().into_iter().chain(KEYS);
+    Settings::of_defaults("sector-log", keys).with("ftl.log_fraction", Value::Ratio(0.2))
 }
 
 /// One plane of `blocks` blocks of 8 pages of 4 subpages; a fifth of the blocks are the log's.

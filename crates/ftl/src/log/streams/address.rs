@@ -5,29 +5,27 @@ use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_flash::units::parse::{Parsed, format_bytes, parse_bytes, shown};
-use palimpsest_ftl_api::keys::{Key, Notation, ValueType};
-use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::keys;
+use palimpsest_ftl_api::keys::Notated;
 
 pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "address",
     about: "addresses below a boundary are hot: an oracle",
-    keys: &[HOT_BELOW],
+    keys: KEYS,
     needs_hints: false,
-    build: |settings, units, unit_sectors| Box::new(Address::new(hot_below(settings), units, unit_sectors)),
+    build: |settings, units, unit_sectors| {
+        Box::new(Address::new(AddressSettings::new(settings).hot_below, units, unit_sectors))
+    },
 };
 
-const HOT_BELOW: Key = Key::new(
-    "ftl.hot_below",
-    ValueType::Notation(&Notation {
-        words: Vec::new,
-        read: |text| boundary(text).map(format_boundary),
-        expected: || EXPECTED.into(),
-    }),
-    "zipf:1",
-    "what begins below is hot; zipf:A: below the pages that take half of a Zipf law of exponent A",
-)
-.needs(&["ftl.classifier = address"]);
-const EXPECTED: &str = "a number of bytes such as \"1GiB\", or \"zipf:0.95\"";
+keys! {
+    struct AddressSettings;
+
+    group KEYS {
+        /// what begins below is hot; zipf:A: below the pages that take half of a Zipf law of exponent A
+        hot_below: HotBelow = "ftl.hot_below", HotBelow::KIND, "zipf:1", needs["ftl.classifier = address"];
+    }
+}
 
 /// Where hot addresses end.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,26 +36,26 @@ enum HotBelow {
     Zipf(f64),
 }
 
-fn hot_below(settings: &Settings) -> HotBelow {
-    boundary(&settings.text(HOT_BELOW.name)).expect("the configuration read a boundary")
-}
+impl Notated for HotBelow {
+    const EXPECTED: &'static str = "a number of bytes such as \"1GiB\", or \"zipf:0.95\"";
 
-fn boundary(text: &str) -> Parsed<HotBelow> {
-    let Some(exponent) = text.strip_prefix("zipf:") else {
-        return parse_bytes(text)
-            .map(HotBelow::Bytes)
-            .map_err(|_| format!("\"{}\" is no boundary; expected {EXPECTED}", shown(text)));
-    };
-    match exponent.parse::<f64>() {
-        Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(HotBelow::Zipf(exponent)),
-        _ => Err(format!("\"{}\": expected zipf:A with an exponent A from 0 to 10", shown(text))),
+    fn parse(text: &str) -> Parsed<HotBelow> {
+        let Some(exponent) = text.strip_prefix("zipf:") else {
+            return parse_bytes(text)
+                .map(HotBelow::Bytes)
+                .map_err(|_| format!("\"{}\" is no boundary; expected {}", shown(text), Self::EXPECTED));
+        };
+        match exponent.parse::<f64>() {
+            Ok(exponent) if (0.0..=10.0).contains(&exponent) => Ok(HotBelow::Zipf(exponent)),
+            _ => Err(format!("\"{}\": expected zipf:A with an exponent A from 0 to 10", shown(text))),
+        }
     }
-}
 
-fn format_boundary(below: HotBelow) -> String {
-    match below {
-        HotBelow::Bytes(bytes) => format_bytes(bytes),
-        HotBelow::Zipf(exponent) => format!("zipf:{exponent}"),
+    fn text(&self) -> String {
+        match self {
+            HotBelow::Bytes(bytes) => format_bytes(*bytes),
+            HotBelow::Zipf(exponent) => format!("zipf:{exponent}"),
+        }
     }
 }
 

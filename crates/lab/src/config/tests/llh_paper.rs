@@ -46,8 +46,8 @@ fn chips_are_those_of_the_tables() {
     assert!(c35.wear.shares.is_empty(), "the paper has no measurement of it");
 }
 
-/// Sec. 4: with every block reused up to 0.4 T, each of those cycles writes a quarter more: 1.1 T N, less the losses of the
-/// chip's tables. "A modest 4 % - 5 % increase in lifetime."
+/// Sec. 4: with every block reused up to 0.4 T, each of those cycles writes a quarter more: 1.1 T N, less the losses of
+/// the chip's tables. "A modest 4 % - 5 % increase in lifetime."
 #[test]
 fn the_rough_estimate_of_section_4() {
     for (name, gain) in [("a16", 4.8), ("a27", 4.0), ("b29", 4.5)] {
@@ -89,7 +89,7 @@ fn codes_that_do_not_fit_a_chip_are_refused() {
     let message = refused(&["ftl.wom_failure=never"]);
     assert!(message.contains("expected a percentage") && message.contains("or auto"), "{message}");
     let number = file("base = \"llh-16g\"\nftl.wom_failure = 0.0025\n", &[]).unwrap().drive.ftl;
-    assert_eq!(number.share_or_word("ftl.wom_failure"), Some(0.0025));
+    assert_eq!(number.get::<Option<f64>>("ftl.wom_failure"), Some(0.0025));
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn tables_of_wear_must_be_tables() {
     }
 }
 
-/// Statistics of a workload preset on a drive of 16 GB: share of writes, KiB of a mean write, share of the written pages that
-/// the classifier calls hot, and requests a second.
+/// Statistics of a workload preset on a drive of 16 GB: share of writes, KiB of a mean write, share of the written
+/// pages that the classifier calls hot, and requests a second.
 fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> [f64; 4] {
     const UNIT_SECTORS: u64 = 8;
     let spec = FioSpec::changed(&workload_spec(name).unwrap(), &format!("n={requests}")).unwrap();
@@ -140,8 +140,8 @@ fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> 
     [writes as f64 / count, 4.0 * all / writes as f64, pages[0] as f64 / all, count / seconds]
 }
 
-/// Table 6 within 2 %: requests in millions, write ratio, hot write ratio, GiB of writes, requests a second. Where all requests
-/// are of 4 KiB the GiB follow from the rest; those of the table differ by its rounding, and are not compared.
+/// Table 6 within 2 %: requests in millions, write ratio, hot write ratio, GiB of writes, requests a second. Where all
+/// requests are of 4 KiB the GiB follow from the rest; those of the table differ by its rounding, and are not compared.
 #[test]
 #[expect(clippy::approx_constant, reason = "3.14 is a rate of requests")]
 fn workloads_have_the_statistics_of_table_6() {

@@ -38,8 +38,8 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         ),
         (
             "part.page_size = \"16MB\"\n",
-            "my.toml:1: part.page_size: \"16MB\": MB is not a unit of bytes; did you mean MiB? expected a number of bytes \
-             such as \"16KiB\" (units: B, KiB, MiB, GiB, TiB)",
+            "my.toml:1: part.page_size: \"16MB\": MB is not a unit of bytes; did you mean MiB? expected a number of \
+             bytes such as \"16KiB\" (units: B, KiB, MiB, GiB, TiB)",
         ),
         (
             "part.nop = \"4\"\n",
@@ -55,13 +55,13 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         ("faults.erase_fail = \"120%\"\n", "my.toml:1: faults.erase_fail: 120% is out of range; expected at most 100%"),
         (
             "faults.erase_fail = -0.1\n",
-            "my.toml:1: faults.erase_fail: -0.1 is not a ratio; expected a percentage such as \"28%\", or a number from 0 to 1 \
-             such as 0.28",
+            "my.toml:1: faults.erase_fail: -0.1 is not a ratio; expected a percentage such as \"28%\", or a number \
+             from 0 to 1 such as 0.28",
         ),
         (
             "sim.scheduler = \"readfirst\"\n",
-            "my.toml:1: sim.scheduler: \"readfirst\" is not known; expected one of fifo, read-first, host-first; did you mean \
-             read-first?",
+            "my.toml:1: sim.scheduler: \"readfirst\" is not known; expected one of fifo, read-first, host-first; did \
+             you mean read-first?",
         ),
         (
             "ftl.victim = \"d-choices:0\"\n",
@@ -69,13 +69,15 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         ),
         (
             "part.t_dma_words = [\"1us\", 2]\n",
-            "my.toml:1: part.t_dma_words: the bare number 2 in the list is not possible; expected a time such as \"35us\"",
+            "my.toml:1: part.t_dma_words: the bare number 2 in the list is not possible; expected a time such as \
+             \"35us\"",
         ),
         (
             "base = \"mga-16\"\n",
             "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, \
              enterprise-tlc-7.68t, zn540, datacentre-tlc, tlc-32g, 970pro-512g, 980pro-1t, 980-1t, 870qvo-4t, \
-             d5-p5336-30.72t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, codesign-8ch, womv-16g",
+             d5-p5336-30.72t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, \
+             codesign-8ch, womv-16g",
         ),
         (
             "ssd.channels = 1\nssd.blocks_per_plane = 64\n",
@@ -107,7 +109,8 @@ fn mistakes_in_options_name_the_option() {
         (&["part.nop=4", "part.nop=2"], "--set part.nop=2: part.nop is already set by --set part.nop=4"),
         (
             &["part.t_read=35"],
-            "--set part.t_read=35: part.t_read: the bare number 35 is not possible here; expected a time such as \"35us\"",
+            "--set part.t_read=35: part.t_read: the bare number 35 is not possible here; expected a time such as \
+             \"35us\"",
         ),
         (&["name=x"], "--set name=x: unknown key name; did you mean ftl.name?"),
     ];
@@ -126,118 +129,120 @@ fn mistakes_in_options_name_the_option() {
     ));
 }
 
-/// A drive, its overrides, and the refusal.
+/// A drive, overrides, and the refusal.
 const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["part.subpage_size=3KiB"],
-        "--set part.subpage_size=3KiB: part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N), part.subpage_size = 3KiB: a \
-             page must be a whole number of subpages",
+        "--set part.subpage_size=3KiB: part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N), part.subpage_size = \
+         3KiB: a page must be a whole number of subpages",
     ),
     (
         "mga-16k",
         &["part.subpage_size=1000B"],
-        "--set part.subpage_size=1000B: part.subpage_size = 1000B: a subpage must be a whole number of sectors of 512 bytes",
+        "--set part.subpage_size=1000B: part.subpage_size = 1000B: a subpage must be a whole number of sectors of 512 \
+         bytes",
     ),
     (
         "mga-16k",
         &["part.page_size=64KiB", "part.subpage_size=512B"],
-        "--set part.page_size=64KiB: part.page_size = 64KiB, part.subpage_size = 512B (--set part.subpage_size=512B): that is \
-             128 subpages a page; at most 32 are possible, so subpages of 2KiB",
+        "--set part.page_size=64KiB: part.page_size = 64KiB, part.subpage_size = 512B (--set part.subpage_size=512B): \
+         that is 128 subpages a page; at most 32 are possible, so subpages of 2KiB",
     ),
     (
         "llh-16g",
         &["part.pages_per_block=127"],
-        "--set part.pages_per_block=127: part.pages_per_block = 127, part.cell = mlc (presets/parts/mlc-8k.toml:N): pages of \
-             mlc come in pairs, so a block needs an even number",
+        "--set part.pages_per_block=127: part.pages_per_block = 127, part.cell = mlc (presets/parts/mlc-8k.toml:N): \
+         pages of mlc come in pairs, so a block needs an even number",
     ),
     (
         "mga-16k",
         &["part.order=low-low-high"],
-        "--set part.order=low-low-high: part.order = low-low-high, part.cell = slc (presets/parts/k9-slc-16k.toml:N): that \
-             order needs low and high pages: part.cell = \"mlc\"",
+        "--set part.order=low-low-high: part.order = low-low-high, part.cell = slc (presets/parts/k9-slc-16k.toml:N): \
+         that order needs low and high pages: part.cell = \"mlc\"",
     ),
     (
         "llh-16g",
         &["ssd.blocks_per_plane=16777216"],
-        "--set ssd.blocks_per_plane=16777216: ssd.channels = 4 (presets/ssds/llh-16g.toml:N), ssd.chips_per_channel = 4 \
-             (presets/ssds/llh-16g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/llh-16g.toml:N), ssd.planes_per_die = 1 \
-             (presets/ssds/llh-16g.toml:N), ssd.blocks_per_plane = 16777216, part.pages_per_block = 128 \
-             (presets/parts/mlc-8k.toml:N): that makes 68719476736 subpages; at most 4294705152 can be simulated; expected \
-             a smaller drive",
+        "--set ssd.blocks_per_plane=16777216: ssd.channels = 4 (presets/ssds/llh-16g.toml:N), ssd.chips_per_channel = \
+         4 (presets/ssds/llh-16g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/llh-16g.toml:N), ssd.planes_per_die = 1 \
+         (presets/ssds/llh-16g.toml:N), ssd.blocks_per_plane = 16777216, part.pages_per_block = 128 \
+         (presets/parts/mlc-8k.toml:N): that makes 68719476736 subpages; at most 4294705152 can be simulated; expected \
+         a smaller drive",
     ),
     (
         "default",
         &["ssd.capacity=30.72TB"],
-        "--set ssd.capacity=30.72TB: ssd.capacity = 30.72TB, ssd.over_provisioning = 28% (presets/ssds/default.toml:N), \
-             part.subpage_size = 4KiB (presets/parts/tlc-16k.toml:N): that makes 9600036864 subpages; at most 4294705152 can be \
-             simulated; expected part.subpage_size=16KiB",
+        "--set ssd.capacity=30.72TB: ssd.capacity = 30.72TB, ssd.over_provisioning = 28% \
+         (presets/ssds/default.toml:N), part.subpage_size = 4KiB (presets/parts/tlc-16k.toml:N): that makes 9600036864 \
+         subpages; at most 4294705152 can be simulated; expected part.subpage_size=16KiB",
     ),
     (
         "d5-p5336-30.72t",
         &["ssd.capacity=122.88TB"],
         "--set ssd.capacity=122.88TB: ssd.capacity = 122.88TB, ssd.over_provisioning = 14% \
-             (presets/ssds/d5-p5336-30.72t.toml:N), part.subpage_size = 16KiB (presets/ssds/d5-p5336-30.72t.toml:N): that makes \
-             8550088704 subpages; at most 4294705152 can be simulated; expected part.subpage_size=32KiB",
+         (presets/ssds/d5-p5336-30.72t.toml:N), part.subpage_size = 16KiB (presets/ssds/d5-p5336-30.72t.toml:N): that \
+         makes 8550088704 subpages; at most 4294705152 can be simulated; expected part.subpage_size=32KiB",
     ),
     (
         "default",
         &["ssd.capacity=122.88TB"],
-        "--set ssd.capacity=122.88TB: ssd.capacity = 122.88TB, ssd.over_provisioning = 28% (presets/ssds/default.toml:N), \
-             part.subpage_size = 4KiB (presets/parts/tlc-16k.toml:N): that makes 38400012288 subpages; at most 4294705152 can be \
-             simulated; expected part.subpage_size=64KiB and part.page_size=64KiB",
+        "--set ssd.capacity=122.88TB: ssd.capacity = 122.88TB, ssd.over_provisioning = 28% \
+         (presets/ssds/default.toml:N), part.subpage_size = 4KiB (presets/parts/tlc-16k.toml:N): that makes \
+         38400012288 subpages; at most 4294705152 can be simulated; expected part.subpage_size=64KiB and \
+         part.page_size=64KiB",
     ),
     (
         "tlc-32g",
         &["ssd.over_provisioning=0.5%"],
         "--set ssd.over_provisioning=0.5%: ssd.over_provisioning = 0.5%, ssd.blocks_per_plane = 266 \
-             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): a full drive has 1 spare blocks in a \
-             plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
+         (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): a full drive has 1 spare blocks \
+         in a plane, and 3 are needed; expected ssd.over_provisioning = \"1.15%\" or ssd.blocks_per_plane = 604",
     ),
     (
         "tlc-32g",
         &["ftl.slc_fixed=20%"],
         "--set ftl.slc_fixed=20%: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
-             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.slc_fixed = 20%: a full drive has 17 \
-             spare blocks in a plane, and 56 are needed, of which the fixed share of the fast cache takes 53; expected \
-             ftl.slc_fixed = \"14 blocks\" or ssd.over_provisioning = \"26.67%\"",
+         (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.slc_fixed = 20%: a full \
+         drive has 17 spare blocks in a plane, and 56 are needed, of which the fixed share of the fast cache takes 53; \
+         expected ftl.slc_fixed = \"14 blocks\" or ssd.over_provisioning = \"26.67%\"",
     ),
     (
         "tlc-32g",
         &["ftl.slc_fixed=2%", "part.cell=slc"],
-        "--set ftl.slc_fixed=2%: ftl.slc_fixed = 2%, part.cell = slc (--set part.cell=slc): blocks of tlc and qlc can hold one bit a \
-             cell instead; expected part.cell = \"tlc\" or \"qlc\"",
+        "--set ftl.slc_fixed=2%: ftl.slc_fixed = 2%, part.cell = slc (--set part.cell=slc): blocks of tlc and qlc can \
+         hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"",
     ),
     (
         "tlc-32g",
         &["ftl.slc_full=fold"],
-        "--set ftl.slc_full=fold: ftl.slc_full = fold, ftl.slc_fixed = 0% (default): a block of the fixed share is folded; expected \
-             ftl.slc_fixed above 0, or ftl.slc_full = \"direct\"",
+        "--set ftl.slc_full=fold: ftl.slc_full = fold, ftl.slc_fixed = 0% (default): a block of the fixed share is \
+         folded; expected ftl.slc_fixed above 0, or ftl.slc_full = \"direct\"",
     ),
     (
         "tlc-32g",
         &["ssd.capacity=64GiB", "ssd.blocks_per_plane=266"],
-        "--set ssd.capacity=64GiB: ssd.capacity = 64GiB makes ssd.blocks_per_plane = 532, which is given as 266; expected one of \
-             the two",
+        "--set ssd.capacity=64GiB: ssd.capacity = 64GiB makes ssd.blocks_per_plane = 532, which is given as 266; \
+         expected one of the two",
     ),
     (
         "tlc-32g",
         &["ssd.capacity=9000TiB"],
-        "--set ssd.capacity=9000TiB: ssd.capacity = 9000TiB: that is more than 16777216 blocks in each of 32 planes; expected \
-             less, or more dies",
+        "--set ssd.capacity=9000TiB: ssd.capacity = 9000TiB: that is more than 16777216 blocks in each of 32 planes; \
+         expected less, or more dies",
     ),
     (
         "tlc-32g",
         &["ftl.superblock_dies=3"],
         "--set ftl.superblock_dies=3: ftl.superblock_dies = 3, ssd.channels = 8 (presets/ssds/tlc-32g.toml:N), \
-             ssd.chips_per_channel = 1 (presets/ssds/tlc-32g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/tlc-32g.toml:N): the \
-             drive has 8 dies; expected a number that divides it, or 0",
+         ssd.chips_per_channel = 1 (presets/ssds/tlc-32g.toml:N), ssd.dies_per_chip = 1 (presets/ssds/tlc-32g.toml:N): \
+         the drive has 8 dies; expected a number that divides it, or 0",
     ),
     (
         "tlc-32g",
         &["part.cell=qlc", "part.t_read_high=90us"],
-        "--set part.t_read_high=90us: part.t_read_high = 90us, part.cell = qlc (--set part.cell=qlc): only pages of mlc come in \
-             low and high pairs; expected part.t_read_types for the pages of a word line",
+        "--set part.t_read_high=90us: part.t_read_high = 90us, part.cell = qlc (--set part.cell=qlc): only pages of \
+         mlc come in low and high pairs; expected part.t_read_types for the pages of a word line",
     ),
     (
         "tlc-32g",
@@ -248,18 +253,18 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "tlc-32g",
         &["ftl.name=sector-log", "ftl.log_fraction=10%"],
-        "--set ftl.log_fraction=10%: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
-             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.log_fraction = 10%: a full drive \
-             has 17 spare blocks in a plane, and 30 are needed, of which sector-log reserves 27; expected ftl.log_fraction = \
-             \"5.26%\" or ssd.over_provisioning = \"12.72%\"",
+        "--set ftl.log_fraction=10%: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = \
+         266 (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.log_fraction = 10%: a \
+         full drive has 17 spare blocks in a plane, and 30 are needed, of which sector-log reserves 27; expected \
+         ftl.log_fraction = \"5.26%\" or ssd.over_provisioning = \"12.72%\"",
     ),
     (
         "tlc-32g",
         &["ftl.name=bast", "ftl.log_blocks=20"],
         "--set ftl.log_blocks=20: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
-             (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.log_blocks = 20: a full drive \
-             has 17 spare blocks in a plane, and 23 are needed, of which bast reserves 20; expected ftl.log_blocks = 14 or \
-             ssd.over_provisioning = \"9.47%\" or ssd.blocks_per_plane = 353",
+         (presets/ssds/tlc-32g.toml:N), ftl.streams = 2 (presets/ssds/tlc-32g.toml:N), ftl.log_blocks = 20: a full \
+         drive has 17 spare blocks in a plane, and 23 are needed, of which bast reserves 20; expected ftl.log_blocks = \
+         14 or ssd.over_provisioning = \"9.47%\" or ssd.blocks_per_plane = 353",
     ),
     (
         "tlc-32g",
@@ -270,122 +275,125 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
         "mga-16k",
         &["ftl.name=sector-log", "ssd.blocks_per_plane=8", "ssd.over_provisioning=30%"],
         "--set ssd.over_provisioning=30%: ssd.over_provisioning = 30%, ssd.blocks_per_plane = 8 (--set \
-             ssd.blocks_per_plane=8), ftl.streams = 1 (default), ftl.log_fraction = 5% (default): a full drive has 1 spare \
-             blocks in a plane, and 3 are needed, of which sector-log reserves 1; expected ssd.over_provisioning = \"60%\" \
-             or ssd.blocks_per_plane = 15",
+         ssd.blocks_per_plane=8), ftl.streams = 1 (default), ftl.log_fraction = 5% (default): a full drive has 1 spare \
+         blocks in a plane, and 3 are needed, of which sector-log reserves 1; expected ssd.over_provisioning = \"60%\" \
+         or ssd.blocks_per_plane = 15",
     ),
     (
         "mga-16k",
         &["ssd.over_provisioning=28%"],
-        "--set ssd.over_provisioning=28%: ftl.gc_stop = 40% (presets/ssds/mga-16k.toml:N), ssd.over_provisioning = 28%, \
-             ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:N): collection could never stop: a plane of a full drive has \
-             112 spare blocks, and it stops above 204 free ones; expected at most \"111 blocks\" (\"21.67%\"), or more \
-             over-provisioning",
+        "--set ssd.over_provisioning=28%: ftl.gc_stop = 40% (presets/ssds/mga-16k.toml:N), ssd.over_provisioning = \
+         28%, ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:N): collection could never stop: a plane of a full \
+         drive has 112 spare blocks, and it stops above 204 free ones; expected at most \"111 blocks\" (\"21.67%\"), \
+         or more over-provisioning",
     ),
     (
         "mga-16k",
         &["ftl.gc_stop=10%"],
-        "--set ftl.gc_stop=10%: ftl.gc_stop = 10%, ftl.gc_start = 20% (presets/ssds/mga-16k.toml:N): collection would stop at \
-             51 free blocks and start at 102; expected gc_stop no less than gc_start",
+        "--set ftl.gc_stop=10%: ftl.gc_stop = 10%, ftl.gc_start = 20% (presets/ssds/mga-16k.toml:N): collection would \
+         stop at 51 free blocks and start at 102; expected gc_stop no less than gc_start",
     ),
     (
         "mga-16k",
         &["ftl.gc_start=0.1%"],
-        "--set ftl.gc_start=0.1%: ftl.gc_start = 0.1%, ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:N): that is no \
-             block; collection needs one to clean into",
+        "--set ftl.gc_start=0.1%: ftl.gc_start = 0.1%, ssd.blocks_per_plane = 512 (presets/ssds/mga-16k.toml:N): that \
+         is no block; collection needs one to clean into",
     ),
     (
         "mga-16k",
         &["ftl.read=spread"],
-        "--set ftl.read=spread: ftl.read = spread, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:N): the part has no spread \
-             command: part.t_read_words gives its times (part vnand-16k has them)",
+        "--set ftl.read=spread: ftl.read = spread, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:N): the part has \
+         no spread command: part.t_read_words gives its times (part vnand-16k has them)",
     ),
     (
         "spread-16g",
         &["part.t_read_words=[\"1us\", \"2us\"]"],
         "--set part.t_read_words=[\"1us\", \"2us\"]: part.t_read_words = [\"1us\", \"2us\"], part.page_size = 16KiB \
-             (presets/parts/vnand-16k.toml:N), part.word_size = 2KiB (presets/parts/vnand-16k.toml:N): 2 times for 8 words a page; \
-             expected one for each number of words",
+         (presets/parts/vnand-16k.toml:N), part.word_size = 2KiB (presets/parts/vnand-16k.toml:N): 2 times for 8 words \
+         a page; expected one for each number of words",
     ),
     (
         "spread-16g",
         &["ftl.name=spftl", "ftl.read=page"],
-        "--set ftl.read=page: ftl.read = page, ftl.name = spftl: spftl always reads by \"spread\"; expected ftl.name = subpage, \
-             or no ftl.read",
+        "--set ftl.read=page: ftl.read = page, ftl.name = spftl: spftl always reads by \"spread\"; expected ftl.name = \
+         subpage, or no ftl.read",
     ),
     (
         "mga-16k",
         &["ftl.name=spftl"],
-        "--set ftl.name=spftl: ftl.name = spftl, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:N): the part has no spread \
-             command: part.t_read_words gives its times (part vnand-16k has them)",
+        "--set ftl.name=spftl: ftl.name = spftl, ssd.part = k9-slc-16k (presets/ssds/mga-16k.toml:N): the part has no \
+         spread command: part.t_read_words gives its times (part vnand-16k has them)",
     ),
     (
         "spread-16g",
         &["part.bus_rate=400MB/s"],
-        "--set part.bus_rate=400MB/s: part.bus_rate = 400MB/s, part.t_dma_words = [\"2.5us\", \"5us\", \"7.5us\", \"10us\", \
-             \"12.5us\", \"15us\", \"17.5us\", \"20us\"] (presets/parts/vnand-16k.toml:N): the table gives the time of every transfer \
-             of whole words, whatever the rate; expected part.t_dma_words = [] for the rate to decide, or a new table",
+        "--set part.bus_rate=400MB/s: part.bus_rate = 400MB/s, part.t_dma_words = [\"2.5us\", \"5us\", \"7.5us\", \
+         \"10us\", \"12.5us\", \"15us\", \"17.5us\", \"20us\"] (presets/parts/vnand-16k.toml:N): the table gives the \
+         time of every transfer of whole words, whatever the rate; expected part.t_dma_words = [] for the rate to \
+         decide, or a new table",
     ),
     (
         "spread-16g",
         &["part.word_size=128B"],
-        "--set part.word_size=128B: part.word_size = 128B, part.page_size = 16KiB (presets/parts/vnand-16k.toml:N): that is 128 \
-             code words a page; at most 64 are possible, so words of 256B",
+        "--set part.word_size=128B: part.word_size = 128B, part.page_size = 16KiB (presets/parts/vnand-16k.toml:N): \
+         that is 128 code words a page; at most 64 are possible, so words of 256B",
     ),
     (
         "mga-16k",
         &["part.e_read_words=[\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\"]"],
         "--set part.e_read_words=[\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\",...: part.e_read_words = \
-             [\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\"], part.t_read_words = [] (default): the part has no \
-             spread command; expected its times in part.t_read_words too",
+         [\"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\", \"1uJ\"], part.t_read_words = [] (default): \
+         the part has no spread command; expected its times in part.t_read_words too",
     ),
     (
         "llh-16g",
         &["ftl.classifier=hint"],
-        "--set ftl.classifier=hint: ftl.classifier = hint, ftl.name = llh (presets/ssds/llh-16g.toml:N): hints need a file \
-             system above a layer that separates hot from cold data; expected ftl.name = fs-subpage, fs-spftl, fs-llh or \
-             fs-hotcold, or another classifier",
+        "--set ftl.classifier=hint: ftl.classifier = hint, ftl.name = llh (presets/ssds/llh-16g.toml:N): hints need a \
+         file system above a layer that separates hot from cold data; expected ftl.name = fs-subpage, fs-spftl, fs-llh \
+         or fs-hotcold, or another classifier",
     ),
     (
         "tlc-32g",
         &["ftl.moved=class"],
-        "--set ftl.moved=class: ftl.moved = class, ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): moved data keeps its class where hot \
-             and cold data have streams; expected ftl.streams = 3, or ftl.moved = together",
+        "--set ftl.moved=class: ftl.moved = class, ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): moved data keeps its \
+         class where hot and cold data have streams; expected ftl.streams = 3, or ftl.moved = together",
     ),
     (
         "codesign-8ch",
         &["ftl.name=codesign", "fs.discard=page"],
-        "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map unmaps whole \
-                     blocks only; expected fs.discard = block, or auto",
+        "--set fs.discard=page: fs.discard = page, ftl.name = codesign (--set ftl.name=codesign): a block map unmaps \
+         whole blocks only; expected fs.discard = block, or auto",
     ),
     (
         "womv-16g",
         &["ssd.part=tlc-16k"],
-        "presets/ssds/womv-16g.toml:N: ftl.name = womv, part.cell = tlc (presets/parts/tlc-16k.toml:N): WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)",
+        "presets/ssds/womv-16g.toml:N: ftl.name = womv, part.cell = tlc (presets/parts/tlc-16k.toml:N): WOM-v codes \
+         raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)",
     ),
     (
         "womv-16g",
         &["part.pages_per_block=190"],
-        "--set part.pages_per_block=190: part.pages_per_block = 190, part.cell = qlc (presets/parts/qlc-16k.toml:N): 4 pages \
-             share a word line; expected a multiple of 4",
+        "--set part.pages_per_block=190: part.pages_per_block = 190, part.cell = qlc (presets/parts/qlc-16k.toml:N): 4 \
+         pages share a word line; expected a multiple of 4",
     ),
     (
         "womv-16g",
         &["part.subpage_size=1KiB"],
         "--set part.subpage_size=1KiB: ftl.womv_code = 3/4 (presets/ssds/womv-16g.toml:N), part.page_size = 16KiB \
-             (presets/parts/qlc-16k.toml:N), part.subpage_size = 1KiB: 48 subpages a word line; at most 32 can be simulated",
+         (presets/parts/qlc-16k.toml:N), part.subpage_size = 1KiB: 48 subpages a word line; at most 32 can be \
+         simulated",
     ),
     (
         "womv-16g",
         &["buffer.size=32KiB"],
-        "--set buffer.size=32KiB: buffer.size = 32KiB, ftl.womv_code = 3/4 (presets/ssds/womv-16g.toml:N): a word line stores 48KiB, \
-             and the write buffer must hold one",
+        "--set buffer.size=32KiB: buffer.size = 32KiB, ftl.womv_code = 3/4 (presets/ssds/womv-16g.toml:N): a word line \
+         stores 48KiB, and the write buffer must hold one",
     ),
     (
         "womv-16g",
         &["part.t_program=1.5s"],
-        "--set part.t_program=1.5s: part.t_program = 1.5s, ftl.name = womv (presets/ssds/womv-16g.toml:N): a word line takes 4 \
-             times that; at most 4 s can be simulated",
+        "--set part.t_program=1.5s: part.t_program = 1.5s, ftl.name = womv (presets/ssds/womv-16g.toml:N): a word line \
+         takes 4 times that; at most 4 s can be simulated",
     ),
     (
         "mga-16k",
@@ -402,14 +410,14 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "codesign-8ch",
         &["ftl.name=fs-page", "controller.read_ahead=4"],
-        "--set controller.read_ahead=4: controller.read_ahead = 4, ftl.name = fs-page (--set ftl.name=fs-page): the controller does not \
-             see files; expected controller.read_ahead = 0, or a layer that is no file system",
+        "--set controller.read_ahead=4: controller.read_ahead = 4, ftl.name = fs-page (--set ftl.name=fs-page): the \
+         controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system",
     ),
     (
         "mga-16k",
         &["buffer.size=8KiB"],
-        "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N): the write \
-             buffer must hold at least one page",
+        "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N): the \
+         write buffer must hold at least one page",
     ),
 ];
 

@@ -1,7 +1,7 @@
 //! Footprint, reuse and working set of each volume of a workload.
 //!
-//! Each volume has a sample of pages of its own ([`ReuseDistances`]), which its working set is of, too: both are exact up to 4 MiB of
-//! footprint. Ignored: volumes after the first [`MOST_VOLUMES`] in order of appearance.
+//! Each volume has a sample of pages ([`ReuseDistances`]), from which the working set is taken, too: both are exact up
+//! to 4 MiB of footprint. Ignored: volumes after the first [`MOST_VOLUMES`] in order of appearance.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ pub struct LocalityByVolume {
     is_time: bool,
     requests: u64,
     latest: u64,
-    // Looked up only: its order never affects a result.
+    // For look-ups only: the order never affects a result.
     counters: HashMap<u32, Counters>,
 }
 
@@ -74,7 +74,7 @@ impl LocalityByVolume {
         }
     }
 
-    /// The figures of the volume with this number; none where it has no reads and writes, or came too late.
+    /// The figures of the volume with this number; `None` without reads and writes, or beyond [`MOST_VOLUMES`].
     pub fn figures(&self, volume: u32) -> Option<VolumeLocality> {
         self.counters.get(&volume).map(|Counters { reuse, sets }| {
             // Windows go on to the end of the workload.
@@ -87,56 +87,4 @@ impl LocalityByVolume {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use palimpsest_flash::error::Result;
-    use palimpsest_workload::request::{NO_FILE, RequestKind};
-
-    struct Nothing;
-
-    impl Source for Nothing {
-        fn next_request(&mut self) -> Result<Option<Request>> {
-            Ok(None)
-        }
-        fn place(&self) -> String {
-            String::new()
-        }
-        fn arrivals(&self) -> Arrivals {
-            Arrivals::Open
-        }
-    }
-
-    #[test]
-    fn volumes_have_distances_of_their_own() {
-        let mut found = LocalityByVolume::new(&Nothing);
-        // Volume 3 goes round in 5 pages, volume 7 in 2, in turns: the other's pages do not count.
-        for at in 0..2000u64 {
-            let (stream, page) = if at % 2 == 0 { (3, at / 2 % 5) } else { (7, at / 2 % 2) };
-            let kind = RequestKind::Write;
-            found.add(&Request {
-                arrival: at * 1_000_000,
-                kind,
-                sector: page * PAGE_SECTORS,
-                sectors: 8,
-                stream,
-                file: NO_FILE,
-            });
-        }
-        let flush = Request {
-            arrival: 2_000_000_000,
-            kind: RequestKind::Flush,
-            sector: 0,
-            sectors: 0,
-            stream: 9,
-            file: NO_FILE,
-        };
-        found.add(&flush);
-        for (volume, pages) in [(3, 5), (7, 2)] {
-            let figures = found.figures(volume).unwrap();
-            assert_eq!((figures.footprint_bytes, figures.reuse.page_accesses), (pages * 4096, 1000));
-            assert_eq!(figures.reuse.distance_bytes.unwrap().max, (pages - 1) * 4096);
-            assert_eq!(figures.working_sets[0].max_bytes, pages * 4096);
-        }
-        assert!(found.figures(9).is_none());
-    }
-}
+mod tests;

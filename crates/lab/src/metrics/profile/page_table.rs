@@ -1,5 +1,6 @@
-//! A table of pages with open addressing: a page and what is kept of it lie together, so that an access to one of millions of pages
-//! misses the caches once, where a map of the standard library misses twice, the second time after the first.
+//! A table of pages with open addressing: a page and its record lie together, so that an access to one in
+//! millions of pages misses the caches once, where a map of the standard library misses twice, the second time after
+//! the first.
 
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::mix;
@@ -10,7 +11,7 @@ const FREE: u64 = u64::MAX;
 /// Entries of the smallest table.
 const LEAST: usize = 16;
 
-/// What is kept of pages.
+/// Records of pages.
 #[derive(Debug)]
 pub struct PageTable<T> {
     /// A power of two of entries, at most three quarters of them taken; none before the first page.
@@ -30,7 +31,7 @@ impl<T: Copy + Default> PageTable<T> {
         self.taken
     }
 
-    /// What is kept of `page`, which is not [`u64::MAX`]: the default if nothing is.
+    /// The record of `page`, which is not [`u64::MAX`]; a new page has the default.
     #[inline]
     pub fn of(&mut self, page: u64) -> &mut T {
         debug_assert!(page != FREE);
@@ -46,7 +47,7 @@ impl<T: Copy + Default> PageTable<T> {
         &mut entry.1
     }
 
-    /// Fetches what is kept of `page` into the caches.
+    /// Prefetches the record of `page` into the caches.
     #[inline]
     pub fn expect(&self, page: u64) {
         if !self.entries.is_empty() {
@@ -54,7 +55,7 @@ impl<T: Copy + Default> PageTable<T> {
         }
     }
 
-    /// Pages and what is kept of them, in no order.
+    /// Pages with their records, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.entries.iter().filter(|(page, _)| *page != FREE).map(|(page, kept)| (*page, kept))
     }

@@ -1,9 +1,9 @@
 //! Reads and writes of each page: footprint, overwrites, hot share and working sets, in bounded memory.
 //!
 //! Every page has counters until there are [`MOST_PAGES`]; then the half of all pages that their hash selects, then a
-//! quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015). The sample
-//! depends on page numbers alone, so that the counters of its pages are exact; sizes are scaled up, and shares are those of
-//! the sample.
+//! quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015). The
+//! sample depends on page numbers alone, so that the counters of sampled pages are exact; sizes are scaled up, and
+//! shares hold for the sample.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Notes an access at `now`; gives the times of the latest access before, and of the latest of its kind.
+    /// Records an access at `now`; returns the times of the latest access before, and of the latest of the same kind.
     #[inline]
     fn note(&mut self, kind: usize, now: u32) -> [Option<u32>; 2] {
         self.of[kind] = self.of[kind].saturating_add(1);
@@ -58,7 +58,7 @@ impl Counts {
 /// Counters of pages.
 #[derive(Debug)]
 pub struct PageCounters {
-    // Aggregated only after sorting: its order never affects a result.
+    // Aggregated only after sorting: the order never affects a result.
     counts: PageTable<Counts>,
     /// One page in 2^halvings has counters.
     halvings: u32,

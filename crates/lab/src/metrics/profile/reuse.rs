@@ -1,15 +1,16 @@
 //! Reuse distances of pages, and the miss ratio of LRU caches of every size.
 //!
-//! The reuse distance of an access is the number of other pages that were accessed since the access before to the same page: an LRU
-//! cache of C pages hits if it is below C (Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2),
-//! 1970, section 4). Live pages stand in a Fenwick tree by the order of their latest accesses, which counts those after one in
-//! logarithmic time.
+//! The reuse distance of an access is the number of other pages that were accessed since the access before to the same
+//! page: an LRU cache of C pages hits if the distance is below C (Mattson et al., "Evaluation techniques for storage
+//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). Live pages stand in a Fenwick tree by the order of their
+//! latest accesses, which counts those after one in logarithmic time.
 //!
-//! Memory is bounded by a sample of pages, chosen by a hash of their numbers (Waldspurger et al., "Efficient MRC Construction with
-//! SHARDS", FAST 2015, section 3: fixed size). One difference: the share of sampled pages is halved when there are too many, where
-//! the paper removes the page with the largest hash, so that shares are powers of two and all weights are whole numbers; between half of
-//! the limit and the limit are held. An access counts as many as its page represents, and what the counts then lack of all accesses
-//! is added to the shortest distance (section 3.4: SHARDS-adj). Up to the limit every page is followed, and the figures are exact.
+//! Memory is bounded by a sample of pages, chosen by a hash of their numbers (Waldspurger et al., "Efficient MRC
+//! Construction with SHARDS", FAST 2015, section 3: fixed size). One difference: the share of sampled pages is halved
+//! when there are too many, where the paper removes the page with the largest hash, so that shares are powers of two
+//! and all weights are whole numbers; between half of the limit and the limit are held. An access counts for as
+//! many accesses as the page represents, and the shortest distance gets the difference to the number of all accesses
+//! (section 3.4: SHARDS-adj). Up to the limit every page is followed, and the figures are exact.
 //!
 //! Ignored: sizes other than pages of 4 KiB, other policies than LRU, read-ahead, writes that bypass a cache.
 
@@ -31,7 +32,7 @@ const LEAST_SLOTS: usize = 64;
 /// Of a page without an access.
 const NO_SLOT: u32 = u32::MAX;
 
-/// The hash that samples `page`; another than that of [`PageTable`].
+/// The hash that samples `page`; must differ from the hash of [`PageTable`].
 #[inline]
 pub fn sampling_hash(page: u64) -> u64 {
     mix(page.wrapping_add(0x9e37_79b9_7f4a_7c15))
@@ -40,9 +41,9 @@ pub fn sampling_hash(page: u64) -> u64 {
 /// A followed page.
 #[derive(Debug, Clone, Copy)]
 struct Page {
-    /// Its place in the order of latest accesses.
+    /// Place in the order of latest accesses.
     slot: u32,
-    /// Time of its latest access, as given.
+    /// Time of the latest access, as given.
     at: u32,
 }
 
@@ -55,7 +56,7 @@ impl Default for Page {
 /// Reuse distances of the accesses so far.
 #[derive(Debug)]
 pub struct ReuseDistances {
-    // Renumbered in the order of slots: its own order never affects a result.
+    // Renumbered in the order of slots: the order of the table never affects a result.
     pages: PageTable<Page>,
     /// A Fenwick tree over slots: one where a page has its latest access.
     tree: Vec<u32>,
@@ -65,20 +66,21 @@ pub struct ReuseDistances {
     most: usize,
     accesses: u64,
     first: u64,
-    /// Accesses by distance; bucket `i` has those of [`floor`]`(i)` and more, below [`floor`]`(i + 1)`.
+    /// Accesses by distance; bucket `i` has distances from [`floor`]`(i)` up to, not including, [`floor`]`(i + 1)`.
     buckets: Vec<u64>,
 }
 
 /// The miss ratio of an LRU cache.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Misses {
-    /// Its size in bytes.
+    /// Size of the cache in bytes.
     pub cache_bytes: u64,
-    /// Its misses by all accesses.
+    /// Misses by all accesses.
     pub miss_ratio: f64,
 }
 
-/// Reuse distances in bytes of distinct other pages, rounded up to one page less than a size of [`Reuse::misses`]: by 25 % at most.
+/// Reuse distances in bytes of distinct other pages, rounded up to one page less than a size of [`Reuse::misses`]: by
+/// 25 % at most.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Distances {
     /// Median.
@@ -102,7 +104,8 @@ pub struct Reuse {
     pub first_access_ratio: Option<f64>,
     /// Distances of the others; null where there are none.
     pub distance_bytes: Option<Distances>,
-    /// Miss ratio of LRU caches, with four sizes a power of two from a page to the size at which only first accesses miss.
+    /// Miss ratio of LRU caches, with four sizes a power of two from a page to the size at which only first accesses
+    /// miss.
     pub misses: Vec<Misses>,
 }
 
@@ -132,8 +135,8 @@ impl ReuseDistances {
         self.halvings
     }
 
-    /// Counts an access at `at` to a page, which `hash` ([`sampling_hash`]) samples. Where it is in the sample, gives the time of its
-    /// access before, if any.
+    /// Counts an access at `at` to a page, which `hash` ([`sampling_hash`]) samples. Of a page in the sample, returns
+    /// the time of the access before, if any.
     #[inline]
     pub fn add(&mut self, page: u64, hash: u64, at: u32) -> Option<Option<u32>> {
         self.accesses += 1;
@@ -220,7 +223,7 @@ impl ReuseDistances {
     pub fn figures(&self, every: usize) -> Reuse {
         let all = self.accesses;
         let counted: u64 = self.first + self.buckets.iter().sum::<u64>();
-        // SHARDS-adj: the sample has more or less of the accesses than its share.
+        // SHARDS-adj: the sample may have more or fewer accesses than the share of pages.
         let lacking = i128::from(all) - i128::from(counted);
         let reused = (i128::from(all) - i128::from(self.first)).max(0) as f64;
         let mut hits = lacking;
@@ -282,106 +285,4 @@ fn floor(bucket: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use palimpsest_flash::rng::Rng;
-
-    /// Mattson's stack: the distance of each access, none for a first one.
-    fn stack_distances(pages: &[u64]) -> Vec<Option<u64>> {
-        let mut stack: Vec<u64> = Vec::new();
-        let mut distance = |page: &u64| {
-            let found = stack.iter().rev().position(|other| other == page);
-            if let Some(distance) = found {
-                stack.remove(stack.len() - 1 - distance);
-            }
-            stack.push(*page);
-            found.map(|distance| distance as u64)
-        };
-        pages.iter().map(&mut distance).collect()
-    }
-
-    fn miss_ratio(distances: &[Option<u64>], cache: u64) -> f64 {
-        let missed = distances.iter().filter(|distance| distance.is_none_or(|distance| distance >= cache)).count();
-        missed as f64 / distances.len() as f64
-    }
-
-    fn followed(pages: &[u64], most: usize) -> ReuseDistances {
-        let mut found = ReuseDistances::up_to(most);
-        for (at, &page) in pages.iter().enumerate() {
-            found.add(page, sampling_hash(page), at as u32);
-        }
-        found
-    }
-
-    /// Three in four accesses to an eighth of the pages, some runs of pages one after the other.
-    fn accesses(seed: u64, count: usize, pages: u64) -> Vec<u64> {
-        let mut rng = Rng::new(seed, 1);
-        let mut found = Vec::new();
-        while found.len() < count {
-            let page = if rng.chance(0.75) { rng.below(pages / 8) } else { rng.below(pages) };
-            let run = if rng.chance(0.05) { 16 } else { 1 };
-            found.extend(page..page + run);
-        }
-        found
-    }
-
-    #[test]
-    fn buckets_begin_where_they_say() {
-        for bucket in 0..200 {
-            assert_eq!(bucket_of(floor(bucket)), bucket);
-            assert_eq!(bucket_of(floor(bucket + 1) - 1), bucket);
-        }
-    }
-
-    #[test]
-    fn without_a_sample_every_ratio_is_that_of_mattsons_stack() {
-        for seed in 0..4 {
-            let pages = accesses(seed, 3000, 400 << seed);
-            let distances = stack_distances(&pages);
-            let found = followed(&pages, 1 << 14).figures(1);
-            assert_eq!((found.page_accesses, found.sampled_share), (pages.len() as u64, 1.0));
-            assert!(found.misses.len() > 20);
-            for point in &found.misses {
-                assert_eq!(point.miss_ratio, miss_ratio(&distances, point.cache_bytes / PAGE_BYTES), "{point:?}");
-            }
-            let first = distances.iter().filter(|distance| distance.is_none()).count();
-            assert_eq!(found.first_access_ratio, Some(first as f64 / pages.len() as f64));
-            assert_eq!(found.misses.last().unwrap().miss_ratio, found.first_access_ratio.unwrap());
-            let mut known: Vec<u64> = distances.iter().flatten().copied().collect();
-            known.sort_unstable();
-            let largest = |rank: usize| (floor(bucket_of(known[rank]) + 1) - 1) * PAGE_BYTES;
-            let spread = found.distance_bytes.unwrap();
-            assert_eq!((spread.p50, spread.max), (largest(known.len().div_ceil(2) - 1), largest(known.len() - 1)));
-        }
-    }
-
-    /// The paper (section 4.3) has a mean absolute error of about 0.01 with 8 Ki pages, and 0.03 with 1 Ki, on its traces.
-    #[test]
-    fn a_sample_is_near_all() {
-        let pages = accesses(7, 60_000, 40_000);
-        let exact = followed(&pages, 1 << 20).figures(1);
-        for (most, error) in [(1 << 13, 0.01), (1 << 10, 0.03)] {
-            let sampled = followed(&pages, most);
-            assert!(sampled.pages.len() <= most && sampled.halvings() > 0 && sampled.tree.len() <= 4 * (most + 1) + 1);
-            let sampled = sampled.figures(1);
-            let of = |size: u64| {
-                let point = sampled.misses.iter().rev().find(|point| point.cache_bytes <= size);
-                point.map_or(1.0, |point| point.miss_ratio)
-            };
-            let sum: f64 = exact.misses.iter().map(|point| (of(point.cache_bytes) - point.miss_ratio).abs()).sum();
-            let mean = sum / exact.misses.len() as f64;
-            assert!(mean < error, "{most}: {mean}");
-        }
-    }
-
-    #[test]
-    fn nothing_and_one_access() {
-        let none = ReuseDistances::default().figures(1);
-        assert!(none.first_access_ratio.is_none() && none.distance_bytes.is_none() && none.misses.is_empty());
-        let one = followed(&[5], 4).figures(1);
-        assert!(one.first_access_ratio == Some(1.0) && one.distance_bytes.is_none() && one.misses.is_empty());
-        let again = followed(&[5, 5], 4).figures(1);
-        assert_eq!(again.misses, [Misses { cache_bytes: PAGE_BYTES, miss_ratio: 0.5 }]);
-        assert_eq!(again.distance_bytes.unwrap().max, 0);
-    }
-}
+mod tests;

@@ -77,8 +77,8 @@ fn closed_loops_have_no_times() {
     assert!(empty.read_ratio.is_none() && empty.locality.hot_write_ratio.is_none() && map.read.is_empty());
 }
 
-/// A sample of about one page in eight estimates the figures of all pages: the standard error of a footprint of n sampled
-/// pages is about sqrt(7 n) / n, and four of them are allowed.
+/// A sample of about one page in eight estimates the figures of all pages: the standard error of a footprint of n
+/// sampled pages is about sqrt(7 n) / n, and four of them are allowed.
 #[test]
 fn sampled_figures_are_near_exact_ones() {
     let (mut exact, mut sampled) = (PageCounters::up_to(1 << 20, true), PageCounters::up_to(20_000, true));

@@ -1,9 +1,10 @@
-//! Working sets: distinct pages that are accessed in a window of time (Denning, "The Working Set Model for Program Behavior", CACM
-//! 11(5), 1968), over time and by the length of the window.
+//! Working sets: distinct pages that are accessed in a window of time (Denning, "The Working Set Model for Program
+//! Behavior", CACM 11(5), 1968), over time and by the length of the window.
 //!
-//! Windows of every length of a ladder are counted at once, each length a multiple of the one before, so that a page that is new in a
-//! window is new in all shorter ones. Windows begin at multiples of their length. A length with more than [`MOST_WINDOWS`] keeps mean and
-//! maximum only. Time is nanoseconds, or requests in a closed loop, which has no times.
+//! Windows of every length of a ladder are counted at once, each length a multiple of the one before, so that a page
+//! that is new in a window is new in all shorter ones. Windows begin at multiples of their length. A length with more
+//! than [`MOST_WINDOWS`] keeps mean and maximum only. Time is nanoseconds, or requests in a closed loop, which has no
+//! times.
 //!
 //! Ignored: windows that slide. Times beyond 2^32 - 1 of the shortest length (1.3 years) count as that.
 
@@ -134,7 +135,8 @@ impl WorkingSets {
         }
     }
 
-    /// The working set by the length of the window: all lengths of which the workload has two windows or more, and else the shortest.
+    /// The working set by the length of the window: all lengths of which the workload has two windows or more, and else
+    /// the shortest.
     pub fn figures(&self) -> Vec<WorkingSet> {
         let shortest = if self.is_time { OF_TIME[0] } else { OF_REQUESTS[0] };
         let of = |level: &Windows| {
@@ -159,54 +161,4 @@ impl WorkingSets {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use palimpsest_flash::rng::Rng;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    #[test]
-    fn windows_of_every_length_have_their_distinct_pages() {
-        let mut rng = Rng::new(3, 1);
-        let mut found = WorkingSets::new(true);
-        let (mut now, mut last) = (0, BTreeMap::new());
-        let mut accesses: Vec<(u64, u64)> = Vec::new();
-        for _ in 0..20_000 {
-            // Once in a while nothing comes for some windows.
-            now += if rng.chance(0.001) { 700 * MILLISECOND } else { rng.below(4 * MILLISECOND) };
-            let most = 1 + rng.below(600);
-            let page = rng.below(most);
-            accesses.push((now, page));
-            let clock = found.clock(now);
-            found.go_to(clock);
-            found.count(last.insert(page, clock), 1);
-        }
-        let figures = found.figures();
-        assert_eq!(figures.len(), 4);
-        for each in &figures {
-            let length = each.window_ns.unwrap();
-            let mut sets = vec![BTreeSet::new(); (now / length + 1) as usize];
-            for (time, page) in &accesses {
-                sets[(time / length) as usize].insert(*page);
-            }
-            let sizes: Vec<u64> = sets.iter().map(|set| set.len() as u64 * PAGE_BYTES).collect();
-            assert_eq!(each.max_bytes, *sizes.iter().max().unwrap());
-            assert!((each.mean_bytes - sizes.iter().sum::<u64>() as f64 / sizes.len() as f64).abs() < 1e-6);
-            assert_eq!(each.bytes, if sizes.len() <= MOST_WINDOWS { sizes } else { Vec::new() }, "{length}");
-        }
-        assert!(figures[0].bytes.is_empty() && !figures[2].bytes.is_empty());
-    }
-
-    #[test]
-    fn closed_loops_count_requests() {
-        let mut found = WorkingSets::new(false);
-        assert_eq!((found.figures().len(), found.figures()[0].bytes.clone()), (1, vec![0]));
-        for request in 0..250 {
-            let clock = found.clock(request);
-            found.go_to(clock);
-            found.count(None, 2);
-        }
-        let figures = found.figures();
-        assert_eq!((figures.len(), figures[0].window_requests, figures[0].window_ns), (1, Some(100), None));
-        assert_eq!(figures[0].bytes, [200 * PAGE_BYTES, 200 * PAGE_BYTES, 100 * PAGE_BYTES]);
-    }
-}
+mod tests;

@@ -1,25 +1,27 @@
 //! Values of keys: how each type is read from a file or an option, and written back.
 
 use super::blocks::{BlockCount, format_blocks, parse_blocks};
-use super::near;
-use palimpsest_flash::units::parse::{
+use super::{FromValue, near};
+use crate::units::parse::{
     Parsed, format_age, format_bytes, format_capacity, format_energy, format_rate, format_ratio, format_time,
     parse_age, parse_bytes, parse_capacity, parse_energy, parse_rate, parse_ratio, parse_time, ratio_from_number,
     shown,
 };
-use palimpsest_flash::units::{self, Nanos, Picojoules};
+use crate::units::{self, Nanos, Picojoules};
 
 /// No time of a device is longer than this: a day, in nanoseconds.
 const LONGEST: Nanos = 86_400_000_000_000;
+/// No array operation takes longer than this: operations count their time with 32 bits.
+pub const LONGEST_OPERATION: Nanos = 2_000_000_000;
 /// No data is older than this: ten years.
 const OLDEST: Nanos = 3650 * LONGEST;
 /// No operation takes more energy than this: a joule, in picojoules.
 const LARGEST: Picojoules = 1_000_000_000_000;
 
-/// A notation that a variant defines for values of its own.
+/// A notation that a variant defines for the values of a key.
 #[derive(Debug)]
 pub struct Notation {
-    /// Its words, for completion and for "did you mean".
+    /// Words, for completion and for "did you mean".
     pub words: fn() -> Vec<&'static str>,
     /// The canonical text of a value.
     pub read: fn(&str) -> Parsed<String>,
@@ -27,24 +29,20 @@ pub struct Notation {
     pub expected: fn() -> String,
 }
 
-/// The type of the values of a key.
+/// The kind of the values of a key: notation, unit and range, both ends included.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
 pub enum ValueType {
-    /// A name: letters, digits, `-`, `_` and `.`.
-    Name,
     /// Name or path of a part; empty for none.
     PartName,
-    /// One of these words. Where the first is `off`, `false` is that and `true` the one after it.
+    /// A word among these. Where the first is `off`, `false` is that and `true` the one after it.
     Choice(&'static [&'static str]),
-    /// A notation of its own, such as the names of a registry.
+    /// A name in a registry.
+    Names(fn() -> Vec<&'static str>),
+    /// A notation that a variant defines.
     Notation(&'static Notation),
     /// A bare whole number.
-    Count {
-        /// The least.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
+    Count { min: u64, max: u64 },
     /// `true` or `false`.
     Flag,
     /// A time, at most a day.
@@ -54,24 +52,13 @@ pub enum ValueType {
     /// A list of times.
     Times,
     /// A size in bytes.
-    Bytes {
-        /// The least.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
+    Bytes { min: u64, max: u64 },
     /// The capacity of a drive in bytes.
-    Capacity {
-        /// The largest.
-        max: u64,
-    },
+    Capacity { max: u64 },
     /// A transfer rate.
     Rate,
     /// A ratio.
-    Ratio {
-        /// The largest.
-        max: f64,
-    },
+    Ratio { max: f64 },
     /// A share up to 1, or this word.
     ShareOr(&'static str),
     /// A list of ratios up to 1.
@@ -133,9 +120,9 @@ impl Raw {
 }
 
 impl ValueType {
-    /// Whether its values are words, so that a bare text is taken as it is.
+    /// Whether the values are words, so that a bare text needs no quotes.
     pub fn is_text(self) -> bool {
-        matches!(self, ValueType::Name | ValueType::PartName | ValueType::Choice(_) | ValueType::Notation(_))
+        matches!(self, ValueType::PartName | ValueType::Choice(_) | ValueType::Names(_) | ValueType::Notation(_))
     }
 
     /// The value of a plain text: a number, `true`, `[]` or a text of the kind's own.
@@ -157,10 +144,11 @@ impl ValueType {
         self.read(&raw)
     }
 
-    /// The words that it may be; none where it takes quantities.
+    /// The possible words; empty for quantities.
     pub fn words(self) -> Vec<&'static str> {
         match self {
             ValueType::Choice(words) => words.into(),
+            ValueType::Names(names) => names(),
             ValueType::Notation(notation) => (notation.words)(),
             ValueType::Flag => vec!["true", "false"],
             ValueType::ShareOr(word) => vec![word],
@@ -171,14 +159,13 @@ impl ValueType {
     /// The value that `raw` means.
     ///
     /// # Errors
-    /// One line on what is wrong (type, unit, range) and what was expected.
+    /// One line with the mistake (type, unit, range) and the expected values.
     pub fn read(self, raw: &Raw) -> Parsed<Value> {
         match (self, raw) {
-            (ValueType::Name, Raw::Text(text)) if is_name(text) => Ok(Value::Text(text.clone())),
             (ValueType::PartName, Raw::Text(text)) if !text.chars().any(char::is_control) => {
                 Ok(Value::Text(text.clone()))
             }
-            (ValueType::Choice(words), Raw::Text(text)) if words.contains(&text.as_str()) => {
+            (ValueType::Choice(_) | ValueType::Names(_), Raw::Text(text)) if self.words().contains(&text.as_str()) => {
                 Ok(Value::Text(text.clone()))
             }
             (ValueType::Choice(words @ ["off", ..]), Raw::Flag(flag)) => {
@@ -192,9 +179,7 @@ impl ValueType {
             (ValueType::Flag, Raw::Flag(flag)) => Ok(Value::Flag(*flag)),
             (ValueType::Time, Raw::Text(text)) => time(text).map(Value::Time),
             (ValueType::Age, Raw::Text(text)) => age(text).map(Value::Age),
-            (ValueType::Times, Raw::List(list)) => {
-                list.iter().map(time_in_list).collect::<Parsed<_>>().map(Value::Times)
-            }
+            (ValueType::Times, Raw::List(list)) => items(list, ValueType::Time).map(Value::Times),
             (ValueType::Bytes { min, max }, Raw::Text(text)) => bytes(text, min, max).map(Value::Bytes),
             (ValueType::Capacity { max }, Raw::Text(text)) => capacity(text, max).map(Value::Capacity),
             (ValueType::Rate, Raw::Text(text)) => parse_rate(text).map(Value::Rate),
@@ -207,21 +192,17 @@ impl ValueType {
             (ValueType::ShareOr(word), _) => {
                 ValueType::Ratio { max: 1.0 }.read(raw).map_err(|what| format!("{what}, or {word}"))
             }
-            (ValueType::Ratios, Raw::List(list)) => {
-                list.iter().map(ratio_in_list).collect::<Parsed<_>>().map(Value::Ratios)
-            }
+            (ValueType::Ratios, Raw::List(list)) => items(list, ValueType::Ratio { max: 1.0 }).map(Value::Ratios),
             (ValueType::Energy, Raw::Text(text)) => energy(text).map(Value::Energy),
-            (ValueType::Energies, Raw::List(list)) => {
-                list.iter().map(energy_in_list).collect::<Parsed<_>>().map(Value::Energies)
-            }
+            (ValueType::Energies, Raw::List(list)) => items(list, ValueType::Energy).map(Value::Energies),
             (ValueType::Blocks, Raw::Text(text)) => parse_blocks(text).map(Value::Blocks),
             (ValueType::Blocks, Raw::Float(number)) => {
                 ratio_from_number(*number).map(|share| Value::Blocks(BlockCount::Share(share)))
             }
             (ValueType::Factor, Raw::Float(number)) => factor(*number),
             (ValueType::Factor, Raw::Whole(number)) => factor(*number as f64),
-            (ValueType::Choice(words), Raw::Text(text)) => {
-                let near = near(text, words.iter().copied());
+            (ValueType::Choice(_) | ValueType::Names(_), Raw::Text(text)) => {
+                let near = near(text, self.words().into_iter());
                 Err(format!("\"{}\" is not known; {}{near}", shown(text), self.expected()))
             }
             _ => Err(format!("{} is not possible here; {}", raw.describe(), self.expected())),
@@ -231,9 +212,8 @@ impl ValueType {
     /// "expected ...", for messages.
     pub fn expected(self) -> String {
         match self {
-            ValueType::Name => "expected a name of letters, digits, '-', '_' and '.'".into(),
             ValueType::PartName => "expected the name of a part, or the path of a part file".into(),
-            ValueType::Choice(words) => format!("expected one of {}", words.join(", ")),
+            ValueType::Choice(_) | ValueType::Names(_) => format!("expected one of {}", self.words().join(", ")),
             ValueType::Notation(notation) => format!("expected {}", (notation.expected)()),
             ValueType::Count { min, max } => format!("expected a whole number from {min} to {max}"),
             ValueType::Flag => "expected true or false".into(),
@@ -279,7 +259,7 @@ impl Value {
         }
     }
 
-    /// The texts of a list's items; none where it is no list.
+    /// The texts of the items of a list; empty for other values.
     pub fn items(&self) -> Vec<String> {
         match self {
             Value::Times(times) => times.iter().map(|&time| format_time(time)).collect(),
@@ -290,88 +270,59 @@ impl Value {
     }
 }
 
-fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 100
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+/// The value, if in range.
+fn ranged<T: Copy>(value: T, fits: bool, text: impl Fn(T) -> String, expected: impl FnOnce() -> String) -> Parsed<T> {
+    if fits { Ok(value) } else { Err(format!("{} is out of range; {}", text(value), expected())) }
 }
 
 fn within(number: i64, min: u64, max: u64) -> Parsed<u64> {
-    let inside = u64::try_from(number).ok().filter(|number| (min..=max).contains(number));
-    inside.ok_or_else(|| format!("{number} is out of range; {}", ValueType::Count { min, max }.expected()))
+    let fits = u64::try_from(number).is_ok_and(|number| (min..=max).contains(&number));
+    let expected = || ValueType::Count { min, max }.expected();
+    ranged(number, fits, |number| number.to_string(), expected).map(|number| number as u64)
 }
 
 fn at_most(ratio: f64, max: f64) -> Parsed<Value> {
-    if ratio <= max {
-        return Ok(Value::Ratio(ratio));
-    }
-    Err(format!("{} is out of range; expected at most {}", shown(&format_ratio(ratio)), format_ratio(max)))
+    let text = |ratio| shown(&format_ratio(ratio));
+    ranged(ratio, ratio <= max, text, || format!("expected at most {}", format_ratio(max))).map(Value::Ratio)
 }
 
 fn time(text: &str) -> Parsed<Nanos> {
     let time = parse_time(text)?;
-    if time <= LONGEST {
-        Ok(time)
-    } else {
-        Err(format!("{} is out of range; expected at most a day", format_time(time)))
-    }
+    ranged(time, time <= LONGEST, format_time, || "expected at most a day".into())
 }
 
 fn age(text: &str) -> Parsed<Nanos> {
     let age = parse_age(text)?;
-    if age <= OLDEST { Ok(age) } else { Err(format!("{} is out of range; expected at most 3650d", format_age(age))) }
-}
-
-fn time_in_list(raw: &Raw) -> Parsed<Nanos> {
-    match raw {
-        Raw::Text(text) => time(text),
-        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), ValueType::Time.expected())),
-    }
-}
-
-fn ratio_in_list(raw: &Raw) -> Parsed<f64> {
-    match (ValueType::Ratio { max: 1.0 }).read(raw)? {
-        Value::Ratio(ratio) => Ok(ratio),
-        other => unreachable!("a ratio was read as {other:?}"),
-    }
-}
-
-fn energy_in_list(raw: &Raw) -> Parsed<Picojoules> {
-    match raw {
-        Raw::Text(text) => energy(text),
-        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), ValueType::Energy.expected())),
-    }
+    ranged(age, age <= OLDEST, format_age, || "expected at most 3650d".into())
 }
 
 fn energy(text: &str) -> Parsed<Picojoules> {
     let energy = parse_energy(text)?;
-    if energy <= LARGEST {
-        Ok(energy)
-    } else {
-        Err(format!("{} is out of range; expected at most 1J", format_energy(energy)))
-    }
+    ranged(energy, energy <= LARGEST, format_energy, || "expected at most 1J".into())
 }
 
 fn bytes(text: &str, min: u64, max: u64) -> Parsed<u64> {
     let bytes = parse_bytes(text)?;
-    if (min..=max).contains(&bytes) {
-        return Ok(bytes);
-    }
-    let (bytes, min, max) = (format_bytes(bytes), format_bytes(min), format_bytes(max));
-    Err(format!("{bytes} is out of range; expected from {min} to {max}"))
+    let expected = || format!("expected from {} to {}", format_bytes(min), format_bytes(max));
+    ranged(bytes, (min..=max).contains(&bytes), format_bytes, expected)
 }
 
 fn capacity(text: &str, max: u64) -> Parsed<u64> {
     let bytes = parse_capacity(text)?;
-    if bytes <= max {
-        return Ok(bytes);
-    }
-    Err(format!("{} is out of range; expected at most {}", format_capacity(bytes), format_capacity(max)))
+    ranged(bytes, bytes <= max, format_capacity, || format!("expected at most {}", format_capacity(max)))
 }
 
 fn factor(number: f64) -> Parsed<Value> {
-    if (1e-6..=1e9).contains(&number) {
-        return Ok(Value::Factor(number));
-    }
-    Err(format!("{number:?} is out of range; {}", ValueType::Factor.expected()))
+    let fits = (1e-6..=1e9).contains(&number);
+    ranged(number, fits, |number| format!("{number:?}"), || ValueType::Factor.expected()).map(Value::Factor)
+}
+
+/// The items of a list, each of the kind `item`.
+fn items<T: FromValue>(list: &[Raw], item: ValueType) -> Parsed<Vec<T>> {
+    let read = |raw: &Raw| match (item, raw) {
+        (ValueType::Ratio { .. }, _) | (_, Raw::Text(_)) => item.read(raw),
+        _ => Err(format!("{} in the list is not possible; {}", raw.describe(), item.expected())),
+    };
+    let typed = |value| T::from_value(&value).expect("a list has items of its kind");
+    list.iter().map(|raw| read(raw).map(typed)).collect()
 }

@@ -1,6 +1,6 @@
 //! Numbers of blocks, absolute or as a share of a plane: `"2 blocks"`, `"20%"`.
 
-use palimpsest_flash::units::parse::{Parsed, format_ratio, parse_ratio, shown, split};
+use crate::units::parse::{Parsed, format_ratio, parse_ratio, shown, split};
 
 /// A number of blocks, absolute or as a share of a plane's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,22 +44,16 @@ pub fn parse_blocks(text: &str) -> Parsed<BlockCount> {
                 .map_err(|_| format!("\"{}\" is not a whole number of blocks; {expected}", shown(text)))?;
             Ok(BlockCount::Blocks(count))
         }
-        "" | "%" if !number.is_empty() => share_of_blocks(
-            parse_ratio(text).map_err(|_| format!("\"{}\" may be blocks or a percentage; {expected}", shown(text)))?,
-        ),
+        "" | "%" if !number.is_empty() => match parse_ratio(text) {
+            Ok(ratio) if ratio <= 1.0 => Ok(BlockCount::Share(ratio)),
+            Ok(ratio) => {
+                let shown = format_ratio(ratio);
+                Err(format!("{shown} is more than all blocks of a plane; expected at most \"100%\""))
+            }
+            Err(_) => Err(format!("\"{}\" may be blocks or a percentage; {expected}", shown(text))),
+        },
         _ => Err(format!("\"{}\" is not a number of blocks; {expected}", shown(text))),
     }
-}
-
-/// A ratio as a share of the blocks of a plane.
-///
-/// # Errors
-/// Above 1.
-pub fn share_of_blocks(ratio: f64) -> Parsed<BlockCount> {
-    if ratio <= 1.0 {
-        return Ok(BlockCount::Share(ratio));
-    }
-    Err(format!("{} is more than all blocks of a plane; expected at most \"100%\"", format_ratio(ratio)))
 }
 
 /// The shortest text of a number of blocks.

@@ -1,22 +1,34 @@
-//! Keys of the configuration as data: name, kind, default and what each means. Whoever uses a key defines it, beside the code
-//! that it is for; the laboratory gathers them into one schema.
+//! Keys of the configuration as data: name, kind, default and meaning. A structure declares its keys
+//! ([`macro@crate::keys`]) beside the code that reads them; the laboratory gathers the lists into one schema.
 
 pub mod blocks;
+pub mod declare;
 pub mod readers;
+pub mod settings;
 pub mod value;
 
-pub use readers::{Need, Reader};
+pub use declare::{FromValue, Notated, is};
+pub use readers::{Feature, Need, Reader};
 pub use value::{Notation, Raw, Value, ValueType};
 
-/// What a key has when it is not set.
+/// The value of a key that is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
     /// This text, in the key's own notation.
     Text(&'static str),
-    /// What that key has.
+    /// The value of that key.
     Same(&'static str),
-    /// Nothing: it must be set.
+    /// None: the key must be set.
     Required,
+}
+
+/// A condition on the values of one key, beyond their kind.
+#[derive(Debug)]
+pub struct Rule {
+    /// Whether a value meets the rule.
+    pub holds: fn(&Value) -> bool,
+    /// The message for a value that breaks the rule: the reason, or the expected values.
+    pub expected: &'static str,
 }
 
 /// One key of the configuration.
@@ -24,33 +36,24 @@ pub enum Fallback {
 pub struct Key {
     /// Dotted name, table first.
     pub name: &'static str,
-    /// What its values are.
+    /// The kind of the values: unit and range.
     pub value_type: ValueType,
-    /// What it has when it is not set.
+    /// The value if nothing sets the key.
     pub default: Fallback,
-    /// One line on what it means.
+    /// The meaning, in one line.
     pub doc: &'static str,
-    /// Its readers, each of which suffices. If empty: the layers that list it in [`crate::Entry::keys`]; for a key
-    /// that no layer lists, the drive, the engine or the host.
+    /// The readers. If empty: the layers that list the key, or, if no layer does, the drive, the engine or the host.
     pub readers: &'static [Reader],
-    /// Conditions without which no reader reads it; see [`Need`].
+    /// Conditions on other keys, without which no reader reads the key; see [`Need`].
     pub needs: &'static [&'static str],
+    /// Rules that every value must meet.
+    pub rules: &'static [Rule],
 }
 
 impl Key {
-    /// A key that has `default`, in its own notation, when it is not set.
-    pub const fn new(name: &'static str, value_type: ValueType, default: &'static str, doc: &'static str) -> Key {
-        Key { name, value_type, default: Fallback::Text(default), doc, readers: &[], needs: &[] }
-    }
-
-    /// A key that must be set.
-    pub const fn required(name: &'static str, value_type: ValueType, doc: &'static str) -> Key {
-        Key { name, value_type, default: Fallback::Required, doc, readers: &[], needs: &[] }
-    }
-
-    /// A key that has what `other` has when it is not set.
-    pub const fn same(name: &'static str, value_type: ValueType, other: &'static str, doc: &'static str) -> Key {
-        Key { name, value_type, default: Fallback::Same(other), doc, readers: &[], needs: &[] }
+    /// A key without readers, conditions and rules of its own.
+    pub const fn new(name: &'static str, value_type: ValueType, default: Fallback, doc: &'static str) -> Key {
+        Key { name, value_type, default, doc, readers: &[], needs: &[], rules: &[] }
     }
 
     /// The key with these readers.
@@ -65,10 +68,21 @@ impl Key {
         Key { needs, ..self }
     }
 
-    /// The table that the key is in, and its name there.
+    /// The key with conditions on its values.
+    #[must_use]
+    pub const fn rules(self, rules: &'static [Rule]) -> Key {
+        Key { rules, ..self }
+    }
+
+    /// The table and the name within the table.
     pub fn split(&self) -> (&'static str, &'static str) {
         self.name.split_once('.').expect("a key has a table and a name")
     }
+}
+
+/// The keys of `groups`, for the `keys` of a layer's entry.
+pub fn keys_of(groups: &[&'static [Key]]) -> Vec<&'static Key> {
+    groups.iter().copied().flatten().collect()
 }
 
 /// A share of something: a ratio up to 1.
@@ -80,7 +94,7 @@ pub fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     if name.len() > 100 {
         return String::new();
     }
-    // What differs in case alone is meant.
+    // Names that differ in case alone are alike.
     let lower = name.to_lowercase();
     let name = lower.as_str();
     let bare = |text: &'a str| text.split_once('.').map_or(text, |(_, rest)| rest);

@@ -1,48 +1,54 @@
-//! Readers of a key: the layers that read it, and the settings without which they do not.
+//! Readers of keys: the layers that read a key, and the settings that switch reading off.
 
 use super::Value;
-use crate::Entry;
-use crate::keys::blocks::BlockCount;
+use super::blocks::BlockCount;
+
+/// A feature of layers that reads keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// Open pages that lie in the write buffer.
+    OpenPages,
+    /// A fixed share of blocks with one bit a cell.
+    FastCache,
+    /// Parity across dies.
+    Parity,
+}
 
 /// The layers on which a reader reads a key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layers {
     /// Every layer: the drive, the engine or the host reads the key.
     Any,
-    /// The layers that list the key in [`Entry::keys`], and the file systems above them.
+    /// The layers that list the key, and the file systems above them.
     Listed,
-    /// The layers with this property.
-    With(fn(&Entry) -> bool),
+    /// The layers with this feature.
+    With(Feature),
 }
 
 /// A reader of a key.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
-    /// The layers on which it reads.
+    /// The layers on which the reader exists.
     pub layers: Layers,
-    /// Conditions without which it does not read; see [`Need`].
+    /// Conditions without which the reader does not read; see [`Need`].
     pub needs: &'static [&'static str],
 }
 
 impl Reader {
-    /// A reader on the layers with `property`.
-    pub const fn with(property: fn(&Entry) -> bool) -> Reader {
-        Reader { layers: Layers::With(property), needs: &[] }
+    /// A reader on every layer.
+    pub const ANY: Reader = Reader { layers: Layers::Any, needs: &[] };
+    /// A reader on the layers that list the key.
+    pub const LISTED: Reader = Reader { layers: Layers::Listed, needs: &[] };
+
+    /// A reader on the layers with `feature`.
+    pub const fn with(feature: Feature) -> Reader {
+        Reader { layers: Layers::With(feature), needs: &[] }
     }
 
-    /// The reader with conditions of its own.
+    /// The reader with these conditions.
     #[must_use]
     pub const fn needs(self, needs: &'static [&'static str]) -> Reader {
         Reader { needs, ..self }
-    }
-
-    /// Whether it reads `key` on the layer `entry`, where its conditions hold.
-    pub fn is_on(&self, key: &str, entry: &Entry) -> bool {
-        match self.layers {
-            Layers::Any => true,
-            Layers::Listed => entry.lists(key),
-            Layers::With(property) => property(entry),
-        }
     }
 }
 
@@ -51,7 +57,7 @@ impl Reader {
 pub struct Need {
     /// The other key.
     pub key: &'static str,
-    /// Whether its value must exceed `operand`; else it must be one of the words there.
+    /// Whether the value must exceed `operand`; else the value must be among the words of `operand`.
     pub exceeds: bool,
     /// A number, or words.
     pub operand: &'static str,
@@ -82,7 +88,7 @@ impl Need {
 }
 
 impl Value {
-    /// The value as a number, for comparisons; of a list its length, of a text 0.
+    /// The value as a number, for comparisons: the length of a list, 0 for a text.
     fn size(&self) -> f64 {
         match self {
             Value::Text(_) => 0.0,

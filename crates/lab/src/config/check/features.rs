@@ -1,0 +1,83 @@
+//! Checks of features of the controller and of layers: read errors, die failures, checkpoints, read-ahead, superblocks,
+//! the write buffer.
+
+use super::{Fit, entry_of, names_with};
+use crate::config::DriveConfig;
+use palimpsest_ftl::log::settings::Allocation;
+use palimpsest_ftl_api::refuse_if;
+use palimpsest_sim::die_failures::DieFailures;
+use palimpsest_workload::settings::Acknowledge;
+
+/// A step of a retry must have a time and a rate; a patrol looks for errors.
+pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
+    let (errors, entry) = (&drive.errors, entry_of(drive));
+    refuse_if!(errors.retries.len() != errors.retry_rates.len() => "ecc.t_retries", "ecc.retry_rates";
+        "expected a time and a rate for each step");
+    refuse_if!(drive.log.patrol > 0 && errors.strength == 0 => "ftl.patrol", "ecc.strength";
+        "a patrol looks for read errors; expected ecc.strength above 0, or ftl.patrol = 0ns");
+    refuse_if!(errors.strength > 0 && entry.is_file_system() => "ecc.strength", "ftl.name";
+        "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none");
+    Ok(())
+}
+
+/// Dies that fail must be dies of the drive, and the layer must go on without them.
+pub(super) fn die_failures(drive: &DriveConfig) -> Fit {
+    let (failures, dies) = (&drive.die_failures, drive.physical.dies());
+    if *failures == DieFailures::Never {
+        return Ok(());
+    }
+    let missing = failures.count() > dies || failures.last_die().is_some_and(|last| last >= dies);
+    refuse_if!(missing => "faults.die_failure";
+        "the drive has {dies} dies; expected each to fail once, and dies from 0 to {}", dies - 1);
+    refuse_if!(!entry_of(drive).outlives_dies => "faults.die_failure", "ftl.name";
+        "this layer does not go on when a die has failed; expected never, or one of {}",
+        names_with(|entry| entry.outlives_dies));
+    refuse_if!(drive.kept_blocks() > 0 => "faults.die_failure", "ftl.checkpoint", "part.pair_corruption";
+        "what the controller keeps on flash is on one die; expected never, ftl.checkpoint = 0B and \
+         part.pair_corruption = false");
+    Ok(())
+}
+
+/// A checkpoint is programmed without a code of cells.
+pub(super) fn checkpoints(drive: &DriveConfig) -> Fit {
+    refuse_if!(drive.log.checkpoint > 0 && drive.part.code.is_some() => "ftl.checkpoint", "ftl.name";
+        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer \
+         without a code");
+    Ok(())
+}
+
+/// Reads of a file system have places below it that only the file system knows.
+pub(super) fn read_ahead(drive: &DriveConfig) -> Fit {
+    refuse_if!(drive.read_ahead.pages > 0 && entry_of(drive).is_file_system() => "controller.read_ahead", "ftl.name";
+        "the controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system");
+    Ok(())
+}
+
+/// Superblocks must cover the dies, and take turns.
+pub(super) fn superblocks(drive: &DriveConfig) -> Fit {
+    // Of a drive with parity a die is a group of them.
+    let parity = drive.stripes.is_some_and(|shape| shape.parity);
+    let of = if parity { drive.geometry.dies() } else { drive.physical.dies() };
+    if drive.log.superblock_dies == 0 {
+        return Ok(());
+    }
+    refuse_if!(!of.is_multiple_of(drive.log.superblock_dies)
+        => "ftl.superblock_dies", "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip";
+        "the drive has {of} dies; expected a number that divides it, or 0");
+    refuse_if!(drive.log.allocation != Allocation::RoundRobin => "ftl.superblock_dies", "ftl.allocation";
+        "planes of a superblock take turns; expected ftl.allocation = \"round-robin\"");
+    Ok(())
+}
+
+/// The buffer must hold a program, and a free flush needs a protected one.
+pub(super) fn buffer(drive: &DriveConfig) -> Fit {
+    let acknowledge = drive.host.acknowledge;
+    refuse_if!(drive.host.flush_is_free && acknowledge != Acknowledge::Buffer => "buffer.flush", "buffer.ack";
+        "only a protected buffer makes a flush free; expected buffer.ack = \"buffer\", or buffer.flush = \"programs\"");
+    let is_small = drive.host.buffer_bytes < u64::from(drive.part.page_bytes);
+    refuse_if!(is_small && drive.part.pages_per_program > 1
+        => "buffer.size", "part.page_size", "part.pages_per_program";
+        "the write buffer must hold at least one word line");
+    refuse_if!(is_small => "buffer.size", "part.page_size"; "the write buffer must hold at least one page");
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Checks of sizes: counts that the simulator can name, spare blocks, thresholds of collection.
+
+use super::{Fit, MOST_PAGES_PER_BLOCK, entry_of};
+use crate::config::DriveConfig;
+use crate::config::build::Values;
+use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::units::parse::{format_bytes, format_ratio};
+use palimpsest_ftl_api::keys::{Value, ValueType};
+use palimpsest_ftl_api::{Unfit, refuse_if};
+use palimpsest_sim::power_cuts::PowerCuts;
+
+/// Physical subpages of the largest drive: their numbers, and some reserved ones, fit 32 bits.
+const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
+/// Most dies: operations name them with 16 bits.
+const MOST_DIES: u32 = (1 << 16) - 1;
+
+pub(super) fn counts(drive: &DriveConfig) -> Fit {
+    let dies = drive.physical.dies();
+    refuse_if!(dies > MOST_DIES => "ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip";
+        "that makes {dies} dies; at most {MOST_DIES} can be simulated");
+    refuse_if!(drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK => "part.pages_per_block";
+        "at most {MOST_PAGES_PER_BLOCK} pages a block can be simulated");
+    refuse_if!(drive.faults.power_cut_at.is_some() && drive.power_cuts != PowerCuts::Never
+        => "faults.power_cut_at", "faults.power_cuts";
+        "the power fails by one of the two; expected power_cut_at = 0 or power_cuts = never");
+    Ok(())
+}
+
+/// Bounds the subpages of the drive; after this, products of the geometry do not overflow.
+pub(super) fn subpages(values: &Values) -> Fit {
+    let keys = [
+        "ssd.channels",
+        "ssd.chips_per_channel",
+        "ssd.dies_per_chip",
+        "ssd.planes_per_die",
+        "ssd.blocks_per_plane",
+        "part.pages_per_block",
+    ];
+    let pages = keys.iter().fold(1u128, |product, key| product * u128::from(values.get::<u32>(key)));
+    let (page, subpage) = (values.get::<u64>("part.page_size"), values.get::<u64>("part.subpage_size"));
+    let subpages = pages * u128::from(page / subpage);
+    if subpages <= u128::from(MOST_SUBPAGES) {
+        return Ok(());
+    }
+    let cure = coarser_units(values, pages * u128::from(page)).unwrap_or_else(|| "a smaller drive".into());
+    let what = format!("that makes {subpages} subpages; at most {MOST_SUBPAGES} can be simulated; expected {cure}");
+    let capacity = values.key("ssd.capacity");
+    if capacity.rank >= values.key("ssd.blocks_per_plane").rank && capacity.value != Value::Capacity(0) {
+        return Err(Unfit::new(&["ssd.capacity", "ssd.over_provisioning", "part.subpage_size"], what));
+    }
+    Err(Unfit::new(&keys, what))
+}
+
+/// The settings by which `bytes` of flash are few enough subpages, as drives of this size have them: units of several
+/// sectors of 4 KiB, of which a small write rewrites one. `None` where only the number of pages counts.
+fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
+    let (page, subpage) = (values.get::<u64>("part.page_size"), values.get::<u64>("part.subpage_size"));
+    let enough = |size: u64| bytes.div_ceil(size.into()) <= MOST_SUBPAGES.into();
+    let least = (1..16).map(|doublings| subpage << doublings).find(|&size| enough(size))?;
+    let within = format!("part.subpage_size={}", format_bytes(least));
+    if page.is_multiple_of(least) {
+        return Some(within);
+    }
+    // Larger pages are fewer only where the capacity says how many.
+    let by_capacity = values.key("ssd.capacity").value != Value::Capacity(0);
+    (by_capacity && least.is_multiple_of(page)).then(|| format!("{within} and part.page_size={}", format_bytes(least)))
+}
+
+/// Whole blocks of spare space in each plane when the drive is full.
+fn all_spare(drive: &DriveConfig) -> u64 {
+    let spare = drive.geometry.pages() - drive.logical_pages();
+    spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
+}
+
+/// Blocks of each plane that the layer reserves, where a plane has `blocks`.
+fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
+    let geometry = Geometry { blocks_per_plane: blocks, ..drive.geometry };
+    let fixed = drive.log.slc_fixed.of(blocks);
+    u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.kept_blocks() + fixed)
+}
+
+/// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.
+pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
+    let (has, kept) = (all_spare(drive), reserved(drive, drive.geometry.blocks_per_plane));
+    let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
+    let needs = open + kept;
+    if has >= needs && drive.logical_pages() > 0 {
+        return Ok(());
+    }
+    let fixed = u64::from(drive.fixed_single());
+    let reserved_key = if fixed > 0 { "ftl.slc_fixed" } else { entry_of(drive).reserved_key };
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", reserved_key];
+    let keys = &keys[..if kept > 0 && !reserved_key.is_empty() { 4 } else { 3 }];
+    if drive.logical_pages() == 0 {
+        return Err(Unfit::new(keys, "that leaves no logical page; expected less over-provisioning"));
+    }
+    let blocks = u64::from(drive.geometry.blocks_per_plane);
+    let mut cures = Vec::new();
+    if fixed > 0 && has + fixed >= needs {
+        cures.push(format!("ftl.slc_fixed = \"{} blocks\"", has + fixed - needs));
+    } else if fixed == 0 && kept > 1 && has > open && !reserved_key.is_empty() {
+        cures.push(match values.key(reserved_key).key.value_type {
+            ValueType::Count { .. } => format!("{reserved_key} = {}", has - open),
+            _ => format!("{reserved_key} = \"{}\"", percent((has - open) * 10_000 / blocks)),
+        });
+    }
+    if blocks > needs {
+        cures.push(format!("ssd.over_provisioning = \"{}\"", percent((needs * 10_000).div_ceil(blocks - needs))));
+    }
+    if drive.over_provisioning > 0.0
+        && let Some(enough) = enough_blocks(drive, open)
+    {
+        cures.push(format!("ssd.blocks_per_plane = {enough}"));
+    }
+    let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
+    let of_which = match kept {
+        0 => String::new(),
+        _ if fixed > 0 => format!(", of which the fixed share of the fast cache takes {fixed}"),
+        _ => format!(", of which {} reserves {kept}", drive.ftl.name),
+    };
+    let what =
+        format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
+    Err(Unfit::new(keys, what))
+}
+
+/// Blocks of a plane that yield `needs` spare ones, at the drive's over-provisioning.
+fn enough_blocks(drive: &DriveConfig, needs: u64) -> Option<u64> {
+    let mut kept = 0;
+    // More blocks may mean more reserved ones; where this does not converge there is no such number.
+    for _ in 0..100 {
+        let enough = (needs + kept) as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
+        if enough >= f64::from(1 << 24) {
+            return None;
+        }
+        let enough = enough.ceil() as u64 + 1;
+        let keeps = reserved(drive, enough as u32);
+        if keeps <= kept {
+            return Some(enough);
+        }
+        kept = keeps;
+    }
+    None
+}
+
+/// So many hundredths of a percent, for messages.
+pub(super) fn percent(hundredths: u64) -> String {
+    format_ratio(hundredths as f64 / 10_000.0)
+}
+
+/// Collection must be able to stop: a full drive has no more free blocks than spare ones.
+pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
+    let blocks = drive.geometry.blocks_per_plane;
+    let (start, stop) = (u64::from(drive.log.gc_start.of(blocks)), u64::from(drive.log.gc_stop.of(blocks)));
+    let most = all_spare(drive).saturating_sub(reserved(drive, blocks)) - 1;
+    refuse_if!(start == 0 => "ftl.gc_start", "ssd.blocks_per_plane";
+        "that is no block; collection needs one to clean into");
+    // Collection by host writes reaches the start threshold: background collection would have no work.
+    refuse_if!(drive.log.gc_background && stop == start => "ftl.gc_background", "ftl.gc_stop", "ftl.gc_start";
+        "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start");
+    refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";
+        "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start");
+    refuse_if!(stop > most => "ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane";
+        "collection could never stop: a plane of a full drive has {} spare blocks, and it stops above {stop} free \
+         ones; expected at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
+        most + 1, if most == 1 { "" } else { "s" }, percent(most * 10_000 / u64::from(blocks)));
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Tests of `by_volume`.
+
+use super::*;
+use palimpsest_flash::error::Result;
+use palimpsest_workload::request::{NO_FILE, RequestKind};
+
+struct Nothing;
+
+impl Source for Nothing {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        Ok(None)
+    }
+    fn place(&self) -> String {
+        String::new()
+    }
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Open
+    }
+}
+
+#[test]
+fn volumes_have_distances_of_their_own() {
+    let mut found = LocalityByVolume::new(&Nothing);
+    // Volume 3 goes round in 5 pages, volume 7 in 2, in turns: the other's pages do not count.
+    for at in 0..2000u64 {
+        let (stream, page) = if at % 2 == 0 { (3, at / 2 % 5) } else { (7, at / 2 % 2) };
+        let kind = RequestKind::Write;
+        found.add(&Request {
+            arrival: at * 1_000_000,
+            kind,
+            sector: page * PAGE_SECTORS,
+            sectors: 8,
+            stream,
+            file: NO_FILE,
+        });
+    }
+    let flush =
+        Request { arrival: 2_000_000_000, kind: RequestKind::Flush, sector: 0, sectors: 0, stream: 9, file: NO_FILE };
+    found.add(&flush);
+    for (volume, pages) in [(3, 5), (7, 2)] {
+        let figures = found.figures(volume).unwrap();
+        assert_eq!((figures.footprint_bytes, figures.reuse.page_accesses), (pages * 4096, 1000));
+        assert_eq!(figures.reuse.distance_bytes.unwrap().max, (pages - 1) * 4096);
+        assert_eq!(figures.working_sets[0].max_bytes, pages * 4096);
+    }
+    assert!(found.figures(9).is_none());
+}
