@@ -157,11 +157,10 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
         changes.push("buffer.ack=volatile");
     }
     // Policies of the registry that the draws above do not name.
-    let victims = || POLICIES.iter().map(|policy| policy.name).filter(|name| *name != "greedy");
-    let victim =
-        format!("ftl.victim={}", victims().nth(rng.below(victims().count() as u64) as usize).unwrap_or("fifo"));
-    if Rng::new(seed, 0x71c).below(5) == 0 && entry.lists("ftl.victim") {
-        changes.push(&victim);
+    let own = &mut Rng::new(seed, 0x71c);
+    let victims: Vec<_> = POLICIES.iter().map(|policy| format!("ftl.victim={}", policy.name)).collect();
+    if own.below(5) == 0 && entry.lists("ftl.victim") {
+        changes.push(&victims[own.below(victims.len() as u64) as usize]);
     }
     if rng.below(4) == 0 {
         changes.extend(["ftl.allocation=round-robin", "ftl.superblock_dies=1"]);
