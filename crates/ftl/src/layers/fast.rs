@@ -1,17 +1,19 @@
 //! `fast`: fully associative sector translation (Lee et al. 2007).
 //!
-//! As in [`super::bast`] a page is written to its place in its data block while that is free, and an overwrite goes to a log block.
-//! One log block takes sequential overwrites (SW): it begins with the first page of a logical block and belongs to that one.
-//! The others (RW) take the pages of all logical blocks, one after the other. When they are full the oldest of them is the
-//! victim: each logical block with a valid page in it is merged fully, from all log blocks, and the victim is erased. So a
-//! victim costs as many merges as it has logical blocks with valid pages, one page at the least.
+//! As in [`super::bast`] a page is written to its place in its data block while that is free, and an overwrite goes to
+//! a log block. One log block takes sequential overwrites (SW): it begins with the first page of a logical block and
+//! belongs to that one. The others (RW) take the pages of all logical blocks, one after the other. When they are full
+//! the oldest of them is the victim: each logical block with a valid page in it is merged fully, from all log blocks,
+//! and the victim is erased. So a victim costs as many merges as it has logical blocks with valid pages, one page at
+//! the least.
 //!
-//! An overwrite of the first page of a logical block merges what the SW log block holds, and begins it anew. An overwrite of
-//! another page of its logical block is appended if it is the next one; else the SW log block is merged, and the page goes
-//! to the RW log blocks.
+//! An overwrite of the first page of a logical block merges what the SW log block holds, and begins it anew. An
+//! overwrite of another page of its logical block is appended if it is the next one; else the SW log block is merged,
+//! and the page goes to the RW log blocks.
 //!
-//! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation layer using
-//! fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in [`crate::hybrid`].
+//! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation
+//! layer using fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in
+//! [`crate::hybrid`].
 
 use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
 use crate::log::settings::{LEVELING, READ, keys_of};

@@ -1,16 +1,17 @@
-//! `llh`: low pages are programmed, invalidated, and programmed again with write-once-memory codes before the erase (Margaglia
-//! et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016); and `hotcold`, its
-//! baseline, which is the same without reuse.
+//! `llh`: low pages are programmed, invalidated, and programmed again with write-once-memory codes before the erase
+//! (Margaglia et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016); and
+//! `hotcold`, its baseline, which is the same without reuse.
 //!
 //! A fine-grained map: one physical subpage per logical one. Logical subpage n belongs to bank n mod banks (a bank is a
-//! plane), in which everything happens: a merge buffer and a block for hot data, and for cold data (`buffers`), cleaning
-//! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). What a
-//! second write stores takes twice its size (`code`). Recovery reads the out-of-band areas (`recover`).
+//! plane), in which everything happens: a merge buffer and a block for hot data, and for cold data (`buffers`),
+//! cleaning (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive
+//! threshold). What a second write stores takes twice its size (`code`). Recovery reads the out-of-band areas
+//! (`recover`).
 //!
-//! Where the paper is silent, docs/systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
-//! own and the block of cold data; a block is partially used only in the safe share of its life; no more blocks wait
-//! partially used than leaves the streams and cleaning a block each; data whose encoding fails goes with moved data, the
-//! first writes on clean blocks. `ftl.streams` and `ftl.allocation` do not matter.
+//! Where the paper is silent, docs/systems.md, "llh", decides. Decided here beyond that: moved pages have a merge
+//! buffer of their own and the block of cold data; a block is partially used only in the safe share of its life; no
+//! more blocks wait partially used than leaves the streams and cleaning a block each; data whose encoding fails goes
+//! with moved data, the first writes on clean blocks. `ftl.streams` and `ftl.allocation` do not matter.
 
 mod bank;
 mod buffers;
@@ -70,7 +71,8 @@ const BUFFERS_PER_BANK: u32 = 3;
 
 /// Map entry of a unit that was never written, or was trimmed.
 const UNMAPPED: u32 = u32::MAX;
-/// Map entries from here on name a slot of a buffer of the unit's bank: number of the buffer times [`SLOTS`], plus the slot.
+/// Map entries from here on name a slot of a buffer of the unit's bank: number of the buffer times [`SLOTS`], plus the
+/// slot.
 const IN_BUFFER: u32 = u32::MAX - (1 << 16);
 /// More slots than a buffer ever has: a page, and what joins it when an encoding fails.
 const SLOTS: u32 = 128;

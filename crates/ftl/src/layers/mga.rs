@@ -1,20 +1,22 @@
-//! `mga`: mapping granularity adaptive (Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page Re-programming").
+//! `mga`: mapping granularity adaptive (Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page
+//! Re-programming").
 //!
-//! Pages are mapped whole where whole pages are written; what is smaller is written by subpages, into the free subpages of
-//! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
-//! how many pages are free ([`write`], III-D), and a logical page that is read often may be spread over few pages only
-//! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
-//! acknowledged when it is programmed. Where the paper is silent, docs/systems.md, "mga", decides, and each file says what it
-//! decides beyond that.
+//! Pages are mapped whole where whole pages are written; what is smaller is written by subpages, into the free subpages
+//! of pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to
+//! depends on how many pages are free ([`write`], III-D), and a logical page that is read often may be spread over few
+//! pages only ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is
+//! buffered: a write is acknowledged when it is programmed. Where the paper is silent, docs/systems.md, "mga", decides,
+//! and each file says what it decides beyond that.
 //!
-//! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece
-//! of a subpage is read-modify-write of that subpage. A write that touches every subpage of a logical page counts as whole.
+//! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A
+//! piece of a subpage is read-modify-write of that subpage. A write that touches every subpage of a logical page counts
+//! as whole.
 //!
-//! Beyond the paper, which leaves re-programming MLC to future work: with `ftl.low_pages_first` small writes fill low pages,
-//! high pages follow ([`rounds`]). Without it no page is programmed twice in low-low-high order.
+//! Beyond the paper, which leaves re-programming MLC to future work: with `ftl.low_pages_first` small writes fill low
+//! pages, high pages follow ([`rounds`]). Without it no page is programmed twice in low-low-high order.
 //!
-//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own; in two
-//! rounds it never has).
+//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own; in
+//! two rounds it never has).
 
 mod collect;
 mod dead;

@@ -1,8 +1,9 @@
 //! `page`: the page map of the papers ("PM").
 //!
-//! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
-//! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
-//! Where word lines are programmed in one shot, its page is a word line. A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
+//! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and
+//! programs a new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it
+//! is programmed. Where word lines are programmed in one shot, its page is a word line. A map entry counts 8 bytes, as
+//! in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};

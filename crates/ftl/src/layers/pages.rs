@@ -1,5 +1,6 @@
-//! What a layer offers a file system beside the commands of [`Ftl`]: pages with their contents, and TRIM of whole blocks; or,
-//! where it maps subpages, which ones it holds; commands arrive as inner requests ([`palimpsest_ftl_api::plan::inner`]).
+//! What a layer offers a file system beside the commands of [`Ftl`]: pages with their contents, and TRIM of whole
+//! blocks; or, where it maps subpages, which ones it holds; commands arrive as inner requests
+//! ([`palimpsest_ftl_api::plan::inner`]).
 
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
@@ -9,11 +10,10 @@ use palimpsest_ftl_api::{Blueprint, Ftl, State};
 /// A layer that is written page by page, with contents. Pages are numbered as in the extents of [`Ftl`];
 /// logical block b is the pages of a physical block from b times their number on.
 pub trait MapsPages: Ftl + State {
-    /// Writes `page`: `contents` has an entry a subpage. Starts after the gate `after` has closed; `signal` learns when it is
-    /// durable.
+    /// Writes `page`: `contents` has an entry a subpage. Starts after the gate `after` has closed; `signal` learns when
+    /// it is durable.
     ///
-    /// # Errors
-    /// As [`Ftl::write`].
+    /// # Errors As [`Ftl::write`].
     fn write_page(
         &mut self,
         io: &mut Io,
@@ -33,7 +33,8 @@ pub trait MapsPages: Ftl + State {
     /// As [`Ftl::trim`].
     fn trim_block(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()>;
 
-    /// How many pages of logical block `block`, from its first on, may have been written: no later one was since its trim.
+    /// How many pages of logical block `block`, from its first on, may have been written: no later one was since its
+    /// trim.
     fn written(&self, io: &Io, block: u32) -> u32;
 }
 

@@ -1,17 +1,18 @@
 //! `sector-log`: a page map with a log of subpages for small writes (the MGA paper's "Hybrid").
 //!
-//! A fixed share of the blocks (`ftl.log_fraction`, the same in every plane) takes the pieces of requests that are smaller
-//! than a page, mapped subpage by subpage; the rest is page-mapped, with ordinary garbage collection. A piece is one program,
-//! with partial programs of the log's open pages as far as the part allows. When fewer than two blocks of the log are
-//! free, its oldest block is cleaned: each logical page with a valid subpage in it is merged, with all its subpages in the
-//! log, into a new page of the data region. A piece that touches every subpage of a page is a page. Pieces of subpages are
-//! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
-//! paper, Sec. IV and V; docs/systems.md, "sector-log".
+//! A fixed share of the blocks (`ftl.log_fraction`, the same in every plane) takes the pieces of requests that are
+//! smaller than a page, mapped subpage by subpage; the rest is page-mapped, with ordinary garbage collection. A piece
+//! is one program, with partial programs of the log's open pages as far as the part allows. When fewer than two blocks
+//! of the log are free, its oldest block is cleaned: each logical page with a valid subpage in it is merged, with all
+//! its subpages in the log, into a new page of the data region. A piece that touches every subpage of a page is a page.
+//! Pieces of subpages are read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed.
+//! Source: Jin et al. 2011; MGA paper, Sec. IV and V; docs/systems.md, "sector-log".
 //!
-//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane has an
-//! open block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page
-//! map. What the log held on a die that has failed stays mapped there, as in the data region, until the host writes it again or a merge of its
-//! page takes it along. Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
+//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane
+//! has an open block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures
+//! leaves a page map. What the log held on a die that has failed stays mapped there, as in the data region, until the
+//! host writes it again or a merge of its page takes it along. Trims unmap whole pages. Ignored: wear is not levelled
+//! between the log and the rest.
 
 mod log;
 mod recover;
@@ -148,8 +149,8 @@ impl SectorLog {
         (touched, head | tail)
     }
 
-    /// Puts the subpages `wanted` of logical page `page` into `contents`, zeros for all others. Reads what is not `arriving`
-    /// and returns the gate that closes when everything is there.
+    /// Puts the subpages `wanted` of logical page `page` into `contents`, zeros for all others. Reads what is not
+    /// `arriving` and returns the gate that closes when everything is there.
     fn assemble(
         &mut self,
         io: &mut Io,
@@ -179,7 +180,8 @@ impl SectorLog {
         }
         let mut arrived = arriving.map_or(Gate::NONE, |arriving| arriving.gate);
         if !self.gather.is_empty() {
-            // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their blocks.
+            // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their
+            // blocks.
             let all = io.gate();
             io.link(arrived, all);
             self.gather.read(io, self.settings.read, cause, all)?;
@@ -290,7 +292,8 @@ impl SectorLog {
         Ok(())
     }
 
-    /// Merges every logical page with a valid subpage in `block` of the log. Returns the gate that closes when all are safe.
+    /// Merges every logical page with a valid subpage in `block` of the log. Returns the gate that closes when all are
+    /// safe.
     fn merge_block(&mut self, io: &mut Io, block: u32) -> Flash<Gate> {
         let safe = if self.log.valid_count(block) > 0 { io.gate() } else { Gate::NONE };
         let pages = io.geometry().pages_per_block;
@@ -349,7 +352,8 @@ impl SectorLog {
         }
     }
 
-    /// Physical subpage `psn`, which is `subpage` of a page of which `sectors` sectors from `first` on are read, is wanted.
+    /// Physical subpage `psn`, which is `subpage` of a page of which `sectors` sectors from `first` on are read, is
+    /// wanted.
     #[inline]
     fn want(&mut self, io: &Io, psn: u32, subpage: u32, first: u32, sectors: u32) {
         let per_subpage = self.sectors_per_subpage;

@@ -1,10 +1,11 @@
 //! `subpage`: the fine-grained map ("FGM").
 //!
 //! One physical subpage per logical subpage. Writes gather in one open page a stream, and a plane or channel where
-//! `ftl.allocation` names these by the address; it is programmed when it is full, a flush or a timeout pads it. Reads of units in an open page need no flash. A write of a part of a subpage reads the
-//! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
-//! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
-//! `ftl.read` sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
+//! `ftl.allocation` names these by the address; it is programmed when it is full, a flush or a timeout pads it. Reads
+//! of units in an open page need no flash. A write of a part of a subpage reads the rest first. Acknowledged when
+//! buffered (the buffer is power-protected), or with `buffer.ack = "program"` when programmed. The wanted subpages of a
+//! read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5); `ftl.read` sets the command. A
+//! map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};

@@ -24,7 +24,8 @@ fn a_log_block_out_of_order_is_merged_fully() {
     assert_eq!(rig.news(), [0, 0, 2, 16, 4]);
 }
 
-/// With as many log blocks as logical blocks that are written, one merge takes N overwrites; with one less, one.
+/// As many log blocks as written logical blocks: one merge per N overwrites. One log block less: one merge per
+/// overwrite.
 #[test]
 fn more_logical_blocks_than_log_blocks_thrash() {
     for logs in [1, 2, 3] {

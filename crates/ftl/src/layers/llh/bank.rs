@@ -1,9 +1,9 @@
 //! Banks: the life cycle of blocks (LLH paper, Fig. 6), and which page a stream programs next.
 //!
-//! A block is written in one of four rounds: all pages in the standard order (`write L1 H`), low pages only (`write L1`), low
-//! pages again where all that they held is invalid, each followed by its high page (`write L2 H`), or high pages only
-//! (`write H`). The last one the paper describes and does not use, nor do we but where a bank has no clean block left and
-//! cleaning gains none.
+//! A block is written in one of four rounds: all pages in the standard order (`write L1 H`), low pages only (`write
+//! L1`), low pages again where all that they held is invalid, each followed by its high page (`write L2 H`), or high
+//! pages only (`write H`). The last one the paper describes and does not use, nor do we but where a bank has no clean
+//! block left and cleaning gains none.
 
 use super::settings::ThresholdPu;
 use super::threshold::{Threshold, ThresholdRule};
@@ -175,7 +175,8 @@ impl Llh {
         if step.is_multiple_of(2) { low } else { io.nand().part().partner(low) }
     }
 
-    /// Whether low page `page` of `block` may be programmed again: all that it held is invalid, and its cells are as they were programmed.
+    /// Whether low page `page` of `block` may be programmed again: all that it held is invalid, and its cells are as
+    /// they were programmed.
     fn reusable(&self, io: &Io, block: u32, page: u32) -> bool {
         let ppn = block * self.pages_per_block + page;
         self.blocks.valid_bits(block, page * self.subpages, self.subpages) == 0
@@ -183,8 +184,8 @@ impl Llh {
             && io.nand().copy_of(ppn) == ppn
     }
 
-    /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and prefetches what is
-    /// there; the round is over where there is none.
+    /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and prefetches what
+    /// is there; the round is over where there is none.
     pub(super) fn seek(&mut self, io: &mut Io, bank: u32, stream: u32, step: u32) -> Flash<()> {
         let Frontier { block, round, .. } = *self.frontier(bank, stream);
         let first = block * self.pages_per_block;

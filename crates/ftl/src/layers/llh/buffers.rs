@@ -1,7 +1,7 @@
 //! Merge buffers: pages in the controller's memory, three a bank (hot, cold, moved), until they are programmed.
 //!
-//! A unit in a buffer has the place of its previous copy, which stays valid until the page is programmed. Where
-//! buffers do not survive a power cut, cleaning copies such a previous copy, too: it is a *shadow* in the buffer of moved data,
+//! A unit in a buffer has the place of its previous copy, which stays valid until the page is programmed. Where buffers
+//! do not survive a power cut, cleaning copies such a previous copy, too: it is a *shadow* in the buffer of moved data,
 //! no newer than what it shadows.
 
 use super::{BUFFERS_PER_BANK, HOT, IN_BUFFER, Llh, MOVED, SLOTS, UNMAPPED};

@@ -1,13 +1,14 @@
 //! What low pages store: first writes as they are, second writes in a write-once-memory code that leaves room for half.
 //!
-//! With contents as bytes, everything is really encoded and decoded, over the cells that the first write left; first writes
-//! are scrambled, as drives do, so that those cells look random whatever the host wrote. A code whose first writes are coded,
-//! too (the table), stores less in low pages that are to be reused; such a page fills its last subpages, which
-//! mark it. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin (LLH paper,
-//! Sec. 5.2), of `ftl.wom_failure` or of what was measured of the code (`palimpsest_wom::curves`).
+//! With contents as bytes, everything is really encoded and decoded, over the cells that the first write left; first
+//! writes are scrambled, as drives do, so that those cells look random whatever the host wrote. A code whose first
+//! writes are coded, too (the table), stores less in low pages that are to be reused; such a page fills its last
+//! subpages, which mark it. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails
+//! is a coin (LLH paper, Sec. 5.2), of `ftl.wom_failure` or of what was measured of the code
+//! (`palimpsest_wom::curves`).
 //!
-//! Where `ftl.wom_scramblings` allows several scramblings of a first write, that is taken which leaves most cells writable; its
-//! number is in the spare area, behind what a second write stores there.
+//! Where `ftl.wom_scramblings` allows several scramblings of a first write, that is taken which leaves most cells
+//! writable; its number is in the spare area, behind what a second write stores there.
 
 use super::Llh;
 use super::settings::LlhSettings;
@@ -50,8 +51,8 @@ const POOR: f64 = 0.05;
 /// How often the paper's code fails (Sec. 4).
 const WANTED: f64 = 0.0025;
 
-/// What a second write by the settings' code stores in a page of `part`: the spare is what error correction and the number of the
-/// scrambling leave.
+/// What a second write by the settings' code stores in a page of `part`: the spare is what error correction and the
+/// number of the scrambling leave.
 fn shape(part: &Part, settings: &LlhSettings) -> Shape {
     let spare = (f64::from(part.spare_bytes) * settings.wom_spare) as u32;
     let taken = settings.ecc_spare + u32::from(settings.wom_scramblings > 1);
@@ -111,8 +112,8 @@ fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
     (entry.build)(shape(part, settings))
 }
 
-/// Bytes that a first write by the settings' code stores in a low page of `part`: its share of a small page, as tables of large
-/// pages take long to build.
+/// Bytes that a first write by the settings' code stores in a low page of `part`: its share of a small page, as tables
+/// of large pages take long to build.
 fn first_bytes(part: &Part, settings: &LlhSettings) -> usize {
     let small = Shape { message_bytes: SMALL / 2, cell_bytes: SMALL, spare_bytes: SMALL / 2 };
     let code = wom::find(&settings.wom).and_then(|entry| (entry.build)(small).ok());
@@ -167,8 +168,8 @@ impl Llh {
         self.reuse && (io.nand().programs(ppn) > 1 || self.first_is_coded(io, ppn))
     }
 
-    /// Whether the first write of page `ppn` is coded: plain pages are filled from their first subpage on, coded ones to
-    /// their last.
+    /// Whether the first write of page `ppn` is coded: plain pages are filled from their first subpage on, coded ones
+    /// to their last.
     #[inline]
     fn first_is_coded(&self, io: &Io, ppn: u32) -> bool {
         self.coder.first < self.subpages && io.nand().logical_before_trims(ppn * self.subpages) == PADDING
@@ -222,8 +223,8 @@ impl Llh {
         }
     }
 
-    /// Makes the image what a first write into page `ppn` programs; `kept`: into a low page that is to be reused; `coded`: that is
-    /// coded.
+    /// Makes the image what a first write into page `ppn` programs; `kept`: into a low page that is to be reused;
+    /// `coded`: that is coded.
     pub(super) fn prepare(&mut self, io: &mut Io, ppn: u32, kept: bool, coded: bool) {
         self.coder.spare.clear();
         if io.nand().payload() != Payload::Bytes {
@@ -243,7 +244,8 @@ impl Llh {
         self.coder.spare.clear();
     }
 
-    /// Scrambles the image for page `ppn`; that of a page that is to be reused by the scrambling that leaves most cells at 1.
+    /// Scrambles the image for page `ppn`; that of a page that is to be reused by the scrambling that leaves most cells
+    /// at 1.
     fn scramble_image(&mut self, io: &mut Io, ppn: u32, kept: bool) {
         let size = io.geometry().subpage_bytes as usize;
         let plain: Vec<Vec<u8>> = self.image.iter().map(|&data| copy(io, data, size)).collect();

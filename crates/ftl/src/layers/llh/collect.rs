@@ -1,7 +1,7 @@
 //! Cleaning: greedy garbage collection in each bank, wear levelling, and moving data away from failing blocks.
 //!
-//! Victims are used and reused blocks; moved units are cold. Cleaning needs somewhere to write before it can erase, so the
-//! host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
+//! Victims are used and reused blocks; moved units are cold. Cleaning needs somewhere to write before it can erase, so
+//! the host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
 
 use super::bank::{RESERVE, UseState};
 use super::buffers::{BankWrite, HOLE, Slot};
@@ -77,7 +77,8 @@ impl Llh {
         Ok(true)
     }
 
-    /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
+    /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least
+    /// room.
     fn choose(&mut self, io: &Io, bank: u32) -> Option<u32> {
         let erases = |block: u32| io.nand().erases(block);
         let candidates = Candidates { blocks: &mut self.blocks, plane: bank, erases: &erases };
@@ -91,8 +92,8 @@ impl Llh {
         (gains && self.fits(io, bank, victim, 0)).then_some(victim)
     }
 
-    /// Whether the units of `victim`, and `slack` pages, fit into what is clean in `bank`, and into what the next program
-    /// frees.
+    /// Whether the units of `victim`, and `slack` pages, fit into what is clean in `bank`, and into what the next
+    /// program frees.
     fn fits(&self, io: &Io, bank: u32, victim: u32, slack: u32) -> bool {
         if self.blocks.valid_count(victim) == 0 {
             return true;
@@ -242,8 +243,8 @@ impl Llh {
         Ok(())
     }
 
-    /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the stale copy is not
-    /// needed any more if buffers are protected; else it moves as a shadow.
+    /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the stale copy is
+    /// not needed any more if buffers are protected; else it moves as a shadow.
     fn move_unit(&mut self, io: &mut Io, bank: u32, what: BankWrite, psn: u32) -> Flash<()> {
         let ((block, index), buffer) = (self.per_block.split(psn), Self::buffer_of(bank, MOVED));
         // A power cut may have left the buffer full. With one unit more it would take two pages at once.

@@ -1,9 +1,10 @@
-//! After a power cut: the map from what is on flash, what became of each block, and the checks of the layer against flash.
+//! After a power cut: the map from what is on flash, what became of each block, and the checks of the layer against
+//! flash.
 //!
-//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a unit wins. How far a block has come is seen from its pages: blocks with low pages alone wait to be reused, others
-//! are written on pair by pair. Buffers come back where they are
-//! protected, and are lost where writes are acknowledged by programs.
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable
+//! copy of a unit wins. How far a block has come is seen from its pages: blocks with low pages alone wait to be reused,
+//! others are written on pair by pair. Buffers come back where they are protected, and are lost where writes are
+//! acknowledged by programs.
 
 use super::bank::{Frontier, NO_FRONTIER, Round, UseState};
 use super::buffers::{Buffer, HOLE, NOT_WAITING};

@@ -1,9 +1,9 @@
 //! How many blocks of a bank may wait partially used, by the valid counts of victims (LLH paper, Sec. 4 and 5.2).
 //!
-//! Two rules move that number, by one block at a time. By the paper's text each victim is compared with those before it. The
-//! FTL that its authors published (the paper's reference 1) compares only where a block for hot data is wanted and clean ones
-//! are few: then it takes the cheapest victim that there is at that moment against the last victims, and blocks that were
-//! never cleaned count as full.
+//! Two rules move that number, by one block at a time. By the paper's text each victim is compared with those before
+//! it. The FTL that its authors published (the paper's reference 1) compares only where a block for hot data is wanted
+//! and clean ones are few: then it takes the cheapest victim that there is at that moment against the last victims, and
+//! blocks that were never cleaned count as full.
 
 use palimpsest_ftl_api::words;
 use std::cmp::Ordering;
@@ -14,8 +14,9 @@ words! {
     pub enum ThresholdRule {
         /// Each victim against the mean of those before it; reuse where as many blocks wait as the threshold allows.
         Paper = "paper",
-        /// The cheapest victim now against the mean of the last ones, where a block for hot data is wanted and no more clean blocks
-        /// are left than cleaning leaves and one; then reuse where more blocks wait than the threshold. Clean blocks first.
+        /// The cheapest victim now against the mean of the last ones, where a block for hot data is wanted and no more
+        /// clean blocks are left than cleaning leaves and one; then reuse where more blocks wait than the threshold.
+        /// Clean blocks first.
         Published = "published",
     }
 }
@@ -43,13 +44,14 @@ impl Threshold {
         Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }
     }
 
-    /// The same, which moves after `steps` comparisons in a row that point the same way, and does not fall below `floor`.
+    /// The same, which moves after `steps` comparisons in a row that point the same way, and does not fall below
+    /// `floor`.
     pub fn slowed(self, steps: u32, floor: u32) -> Self {
         Threshold { steps: steps.max(1), floor, ..self }
     }
 
-    /// By [`ThresholdRule::Paper`]: a victim had `valid` valid units. Fewer blocks wait if that is more than the mean of the last
-    /// `window`, more of them (`limit` at most) if it is less. A window of 0 fixes the number.
+    /// By [`ThresholdRule::Paper`]: a victim had `valid` valid units. Fewer blocks wait if that is more than the mean
+    /// of the last `window`, more of them (`limit` at most) if it is less. A window of 0 fixes the number.
     pub fn update(&mut self, valid: u32, window: usize, limit: u32) {
         if window > 0 {
             self.step(self.compare(valid, self.recent.len(), 0), limit);
@@ -57,8 +59,8 @@ impl Threshold {
         }
     }
 
-    /// By [`ThresholdRule::Published`]: as [`Self::update`], of the victim that would be the cheapest now; of the last `window`
-    /// victims, those that there have not been count as `full`.
+    /// By [`ThresholdRule::Published`]: as [`Self::update`], of the victim that would be the cheapest now; of the last
+    /// `window` victims, those that there have not been count as `full`.
     pub fn judge(&mut self, cheapest: u32, window: usize, full: u32, limit: u32) {
         if window > 0 {
             self.step(self.compare(cheapest, window, full), limit);

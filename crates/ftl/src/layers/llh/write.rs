@@ -78,8 +78,8 @@ impl Llh {
         }
     }
 
-    /// Programs the first `count` slots of the buffer `kind` into the next page of its stream. Where flash does not let it,
-    /// they stay; where the program fails, too: then it returns false.
+    /// Programs the first `count` slots of the buffer `kind` into the next page of its stream. Where flash does not let
+    /// it, they stay; where the program fails, too: then it returns false.
     fn program_page(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<bool> {
         let (buffer, stream) = (Self::buffer_of(bank, kind), kind.min(COLD));
         let frontier = *self.frontier(bank, stream);
@@ -127,8 +127,8 @@ impl Llh {
         Ok(true)
     }
 
-    /// Puts the first `count` slots of `buffer` into the image, from subpage `first` on, without holes. Returns how many
-    /// units that are, and how much of the host's write buffer they hold.
+    /// Puts the first `count` slots of `buffer` into the image, from subpage `first` on, without holes. Returns how
+    /// many units that are, and how much of the host's write buffer they hold.
     fn fill_image(&mut self, buffer: usize, count: usize, first: u32) -> (u32, u32) {
         self.logical.fill(PADDING);
         self.image.fill(Data::ZERO);
@@ -190,8 +190,9 @@ impl Llh {
         }
     }
 
-    /// The first `count` slots of the buffer cannot be encoded over the next page. What is hot goes to the block of cold
-    /// data, as a first write, and what comes next may try the page again; the rest waits for the next page, which is a high one.
+    /// The first `count` slots of the buffer cannot be encoded over the next page. What is hot goes to the block of
+    /// cold data, as a first write, and what comes next may try the page again; the rest waits for the next page, which
+    /// is a high one.
     #[cold]
     fn divert(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
         self.counters.wom_failures += 1;

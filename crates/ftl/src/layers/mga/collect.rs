@@ -1,14 +1,15 @@
 //! Cleaning: garbage collection, wear levelling, and moving data away from failing blocks.
 //!
-//! A victim's valid subpages are gathered by logical page. What is mapped whole, or is found whole in the victim, moves as a
-//! page. The rest moves by the current allocation: under EA into the page that its logical page owns, or a fresh one; under
-//! SA into fresh pages that are filled to the last subpage in one program, and what is left over into the page opened last
-//! that has room, or a fresh one. Source: docs/systems.md, "mga", GC.
+//! A victim's valid subpages are gathered by logical page. What is mapped whole, or is found whole in the victim, moves
+//! as a page. The rest moves by the current allocation: under EA into the page that its logical page owns, or a fresh
+//! one; under SA into fresh pages that are filled to the last subpage in one program, and what is left over into the
+//! page opened last that has room, or a fresh one. Source: docs/systems.md, "mga", GC.
 //!
-//! Decided here: EA is kept only while it takes no more pages than the victim's that hold something, as a drive that gives
-//! each left-over subpage a page of its own gains nothing by cleaning. Where a left-over that fills no page would take the
-//! last gain, it stays where it is, and the victim waits for the next one to complete that page: so cleaning always gains.
-//! The host leaves a block's worth of fully free pages in every plane, which is what one victim takes at most.
+//! Decided here: EA is kept only while it takes no more pages than the victim's that hold something, as a drive that
+//! gives each left-over subpage a page of its own gains nothing by cleaning. Where a left-over that fills no page would
+//! take the last gain, it stays where it is, and the victim waits for the next one to complete that page: so cleaning
+//! always gains. The host leaves a block's worth of fully free pages in every plane, which is what one victim takes at
+//! most.
 //!
 //! Victims are chosen by invalid subpages; where no block has any, by valid ones, and free subpages are given up.
 
@@ -101,8 +102,8 @@ impl Collector {
 }
 
 impl Mga {
-    /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it. Whether it will be
-    /// programmed as a `whole` matters where small writes need low pages: cleaning packs whole pages into high ones.
+    /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it. Whether it will
+    /// be programmed as a `whole` matters where small writes need low pages: cleaning packs whole pages into high ones.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
         let first = self.rotation.first(io, lpn);
         for step in 0..self.space.planes() {
@@ -152,7 +153,8 @@ impl Mga {
         Ok(self.space.free(plane) > reserve)
     }
 
-    /// Erases blocks of `plane` that were begun and hold nothing: power cuts spoiled what was programmed there. False where none is.
+    /// Erases blocks of `plane` that were begun and hold nothing: power cuts spoiled what was programmed there. False
+    /// where none is.
     fn erase_begun(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         let of_plane = plane * self.collector.blocks_per_plane..(plane + 1) * self.collector.blocks_per_plane;
         let is_empty = |block: &u32| {
@@ -210,7 +212,8 @@ impl Mga {
         Ok(true)
     }
 
-    /// The victim that the policy chooses, if there is room to move its subpages; else the block that needs the least room.
+    /// The victim that the policy chooses, if there is room to move its subpages; else the block that needs the least
+    /// room.
     fn choose_victim(&mut self, io: &Io, plane: u32, must: bool) -> Option<u32> {
         let erases = |block: u32| io.nand().erases(block);
         let candidates = Candidates { blocks: &mut self.pages.blocks, plane, erases: &erases };
@@ -226,8 +229,8 @@ impl Mga {
         (gains && self.fits(plane, victim, 0)).then_some(victim)
     }
 
-    /// Whether `victim` can be cleaned and `slack` fully free pages be left. With a left-over that fills no page, one page
-    /// must be left in any case, for the next victim to complete.
+    /// Whether `victim` can be cleaned and `slack` fully free pages be left. With a left-over that fills no page, one
+    /// page must be left in any case, for the next victim to complete.
     fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
         let (free, valid) = (self.space.free(plane), self.pages.valid_in_block(victim));
         let (held, back) = match self.collector.waiting[plane as usize] {
@@ -310,8 +313,8 @@ impl Mga {
         Ok(())
     }
 
-    /// Moves what is valid in `victim`, and in a block that waits, to where it is needed. Unless it must `finish`, a left-over
-    /// of the victim that fills no page may stay.
+    /// Moves what is valid in `victim`, and in a block that waits, to where it is needed. Unless it must `finish`, a
+    /// left-over of the victim that fills no page may stay.
     fn move_valid(
         &mut self,
         io: &mut Io,
@@ -409,8 +412,8 @@ impl Mga {
         occupied
     }
 
-    /// Fills a page with what a victim waited for and the first scattered subpages of the new one, and erases the first.
-    /// Returns how many scattered subpages that took.
+    /// Fills a page with what a victim waited for and the first scattered subpages of the new one, and erases the
+    /// first. Returns how many scattered subpages that took.
     fn complete_page(&mut self, io: &mut Io, plane: u32, waiting: Waiting) -> Flash<usize> {
         let n = self.subpages as usize;
         let Collector { scattered, gathered, whole, .. } = &mut self.collector;
@@ -462,7 +465,8 @@ impl Mga {
         Ok(())
     }
 
-    /// Whether exclusive allocation rules, and moving the scattered subpages by it takes no more pages than hold them now.
+    /// Whether exclusive allocation rules, and moving the scattered subpages by it takes no more pages than hold them
+    /// now.
     fn exclusive_fits(&self, plane: u32, occupied: u32) -> bool {
         if !self.exclusive() {
             return false;
@@ -539,8 +543,8 @@ impl Mga {
         self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, from_host: false, after, signal })
     }
 
-    /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later. Where its die has failed, nothing is
-    /// programmed in any block of that.
+    /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later. Where its die
+    /// has failed, nothing is programmed in any block of that.
     #[cold]
     pub(super) fn drop_block(&mut self, io: &Io, block: u32) {
         self.disturbed = true;

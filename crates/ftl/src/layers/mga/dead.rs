@@ -1,14 +1,16 @@
-//! Planes of a die that has failed: nothing is written to them any more, and cleaning passes them by. The first program that fails there says so.
+//! Planes of a die that has failed: nothing is written to them any more, and cleaning passes them by. The first program
+//! that fails there says so.
 //!
-//! What such a plane holds stays mapped where it is, takes no space elsewhere, and is lost until the host writes it again. What was being moved
-//! when the die failed goes to other planes, what of it is lost as lost.
+//! What such a plane holds stays mapped where it is, takes no space elsewhere, and is lost until the host writes it
+//! again. What was being moved when the die failed goes to other planes, what of it is lost as lost.
 
 use super::Mga;
 use crate::log::blocks::BlockState;
 use palimpsest_ftl_api::plan::Io;
 
 impl Mga {
-    /// A program of `block` failed: whether that is because its die has; then nothing is programmed in any plane of that.
+    /// A program of `block` failed: whether that is because its die has; then nothing is programmed in any plane of
+    /// that.
     pub(super) fn lose_die_of(&mut self, io: &Io, block: u32) -> bool {
         let Some(planes) = io.nand().planes_lost_with(block) else { return false };
         let blocks_per_plane = io.geometry().blocks_per_plane;

@@ -1,7 +1,7 @@
 //! Fully free pages: the frontiers of each plane, at which pages are programmed for the first time in ascending order.
 //!
-//! The host writes at one frontier of a plane, cleaning at the same or at one of its own (`ftl.streams`); where one has no
-//! block left it takes the other's pages, so that a fully free page of a plane serves everybody. In two rounds
+//! The host writes at one frontier of a plane, cleaning at the same or at one of its own (`ftl.streams`); where one has
+//! no block left it takes the other's pages, so that a fully free page of a plane serves everybody. In two rounds
 //! ([`super::rounds`]) there is one frontier, of low pages, and the high pages of partially-used blocks.
 
 use super::rounds::Rounds;
@@ -120,9 +120,9 @@ impl FreePages {
         }
     }
 
-    /// Takes a page of `plane` to be programmed as a `whole`, or for a part: the next one at the frontier of `stream`, or where
-    /// blocks are written in two rounds, a high page for what is whole and a low one for parts if there are both. The block
-    /// is closed with its last page.
+    /// Takes a page of `plane` to be programmed as a `whole`, or for a part: the next one at the frontier of `stream`,
+    /// or where blocks are written in two rounds, a high page for what is whole and a low one for parts if there are
+    /// both. The block is closed with its last page.
     #[inline]
     pub fn take(&mut self, io: &Io, blocks: &mut Blocks, plane: u32, stream: u32, whole: bool) -> Option<u32> {
         if self.rounds.is_some() {
@@ -218,8 +218,8 @@ impl FreePages {
         }
     }
 
-    /// Continues `block` from its state on flash, if a frontier of its plane has no block: that of moved data first, which needs
-    /// it the most. False where nothing of the block can be taken.
+    /// Continues `block` from its state on flash, if a frontier of its plane has no block: that of moved data first,
+    /// which needs it the most. False where nothing of the block can be taken.
     pub fn resume(&mut self, nand: &Nand, block: u32) -> bool {
         let plane = block / self.blocks_per_plane;
         let mut next_page = nand.next_page(block);

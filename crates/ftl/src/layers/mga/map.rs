@@ -1,13 +1,13 @@
 //! The two-level map: a page map of all logical pages, and a subpage map of those that are written in part.
 //!
-//! The PMT has one entry a logical page: the physical page that holds all of it at its own positions (FP), or the index of
-//! an SPMT entry (PP). An SPMT entry has the place of each subpage and the PPN count. It comes
-//! with the first write smaller than a page and goes as soon as one physical page holds all subpages at their own positions,
-//! or nothing is left. Source: MGA paper, Sec. III-A and Fig. 3. Read counts are in [`super::read_counts`].
+//! The PMT has one entry a logical page: the physical page that holds all of it at its own positions (FP), or the index
+//! of an SPMT entry (PP). An SPMT entry has the place of each subpage and the PPN count. It comes with the first write
+//! smaller than a page and goes as soon as one physical page holds all subpages at their own positions, or nothing is
+//! left. Source: MGA paper, Sec. III-A and Fig. 3. Read counts are in [`super::read_counts`].
 //!
-//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry, in which there is room for the 4 bits of a read
-//! count; an SPMT entry has an address a subpage and three bytes: PPN count, read count where it is kept there, and which of its
-//! subpages is in the page that the logical page owns.
+//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry, in which there is room for the 4 bits of a
+//! read count; an SPMT entry has an address a subpage and three bytes: PPN count, read count where it is kept there,
+//! and which of its subpages is in the page that the logical page owns.
 
 use super::read_counts::ReadCounts;
 use palimpsest_flash::prefetch::prefetch;
@@ -61,8 +61,8 @@ pub(super) struct Map {
 palimpsest_flash::state!(Map { pmt, entries, places, free, most_entries, read_counts } built { subpages, partial });
 
 impl Map {
-    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped. Reads are counted of all logical pages, or of those
-    /// with an SPMT entry.
+    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped. Reads are counted of all logical pages, or
+    /// of those with an SPMT entry.
     pub fn new(logical_pages: u32, subpages: u32, counts_reads_of_pages: bool) -> Self {
         Map {
             subpages,

@@ -1,12 +1,14 @@
 //! Subpage merging: the more often a logical page is read, the fewer pages it may be in.
 //!
-//! A write that would leave a logical page in more pages than its read count allows takes the fewest other subpages along
-//! that bring it to the limit, into one page with room: Fig. 6. The limits are those of the table in the text; the prose
-//! under the figure contradicts it. They count for the pages of a write's logical page only when it is written, so cleaning
-//! may leave one in more pages until then; `ftl.merge_on_read` merges after a read, too. Source: MGA paper, Sec. III-E.
+//! A write that would leave a logical page in more pages than its read count allows takes the fewest other subpages
+//! along that bring it to the limit, into one page with room: Fig. 6. The limits are those of the table in the text;
+//! the prose under the figure contradicts it. They count for the pages of a write's logical page only when it is
+//! written, so cleaning may leave one in more pages until then; `ftl.merge_on_read` merges after a read, too. Source:
+//! MGA paper, Sec. III-E.
 //!
-//! Decided here: a program that takes subpages along, and the reads that fetch them, count as merging; the host waits for
-//! both. A page of which all subpages but those written remain is never torn apart: its valid subpages move together.
+//! Decided here: a program that takes subpages along, and the reads that fetch them, count as merging; the host waits
+//! for both. A page of which all subpages but those written remain is never torn apart: its valid subpages move
+//! together.
 
 use super::map::{Target, UNMAPPED};
 use super::write::Place;
@@ -25,8 +27,8 @@ pub(super) fn limit(reads: u32, subpages: u32) -> u32 {
     pages.min(subpages)
 }
 
-/// Of `groups`, the pages that hold subpages of a logical page, fewest subpages first: the subpages that must move if the
-/// logical page shall be in `target` and at most `limit` pages in all.
+/// Of `groups`, the pages that hold subpages of a logical page, fewest subpages first: the subpages that must move if
+/// the logical page shall be in `target` and at most `limit` pages in all.
 fn to_move(groups: &[Group], target: Option<u32>, limit: u32) -> u64 {
     let others = || groups.iter().filter(|group| Some(group.ppn) != target);
     let excess = (others().count() as u32 + 1).saturating_sub(limit);
@@ -61,8 +63,8 @@ impl Mga {
         }
     }
 
-    /// Lists in `groups`, fewest subpages first, the pages that hold the subpages of `lpn` that are not `fresh`. Bit i of
-    /// a group is subpage i of the logical page.
+    /// Lists in `groups`, fewest subpages first, the pages that hold the subpages of `lpn` that are not `fresh`. Bit i
+    /// of a group is subpage i of the logical page.
     fn list_rest(&mut self, lpn: u32, fresh: u64) {
         self.groups.clear();
         for index in 0..self.subpages {
@@ -74,8 +76,8 @@ impl Mga {
         self.groups.sort_by_key(|group| group.subpages.count_ones());
     }
 
-    /// Reads the subpages `moved` of `lpn` and puts them into the image. Returns the gate that closes when they, and what
-    /// `after` waits for, have arrived.
+    /// Reads the subpages `moved` of `lpn` and puts them into the image. Returns the gate that closes when they, and
+    /// what `after` waits for, have arrived.
     pub(super) fn bring_moved(&mut self, io: &mut Io, lpn: u32, moved: u64, after: Gate) -> Flash<Gate> {
         self.groups.clear();
         for index in (0..self.subpages).filter(|index| moved >> index & 1 == 1) {
@@ -93,7 +95,8 @@ impl Mga {
         Ok(arrived)
     }
 
-    /// Merges `lpn` if it is in more pages than its read count allows and that needs no cleaning; without a waiting request.
+    /// Merges `lpn` if it is in more pages than its read count allows and that needs no cleaning; without a waiting
+    /// request.
     pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
         let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
         if u32::from(self.map.entry(entry).pages) <= limit(self.map.read_counts.of(lpn, entry), self.subpages) {

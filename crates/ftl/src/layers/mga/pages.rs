@@ -1,14 +1,14 @@
 //! States of physical pages, and which free subpages can still be programmed.
 //!
-//! A page is fully free (FF), partially valid (PV), fully valid (FV) or fully invalid (FI). PV is every mix but all free, all
-//! valid, and neither free nor valid. The transitions are those of Fig. 5, and each is counted: a write makes FF into PV or
-//! FV and may make PV into FV; what is invalidated makes FV into PV or FI and PV into FI; an erase makes FI into FF. Source:
-//! MGA paper, Sec. III-B and III-C.
+//! A page is fully free (FF), partially valid (PV), fully valid (FV) or fully invalid (FI). PV is every mix but all
+//! free, all valid, and neither free nor valid. The transitions are those of Fig. 5, and each is counted: a write makes
+//! FF into PV or FV and may make PV into FV; what is invalidated makes FV into PV or FI and PV into FI; an erase makes
+//! FI into FF. Source: MGA paper, Sec. III-B and III-C.
 //!
 //! Free subpages end with the page's last allowed program (NOP), in strict order when a later page of the block is
-//! programmed, in two rounds when the high page of a low page is, and when the block becomes a victim. The paper is silent on that; what was not written then is as invalid.
-//! Victim policies count a free subpage as kept, so that victims are chosen by invalid subpages only (`ftl.victim_free`
-//! counts it as a gain).
+//! programmed, in two rounds when the high page of a low page is, and when the block becomes a victim. The paper is
+//! silent on that; what was not written then is as invalid. Victim policies count a free subpage as kept, so that
+//! victims are chosen by invalid subpages only (`ftl.victim_free` counts it as a gain).
 
 use super::map::UNMAPPED;
 use crate::log::blocks::{BlockState, Blocks};
@@ -300,8 +300,8 @@ impl PageStates {
         self.set_free(ppn, free);
     }
 
-    /// The page of `plane` that was opened last among those with at least `wanted` free subpages; among pages with equally
-    /// many free subpages, the one that came down to that number last.
+    /// The page of `plane` that was opened last among those with at least `wanted` free subpages; among pages with
+    /// equally many free subpages, the one that came down to that number last.
     #[inline]
     pub fn with_room(&self, plane: u32, wanted: u32) -> Option<u32> {
         let heads = &self.heads[(plane * self.subpages) as usize..][..self.subpages as usize];

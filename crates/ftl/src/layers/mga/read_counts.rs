@@ -1,8 +1,8 @@
 //! How often the host has read each logical page, up to 15 times (MGA paper, Sec. III-E, "Read Count").
 //!
-//! The paper counts for logical pages: `ftl.read_count=page` keeps a count for each, which lasts. With `entry` only pages with an
-//! SPMT entry are counted, and a count ends with its entry. Aging, beyond the paper, halves all counts at once: each remembers
-//! the period in which it was last brought up to date.
+//! The paper counts for logical pages: `ftl.read_count=page` keeps a count for each, which lasts. With `entry` only
+//! pages with an SPMT entry are counted, and a count ends with its entry. Aging, beyond the paper, halves all counts at
+//! once: each remembers the period in which it was last brought up to date.
 
 use super::map::UNMAPPED;
 

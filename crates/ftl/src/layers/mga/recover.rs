@@ -1,8 +1,8 @@
 //! After a power cut: both tables and all states from what is on flash, and the checks of the layer against flash.
 //!
-//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a logical subpage wins. Read counts and owned pages are lost. A page with a
-//! torn subpage is not programmed again before its erase.
+//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable
+//! copy of a logical subpage wins. Read counts and owned pages are lost. A page with a torn subpage is not programmed
+//! again before its erase.
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};

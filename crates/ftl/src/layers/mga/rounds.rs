@@ -1,12 +1,14 @@
-//! Two rounds on MLC: small writes fill low pages by subpage, high pages follow (what the MGA paper leaves to future work).
+//! Two rounds on MLC: small writes fill low pages by subpage, high pages follow (what the MGA paper leaves to future
+//! work).
 //!
-//! A low page may be programmed again until its high page is programmed (LLH paper, Sec. 3.2). So a block's low pages are
-//! taken first, in ascending order; each takes small writes into its free subpages up to NOP. When all are taken the block is
-//! partially used, and its high pages, which are programmed once, are left for whole pages: large writes, and what cleaning
-//! packs. A high page ends what is still free in its low page. Blocks are partially used in the order of their first round.
+//! A low page may be programmed again until its high page is programmed (LLH paper, Sec. 3.2). So a block's low pages
+//! are taken first, in ascending order; each takes small writes into its free subpages up to NOP. When all are taken
+//! the block is partially used, and its high pages, which are programmed once, are left for whole pages: large writes,
+//! and what cleaning packs. A high page ends what is still free in its low page. Blocks are partially used in the order
+//! of their first round.
 //!
-//! Decided here: a small write that finds neither a low page nor a clean block to spare takes a high page, and what it leaves
-//! free there is lost. Ignored: which partially-used block holds the most that is still free.
+//! Decided here: a small write that finds neither a low page nor a clean block to spare takes a high page, and what it
+//! leaves free there is lost. Ignored: which partially-used block holds the most that is still free.
 
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::part::Part;

@@ -94,7 +94,8 @@ impl Bench {
 
 /// Fig. 6 (a): subpages 0 and 1 of logical page 0 are in page A, 2 and 3 in page B. Returns A and B.
 fn figure_6(reads: u32) -> (Bench, u32, u32) {
-    // Under exclusive allocation a logical page fills one page only; here other data fills the rest of its page between.
+    // Under exclusive allocation a logical page fills one page only; here other data fills the rest of its page
+    // between.
     let mut bench = Bench::new(&[ALWAYS_SHARED]);
     bench.write(0, 0, 2);
     bench.write(1, 0, 2);

@@ -1,13 +1,13 @@
 //! Placement: which page a write goes to, and what programming it changes.
 //!
-//! Exclusive allocation (EA) while the share of fully free pages exceeds the threshold: a logical page owns one open page,
-//! whose free subpages take its pieces; a piece that does not fit there opens a fresh page, which is owned from then on.
-//! Else shared allocation (SA): a piece goes to the page opened last that has room for it, any logical page's, and to a fresh
-//! page where none has room. Source: MGA paper, Sec. III-D.
+//! Exclusive allocation (EA) while the share of fully free pages exceeds the threshold: a logical page owns one open
+//! page, whose free subpages take its pieces; a piece that does not fit there opens a fresh page, which is owned from
+//! then on. Else shared allocation (SA): a piece goes to the page opened last that has room for it, any logical page's,
+//! and to a fresh page where none has room. Source: MGA paper, Sec. III-D.
 //!
-//! Decided here: a piece is never split over pages, so it is one program; each subpage takes its own position if that is
-//! free; SA looks in the plane that `ftl.allocation` chose, so that pieces spread over the planes; a page owned under EA is
-//! shared like any other once SA rules.
+//! Decided here: a piece is never split over pages, so it is one program; each subpage takes its own position if that
+//! is free; SA looks in the plane that `ftl.allocation` chose, so that pieces spread over the planes; a page owned
+//! under EA is shared like any other once SA rules.
 
 use super::free_pages::HOST;
 use super::map::{Target, UNMAPPED};

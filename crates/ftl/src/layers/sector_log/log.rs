@@ -1,7 +1,7 @@
 //! The log of subpages: its blocks, the pages that are being filled, and the map of what it holds.
 //!
-//! The map has an entry for each logical page with subpages in the log: which ones, and the place of each. Entries
-//! come from a free list; an array that the simulator alone has finds the entry of a logical page. As DRAM counts what a
+//! The map has an entry for each logical page with subpages in the log: which ones, and the place of each. Entries come
+//! from a free list; an array that the simulator alone has finds the entry of a logical page. As DRAM counts what a
 //! drive must keep: one address of 8 bytes for each subpage that the log holds.
 
 use super::bits;
@@ -356,8 +356,8 @@ impl SubpageLog {
         block
     }
 
-    /// A program of page `ppn` failed: whether that is because its die has; then nothing is written to the planes of the die any more, and what the
-    /// log holds there stays where it is.
+    /// A program of page `ppn` failed: whether that is because its die has; then nothing is written to the planes of
+    /// the die any more, and what the log holds there stays where it is.
     #[cold]
     pub fn lose_die_of(&mut self, io: &Io, ppn: u32) -> bool {
         let Some(planes) = io.nand().planes_lost_with(io.nand().split(ppn).0) else { return false };

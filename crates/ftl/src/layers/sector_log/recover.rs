@@ -1,7 +1,8 @@
-//! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against flash.
+//! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against
+//! flash.
 //!
-//! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log held
-//! newer content of some of its subpages has padding there ([`SharedMap::set_outside`]), and the log wins.
+//! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log
+//! held newer content of some of its subpages has padding there ([`SharedMap::set_outside`]), and the log wins.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
@@ -154,7 +155,8 @@ impl SubpageLog {
         }
     }
 
-    /// Goes on where the newest blocks that have pages left were left; their last page takes nothing more. All others are closed.
+    /// Goes on where the newest blocks that have pages left were left; their last page takes nothing more. All others
+    /// are closed.
     fn resume(&mut self, io: &Io, written: &[u32]) {
         let most = self.most_opened();
         for &block in written.iter().rev() {

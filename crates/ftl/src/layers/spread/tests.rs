@@ -1,4 +1,5 @@
-//! The selector at work: which commands host reads and cleaning send to flash, to the word, the byte and the nanosecond.
+//! The selector at work: which commands host reads and cleaning send to flash, to the word, the byte and the
+//! nanosecond.
 
 use super::*;
 use crate::find;
