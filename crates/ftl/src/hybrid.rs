@@ -445,14 +445,14 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
             let all = self.map.pages_of(block);
             let last = page + 1 == all.end || u64::from(page + 1) * self.sectors_per_page() == extent.end();
             if last && self.map.valid(all).next().is_none() {
-                self.merge(io, block)?; // What held it is free.
+                self.merge(io, block)?; // Frees the blocks, because no page is valid.
             }
         }
         Ok(())
     }
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
-        Ok(()) // Every write was acknowledged by its program.
+        Ok(()) // Programs acknowledge writes, so none waits.
     }
 
     fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {

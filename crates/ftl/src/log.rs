@@ -180,7 +180,9 @@ pub struct Log<M: Map> {
     is_found: bool,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, rebuild, read, image, is_found });
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built {
+    shape, rebuild, read, image, is_found
+});
 
 impl<M: Map> Log<M> {
     /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected`: open pages survive a power

@@ -101,7 +101,7 @@ impl LogBlocks for Bast {
         let owner = owner.expect("a log block belongs to one logical block");
         let logs = &mut self.logs[map.plane(owner)];
         if logs.len() == self.most {
-            return map.merge(io, owner, Some(log)); // A merge that was cut off left it.
+            return map.merge(io, owner, Some(log)); // Left by an interrupted merge.
         }
         logs.push_back(Log { physical: log, owner });
         Ok(())

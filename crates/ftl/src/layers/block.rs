@@ -37,7 +37,8 @@ use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 
 pub const ENTRY: Entry = Entry {
     name: "block",
-    about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
+    about: "block map with the channel in the address: an overwrite copies the block, \
+            a trim of a whole block erases it",
     keys: || keys_of(&[LEVELING, STATIC_LEVELING, READ]),
     outlives_dies: true,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),

@@ -147,7 +147,7 @@ impl LogBlocks for Fast {
         };
         let sequential = &mut self.logs[map.plane(owner)].sequential;
         if sequential.is_some() {
-            return map.merge(io, owner, Some(log)); // A merge that was cut off left it.
+            return map.merge(io, owner, Some(log)); // Left by an interrupted merge.
         }
         *sequential = Some((log, owner));
         Ok(())

@@ -153,10 +153,11 @@ pub(super) struct Llh {
 }
 
 palimpsest_flash::state!(Llh {
-    map, blocks, since, oldest, streams, victim, rng, coder, failed, emptying, wear_checks, counters, transitions, disturbed
+    map, blocks, since, oldest, streams, victim, rng, coder, failed, emptying, wear_checks, counters, transitions,
+    disturbed
 } parts { use_states, banks, buffers } built {
-    settings, reuse, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by, safe_erases, gc_start,
-    gc_stop, protected, timeout, logical, image, wanted, coded
+    settings, reuse, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
+    safe_erases, gc_start, gc_stop, protected, timeout, logical, image, wanted, coded
 });
 
 impl Llh {

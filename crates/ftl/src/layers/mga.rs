@@ -126,7 +126,9 @@ struct Mga {
     disturbed: bool,
 }
 
-palimpsest_flash::state!(Mga { map, pages, space, rotation, victim, rng, collector, failed, requests, counters, disturbed } built {
+palimpsest_flash::state!(Mga {
+    map, pages, space, rotation, victim, rng, collector, failed, requests, counters, disturbed
+} built {
     settings, subpages, all, sectors_per_subpage, sectors_per_page, threshold, image, groups, reads
 });
 

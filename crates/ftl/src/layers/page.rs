@@ -42,7 +42,9 @@ pub struct Page<M: Map = FullMap> {
     contents: Vec<Data>,
 }
 
-palimpsest_flash::state!([M: Map] Page<M> { log, streams } built { settings, subpages, sectors_per_page, sectors_per_subpage, contents });
+palimpsest_flash::state!([M: Map] Page<M> { log, streams } built {
+    settings, subpages, sectors_per_page, sectors_per_subpage, contents
+});
 
 impl Page {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {

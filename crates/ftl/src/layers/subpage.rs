@@ -48,7 +48,9 @@ struct Subpage {
     wanted: Gather,
 }
 
-palimpsest_flash::state!(Subpage { log, streams } built { settings, sectors_per_subpage, subpages_per_page, protected, timeout, wanted });
+palimpsest_flash::state!(Subpage { log, streams } built {
+    settings, sectors_per_subpage, subpages_per_page, protected, timeout, wanted
+});
 
 impl Subpage {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {

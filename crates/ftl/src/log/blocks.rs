@@ -90,7 +90,9 @@ pub struct Blocks {
     changes: u64,
 }
 
-palimpsest_flash::state!(Blocks { valid, closings, changes } parts { blocks, closing, planes, least } built { units_per_block, words_per_block, blocks_per_plane, plane_size });
+palimpsest_flash::state!(Blocks { valid, closings, changes } parts { blocks, closing, planes, least } built {
+    units_per_block, words_per_block, blocks_per_plane, plane_size
+});
 
 impl Blocks {
     /// All blocks free, with `units_per_block` units each, except those that `is_bad`.

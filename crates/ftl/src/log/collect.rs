@@ -42,7 +42,9 @@ pub(super) struct Collector {
     pub pace: Pace,
 }
 
-palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built { slack, start, stop, leveling, wear_threshold });
+palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built {
+    slack, start, stop, leveling, wear_threshold
+});
 
 impl Collector {
     /// `rest`: pages that may be programmed for moved units that fill none. `streams` streams write to a plane at once.

@@ -70,7 +70,9 @@ pub struct Fixed {
     folded: u64,
 }
 
-palimpsest_flash::state!(Fixed { folded } parts { pools } built { blocks, blocks_per_plane, pages_per_block, pages, folds, level });
+palimpsest_flash::state!(Fixed { folded } parts { pools } built {
+    blocks, blocks_per_plane, pages_per_block, pages, folds, level
+});
 
 impl Fixed {
     /// All blocks free, except bad ones; sets them aside in `blocks`.

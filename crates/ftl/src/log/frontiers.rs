@@ -65,7 +65,9 @@ pub(super) struct Frontiers {
     left_out: LeftOut,
 }
 
-palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed } parts { open } built {
+palimpsest_flash::state!(Frontiers {
+    blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
+} parts { open } built {
     data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved, left_out
 });
 

@@ -20,7 +20,9 @@ pub struct Rotation {
     passed_by: Vec<bool>,
 }
 
-palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built { allocation, planes, channels, dies, passed_by });
+palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built {
+    allocation, planes, channels, dies, passed_by
+});
 
 /// The superblock that is written.
 struct Superblock {

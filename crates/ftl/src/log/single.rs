@@ -34,7 +34,9 @@ pub struct Single {
     pages: u32,
 }
 
-palimpsest_flash::state!(Single { blocks, count } built { most, fixed, blocks_per_plane, least_free, pages_per_block, pages });
+palimpsest_flash::state!(Single { blocks, count } built {
+    most, fixed, blocks_per_plane, least_free, pages_per_block, pages
+});
 
 impl Single {
     /// None so far, on a drive that holds `stored` pages when full.

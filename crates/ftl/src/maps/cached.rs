@@ -64,7 +64,9 @@ pub struct CachedMap {
     unknown: Vec<bool>,
 }
 
-palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built { pages, subpages, per_subpage, room, unknown });
+palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built {
+    pages, subpages, per_subpage, room, unknown
+});
 
 impl CachedMap {
     /// A map of `pages` unwritten pages; the CMT has room for `room` >= 1 entries.

@@ -39,7 +39,9 @@ pub(super) struct Coder {
     message: Vec<u8>,
 }
 
-palimpsest_flash::state!(Coder { rng } built { first, second, spare, failure, remark, scramblings, code, page, message });
+palimpsest_flash::state!(Coder { rng } built {
+    first, second, spare, failure, remark, scramblings, code, page, message
+});
 
 /// A page size that is small but suits every code.
 const SMALL: usize = 256;
@@ -91,8 +93,8 @@ fn advice(part: &Part, settings: &LlhSettings) -> String {
     let others = wom::CODES.iter().map(|entry| entry.name).filter(|other| other != name);
     let fitting: Vec<&str> = others.filter(|other| needs(other).is_some_and(|it| it <= shape.spare_bytes)).collect();
     format!(
-        "{name} fails over {:.1} % of pages of {} bytes with {} bytes of spare ({:.2} % with {}); expected {}more spare, or \
-         ftl.wom_failure as a number",
+        "{name} fails over {:.1} % of pages of {} bytes with {} bytes of spare ({:.2} % with {}); expected {}more \
+         spare, or ftl.wom_failure as a number",
         100.0 * failure(part, settings),
         shape.cell_bytes,
         shape.spare_bytes,

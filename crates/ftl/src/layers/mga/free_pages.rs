@@ -44,7 +44,9 @@ pub(super) struct FreePages {
     rounds: Option<Rounds>,
 }
 
-palimpsest_flash::state!(FreePages { free, total } parts { frontiers, rounds } built { streams, level, pages_per_block, blocks_per_plane });
+palimpsest_flash::state!(FreePages { free, total } parts { frontiers, rounds } built {
+    streams, level, pages_per_block, blocks_per_plane
+});
 
 impl FreePages {
     /// Counts the free blocks of `blocks`.

@@ -95,7 +95,9 @@ pub(super) struct PageStates {
     partners: Vec<(bool, u32)>,
 }
 
-palimpsest_flash::state!(PageStates { blocks, free_in_block, heads, openings, transitions, lost } parts { pages } built {
+palimpsest_flash::state!(PageStates {
+    blocks, free_in_block, heads, openings, transitions, lost
+} parts { pages } built {
     rules, subpages, all, per_block, pages_per_plane, pages_per_block, partners
 });
 
