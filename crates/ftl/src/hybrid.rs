@@ -52,7 +52,8 @@ pub trait LogBlocks: Send + State {
     /// The physical page for a write of logical page `page`: in the data block if free there, else in a log block,
     /// after the merges that make room.
     ///
-    /// # Errors As [`Ftl::write`].
+    /// # Errors
+    /// As [`Ftl::write`].
     fn place(&mut self, map: &mut BlockMap, io: &mut Io, page: u32) -> Flash<u32>;
 
     /// Removes and returns the log block of logical block `block` alone, to be merged.
@@ -60,7 +61,8 @@ pub trait LogBlocks: Send + State {
 
     /// Moves the valid pages of a physical block after a program of a page of logical block `block` failed there.
     ///
-    /// # Errors As [`Ftl::write`].
+    /// # Errors
+    /// As [`Ftl::write`].
     fn failed(&mut self, map: &mut BlockMap, io: &mut Io, _failed: u32, block: u32) -> Flash<()> {
         let log = self.take(map, block);
         map.merge(io, block, log)
@@ -72,7 +74,8 @@ pub trait LogBlocks: Send + State {
     /// Adds the log block `log` found by recovery, younger than earlier ones, which belongs to `owner` alone, or is
     /// shared.
     ///
-    /// # Errors As [`Ftl::recover`].
+    /// # Errors
+    /// As [`Ftl::recover`].
     fn adopt(&mut self, map: &mut BlockMap, io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()>;
 
     /// The log blocks, each with the exclusive owner, if any.
@@ -102,7 +105,6 @@ pub struct BlockMap {
     data: Vec<u32>,
     /// The valid copy of each logical page, in a data block or in a log block.
     pages: Vec<u32>,
-    /// Free blocks of each plane.
     free: Vec<FreeBlocks>,
     /// Per plane: closes when all programs so far have ended.
     programmed: Vec<Gate>,
@@ -321,7 +323,8 @@ impl BlockMap {
     /// Merges logical block `block` with the log block `log`. Afterwards the valid pages, if any, are in the data
     /// block.
     ///
-    /// # Errors As [`Ftl::write`].
+    /// # Errors
+    /// As [`Ftl::write`].
     pub fn merge(&mut self, io: &mut Io, block: u32, log: Option<u32>) -> Flash<()> {
         self.merge_into(io, block, log, true)
     }

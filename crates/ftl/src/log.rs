@@ -163,7 +163,7 @@ struct PageImage {
     own: Vec<u8>,
 }
 
-/// The log.
+/// A log of mapped units.
 pub struct Log<M: Map> {
     /// Places of the units.
     pub map: M,
@@ -275,7 +275,8 @@ impl<M: Map> Log<M> {
     /// Loads the map entry of `unit` into DRAM, for maps that store entries in flash. Uses of the unit must follow the
     /// gate, and must come before the next fetch.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     #[inline]
     pub fn fetch(&mut self, io: &mut Io, unit: u32) -> Flash<Gate> {
         M::fetch(self, io, unit)
@@ -283,7 +284,8 @@ impl<M: Map> Log<M> {
 
     /// Writes back map entries that exceed the DRAM. Must follow each request that writes, and collections.
     ///
-    /// # Errors As [`Self::fetch`].
+    /// # Errors
+    /// As [`Self::fetch`].
     #[inline]
     pub fn settle(&mut self, io: &mut Io) -> Flash<()> {
         M::settle(self, io)

@@ -2,9 +2,9 @@
 //! checks against flash.
 //!
 //! The newest copy of a page is valid. Data blocks, and log blocks that became one, hold pages only in place. A logical
-//! block has at most a data block and one exclusive log block. A third good block exists only while a merge copies: the
-//! youngest of three is then such a copy, whose sources are whole, because they are erased after the last program of
-//! the copy.
+//! block has at most a data block and one exclusive log block. A third good block exists only while a merge copies. The
+//! youngest of three is then the copy. The sources of the copy are whole, because they are erased after the last
+//! program of the copy.
 
 use super::{BlockMap, Hybrid, LogBlocks, UNMAPPED};
 use crate::free::FreeBlocks;

@@ -194,8 +194,6 @@ impl Block {
             self.free[plane as usize].clear();
         }
     }
-
-    /// Writes the pages of `piece`.
     fn store(&mut self, io: &mut Io, piece: PageRun) -> Flash<()> {
         let PageRun { block, first, count, .. } = piece;
         if self.map[block as usize] == NO_BLOCK {

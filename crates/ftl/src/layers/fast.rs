@@ -7,9 +7,9 @@
 //! blocks, and the victim is erased. So a victim costs one merge per logical block with valid pages there, at least one
 //! page each.
 //!
-//! An overwrite of the first page of a logical block merges the SW log block and begins a new one. An overwrite of
-//! another page of the SW log block's logical block is appended if next in order; else the SW log block is merged, and
-//! the page goes to the RW log blocks.
+//! An overwrite of the first page of a logical block merges the SW log block and begins a new one. A later overwrite of
+//! the same logical block is appended if next in order. Else the SW log block is merged, and the page goes to the RW
+//! log blocks.
 //!
 //! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation
 //! layer using fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in
@@ -40,8 +40,6 @@ pub const ENTRY: Entry = Entry {
     build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Fast::new(io, blueprint))),
     ..Entry::PLAIN
 };
-
-/// The log blocks of a plane.
 #[derive(Default)]
 struct Logs {
     /// The SW log block, and the logical block that owns it.
@@ -55,7 +53,6 @@ palimpsest_flash::state!(Logs { sequential, random });
 struct Fast {
     /// The most RW log blocks of a plane.
     most: usize,
-    /// Log blocks of each plane.
     logs: Vec<Logs>,
 }
 

@@ -45,7 +45,8 @@ impl Gather {
 
     /// Reads the wanted subpages, one read per physical page; each signals `signal`.
     ///
-    /// # Errors Errors of flash.
+    /// # Errors
+    /// Errors of flash.
     #[inline]
     pub fn read(&mut self, io: &mut Io, policy: ReadPolicy, cause: Cause, signal: Gate) -> Flash<()> {
         if self.wanted.len() > 1 {

@@ -65,7 +65,6 @@ const HOT: u32 = 0;
 const COLD: u32 = 1;
 /// The buffer of moved data.
 const MOVED: u32 = 2;
-/// Buffers of a bank.
 const BUFFERS_PER_BANK: u32 = 3;
 
 /// Map entry of a unit that was never written, or was trimmed.
@@ -279,8 +278,6 @@ impl Llh {
             self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
         }
     }
-
-    /// Reads the listed pages.
     #[inline]
     fn read_wanted(&mut self, io: &mut Io) -> Flash<()> {
         let request = io.request();

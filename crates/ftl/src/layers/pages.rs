@@ -12,7 +12,8 @@ pub trait MapsPages: Ftl + State {
     /// Writes `page`: `contents` has an entry per subpage. The program must follow the gate `after`; `signal` closes
     /// when the page is durable.
     ///
-    /// # Errors As [`Ftl::write`].
+    /// # Errors
+    /// As [`Ftl::write`].
     fn write_page(
         &mut self,
         io: &mut Io,
@@ -28,7 +29,8 @@ pub trait MapsPages: Ftl + State {
 
     /// Unmaps the pages of logical block `block`, after the gate `after` has closed.
     ///
-    /// # Errors As [`Ftl::trim`].
+    /// # Errors
+    /// As [`Ftl::trim`].
     fn trim_block(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()>;
 
     /// Number of pages of logical block `block`, from the first on, that may have been written; no later page was

@@ -3,7 +3,7 @@
 //! A fixed share of the blocks (`ftl.log_fraction`, the same in every plane) takes the pieces of requests that are
 //! smaller than a page, mapped subpage by subpage. The rest is page-mapped, with ordinary garbage collection. A piece
 //! is one program, with partial programs of the log's open pages as far as the part allows. If fewer than two blocks of
-//! the log are free, the oldest block is cleaned: each logical page with a valid subpage there is merged, with all
+//! the log are free, the oldest block is cleaned. Each logical page with a valid subpage there is merged, with all
 //! subpages in the log, into a new page of the data region. A piece that touches every subpage of a page is a page. A
 //! piece of a subpage is a read-modify-write. Nothing is buffered: a program acknowledges a write. Source: Jin et al.
 //! 2011; MGA paper, Sec. IV and V; docs/systems.md, "sector-log".
@@ -214,8 +214,6 @@ impl SectorLog {
         let data = self.contents[0];
         Append { unit: page, data, cause: Cause::Host, after, signal: io.request(), holds: 0 }
     }
-
-    /// Writes a piece of a page.
     #[inline]
     fn write_piece(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
         let (touched, partial) = self.touched(first, sectors);
@@ -341,8 +339,6 @@ impl SectorLog {
             self.expect_page(self.log.split(io.nand().logical(ppn * self.subpages + index)).0, soon);
         }
     }
-
-    /// The place of the subpage `subpage` of `page`.
     #[inline]
     fn place_of(&self, page: u32, subpage: u32) -> Option<u32> {
         match self.data.locate(page) {

@@ -91,7 +91,7 @@ fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     Ok(coded)
 }
 
-/// As many word lines as the suite draws pages, each of about such a page, and every code.
+/// Blocks with as many word lines as the suite draws pages, each about the size of such a page, and every code.
 fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     let mut varied = vec![
         format!("ftl.womv_code={}", CODES[rng.below(3) as usize]),

@@ -22,7 +22,8 @@ pub(super) struct Place {
 impl<M: Map> Log<M> {
     /// Appends a unit of one subpage to the open page of `stream`, and programs the page once full.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     #[inline]
     pub fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
         if self.shape.units_per_page > 1 {
@@ -60,7 +61,8 @@ impl<M: Map> Log<M> {
 
     /// Appends a unit of several subpages with the content `contents`.
     ///
-    /// # Errors As [`Self::append`].
+    /// # Errors
+    /// As [`Self::append`].
     pub fn append_page(&mut self, io: &mut Io, stream: u32, what: Append, contents: &[Data]) -> Flash<()> {
         let plane = self.plane_with_space(io, stream, what.unit)?;
         self.image.unit.clear();
@@ -73,7 +75,8 @@ impl<M: Map> Log<M> {
     /// Appends a page of the map to the map's blocks. `content` assembles the bytes after all cleaning, because
     /// cleaning moves units. `programmed` runs once flash has stored them.
     ///
-    /// # Errors As [`Self::append`].
+    /// # Errors
+    /// As [`Self::append`].
     pub fn append_own(
         &mut self,
         io: &mut Io,
@@ -127,7 +130,8 @@ impl<M: Map> Log<M> {
     /// Pads and programs every open page that the host or an erase has waited for since `before` or earlier. `signal`
     /// waits for the programs.
     ///
-    /// # Errors As [`Self::append`].
+    /// # Errors
+    /// As [`Self::append`].
     pub fn flush(&mut self, io: &mut Io, before: Nanos, signal: Gate) -> Flash<()> {
         for open in 0..self.open.len() {
             if self.open.page(open).since.is_none_or(|since| since > before) {

@@ -371,7 +371,8 @@ impl Blocks {
 
     /// Checks every count and list against the bitmap. Slow: for tests and the end of a run.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         for plane in 0..self.planes.len() as u32 {
             let first = plane * self.blocks_per_plane;

@@ -14,7 +14,8 @@ const FEW: u32 = 1 << 16;
 impl<M: Map> Log<M> {
     /// Checks that each unit is at the place in the map, and that no other unit is valid.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&mut self, io: &Io) -> Result<(), String> {
         self.frontiers.check()?;
         self.map.check(io.nand())?;

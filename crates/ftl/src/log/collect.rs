@@ -18,7 +18,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
 
-/// Collections of whole victims between two checks of static wear levelling.
+/// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 /// Policy and state of collection.
@@ -194,9 +194,11 @@ impl<M: Map> Log<M> {
     }
 
     /// Cleans one block of the plane with the fewest free pages, at or below the stop threshold, or else folds a block
-    /// of the fast cache. With collection in steps, does one step in each such plane. False if nothing was done.
+    /// of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such plane.
+    /// False if nothing was done.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         if self.collector.pace.is_used() {
             let done = self.step_in_background(io)? || (io.nand().is_rebuilding() && self.rebuild(io)?);
@@ -284,7 +286,7 @@ impl<M: Map> Log<M> {
             return false;
         }
         let opens = |plane: u32| taker.is_some_and(|(home, stream)| home == plane && !frontiers.is_open(plane, stream));
-        // Pages left to a stream, without the block that the taker opens, unless the stream is the taker.
+        // Pages left to a stream. A block that the taker opens counts for the taker alone, less the page taken.
         let left_of = |plane: u32, stream: u32| {
             let (own, block) = (taker == Some((plane, stream)), u32::from(opens(plane)) * per_block);
             frontiers.pages_left(plane, stream) + if own { block } else { 0 } - u32::from(own)
@@ -338,7 +340,8 @@ impl<M: Map> Log<M> {
     /// Moves the valid units of `block`, if the block is closed and the units fit: see
     /// [`palimpsest_ftl_api::Ftl::relocate`].
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
         let plane = io.geometry().plane_of_block(block);
         if self.frontiers.fixed.holds(block) {

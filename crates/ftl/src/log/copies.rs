@@ -344,8 +344,6 @@ mod tests {
         links: Vec<(Gate, Gate)>,
         planned: Planned,
     }
-
-    /// Everything planned.
     #[derive(Default, PartialEq)]
     struct Planned {
         operations: Vec<Operation>,

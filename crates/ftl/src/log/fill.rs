@@ -15,7 +15,8 @@ impl<M: Map> Log<M> {
     /// Writes whole pages of the `units` units from `first` on to `stream`, as a write of each page would. Returns the
     /// number of units written: 0 if a write would do more than fill pages in turn.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn fill(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> Flash<u32> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let waits = self.open.oldest.is_some() || !self.collector.failed.is_empty() || self.passes.most > 1;

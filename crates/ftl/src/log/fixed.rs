@@ -7,7 +7,7 @@
 //! takes free pages like host writes, and collection makes room for both alike. Folding happens
 //!
 //! - while the host is idle, with `ftl.gc_background`, until all closed blocks are folded;
-//! - with `ftl.slc_full = fold`, if no block of the pool is free and the dynamic share takes nothing: the moves spread
+//! - with `ftl.slc_full = fold`, if no block of the pool is free and the dynamic share takes nothing. The moves spread
 //!   over the pages left in the open block, and a write waits for the rest. With `direct`, writes go past the cache
 //!   until the host is idle.
 //!
@@ -28,8 +28,6 @@ use palimpsest_ftl_api::plan::{Gate, Io};
 
 /// Pools of at least this many blocks keep one free ahead of the host.
 const AHEAD_FROM: u32 = 4;
-
-/// A block that is being folded.
 #[derive(Clone, Copy, Default)]
 struct Folding {
     block: u32,
@@ -40,8 +38,6 @@ struct Folding {
 }
 
 palimpsest_flash::state!(Folding { block, next, safe });
-
-/// The blocks of a plane.
 struct Pool {
     /// Erased.
     free: FreeBlocks,
@@ -196,7 +192,8 @@ impl Fixed {
 
     /// Checks that each block has one state.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&self, blocks: &Blocks) -> Result<(), String> {
         for (plane, pool) in (0..).zip(&self.pools) {
             let mut all = [pool.free.in_order(), pool.closed.clone()].concat();

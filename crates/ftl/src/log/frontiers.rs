@@ -468,7 +468,8 @@ impl Frontiers {
 
     /// Checks the counts of free pages, and every block.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         self.blocks.check()?;
         self.fixed.check(&self.blocks)?;

@@ -108,7 +108,8 @@ pub trait Map: Send + Sized + State {
 
     /// Loads the entry of `unit` into DRAM. The gate closes when the entry has arrived.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     #[inline]
     fn fetch(_log: &mut Log<Self>, _io: &mut Io, _unit: u32) -> Flash<Gate> {
         Ok(Gate::NONE)
@@ -116,7 +117,8 @@ pub trait Map: Send + Sized + State {
 
     /// Writes back entries that exceed the DRAM.
     ///
-    /// # Errors As [`Self::fetch`].
+    /// # Errors
+    /// As [`Self::fetch`].
     #[inline]
     fn settle(_log: &mut Log<Self>, _io: &mut Io) -> Flash<()> {
         Ok(())
@@ -124,7 +126,8 @@ pub trait Map: Send + Sized + State {
 
     /// Checks the map against itself and against the entries stored in flash.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     fn check(&self, _nand: &Nand) -> Result<(), String> {
         Ok(())
     }

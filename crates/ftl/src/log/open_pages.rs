@@ -66,8 +66,6 @@ impl OpenPage {
         }
     }
 }
-
-/// The open pages of a log.
 pub(super) struct OpenPages {
     /// Pages of the host's streams, then pages of moved units.
     pages: Vec<OpenPage>,
@@ -137,8 +135,6 @@ impl OpenPages {
         debug_assert!(stream < self.hosts);
         stream * self.groups + if group < self.groups { group } else { group % self.groups }
     }
-
-    /// The first open page of moved units.
     #[inline]
     fn first_moved(&self) -> u32 {
         self.hosts * self.groups

@@ -1,4 +1,4 @@
-//! Passes over the blocks of a part with a code of cells: an emptied block is written again, as the next generation of
+//! Passes over the blocks of a part with a code of cells. An emptied block is written again, as the next generation of
 //! the code, and erased after the last pass.
 //!
 //! The first program of a pass follows the gates of an erase: copies and replacements of the block's data. Until then
@@ -15,8 +15,6 @@ use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
-
-/// State of passes.
 pub(super) struct Passes {
     /// Passes over a block between two erases: 1 without a code of cells.
     pub most: u32,
@@ -186,7 +184,8 @@ impl<M: Map> Log<M> {
 
     /// After trims: drops copies in free blocks that a power cut would restore.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     #[inline]
     pub fn settle_trims(&mut self, io: &mut Io) -> Flash<()> {
         if std::mem::take(&mut self.passes.suspect) {
@@ -202,7 +201,8 @@ impl<M: Map> Log<M> {
 
     /// Checks that free blocks are erased, or may have a pass and hold no data that a power cut would restore.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub(super) fn check_passes(&self, nand: &Nand) -> Result<(), String> {
         if self.passes.most == 1 {
             return Ok(());

@@ -8,8 +8,6 @@ use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
 use std::collections::BTreeMap;
-
-/// Progress of a rebuild.
 #[derive(Default)]
 pub(super) struct Rebuild {
     next: u32,

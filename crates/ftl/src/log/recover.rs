@@ -30,7 +30,8 @@ pub struct Survivors(Vec<OpenPage>);
 impl<M: Map> Log<M> {
     /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn recover(&mut self, io: &mut Io) -> Flash<()> {
         io.recover_stripes()?;
         self.rebuild = Default::default();
@@ -79,7 +80,8 @@ impl<M: Map> Log<M> {
 
     /// The second half of [`Self::recover`]: erases blocks whose erase was interrupted, and evacuates failed ones.
     ///
-    /// # Errors [`palimpsest_flash::nand::Halt`]s of flash.
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn recover_blocks(&mut self, io: &mut Io, Survivors(survivors): Survivors) -> Flash<()> {
         if self.open.protected {
             // Must precede every flash operation, because the power may be cut again.
@@ -246,8 +248,6 @@ impl<M: Map> Log<M> {
             }
         }
     }
-
-    /// True if page `ppn` holds a valid unit.
     fn holds_valid(&self, ppn: u32) -> bool {
         let (block, page) = (ppn / self.shape.pages_per_block, ppn % self.shape.pages_per_block);
         let units = self.shape.units_per_page;

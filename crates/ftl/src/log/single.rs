@@ -1,8 +1,8 @@
 //! The fast cache: blocks of TLC or QLC that temporarily hold one bit a cell ("pSLC", "TurboWrite").
 //!
 //! A block opened for the host holds one bit a cell if fewer than `ftl.slc_cache` blocks of the plane do. The plane
-//! must also have more free blocks than collection keeps plus an eighth of the cache. Beside a fixed share, more must
-//! be free than are spare on a full drive, so that the dynamic share uses only unused host space, and a full drive has
+//! must also have more free blocks than collection keeps plus an eighth of the cache. Beside a fixed share, more blocks
+//! must be free than are spare on a full drive. So the dynamic share uses only unused host space, and a full drive has
 //! the fixed share alone.
 //!
 //! A cached block uses a third (TLC) or a quarter (QLC) of the pages, each at the times of single bits. Cleaning folds

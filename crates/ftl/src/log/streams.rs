@@ -70,7 +70,8 @@ pub fn needs_hints(settings: &Settings) -> bool {
 
 /// Rejects a classifier, or moves by class, without effect on the layer `entry`, one of `layers`.
 ///
-/// # Errors [`Unfit`].
+/// # Errors
+/// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
     let log = LogSettings::new(settings);
     refuse_if!(log.keep_class && log.streams < 3 => "ftl.moved", "ftl.streams";

@@ -172,7 +172,8 @@ impl Segments {
 
     /// Checks the order of each segment.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         for (number, segment) in self.segments.iter().enumerate() {
             let first = (segment.oldest != NONE).then_some(segment.oldest);

@@ -7,8 +7,6 @@ use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_ftl_api::settings::Settings;
-
-/// Pages of a block.
 const PAGES: u32 = 2;
 
 /// Four blocks of one plane, whose programs fail now and then.
@@ -28,8 +26,8 @@ fn flash(seed: u64) -> Io {
     Io::new(Nand::new(geometry, part, Payload::Tag, Some(faults)), false)
 }
 
-/// Regression: the first logical block took the block that the second had just left, and the second mistook that for
-/// its data.
+/// Regression: the first logical block took the block that the second had just left, and the second mistook the data
+/// there.
 #[test]
 fn a_block_that_recovery_erases_may_be_another_logical_block_s() {
     let (mut seen, bad) = (0, 1);

@@ -75,8 +75,6 @@ pub(super) const NO_FRONTIER: Frontier = Frontier {
     kept: false,
     rewritten: 0,
 };
-
-/// A bank.
 pub(super) struct Bank {
     /// Frontier of hot data, and of cold and moved data.
     pub frontiers: [Frontier; 2],
@@ -136,13 +134,9 @@ impl Llh {
     fn waiting_limit(&self, bank: u32) -> u32 {
         self.spare_blocks(bank).saturating_sub(2 + RESERVE)
     }
-
-    /// The upper limit of the threshold of `bank`.
     pub(super) fn threshold_limit(&self, bank: u32) -> u32 {
         self.blocks_of(bank, self.settings.threshold_cap).min(self.waiting_limit(bank))
     }
-
-    /// The initial threshold of `bank`.
     pub(super) fn first_threshold(&self, bank: u32) -> u32 {
         self.blocks_of(bank, self.settings.threshold_pu).min(self.waiting_limit(bank))
     }
@@ -220,8 +214,6 @@ impl Llh {
         self.finish_round(bank, stream);
         Ok(())
     }
-
-    /// Ends the round of the block of `stream`.
     fn finish_round(&mut self, bank: u32, stream: u32) {
         let frontiers = &mut self.banks[bank as usize].frontiers;
         let Frontier { block, round, kept, rewritten, .. } =

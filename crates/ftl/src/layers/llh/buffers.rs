@@ -138,8 +138,6 @@ impl Llh {
         self.buffers[buffer].slots.push(Slot { unit, data, arrived, previous, holds: 0, shadow: true });
         io.pin(what.data);
     }
-
-    /// Drops the shadow of `unit`.
     #[inline]
     pub(super) fn drop_shadow(&mut self, io: &mut Io, unit: u32) {
         if self.protected {
@@ -160,8 +158,6 @@ impl Llh {
         io.unpin(vacated.data);
         vacated.previous
     }
-
-    /// Unmaps `unit`.
     pub(super) fn unmap(&mut self, io: &mut Io, unit: u32) {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}

@@ -73,7 +73,8 @@ fn failure(part: &Part, settings: &LlhSettings) -> f64 {
 
 /// Rejects a code that cannot have the shape of the pages of `part`, or fails on most of them.
 ///
-/// # Errors The conflict, and a remedy.
+/// # Errors
+/// The conflict, and a remedy.
 pub(super) fn check(part: &Part, settings: &LlhSettings) -> Result<(), String> {
     if settings.ecc_spare > part.spare_bytes {
         let (ecc, spare) = (settings.ecc_spare, part.spare_bytes);
@@ -106,7 +107,8 @@ fn advice(part: &Part, settings: &LlhSettings) -> String {
 
 /// Constructs the code that `settings` name, for low pages of `part`.
 ///
-/// # Errors The code does not support that shape.
+/// # Errors
+/// The code does not support that shape.
 fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
     let entry = wom::find(&settings.wom).expect("the configuration read the name of a code");
     (entry.build)(shape(part, settings))
@@ -301,8 +303,6 @@ impl Llh {
             self.coder.message[index * size..][..size].copy_from_slice(&bytes);
         }
     }
-
-    /// Copies the coder's page into the image.
     fn image_from_page(&mut self, io: &mut Io) {
         let size = io.geometry().subpage_bytes as usize;
         // Every cell depends on the whole message.
@@ -323,8 +323,6 @@ impl Llh {
 fn key(psn: u32, number: u8) -> u64 {
     u64::from(psn) | u64::from(number) << 32
 }
-
-/// The bytes of `data`.
 fn copy(io: &Io, data: Data, size: usize) -> Vec<u8> {
     io.bytes_of(data).map_or_else(|| vec![0; size], <[u8]>::to_vec)
 }

@@ -16,7 +16,7 @@ use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Pages to leave free when cleaning is optional: a failed or interrupted program spoils one.
 const SLACK: u32 = 1;
-/// Collections between two checks of static wear levelling in a bank.
+/// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 impl Llh {

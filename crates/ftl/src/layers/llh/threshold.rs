@@ -15,9 +15,8 @@ words! {
     pub enum ThresholdRule {
         /// Compares each victim with the mean of earlier ones; reuses once as many blocks wait as the threshold allows.
         Paper = "paper",
-        /// Compares the cheapest victim now with the mean of the last ones, if hot data needs a block and at most one
-        /// more clean block is left than cleaning leaves. Then reuses if more blocks wait than the threshold. Clean
-        /// blocks first.
+        /// Compares the cheapest victim now with the mean of the last ones, if hot data needs a block and at most
+        /// `ftl.gc_stop` + 1 blocks are clean. Then reuses if more blocks wait than the threshold. Clean blocks first.
         Published = "published",
     }
 }

@@ -27,7 +27,7 @@ use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
 /// Fully free pages that cleaning leaves if possible: a failed or interrupted program spoils one.
 const SLACK: u32 = 1;
-/// Collections between two checks of static wear levelling in a plane.
+/// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 /// A victim that waits for the last subpages to fill a page.

@@ -28,8 +28,6 @@ palimpsest_flash::state!(Frontier { block, next_page });
 const RESERVE: u32 = 1;
 
 const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
-
-/// Fully free pages.
 pub(super) struct FreePages {
     streams: u32,
     level: bool,
@@ -244,7 +242,8 @@ impl FreePages {
 
     /// Checks the counts.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&self, blocks: &Blocks) -> Result<(), String> {
         for (plane, frontiers) in self.frontiers.chunks(self.streams as usize).enumerate() {
             let rest = |frontier: &Frontier| match frontier.block {

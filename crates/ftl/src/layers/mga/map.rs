@@ -42,8 +42,6 @@ pub(super) struct SpmtEntry {
 }
 
 palimpsest_flash::state!(SpmtEntry { lpn, own, pages });
-
-/// The two tables.
 pub(super) struct Map {
     subpages: u32,
     /// Bit of a PMT entry that marks PP. None if a page has one subpage, because there are no partial writes then.
@@ -263,7 +261,8 @@ impl Map {
 
     /// Checks the tables against each other.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         let mut used = 0;
         for lpn in 0..self.logical_pages() {

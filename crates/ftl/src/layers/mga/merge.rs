@@ -1,10 +1,10 @@
 //! Subpage merging: the more often a logical page is read, the fewer physical pages may hold subpages of the page.
 //!
-//! A write that would spread a logical page over more pages than the read count allows also moves the fewest other
-//! subpages that restore the limit, into one page with room: Fig. 6. The limits are from the table in the text; the
-//! prose under the figure contradicts the table. Limits apply to the written logical page only, so cleaning may spread
-//! a page over more pages until the next write; `ftl.merge_on_read` merges after a read, too. Source: MGA paper, Sec.
-//! III-E.
+//! The read count of a logical page limits the pages with subpages of the logical page. A write that would exceed the
+//! limit also moves the fewest other subpages that restore it, into one page with room: Fig. 6. The limits are from the
+//! table in the text; the prose under the figure contradicts the table. Limits apply to the written logical page only,
+//! so cleaning may spread a page over more pages until the next write; `ftl.merge_on_read` merges after a read, too.
+//! Source: MGA paper, Sec. III-E.
 //!
 //! Decided here: a program with moved subpages, and the reads for them, count as merging; the host waits for both. If
 //! all subpages of a page remain except the written ones, they must move together.

@@ -70,8 +70,6 @@ struct Page {
 palimpsest_flash::state!(Page { free, owner, previous, next, opened });
 
 const CLOSED: Page = Page { free: 0, owner: UNMAPPED, previous: UNMAPPED, next: UNMAPPED, opened: 0 };
-
-/// All pages of a drive.
 pub(super) struct PageStates {
     /// Blocks. A unit is valid if the subpage is valid, or free in a programmed page; with `free_is_gain`, only if
     /// valid.
@@ -170,8 +168,6 @@ impl PageStates {
         let (block, page) = self.per_block.split(ppn);
         self.rules.pairs.then(|| block * self.pages_per_block + self.partners[page as usize].1)
     }
-
-    /// State of a programmed page.
     fn state(&self, valid: u64, free: u64) -> State {
         match () {
             () if valid == self.all => State::FullyValid,
@@ -354,7 +350,8 @@ impl PageStates {
 
     /// Checks counts and lists. Slow.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         self.blocks.check()?;
         let mut with_free = 0;
@@ -389,7 +386,8 @@ impl PageStates {
 
     /// Checks the transitions against the resulting states: `programmed` marks the programmed pages.
     ///
-    /// # Errors The first inconsistency.
+    /// # Errors
+    /// The first inconsistency.
     pub fn check_transitions(&self, programmed: impl Fn(u32) -> bool) -> Result<(), String> {
         let Transitions { ff_pv, ff_fv, pv_fv, pv_fi, fv_pv, fv_fi, fi_ff } = self.transitions;
         let mut found = [0u64; 3];

@@ -49,8 +49,6 @@ impl Bench {
         let per = u64::from(self.ftl.sectors_per_subpage);
         Extent { sector: u64::from(lpn * self.ftl.subpages + first) * per, sectors: count * per as u32 }
     }
-
-    /// Writes `count` subpages of `lpn` from `first` on.
     fn write(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
         self.io.host_mut().begin_write();

@@ -5,9 +5,9 @@
 //! owned from then on. Else shared allocation (SA) applies: a piece goes to the last opened page with room, of any
 //! logical page, or to a fresh page. Source: MGA paper, Sec. III-D.
 //!
-//! Decided here: a piece is never split over pages, so it is one program; each subpage takes the position of the
-//! logical subpage if free; SA searches the plane that `ftl.allocation` chose, so that pieces spread over the planes;
-//! under SA, pages owned under EA are shared like all others.
+//! Decided here: a piece is never split over pages, so one program suffices. Each subpage takes the position of the
+//! logical subpage if free. SA searches the plane that `ftl.allocation` chose, so that pieces spread over the planes.
+//! Under SA, pages owned under EA are shared like all others.
 
 use super::free_pages::HOST;
 use super::map::{Target, UNMAPPED};
@@ -324,8 +324,6 @@ impl Mga {
         }
         first + count
     }
-
-    /// Unmaps the subpages `which` of `lpn`.
     pub(super) fn unmap(&mut self, lpn: u32, which: u64) {
         let target = self.map.look_up(lpn);
         if target == Target::Unmapped {

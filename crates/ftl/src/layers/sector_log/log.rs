@@ -43,8 +43,6 @@ pub(super) struct Frontier {
 palimpsest_flash::state!(Frontier { block, next_page, free });
 
 pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0, free: 0 };
-
-/// The log.
 pub(super) struct SubpageLog {
     pub(super) subpages: u32,
     pub(super) pages_per_block: u32,
@@ -292,7 +290,8 @@ impl SubpageLog {
 
     /// Programs `piece`, whose contents must be staged, into the subpages `places` of page `ppn`.
     ///
-    /// # Errors Errors of flash.
+    /// # Errors
+    /// Errors of flash.
     #[inline]
     pub fn program(&mut self, io: &mut Io, ppn: u32, places: SubpageMask, piece: LogWrite) -> Flash<Outcome> {
         let mut rest = places;

@@ -13,7 +13,6 @@ use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl SectorLog {
-    /// Rebuilds everything from flash.
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
         // A checkpoint has the places of subpages, but not the map of the data region.
         io.drop_tables();

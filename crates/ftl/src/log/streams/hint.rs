@@ -31,7 +31,6 @@ fn logarithm(pages: u64) -> u32 {
 
 #[derive(Default)]
 pub(super) struct ByHint {
-    /// The running median of the hints.
     median: Option<u32>,
 }
 
