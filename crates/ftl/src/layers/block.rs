@@ -194,6 +194,7 @@ impl Block {
             self.free[plane as usize].clear();
         }
     }
+
     fn store(&mut self, io: &mut Io, piece: PageRun) -> Flash<()> {
         let PageRun { block, first, count, .. } = piece;
         if self.map[block as usize] == NO_BLOCK {

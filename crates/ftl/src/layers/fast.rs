@@ -3,7 +3,7 @@
 //! As in [`super::bast`], a page is written to the fixed place in the data block while that is free, and an overwrite
 //! goes to a log block. One log block takes sequential overwrites (SW): it begins with the first page of a logical
 //! block and belongs to that block. The others (RW) take the pages of all logical blocks, one after the other. When
-//! they are full, the oldest is the victim: each logical block with a valid page there is merged fully, from all log
+//! they are full, the oldest is the victim. Each logical block with a valid page there is merged fully, from all log
 //! blocks, and the victim is erased. So a victim costs one merge per logical block with valid pages there, at least one
 //! page each.
 //!
@@ -40,6 +40,7 @@ pub const ENTRY: Entry = Entry {
     build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Fast::new(io, blueprint))),
     ..Entry::PLAIN
 };
+
 #[derive(Default)]
 struct Logs {
     /// The SW log block, and the logical block that owns it.

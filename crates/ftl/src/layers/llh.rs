@@ -278,6 +278,7 @@ impl Llh {
             self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
         }
     }
+
     #[inline]
     fn read_wanted(&mut self, io: &mut Io) -> Flash<()> {
         let request = io.request();

@@ -10,9 +10,8 @@
 //!
 //! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane
 //! has an open block of the log, if the log has at least two more blocks. A log that lost all blocks to failures leaves
-//! a page map. Data of the log on a failed die stays mapped there, as in the data region, until the host writes again
-//! or a merge of the page moves the data. Trims unmap whole pages. Ignored: wear levelling between the log and the
-//! rest.
+//! a page map. Data of the log on a failed die stays mapped there until the host writes again or a merge moves the
+//! data. Trims unmap whole pages. Ignored: wear levelling between the log and the rest.
 
 mod log;
 mod recover;
@@ -214,6 +213,7 @@ impl SectorLog {
         let data = self.contents[0];
         Append { unit: page, data, cause: Cause::Host, after, signal: io.request(), holds: 0 }
     }
+
     #[inline]
     fn write_piece(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
         let (touched, partial) = self.touched(first, sectors);
@@ -339,6 +339,7 @@ impl SectorLog {
             self.expect_page(self.log.split(io.nand().logical(ppn * self.subpages + index)).0, soon);
         }
     }
+
     #[inline]
     fn place_of(&self, page: u32, subpage: u32) -> Option<u32> {
         match self.data.locate(page) {

@@ -4,9 +4,9 @@
 //! read-modify-write, garbage collection and wear levelling all use one selector. The selector gathers the wanted
 //! subpages by physical page (`gather`, Fig. 5 of the paper; cleaning uses the block's bitmap of valid subpages) and
 //! chooses the fewest commands for the wanted code words of a page ([`palimpsest_ftl_api::plan::select`]). The names
-//! stand for commands: `page-fgm` senses and transfers whole pages (the paper's pageFTL), `dma-fgm` senses whole pages
-//! and transfers the wanted code words (dmaFTL), `spftl` senses and transfers the wanted code words. Source: SPREAD
-//! paper, Secs. III to V; docs/systems.md, "spftl, dma-fgm, page-fgm". Ignored: as in `subpage`.
+//! select commands. `page-fgm` senses and transfers whole pages (the paper's pageFTL). `dma-fgm` senses whole pages and
+//! transfers the wanted code words (dmaFTL). `spftl` senses and transfers the wanted code words. Source: SPREAD paper,
+//! Secs. III to V; docs/systems.md, "spftl, dma-fgm, page-fgm". Ignored: as in `subpage`.
 
 use super::subpage;
 use palimpsest_flash::nand::part::ReadMode;

@@ -2,7 +2,7 @@
 //! Mahdaviani and Schroeder, "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
 //!
 //! The layer is [`super::subpage`], the fine-grained map, on a part under the code: a page is a word line that stores k
-//! of the four pages ([`palimpsest_flash::nand::part::Part::coded`]). The log writes in passes (`log/passes.rs`): a
+//! of the four pages ([`palimpsest_flash::nand::part::Part::coded`]). The log writes in passes (`log/passes.rs`). A
 //! block that collection emptied is written again from the first word line on, as the next generation, and erased after
 //! the last one. Recovery reads the generations from flash. The next pass over a block that trims touched begins at
 //! once, because restored trimmed data could take the room of collection. Source: the paper's abstract; docs/wom-v.md

@@ -193,7 +193,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Cleans one block of the plane with the fewest free pages, at or below the stop threshold, or else folds a block
+    /// Cleans one block of the plane with the fewest free pages, if at or below the stop threshold. Else folds a block
     /// of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such plane.
     /// False if nothing was done.
     ///
@@ -453,8 +453,8 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold, because the data
-    /// there is cold and the freed block wears faster afterwards.
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold. The data there is
+    /// cold, so the freed block wears faster afterwards.
     fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         self.collector.wear_checks += 1;
         let due = self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY);

@@ -337,13 +337,14 @@ mod tests {
         }
     }
 
-    /// Stands in for the engine: takes plans, and ends the oldest if more than `most` are under way.
+    /// A minimal engine: takes plans, and ends the oldest if more than `most` are under way.
     struct Plans {
         most: usize,
         running: VecDeque<Vec<Operation>>,
         links: Vec<(Gate, Gate)>,
         planned: Planned,
     }
+
     #[derive(Default, PartialEq)]
     struct Planned {
         operations: Vec<Operation>,

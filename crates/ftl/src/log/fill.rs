@@ -2,8 +2,8 @@
 //! instead of unit by unit.
 //!
 //! Planes and blocks are the same as for writes of single units; checks that never apply are skipped. If all planes
-//! take turns, whole rounds are programmed at once, except the first page of each open block, which opens the block,
-//! and the last, which closes it. Fills stop where a write would do more, such as clean a plane; writes must do the
+//! take turns, whole rounds are programmed at once. The first and last page of each block are written singly, because
+//! they open and close the block. Fills stop where a write would do more, such as clean a plane; writes must do the
 //! rest.
 
 use super::Log;

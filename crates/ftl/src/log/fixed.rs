@@ -28,6 +28,7 @@ use palimpsest_ftl_api::plan::{Gate, Io};
 
 /// Pools of at least this many blocks keep one free ahead of the host.
 const AHEAD_FROM: u32 = 4;
+
 #[derive(Clone, Copy, Default)]
 struct Folding {
     block: u32,
@@ -38,6 +39,7 @@ struct Folding {
 }
 
 palimpsest_flash::state!(Folding { block, next, safe });
+
 struct Pool {
     /// Erased.
     free: FreeBlocks,

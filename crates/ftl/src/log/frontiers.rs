@@ -1,5 +1,5 @@
-//! Chooses the page of a write: the plane by the allocation policy, then the frontier, the open block of the stream in
-//! that plane, whose pages are programmed in order.
+//! Chooses the page of a write: the plane by the allocation policy, then the next page at the frontier. A frontier is
+//! the open block of a stream in a plane, programmed in order.
 //!
 //! Moved data stays in the plane, or goes to the planes of the die in turn (`ftl.moved_to = die`). The frontiers are
 //! then at the same page address, as multi-plane programs require.

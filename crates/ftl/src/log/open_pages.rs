@@ -1,9 +1,9 @@
 //! Open pages: units wait in controller memory until they fill a page.
 //!
 //! Each stream of the host has one, and each plane has one for moved units (one per class with `ftl.moved = class`).
-//! Moved units stay in their plane, or all planes of the die take equally many (`frontiers`): else the fuller planes,
+//! Moved units stay in their plane, or all planes of the die take equally many (`frontiers`). Else the fuller planes,
 //! which are cleaned more often, would grow fuller still. If unit addresses name a plane or channel, a stream of the
-//! host has an open page for each, because units that followed others elsewhere would fill planes unevenly.
+//! host has an open page for each. Units that followed others elsewhere would fill planes unevenly.
 //!
 //! A slot stores the place of the unit's previous copy, which stays valid until the page is programmed. So data
 //! acknowledged after programming survives a power cut.
@@ -66,6 +66,7 @@ impl OpenPage {
         }
     }
 }
+
 pub(super) struct OpenPages {
     /// Pages of the host's streams, then pages of moved units.
     pages: Vec<OpenPage>,
@@ -135,6 +136,7 @@ impl OpenPages {
         debug_assert!(stream < self.hosts);
         stream * self.groups + if group < self.groups { group } else { group % self.groups }
     }
+
     #[inline]
     fn first_moved(&self) -> u32 {
         self.hosts * self.groups

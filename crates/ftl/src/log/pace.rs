@@ -35,7 +35,7 @@ struct Progress {
     next: u32,
     /// Closes when all copies so far are safe.
     safe: Gate,
-    /// Free pages that the plane keeps once the victim is empty, less the pages for the moves.
+    /// Free pages left to the plane when the victim is empty and not yet erased.
     kept: i64,
 }
 

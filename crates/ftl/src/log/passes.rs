@@ -15,6 +15,7 @@ use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
+
 pub(super) struct Passes {
     /// Passes over a block between two erases: 1 without a code of cells.
     pub most: u32,
@@ -103,9 +104,9 @@ impl<M: Map> Log<M> {
         if self.open.protected { Gate::NONE } else { io.gate() }
     }
 
-    /// Begins the next pass over the victim `block` with a page that stores nothing, after the gate `after`, to drop
-    /// the data of earlier passes, and frees the block. False if no pass is left, or too many pages would be lost to
-    /// marks: with blocks of one page, all.
+    /// Begins the next pass over the victim `block` with a page that stores nothing, and frees the block. The program
+    /// follows the gate `after` and drops the data of earlier passes. False if no pass is left, or too many pages would
+    /// be lost to marks: with blocks of one page, all.
     fn mark(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<bool> {
         let (plane, pass) = (io.geometry().plane_of_block(block), io.nand().pass(block));
         let was = u32::from(self.frontiers.is_marked(block));

@@ -8,6 +8,7 @@ use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
 use std::collections::BTreeMap;
+
 #[derive(Default)]
 pub(super) struct Rebuild {
     next: u32,

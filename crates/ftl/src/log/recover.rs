@@ -248,6 +248,7 @@ impl<M: Map> Log<M> {
             }
         }
     }
+
     fn holds_valid(&self, ppn: u32) -> bool {
         let (block, page) = (ppn / self.shape.pages_per_block, ppn % self.shape.pages_per_block);
         let units = self.shape.units_per_page;

@@ -1,5 +1,5 @@
-//! The map of a log that shares units with the layer: a full map, and the subpages of each unit whose newest content
-//! the layer stores outside the log, in reserved blocks.
+//! The map of a log that shares units with the layer: a full map, and the subpages of each unit outside the log. The
+//! layer stores the newest content of these in reserved blocks.
 
 use super::full::FullMap;
 use crate::log::map::{Map, UNMAPPED};

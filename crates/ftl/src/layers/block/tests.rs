@@ -7,6 +7,7 @@ use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_ftl_api::settings::Settings;
+
 const PAGES: u32 = 2;
 
 /// Four blocks of one plane, whose programs fail now and then.

@@ -63,6 +63,7 @@ impl Rig {
     fn read(&mut self, page: u32) -> (u64, u64) {
         self.cost(|layer, io| layer.read(io, extent(page)).expect("a read"))
     }
+
     fn figure(&self, name: &str) -> u64 {
         match self.layer.figures().own.iter().find(|(own, _)| *own == name).expect("a figure").1 {
             Figure::Count(count) | Figure::Level(count) => count,

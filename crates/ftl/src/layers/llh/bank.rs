@@ -1,9 +1,11 @@
 //! Banks: the life cycle of blocks (LLH paper, Fig. 6), and the next page of each stream.
 //!
-//! A block is written in one of four rounds: all pages in the standard order (`write L1 H`); low pages only (`write
-//! L1`); low pages again if all their data is invalid, each followed by the high page (`write L2 H`); or high pages
-//! only (`write H`). The paper describes the last round without using it. Here it serves only if a bank has no clean
-//! block left and cleaning gains none.
+//! A block is written in one of four rounds:
+//! - all pages in the standard order (`write L1 H`);
+//! - low pages only (`write L1`);
+//! - low pages again if all their data is invalid, each followed by the high page (`write L2 H`);
+//! - high pages only (`write H`). The paper describes this round without using it. Here it serves only if a bank has no
+//!   clean block left and cleaning gains none.
 
 use super::settings::ThresholdPu;
 use super::threshold::{Threshold, ThresholdRule};
@@ -75,6 +77,7 @@ pub(super) const NO_FRONTIER: Frontier = Frontier {
     kept: false,
     rewritten: 0,
 };
+
 pub(super) struct Bank {
     /// Frontier of hot data, and of cold and moved data.
     pub frontiers: [Frontier; 2],
@@ -134,9 +137,11 @@ impl Llh {
     fn waiting_limit(&self, bank: u32) -> u32 {
         self.spare_blocks(bank).saturating_sub(2 + RESERVE)
     }
+
     pub(super) fn threshold_limit(&self, bank: u32) -> u32 {
         self.blocks_of(bank, self.settings.threshold_cap).min(self.waiting_limit(bank))
     }
+
     pub(super) fn first_threshold(&self, bank: u32) -> u32 {
         self.blocks_of(bank, self.settings.threshold_pu).min(self.waiting_limit(bank))
     }
@@ -214,6 +219,7 @@ impl Llh {
         self.finish_round(bank, stream);
         Ok(())
     }
+
     fn finish_round(&mut self, bank: u32, stream: u32) {
         let frontiers = &mut self.banks[bank as usize].frontiers;
         let Frontier { block, round, kept, rewritten, .. } =

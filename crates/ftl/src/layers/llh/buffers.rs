@@ -1,8 +1,8 @@
 //! Merge buffers: pages in controller memory until programmed, three per bank (hot, cold, moved).
 //!
 //! A slot stores the place of the unit's previous copy, which stays valid until the page is programmed. If buffers do
-//! not survive a power cut, cleaning copies such a previous copy, too: as a *shadow* in the buffer of moved data, never
-//! newer than the shadowed unit.
+//! not survive a power cut, cleaning copies such a previous copy, too. The copy is a *shadow* in the buffer of moved
+//! data, never newer than the shadowed unit.
 
 use super::{BUFFERS_PER_BANK, HOT, IN_BUFFER, Llh, MOVED, SLOTS, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
@@ -138,6 +138,7 @@ impl Llh {
         self.buffers[buffer].slots.push(Slot { unit, data, arrived, previous, holds: 0, shadow: true });
         io.pin(what.data);
     }
+
     #[inline]
     pub(super) fn drop_shadow(&mut self, io: &mut Io, unit: u32) {
         if self.protected {
@@ -158,6 +159,7 @@ impl Llh {
         io.unpin(vacated.data);
         vacated.previous
     }
+
     pub(super) fn unmap(&mut self, io: &mut Io, unit: u32) {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}

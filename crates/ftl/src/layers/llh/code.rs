@@ -5,7 +5,7 @@
 //! scrambled, as in drives, so that those cells look random whatever the host wrote. A code with coded first writes
 //! (the table) stores less in low pages for reuse; such a page fills the last subpages, which marks the page as coded.
 //! With other payloads nothing is encoded, and a coin decides whether an encoding fails (LLH paper, Sec. 5.2), with
-//! probability `ftl.wom_failure` or the measured one of the code (`palimpsest_wom::curves`).
+//! probability `ftl.wom_failure` or the measured failure rate of the code (`palimpsest_wom::curves`).
 //!
 //! If `ftl.wom_scramblings` allows several scramblings of a first write, the one that leaves most cells writable is
 //! used. The number of the scrambling is in the spare area, behind the bytes of a second write.
@@ -114,7 +114,7 @@ fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
     (entry.build)(shape(part, settings))
 }
 
-/// Bytes of a first write with the settings' code in a low page of `part`, scaled up from a small page, because tables
+/// Bytes of a first write with the settings' code in a low page of `part`. Scaled up from a small page, because tables
 /// of large pages take long to build.
 fn first_bytes(part: &Part, settings: &LlhSettings) -> usize {
     let small = Shape { message_bytes: SMALL / 2, cell_bytes: SMALL, spare_bytes: SMALL / 2 };
@@ -303,6 +303,7 @@ impl Llh {
             self.coder.message[index * size..][..size].copy_from_slice(&bytes);
         }
     }
+
     fn image_from_page(&mut self, io: &mut Io) {
         let size = io.geometry().subpage_bytes as usize;
         // Every cell depends on the whole message.
@@ -323,6 +324,7 @@ impl Llh {
 fn key(psn: u32, number: u8) -> u64 {
     u64::from(psn) | u64::from(number) << 32
 }
+
 fn copy(io: &Io, data: Data, size: usize) -> Vec<u8> {
     io.bytes_of(data).map_or_else(|| vec![0; size], <[u8]>::to_vec)
 }

@@ -292,8 +292,8 @@ impl Llh {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold, because the data
-    /// there is cold and the freed block wears faster afterwards.
+    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold. The data there is
+    /// cold, so the freed block wears faster afterwards.
     fn level_wear(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         self.wear_checks += 1;
         if !self.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) || self.blocks.free_count(bank) < RESERVE {

@@ -5,11 +5,11 @@
 //! logical page owns, or to a fresh one. Under SA, subpages fill fresh pages completely in one program each; left-over
 //! subpages go to the last opened page with room, or a fresh one. Source: docs/systems.md, "mga", GC.
 //!
-//! Decided here: EA applies only while it takes no more pages than the victim's occupied pages; otherwise each
+//! Decided here: EA applies only while it takes no more pages than the victim's occupied pages. Otherwise each
 //! remaining subpage would occupy a full page and cleaning would reclaim nothing. If a left-over partial page would
-//! consume the last gain, the left-over stays and the victim waits for the next victim to complete that page: so
-//! cleaning always gains. The host leaves a block's worth of fully free pages in every plane, because one victim may
-//! take as many.
+//! consume the last gain, the left-over stays, and the victim waits for the next one to complete that page. So cleaning
+//! always gains. The host leaves a block's worth of fully free pages in every plane, because one victim may take as
+//! many.
 //!
 //! Victims are chosen by invalid subpages. If no block has any, they are chosen by valid ones, and free subpages are
 //! lost.
@@ -275,7 +275,8 @@ impl Mga {
         self.erase(io, victim, safe)
     }
 
-    /// Moves the rest of the waiting victim of `plane`, even to a partial page.
+    /// Moves the rest of the waiting victim of `plane`, even into a partial page, and erases the victim. Does nothing
+    /// without room.
     fn finish_waiting(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let Some(waiting) = self.collector.waiting[plane as usize] else { return Ok(()) };
         let held = self.pages.valid_in_block(waiting.block);
@@ -573,8 +574,8 @@ impl Mga {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold, because the data
-    /// there is cold and the freed block wears faster afterwards.
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold. The data there is
+    /// cold, so the freed block wears faster afterwards.
     fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         self.collector.wear_checks += 1;
         if !self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) {

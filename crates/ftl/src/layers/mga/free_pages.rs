@@ -28,6 +28,7 @@ palimpsest_flash::state!(Frontier { block, next_page });
 const RESERVE: u32 = 1;
 
 const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
+
 pub(super) struct FreePages {
     streams: u32,
     level: bool,

@@ -42,6 +42,7 @@ pub(super) struct SpmtEntry {
 }
 
 palimpsest_flash::state!(SpmtEntry { lpn, own, pages });
+
 pub(super) struct Map {
     subpages: u32,
     /// Bit of a PMT entry that marks PP. None if a page has one subpage, because there are no partial writes then.

@@ -3,7 +3,7 @@
 //! The read count of a logical page limits the pages with subpages of the logical page. A write that would exceed the
 //! limit also moves the fewest other subpages that restore it, into one page with room: Fig. 6. The limits are from the
 //! table in the text; the prose under the figure contradicts the table. Limits apply to the written logical page only,
-//! so cleaning may spread a page over more pages until the next write; `ftl.merge_on_read` merges after a read, too.
+//! so cleaning may spread a page over more pages until the next write. With `ftl.merge_on_read`, reads merge, too.
 //! Source: MGA paper, Sec. III-E.
 //!
 //! Decided here: a program with moved subpages, and the reads for them, count as merging; the host waits for both. If

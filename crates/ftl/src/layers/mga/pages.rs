@@ -6,8 +6,8 @@
 //! into FF. Source: MGA paper, Sec. III-B and III-C.
 //!
 //! Free subpages end with the page's last allowed program (NOP) and when the block becomes a victim. In strict order
-//! they also end when a later page of the block is programmed; in two rounds, when the high page of a low page is
-//! programmed. The paper is silent on that; unwritten subpages then count as invalid. Victim policies count a free
+//! they also end when a later page of the block is programmed. In two rounds they end when the high page of a low page
+//! is programmed. The paper is silent on that; unwritten subpages then count as invalid. Victim policies count a free
 //! subpage as kept, so that victims are chosen by invalid subpages only (`ftl.victim_free` counts free subpages as a
 //! gain).
 
@@ -70,6 +70,7 @@ struct Page {
 palimpsest_flash::state!(Page { free, owner, previous, next, opened });
 
 const CLOSED: Page = Page { free: 0, owner: UNMAPPED, previous: UNMAPPED, next: UNMAPPED, opened: 0 };
+
 pub(super) struct PageStates {
     /// Blocks. A unit is valid if the subpage is valid, or free in a programmed page; with `free_is_gain`, only if
     /// valid.
@@ -168,6 +169,7 @@ impl PageStates {
         let (block, page) = self.per_block.split(ppn);
         self.rules.pairs.then(|| block * self.pages_per_block + self.partners[page as usize].1)
     }
+
     fn state(&self, valid: u64, free: u64) -> State {
         match () {
             () if valid == self.all => State::FullyValid,

@@ -2,8 +2,8 @@
 //!
 //! A low page may be programmed again until the high page is programmed (LLH paper, Sec. 3.2). So a block's low pages
 //! are taken first, in ascending order; each takes small writes into free subpages up to NOP. After the last low page
-//! the block is partially used, and the high pages, which are programmed once, remain for whole pages: large writes,
-//! and pages that cleaning packs. A high page ends the free subpages of the low page. Blocks are partially used in the
+//! the block is partially used. The high pages, which are programmed once, remain for whole pages: large writes, and
+//! pages that cleaning packs. A high page ends the free subpages of the low page. Blocks are partially used in the
 //! order of their first round.
 //!
 //! Decided here: a small write that finds neither a low page nor a spare clean block takes a high page, and the free

@@ -49,6 +49,7 @@ impl Bench {
         let per = u64::from(self.ftl.sectors_per_subpage);
         Extent { sector: u64::from(lpn * self.ftl.subpages + first) * per, sectors: count * per as u32 }
     }
+
     fn write(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
         self.io.host_mut().begin_write();
@@ -392,7 +393,7 @@ fn reads_of_a_page_that_is_mapped_whole_count_too_or_only_those_of_one_with_a_su
 fn victims_may_be_chosen_by_free_subpages_too() {
     for (option, chosen) in [("ftl.victim_free=false", 8), ("ftl.victim_free=true", 0)] {
         let mut bench = Bench::new(&[ALWAYS_EXCLUSIVE, "ssd.over_provisioning=34%", option]);
-        // Block 0: one valid subpage a page, the rest free. Block 1: whole pages, one of them invalid.
+        // Block 0: one valid subpage a page, the rest free. Block 1: whole pages, of which the first is invalid.
         (0..8).for_each(|lpn| bench.write(lpn, 0, 1));
         (8..16).for_each(|lpn| bench.write(lpn, 0, 4));
         bench.write(8, 0, 4);

@@ -1,7 +1,7 @@
 //! Placement: the page of a write, and the changes after the program.
 //!
 //! Exclusive allocation (EA) applies while the share of fully free pages exceeds the threshold. A logical page then
-//! owns one open page, whose free subpages take the pieces; a piece that does not fit opens a fresh page, which is
+//! owns one open page, whose free subpages take the pieces. A piece that does not fit opens a fresh page, which is
 //! owned from then on. Else shared allocation (SA) applies: a piece goes to the last opened page with room, of any
 //! logical page, or to a fresh page. Source: MGA paper, Sec. III-D.
 //!
@@ -324,6 +324,7 @@ impl Mga {
         }
         first + count
     }
+
     pub(super) fn unmap(&mut self, lpn: u32, which: u64) {
         let target = self.map.look_up(lpn);
         if target == Target::Unmapped {

@@ -43,6 +43,7 @@ pub(super) struct Frontier {
 palimpsest_flash::state!(Frontier { block, next_page, free });
 
 pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0, free: 0 };
+
 pub(super) struct SubpageLog {
     pub(super) subpages: u32,
     pub(super) pages_per_block: u32,
@@ -405,7 +406,7 @@ impl SubpageLog {
         self.owned.len() as u32 / self.frontiers.len() as u32
     }
 
-    /// Records the erase of a taken block without valid subpages.
+    /// Records the outcome of the erase of a taken block, whose subpages must be invalid.
     pub fn erased(&mut self, block: u32, outcome: Outcome) {
         debug_assert_eq!(self.blocks.state(block), BlockState::Victim);
         match outcome {
