@@ -41,7 +41,7 @@ pub(super) struct Frontiers {
     turns: u32,
     dies: u32,
     /// The last stream that opened each block, if moved data keeps a class. The out-of-band area records the stream, so
-    /// recovery restores this.
+    /// the stream is known after a power cut.
     stream_of_block: Vec<u8>,
     /// Frontiers of a plane.
     streams: u32,

@@ -110,7 +110,7 @@ palimpsest_flash::state!(Transitions {
     reused_clean
 });
 
-/// Turns the frontier `hot` of hot data into one of cold data, which stores whole pages.
+/// Turns the frontier `hot` of hot data into a frontier of cold data, which stores whole pages.
 fn as_cold(hot: Frontier) -> Frontier {
     match hot.round {
         Round::Whole => Frontier { kept: false, ..hot },

@@ -40,14 +40,12 @@ struct Waiting {
 
 palimpsest_flash::state!(Waiting { block, safe });
 
-/// A valid subpage of a victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Moved {
     lsn: u32,
     psn: u32,
 }
 
-/// Settings and working memory of cleaning.
 pub(super) struct Collector {
     gc_start: u32,
     gc_stop: u32,
@@ -289,7 +287,6 @@ impl Mga {
         self.erase_after(io, waiting.block, waiting.safe, self.collector.safe)
     }
 
-    /// Erases `block` when both gates have closed.
     fn erase_after(&mut self, io: &mut Io, block: u32, earlier: Gate, later: Gate) -> Flash<()> {
         io.link(earlier, later);
         self.erase(io, block, if later.is_none() { earlier } else { later })
