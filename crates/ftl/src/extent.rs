@@ -1,23 +1,23 @@
-//! The extent of a request by logical pages, and the host's sectors in the contents of a page.
+//! Splits a request into logical pages, and lays the host's sectors over the contents of a page.
 
 use palimpsest_flash::geometry::{Divisor, Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::Piece;
 
-/// The logical pages of `extent`, each with its first sector and number of sectors within the page.
+/// The logical pages of `extent`, each with the first sector and number of sectors within the page.
 #[inline]
 pub fn pages(extent: Extent, per_page: u64) -> impl Iterator<Item = (u32, u32, u32)> {
     from_page(unit_of(extent.sector, per_page as u32), extent, per_page as u32)
 }
 
-/// As [`pages`], by multiplication.
+/// As [`pages`], with a precomputed divisor instead of a division.
 #[inline]
 pub fn pages_by(extent: Extent, per_page: Divisor) -> impl Iterator<Item = (u32, u32, u32)> {
     from_page(per_page.divide_wide(extent.sector), extent, per_page.value())
 }
 
-/// As [`pages`], of which `page` is the first.
+/// As [`pages`]; `page` must be the first page of `extent`.
 #[inline]
 fn from_page(mut page: u64, extent: Extent, per_page: u32) -> impl Iterator<Item = (u32, u32, u32)> {
     let mut first = (extent.sector - page * u64::from(per_page)) as u32;
@@ -30,7 +30,7 @@ fn from_page(mut page: u64, extent: Extent, per_page: u32) -> impl Iterator<Item
     })
 }
 
-/// Puts `sectors` sectors of the host, from sector `first` of logical page `page` on, over the contents of its subpages.
+/// Overwrites `contents`, the subpages of logical page `page`, with `sectors` host sectors from sector `first` on.
 #[inline]
 pub fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
     if !io.has_contents() {

@@ -1,13 +1,12 @@
-//! Free blocks of a plane, in the order in which layers open them: the least worn block first, of equally worn blocks
-//! the one that was freed first.
+//! Free blocks of a plane, in the order in which layers open them: least worn first, then first freed.
 //!
-//! A heap finds the next block in logarithmic time, however many blocks are free. A free block only ever wears further,
-//! so the heap compares the wear that it last saw, and corrects the block at its top until the wear there is right.
+//! A heap finds the next block in logarithmic time. Free blocks never lose wear, so the heap may compare outdated wear:
+//! `pop` corrects the top entry until the wear there is current.
 
 use palimpsest_flash::geometry::Geometry;
 use std::ops::Range;
 
-/// A free block. Blocks are ordered by the first two fields.
+/// A free block. Entries compare by the first two fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     wear: u32,
@@ -18,13 +17,13 @@ struct Entry {
 
 palimpsest_flash::state!(Entry { wear, freed, block });
 
-/// No place in the heap.
+/// Place of a block that is not in the heap.
 const NOWHERE: u32 = u32::MAX;
 
 /// The free blocks of a plane.
 #[derive(Debug, Clone)]
 pub struct FreeBlocks {
-    /// No entry is behind the entries at 2 i + 1 and 2 i + 2.
+    /// A binary heap: entry i is never behind entries 2 i + 1 and 2 i + 2.
     heap: Vec<Entry>,
     /// The place of each block of the plane in the heap.
     places: Vec<u32>,
@@ -35,7 +34,7 @@ pub struct FreeBlocks {
 palimpsest_flash::state!(FreeBlocks { heap, places, freed } built { first });
 
 impl FreeBlocks {
-    /// None of the blocks `plane` is free.
+    /// Constructs the set for the blocks `plane`, none of them free.
     pub fn none_of(plane: Range<u32>) -> Self {
         FreeBlocks { heap: Vec::new(), places: vec![NOWHERE; plane.len()], freed: 0, first: plane.start }
     }
@@ -46,7 +45,7 @@ impl FreeBlocks {
         self.heap.len()
     }
 
-    /// Whether no block is free.
+    /// True if no block is free.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
@@ -57,28 +56,28 @@ impl FreeBlocks {
         self.heap.iter().map(|entry| entry.block)
     }
 
-    /// Free blocks, the one that was freed first first.
+    /// Free blocks in the order in which they were freed.
     pub fn in_order(&self) -> Vec<u32> {
         let mut entries = self.heap.clone();
         entries.sort_unstable_by_key(|entry| entry.freed);
         entries.into_iter().map(|entry| entry.block).collect()
     }
 
-    /// The most worn free block, of equally worn blocks the one that was freed last.
+    /// The most worn free block; among ties, the last freed.
     pub fn most_worn(&self, wear: impl Fn(u32) -> u32) -> Option<u32> {
         self.heap.iter().max_by_key(|entry| (wear(entry.block), entry.freed)).map(|entry| entry.block)
     }
 
-    /// `block` is free.
+    /// Adds `block`, which must not be free.
     pub fn push(&mut self, block: u32) {
         debug_assert_eq!(self.places[(block - self.first) as usize], NOWHERE);
-        // No block is less worn: the first look at its wear puts the block where it belongs.
+        // Zero is a lower bound of the wear; `pop` corrects the entry.
         self.heap.push(Entry { wear: 0, freed: self.freed, block });
         self.freed += 1;
         self.rise(self.heap.len() - 1);
     }
 
-    /// Takes the least worn block, of equally worn blocks the one that was freed first.
+    /// Removes and returns the least worn block; among ties, the first freed.
     pub fn pop(&mut self, wear: impl Fn(u32) -> u32) -> Option<u32> {
         loop {
             let top = self.heap.first_mut()?;
@@ -94,7 +93,7 @@ impl FreeBlocks {
         }
     }
 
-    /// Takes `block`. False if it is not free.
+    /// Removes `block`. False if the block is not free.
     pub fn remove(&mut self, block: u32) -> bool {
         let place = std::mem::replace(&mut self.places[(block - self.first) as usize], NOWHERE) as usize;
         if place >= self.heap.len() {
@@ -108,13 +107,13 @@ impl FreeBlocks {
         true
     }
 
-    /// Takes all blocks.
+    /// Removes all blocks.
     pub fn clear(&mut self) {
         self.heap.clear();
         self.places.fill(NOWHERE);
     }
 
-    /// Moves the entry at `place` before those that are behind it. Returns its new place.
+    /// Moves the entry at `place` towards the top. Returns the new place.
     fn rise(&mut self, mut place: usize) -> usize {
         while place > 0 && self.heap[place] < self.heap[(place - 1) / 2] {
             self.heap.swap(place, (place - 1) / 2);
@@ -125,7 +124,7 @@ impl FreeBlocks {
         place
     }
 
-    /// Moves the entry at `place` behind those that are before it.
+    /// Moves the entry at `place` towards the leaves.
     fn sink(&mut self, mut place: usize) {
         loop {
             let children = (2 * place + 1)..(2 * place + 3).min(self.heap.len());
@@ -145,7 +144,7 @@ impl FreeBlocks {
     }
 }
 
-/// No block of any plane is free.
+/// An empty set for each plane.
 pub fn free_of_planes(geometry: &Geometry) -> Vec<FreeBlocks> {
     let size = geometry.blocks_per_plane;
     (0..geometry.planes()).map(|plane| FreeBlocks::none_of(plane * size..(plane + 1) * size)).collect()
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
     use palimpsest_flash::rng::Rng;
 
-    /// Against a list in the order of freeing, which is searched.
+    /// Compares with a list in freeing order that is searched.
     #[test]
     fn blocks_come_in_the_order_of_a_searched_list() {
         let mut rng = Rng::new(3, 5);
@@ -176,7 +175,7 @@ mod tests {
                         free.push(block);
                         list.push(block);
                     }
-                    // A block may wear while it is free.
+                    // A block may wear while free.
                     3 => wear[(block - 100) as usize] += rng.below(3) as u32,
                     4 => {
                         let position = list.iter().position(|&other| other == block);

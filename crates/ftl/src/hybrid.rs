@@ -1,15 +1,16 @@
-//! What hybrid maps share: data blocks under a block map, log blocks that take overwrites, and the merges of both.
+//! Common parts of hybrid maps: data blocks under a block map, log blocks for overwrites, and merges of both.
 //!
-//! A logical block has one data block, in which each page has its own place, and pages in log blocks, which replace those of
-//! the data block. A merge brings its valid pages into one block again and erases the others (Kim et al. 2002):
-//! - switch: a log block that holds all of them, each in its place, becomes the data block;
-//! - partial: so does a log block with the first of them, after the rest is copied behind;
-//! - full: all are copied into a free block.
+//! A logical block has one data block, where each page has a fixed place, and pages in log blocks, which replace pages
+//! of the data block. A merge collects the valid pages in one block again and erases the others (Kim et al. 2002):
+//! - switch: a log block with all pages in place becomes the data block;
+//! - partial: a log block with the first pages becomes the data block, after the rest is copied;
+//! - full: all pages are copied into a free block.
 //!
-//! A layer ([`LogBlocks`]) says which log block takes a page, and which is merged where room is short. Logical blocks go over
-//! the planes in turn; data, log and free blocks of a logical block are those of its plane. An erase waits for every program of
-//! its plane that was planned before it, so that whatever replaces a page is durable first. Pages of a block are programmed
-//! in order. Recovery is in [`recover`]. Ignored: where the maps are stored; static wear levelling, which levels as dynamic does.
+//! A layer ([`LogBlocks`]) chooses the log block for a page, and the block to merge when space is short. Logical blocks
+//! go over the planes in turn; data, log and free blocks of a logical block are in the same plane. An erase waits for
+//! every earlier planned program of the plane, so that replacements of the erased pages are durable. Pages of a block
+//! are programmed in order. Recovery is in [`recover`]. Ignored: the storage of the maps; static wear levelling, which
+//! is treated as dynamic.
 
 mod recover;
 
@@ -43,22 +44,22 @@ keys! {
 const UNMAPPED: u32 = u32::MAX;
 const MOST_SUBPAGES: usize = 64;
 
-/// How a layer uses its log blocks.
+/// The use of log blocks by a layer.
 pub trait LogBlocks: Send + State {
-    /// Whether a log block takes pages of several logical blocks. The first page of such a block is never in its place.
+    /// True if a log block takes pages of several logical blocks. The first page of such a block is never in place.
     const SHARED: bool;
 
-    /// The physical page for a write of logical page `page`: in its data block where that is free, else in a log block, after the
-    /// merges that make room.
+    /// The physical page for a write of logical page `page`: in the data block if free there, else in a log block,
+    /// after the merges that make room.
     ///
     /// # Errors
     /// As [`Ftl::write`].
     fn place(&mut self, map: &mut BlockMap, io: &mut Io, page: u32) -> Flash<u32>;
 
-    /// Takes the log block that belongs to logical block `block` alone out of use, to be merged.
+    /// Removes and returns the log block of logical block `block` alone, to be merged.
     fn take(&mut self, map: &BlockMap, block: u32) -> Option<u32>;
 
-    /// A program of a page of logical block `block` into a physical block failed: moves what is valid in that.
+    /// Moves the valid pages of a physical block after a program of a page of logical block `block` failed there.
     ///
     /// # Errors
     /// As [`Ftl::write`].
@@ -67,16 +68,17 @@ pub trait LogBlocks: Send + State {
         map.merge(io, block, log)
     }
 
-    /// Has no log blocks: recovery begins.
+    /// Forgets all log blocks, before recovery.
     fn clear(&mut self);
 
-    /// Recovery found the log block `log`, younger than those before it; it belongs to `owner` alone, or is shared.
+    /// Adds the log block `log` found by recovery, younger than earlier ones, which belongs to `owner` alone, or is
+    /// shared.
     ///
     /// # Errors
     /// As [`Ftl::recover`].
     fn adopt(&mut self, map: &mut BlockMap, io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()>;
 
-    /// The log blocks, each with the logical block that it belongs to alone.
+    /// The log blocks, each with the exclusive owner, if any.
     fn all(&self) -> Vec<(u32, Option<u32>)>;
 }
 
@@ -92,25 +94,24 @@ struct Counters {
 
 palimpsest_flash::state!(Counters { switch, partial, full, copied_pages, erased, retired });
 
-/// Where the pages of all logical blocks are, and the free blocks.
+/// Places of the pages of all logical blocks, and the free blocks.
 pub struct BlockMap {
     pub shape: Geometry,
     read: ReadPolicy,
     wear_leveling: WearLeveling,
-    /// Whether pages that are skipped must be programmed, since later ones depend on them.
+    /// True if skipped pages must be programmed, because later ones depend on them.
     fills_gaps: bool,
     /// The data block of each logical block.
     data: Vec<u32>,
     /// The valid copy of each logical page, in a data block or in a log block.
     pages: Vec<u32>,
-    /// Free blocks of each plane.
     free: Vec<FreeBlocks>,
-    /// For each plane the gate that closes when all its programs so far have ended.
+    /// Per plane: closes when all programs so far have ended.
     programmed: Vec<Gate>,
-    /// For each plane the gate that closes when all its erases so far have ended: later programs follow it, so that a power cut finds
-    /// one merge half done at the most.
+    /// Per plane: closes when all erases so far have ended. Later programs must follow, so that a power cut interrupts
+    /// at most one merge.
     erased: Vec<Gate>,
-    /// What is read to be programmed elsewhere, or comes from the host: one page.
+    /// One page, read for a copy or received from the host.
     contents: Vec<Data>,
     counters: Counters,
 }
@@ -146,12 +147,12 @@ impl BlockMap {
         (block % self.shape.planes()) as usize
     }
 
-    /// Splits a page number, logical or physical, into its block and its place there.
+    /// Splits a logical or physical page number into block and place.
     pub fn split(&self, page: u32) -> (u32, u32) {
         (page / self.shape.pages_per_block, page % self.shape.pages_per_block)
     }
 
-    /// The pages of logical block `block`; the last one may have fewer.
+    /// The pages of logical block `block`; the last block may have fewer.
     fn pages_of(&self, block: u32) -> Range<u32> {
         let first = block * self.shape.pages_per_block;
         first..(first + self.shape.pages_per_block).min(self.pages.len() as u32)
@@ -162,12 +163,12 @@ impl BlockMap {
         Some(self.pages[page as usize]).filter(|&ppn| ppn != UNMAPPED)
     }
 
-    /// The valid ones of `pages`, each with its copy.
+    /// The valid pages among `pages`, each with the copy.
     fn valid(&self, pages: Range<u32>) -> impl Iterator<Item = (u32, u32)> {
         pages.filter_map(|page| Some((page, self.locate(page)?)))
     }
 
-    /// The logical page that `ppn` holds, if that is its valid copy.
+    /// The logical page whose valid copy is `ppn`.
     pub fn valid_in(&self, io: &Io, ppn: u32) -> Option<u32> {
         let page = io.nand().logical(ppn * self.shape.subpages_per_page) / self.shape.subpages_per_page;
         (self.pages.get(page as usize) == Some(&ppn)).then_some(page)
@@ -178,7 +179,7 @@ impl BlockMap {
         block * self.shape.pages_per_block..(block + 1) * self.shape.pages_per_block
     }
 
-    /// The place of `page` in its data block, if the order of programs still allows it.
+    /// The place of `page` in the data block, if the order of programs still allows a program there.
     pub fn in_place(&self, io: &Io, page: u32) -> Option<u32> {
         let (block, place) = self.split(page);
         let data = self.data[block as usize];
@@ -192,29 +193,29 @@ impl BlockMap {
         (next < self.shape.pages_per_block).then(|| block * self.shape.pages_per_block + next)
     }
 
-    /// Whether a block of `plane` can be taken, and one is left for a merge.
+    /// True if a block of `plane` can be taken, with one left for a merge.
     pub fn has_room(&self, plane: usize) -> bool {
         self.free[plane].len() > 1
     }
 
-    /// Whether logical block `block` has a data block.
+    /// True if logical block `block` has a data block.
     pub fn has_data(&self, block: u32) -> bool {
         self.data[block as usize] != NO_BLOCK
     }
 
-    /// Gives logical block `block` an empty data block.
+    /// Assigns an empty data block to logical block `block`.
     pub fn open_data(&mut self, io: &Io, block: u32) -> Flash<()> {
         self.data[block as usize] = self.take(io, self.plane(block))?;
         Ok(())
     }
 
-    /// Takes a free block of `plane`: with wear levelling, the one with the fewest erases.
+    /// Takes a free block of `plane`: with wear levelling, the block with the fewest erases.
     pub fn take(&mut self, io: &Io, plane: usize) -> Flash<u32> {
         let level = self.wear_leveling != WearLeveling::None;
         self.free[plane].pop(|block| if level { io.nand().erases(block) } else { 0 }).ok_or(Halt::NoSpace)
     }
 
-    /// Erases the physical block `block`, which holds nothing valid; a bad one retires.
+    /// Erases the physical block `block`, which must hold no valid page; retires a bad block.
     pub fn release(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         let plane = self.shape.plane_of_block(block) as usize;
         if !io.nand().is_bad(block) {
@@ -231,7 +232,7 @@ impl BlockMap {
         Ok(())
     }
 
-    /// Reads `ppn` into `contents`. Returns the gate that closes when it has arrived.
+    /// Reads `ppn` into `contents`. The gate closes when the data has arrived.
     fn load(&mut self, io: &mut Io, ppn: u32, cause: Cause) -> Flash<Gate> {
         let (width, signal) = (self.shape.subpages_per_page, io.gate());
         io.read(Read { policy: self.read, signal, ..Read::new(ppn, first_subpages(width), cause) })?;
@@ -241,7 +242,8 @@ impl BlockMap {
         Ok(signal)
     }
 
-    /// Puts `page` into `contents` as the present write leaves it: `sectors` sectors from `first` on over what it held.
+    /// Assembles `page` in `contents`: `sectors` sectors of the present write, from `first` on, over the previous
+    /// content.
     fn assemble(&mut self, io: &mut Io, page: u32, first: u32, sectors: u32) -> Flash<Gate> {
         self.contents.fill(Data::ZERO);
         let partial = u64::from(sectors) * SECTOR_BYTES < self.shape.page_bytes().into();
@@ -253,7 +255,7 @@ impl BlockMap {
         Ok(arrived)
     }
 
-    /// Programs `contents` into `ppn` as the valid copy of `page`, and before it what the part wants filled.
+    /// Programs `contents` into `ppn` as the valid copy of `page`, after the padding that the part requires.
     fn program(
         &mut self,
         io: &mut Io,
@@ -291,8 +293,8 @@ impl BlockMap {
         Ok(outcome)
     }
 
-    /// Whether the physical block `target` can become the data block of logical block `block`: what it holds is in its place, and what
-    /// it lacks has its place behind.
+    /// True if the physical block `target` can become the data block of logical block `block`: pages there are in
+    /// place, and the missing pages come later.
     fn can_complete(&self, io: &Io, block: u32, target: u32) -> bool {
         let fits = |(page, ppn): (u32, u32)| {
             let ((_, place), (holder, at)) = (self.split(page), self.split(ppn));
@@ -301,7 +303,7 @@ impl BlockMap {
         !io.nand().is_bad(target) && self.valid(self.pages_of(block)).all(fits)
     }
 
-    /// Whether one log block holds every page of logical block `block` in its place.
+    /// True if one log block holds every page of logical block `block` in place.
     fn is_in_one_log(&self, block: u32) -> bool {
         let pages = self.pages_of(block);
         let first = pages.clone().next().and_then(|page| self.locate(page));
@@ -313,12 +315,13 @@ impl BlockMap {
         })
     }
 
-    /// The first valid one of `pages` that the physical block `target` does not hold, with its copy.
+    /// The first valid page among `pages` outside the physical block `target`, with the copy.
     fn outside(&self, pages: Range<u32>, target: Option<u32>) -> Option<(u32, u32)> {
         self.valid(pages).find(|&(_, ppn)| Some(self.split(ppn).0) != target)
     }
 
-    /// Merges logical block `block`, to which `log` belongs: after that its valid pages are in its data block, if there are any.
+    /// Merges logical block `block` with the log block `log`. Afterwards the valid pages, if any, are in the data
+    /// block.
     ///
     /// # Errors
     /// As [`Ftl::write`].
@@ -326,7 +329,7 @@ impl BlockMap {
         self.merge_into(io, block, log, true)
     }
 
-    /// As [`Self::merge`]; unless it `keeps`, into a free block.
+    /// As [`Self::merge`]; without `keeps`, always into a free block.
     fn merge_into(&mut self, io: &mut Io, block: u32, log: Option<u32>, keeps: bool) -> Flash<()> {
         let old = Some(std::mem::replace(&mut self.data[block as usize], NO_BLOCK)).filter(|&old| old != NO_BLOCK);
         let all = self.pages_of(block);
@@ -345,7 +348,7 @@ impl BlockMap {
             if self.program(io, (page, place), Cause::Merge, arrived, Gate::NONE)? == Outcome::Done {
                 (target, rest) = (Some(to), page + 1..all.end);
             } else {
-                // What it holds already moves once more.
+                // Pages already in the failed target move once more.
                 spoiled.extend(Some(to).filter(|_| log != Some(to) && old != Some(to)));
                 (target, rest) = (None, all.clone());
             }
@@ -371,7 +374,7 @@ pub struct Hybrid<L> {
 palimpsest_flash::state!([L: LogBlocks] Hybrid<L> { map, logs } built { log_blocks });
 
 impl<L: LogBlocks> Hybrid<L> {
-    /// One over erased flash.
+    /// A layer on erased flash.
     pub fn new(io: &Io, blueprint: &Blueprint, logs: L) -> Self {
         Hybrid {
             map: BlockMap::new(io, blueprint),
@@ -384,7 +387,7 @@ impl<L: LogBlocks> Hybrid<L> {
         u64::from(self.map.shape.page_bytes()) / SECTOR_BYTES
     }
 
-    /// Merges logical block `block` with the log block that belongs to it alone.
+    /// Merges logical block `block` with the log block of that block alone.
     fn merge(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         let log = self.logs.take(&self.map, block);
         self.map.merge(io, block, log)
@@ -445,14 +448,14 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
             let all = self.map.pages_of(block);
             let last = page + 1 == all.end || u64::from(page + 1) * self.sectors_per_page() == extent.end();
             if last && self.map.valid(all).next().is_none() {
-                self.merge(io, block)?; // What held it is free.
+                self.merge(io, block)?; // Frees the blocks, because no page is valid.
             }
         }
         Ok(())
     }
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
-        Ok(()) // Every write was acknowledged by its program.
+        Ok(()) // Programs acknowledge writes, so none waits.
     }
 
     fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
@@ -463,7 +466,7 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
             return Ok(false);
         }
         let Some(owner) = log.map_or_else(data, |(_, owner)| owner) else {
-            // A log block of several logical blocks; a logical block of its plane has the same number as the plane.
+            // A log block of several logical blocks; logical block number `plane` is in the same plane.
             return log.map_or(Ok(false), |_| self.logs.failed(&mut self.map, io, block, plane).map(|()| true));
         };
         let log = self.logs.take(&self.map, owner);

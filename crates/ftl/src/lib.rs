@@ -28,7 +28,7 @@ pub const REGISTRY: &[Entry] = &[
     womv::ENTRY,
 ];
 
-/// The entry called `name`.
+/// The entry named `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.name == name)
 }

@@ -1,9 +1,9 @@
-//! A log of mapped units, for layers that write units of one size out of place. A unit is a page or a subpage; where each is
-//! says a [`Map`].
+//! A log of mapped units, for layers that write units of one size out of place. A unit is a page or a subpage; a
+//! [`Map`] stores the place of each.
 //!
-//! A page is programmed when it is full; until then its units wait in open pages (`open_pages`), in the controller's memory.
-//! A full page is programmed at a frontier (`frontiers`): an open block for each stream in each plane. `collect` frees
-//! blocks, `pace` does so in steps, `moves` moves what is valid in them (`copies` in runs that only count), `recover` rebuilds all of it after a power cut.
+//! Units wait in open pages (`open_pages`), in controller memory, until they fill a page. A full page is programmed at
+//! a frontier (`frontiers`): an open block per stream and plane. `collect` frees blocks, `pace` frees them in steps,
+//! `moves` moves valid units (`copies` in runs without failures), and `recover` rebuilds everything after a power cut.
 
 mod append;
 pub mod blocks;
@@ -43,10 +43,10 @@ use palimpsest_ftl_api::{Figure, LayerFigures};
 use passes::Passes;
 use settings::LogSettings;
 
-/// Where a unit is.
+/// Place of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
-    /// Nowhere: it reads as zeros.
+    /// Never written or trimmed: reads as zeros.
     Unmapped,
     /// In an open page, with this content, which has arrived when the gate closes.
     Open(Data, Gate),
@@ -86,20 +86,20 @@ palimpsest_flash::state!(LogCounters {
     erased_early
 });
 
-/// A unit that is appended to the log.
+/// A unit to append to the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Append {
     /// The unit.
     pub unit: u32,
-    /// Its content; of units of several subpages that of the first.
+    /// Content of the unit; of units of several subpages, content of the first.
     pub data: Data,
-    /// Why.
+    /// Cause of the write.
     pub cause: Cause,
-    /// Its content has arrived when this gate closes.
+    /// Closes when the content has arrived.
     pub after: Gate,
-    /// Waits for its program.
+    /// Waits for the program.
     pub signal: Gate,
-    /// Subpages of the write buffer that it takes.
+    /// Subpages that the unit occupies in the write buffer.
     pub holds: u32,
 }
 
@@ -132,7 +132,7 @@ impl Shape {
         }
     }
 
-    /// The unit that physical unit `physical` was programmed with, if any and if it can be read.
+    /// The unit that physical unit `physical` was programmed with; `None` for no unit or an unreadable one.
     #[inline(always)]
     fn unit_at(&self, nand: &Nand, physical: u32) -> Option<u32> {
         if self.unit_subpages == 1 && !nand.has_passes() {
@@ -153,19 +153,19 @@ impl Shape {
     }
 }
 
-/// One page as it is programmed.
+/// A page to program.
 struct PageImage {
     logical: Vec<u32>,
     data: Vec<Data>,
-    /// Contents of the subpages of a unit that has several.
+    /// Contents of the subpages of a unit with several subpages.
     unit: Vec<Data>,
-    /// Bytes of the map's own, where it is a page of the map.
+    /// Bytes of a page of the map.
     own: Vec<u8>,
 }
 
-/// The log.
+/// A log of mapped units.
 pub struct Log<M: Map> {
-    /// Where its units are.
+    /// Places of the units.
     pub map: M,
     shape: Shape,
     frontiers: Frontiers,
@@ -176,20 +176,23 @@ pub struct Log<M: Map> {
     read: ReadPolicy,
     counters: LogCounters,
     image: PageImage,
-    /// After a power cut: whether the map has all.
+    /// After a power cut: true if the map is complete.
     is_found: bool,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built { shape, rebuild, read, image, is_found });
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built {
+    shape, rebuild, read, image, is_found
+});
 
 impl<M: Map> Log<M> {
-    /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected` says that open pages survive a power
+    /// An empty log of the units of `map`, of `unit_subpages` subpages each. `protected`: open pages survive a power
     /// cut. `seed` is for policies that draw at random.
     pub fn new(io: &Io, settings: &LogSettings, map: M, unit_subpages: u32, protected: bool, seed: u64) -> Self {
         Self::beside(io, settings, map, unit_subpages, protected, seed, Vec::new())
     }
 
-    /// As [`Self::new`], without the blocks that `reserved` marks (one entry a block, or empty): the layer uses them itself.
+    /// As [`Self::new`], without the blocks marked in `reserved` (one entry per block, or empty), which the layer uses
+    /// itself.
     pub fn beside(
         io: &Io,
         settings: &LogSettings,
@@ -233,7 +236,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// What it has done.
+    /// Counters so far.
     pub fn counters(&self) -> &LogCounters {
         &self.counters
     }
@@ -263,14 +266,14 @@ impl<M: Map> Log<M> {
         figures
     }
 
-    /// How it reads.
+    /// The read policy.
     #[inline]
     pub fn read_policy(&self) -> ReadPolicy {
         self.read
     }
 
-    /// Brings what the map says of `unit` into DRAM, where it may be kept in flash. Nothing else is fetched between this and
-    /// what is done with the unit, which waits for the gate.
+    /// Loads the map entry of `unit` into DRAM, for maps that store entries in flash. Uses of the unit must follow the
+    /// gate, and must come before the next fetch.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -279,7 +282,7 @@ impl<M: Map> Log<M> {
         M::fetch(self, io, unit)
     }
 
-    /// Lets the map write back what has no place in DRAM any more: after each request that writes, and after collections.
+    /// Writes back map entries that exceed the DRAM. Must follow each request that writes, and collections.
     ///
     /// # Errors
     /// As [`Self::fetch`].
@@ -288,7 +291,7 @@ impl<M: Map> Log<M> {
         M::settle(self, io)
     }
 
-    /// Where `unit` is.
+    /// The place of `unit`.
     #[inline]
     pub fn locate(&self, unit: u32) -> Location {
         match self.map.locate(unit) {
@@ -301,13 +304,14 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Asks for the map entry of `unit`, which will be wanted soon.
+    /// Prefetches the map entry of `unit` into CPU caches.
     #[inline]
     pub fn prefetch_entry(&self, unit: u32) {
         self.map.prefetch(unit);
     }
 
-    /// Asks for what writing `unit` will touch beside its map entry, which must be at hand by now.
+    /// Prefetches the fields that a write of `unit` changes. Reads the map entry, which should have been prefetched
+    /// before.
     #[inline]
     pub fn prefetch_copy(&self, unit: u32) {
         if unit < self.map.units()
@@ -319,20 +323,20 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// The page that physical unit `physical` lies in, and its subpages there.
+    /// The page of physical unit `physical`, and the subpages of the unit in that page.
     #[inline]
     pub fn place(&self, physical: u32) -> (u32, SubpageMask) {
         let (ppn, index) = self.shape.per_page.split(physical);
         (ppn, first_subpages(self.shape.unit_subpages) << (index * self.shape.unit_subpages))
     }
 
-    /// When the oldest unit in any open page came that the host or an erase waits for.
+    /// Arrival of the oldest unit in any open page that the host or an erase waits for.
     #[inline]
     pub fn oldest_open(&self) -> Option<u64> {
         self.open.oldest
     }
 
-    /// Forgets `unit`.
+    /// Unmaps `unit`.
     pub fn trim(&mut self, io: &mut Io, unit: u32) {
         let entry = self.map.place(unit, UNMAPPED);
         self.passes.trims |= entry != UNMAPPED;

@@ -1,7 +1,7 @@
-//! Maps: where each unit of a log is. A log moves units and says where they are; how that is kept is up to the map.
+//! Maps of a log's units to physical units. The log moves units and records their places; each map chooses the storage.
 //!
-//! [`full`] keeps every entry in DRAM; [`shared`] adds which subpages are outside the log; [`cached`] keeps its entries in
-//! flash, as pages of the same log, and some of them in DRAM.
+//! [`full`] holds every entry in DRAM. [`shared`] adds the subpages that a layer stores outside the log. [`cached`]
+//! stores entries in flash, as pages of the same log, and caches some in DRAM.
 
 pub mod bytes;
 pub mod cached;

@@ -1,8 +1,10 @@
-//! After a power cut: which block is what, from out-of-band logical numbers and program sequence; and the checks against flash.
+//! Recovery after a power cut: the role of each block, from out-of-band logical numbers and program sequence; and
+//! checks against flash.
 //!
-//! Of several copies of a page the newest is valid. Data blocks, and log blocks that became one, hold pages in their places alone.
-//! A logical block has a data block and one log block of its own at most, and a third good block only while a merge copies:
-//! the youngest of three is such a copy, whose sources are whole, as they are erased after its last program.
+//! The newest copy of a page is valid. Data blocks, and log blocks that became one, hold pages only in place. A logical
+//! block has at most a data block and one exclusive log block. A third good block exists only while a merge copies. The
+//! youngest of three is then the copy. The sources of the copy are whole, because they are erased after the last
+//! program of the copy.
 
 use super::{BlockMap, Hybrid, LogBlocks, UNMAPPED};
 use crate::free::FreeBlocks;
@@ -12,19 +14,19 @@ use palimpsest_flash::nand::{Flash, Nand};
 use palimpsest_ftl_api::plan::{Gate, Io};
 use std::collections::BTreeMap;
 
-/// A good block with pages that can be read.
+/// A good block with readable pages.
 struct Found {
-    /// Number of its first program.
+    /// Number of the first program.
     since: u64,
     physical: u32,
-    /// The logical block of its first page.
+    /// The logical block of the first page.
     owner: u32,
-    /// Whether each page is in its place.
+    /// True if each page is in place.
     in_place: bool,
 }
 
 impl BlockMap {
-    /// The logical page in `ppn`, if it can be read.
+    /// The logical page in `ppn`, if readable.
     fn logical_page(&self, nand: &Nand, ppn: u32) -> Option<u32> {
         let page = nand.logical(ppn * self.shape.subpages_per_page) / self.shape.subpages_per_page;
         ((page as usize) < self.pages.len()).then_some(page)
@@ -34,22 +36,22 @@ impl BlockMap {
         nand.sequence(ppn * self.shape.subpages_per_page)
     }
 
-    /// The pages of the physical block `block` that hold data, void or not, which tells data blocks from log blocks:
-    /// logical, physical.
+    /// The pages of the physical block `block` with data, void or not, because void pages also distinguish data blocks
+    /// from log blocks. Pairs of logical and physical page.
     fn readable(&self, nand: &Nand, block: u32) -> impl Iterator<Item = (u32, u32)> {
         let width = self.shape.subpages_per_page;
         let held = self.physical_pages(block).map(move |ppn| (nand.logical_before_trims(ppn * width) / width, ppn));
         held.filter(|&(page, _)| (page as usize) < self.pages.len())
     }
 
-    /// What the good block `physical` is, if a page of it can be read.
+    /// The role of the good block `physical`, if a page is readable.
     fn identify(&self, nand: &Nand, physical: u32) -> Option<Found> {
         let (page, ppn) = self.readable(nand, physical).next()?;
         let in_place = self.readable(nand, physical).all(|(page, ppn)| self.split(page).1 == self.split(ppn).1);
         Some(Found { since: self.sequence(nand, ppn), physical, owner: self.split(page).0, in_place })
     }
 
-    /// Forgets everything, and finds what the good blocks are, oldest first. Those without a readable page are free.
+    /// Forgets everything, and identifies the good blocks, oldest first. Blocks without a readable page are free.
     fn find_blocks(&mut self, io: &mut Io) -> Flash<Vec<Found>> {
         self.data.fill(NO_BLOCK);
         self.pages.fill(UNMAPPED);
@@ -73,7 +75,7 @@ impl BlockMap {
         Ok(found)
     }
 
-    /// Maps each page to its newest copy, in bad blocks too.
+    /// Maps each page to the newest copy, in bad blocks too.
     fn find_pages(&mut self, nand: &Nand) {
         for block in 0..self.shape.blocks() {
             for ppn in self.physical_pages(block) {
@@ -119,7 +121,7 @@ impl<L: LogBlocks> Hybrid<L> {
         let (logs, obsolete): (Vec<_>, Vec<_>) = logs.into_iter().partition(|log| self.map.holds_valid(io, log.0));
         obsolete.into_iter().try_for_each(|(log, _)| self.map.release(io, log))?;
         logs.into_iter().try_for_each(|(log, owner)| self.logs.adopt(&mut self.map, io, log, owner))?;
-        // What bad blocks hold moves.
+        // Pages in bad blocks move.
         for block in 0..self.map.data.len() as u32 {
             let all = self.map.pages_of(block);
             if self.map.valid(all).any(|(_, ppn)| io.nand().is_bad(self.map.split(ppn).0)) {

@@ -1,4 +1,5 @@
-//! A small drive of one plane under a layer with log blocks, and what `bast` and `fast` have in common, counted by hand.
+//! A small drive of one plane under a layer with log blocks, and the common behaviour of `bast` and `fast`, counted by
+//! hand.
 
 use crate::layers::{bast, fast};
 use palimpsest_flash::geometry::{Extent, Geometry};
@@ -19,7 +20,7 @@ const SECTORS: u32 = 16;
 pub struct Rig {
     pub io: Io,
     pub layer: Box<dyn Ftl>,
-    /// Merges by switch, partial and full, copied pages, erases, up to the last look.
+    /// Merges by switch, partial and full, copied pages, erases, at the last call of [`Rig::news`].
     seen: [u64; 5],
 }
 
@@ -139,7 +140,7 @@ fn the_tables_are_those_of_the_blocks_and_of_the_log_pages() {
     }
 }
 
-/// What must have ended before `gate` closes, by its position in the plan.
+/// Operations that must have ended before `gate` closes, by position in the plan.
 fn before(io: &Io, gate: Gate) -> Vec<usize> {
     let signalled = io.plan.operations.iter().enumerate().filter(|(_, operation)| operation.signal == gate);
     let linked = io.plan.links.iter().filter(|link| link.1 == gate).flat_map(|link| before(io, link.0));

@@ -1,10 +1,10 @@
 //! `bast`: block-associative sector translation, the log block scheme of Kim et al. 2002.
 //!
-//! A page is written to its place in the data block of its logical block while that is free. An overwrite goes to the next page of
-//! a log block, which belongs to that logical block alone. A log block that is full when its logical block is overwritten again, or
-//! that was written least recently when another logical block needs one, is merged: by a switch, partially or fully
-//! ([`crate::hybrid`]). Random writes to more logical blocks than there are log blocks merge one for every page: log
-//! block thrashing, what [`super::fast`] is for.
+//! A page is written to the fixed place in the data block while that is free. An overwrite goes to the next page of a
+//! log block, which belongs to that logical block alone. A full log block is merged at the next overwrite of the
+//! logical block. If another logical block needs a log block, the least recently written one is merged. Merges are by
+//! switch, partial or full ([`crate::hybrid`]). Random writes to more logical blocks than log blocks cause a merge for
+//! every page: log block thrashing, which [`super::fast`] avoids.
 //!
 //! Source: J. Kim, J. M. Kim, S. H. Noh, S. L. Min, Y. Cho, "A space-efficient flash translation layer for CompactFlash
 //! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`crate::hybrid`].
@@ -34,16 +34,16 @@ pub const ENTRY: Entry = Entry {
 #[derive(Default)]
 struct Log {
     physical: u32,
-    /// The logical block that it belongs to.
+    /// The logical block that the log block belongs to.
     owner: u32,
 }
 
 palimpsest_flash::state!(Log { physical, owner });
 
 struct Bast {
-    /// Log blocks of a plane at most.
+    /// The most log blocks of a plane.
     most: usize,
-    /// Those of each plane, the one written least recently first.
+    /// Log blocks of each plane, least recently written first.
     logs: Vec<VecDeque<Log>>,
 }
 
@@ -101,7 +101,7 @@ impl LogBlocks for Bast {
         let owner = owner.expect("a log block belongs to one logical block");
         let logs = &mut self.logs[map.plane(owner)];
         if logs.len() == self.most {
-            return map.merge(io, owner, Some(log)); // A merge that was cut off left it.
+            return map.merge(io, owner, Some(log)); // Left by an interrupted merge.
         }
         logs.push_back(Log { physical: log, owner });
         Ok(())

@@ -1,22 +1,22 @@
 //! `block`: the block map, with the channel in the address.
 //!
-//! One physical block per logical block; the pages of a block are written in order, and an overwrite copies the block: a new
-//! block takes what is still valid and what is new, then the old one is erased. A block whose pages are all trimmed is erased
-//! at once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: docs/systems.md, "block" and
-//! "codesign"; co-design paper, Sec. III-A and III-B.
+//! Each logical block has one physical block, with pages written in order. An overwrite copies the block: a new block
+//! takes the valid and the new pages, then the old block is erased. A block whose pages are all trimmed is erased at
+//! once: with block TRIM, and a host that never overwrites, nothing is ever copied. Source: docs/systems.md, "block"
+//! and "codesign"; co-design paper, Sec. III-A and III-B.
 //!
-//! The high part of a logical address names the channel (its Channel Identifier; 3 bits where there are 8 channels and as many
-//! blocks as a power of two), and within a channel consecutive logical blocks are on its chips, dies and planes in turn. Only
-//! where that plane has no free block left does one of another plane of the channel serve, or else of another channel.
-//! Of the free blocks the one with the fewest erases is taken (`ftl.wear_leveling` dynamic); with static levelling the block
-//! with the fewest erases of a plane moves when the spread exceeds the threshold. Free blocks of all channels are as even as
-//! the logical address space; how evenly channels wear is up to who chooses the addresses.
+//! The high part of a logical address names the channel (the Channel Identifier; 3 bits for 8 channels and a power of
+//! two of blocks). Within a channel, consecutive logical blocks are on the chips, dies and planes in turn. If that
+//! plane has no free block, another plane of the channel serves, else another channel. The free block with the fewest
+//! erases is taken (`ftl.wear_leveling` dynamic). With static levelling, the block with the fewest erases of a plane
+//! moves when the spread exceeds the threshold. Free blocks of all channels are as even as the logical address space;
+//! the wear of channels depends on the addresses that the host chooses.
 //!
-//! What is programmed for a logical block behind the erase of a physical one follows it, so that after a power cut there are two good
-//! blocks at the most, of which the newer is a copy and nothing else: one with a torn page is dropped, another is finished. A failed
-//! block cannot be erased, so its pages count where no newer copy of them exists. What a die held that has failed stays mapped where it is, and
-//! takes no block elsewhere, until the host writes to its logical block: that is copied then, what is lost as lost. Ignored: where the map
-//! itself is stored.
+//! Programs for a logical block follow the erase of the previous physical block. So a power cut leaves at most two good
+//! blocks, the newer a pure copy: a copy with a torn page is dropped, another is finished. A failed block cannot be
+//! erased, so the pages there count unless newer copies exist. Data of a failed die stays mapped there, and takes no
+//! block elsewhere, until the host writes to the logical block. Then the block is copied, with lost data as lost.
+//! Ignored: the storage of the map.
 
 mod recover;
 #[cfg(test)]
@@ -37,19 +37,19 @@ use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
 
 pub const ENTRY: Entry = Entry {
     name: "block",
-    about: "block map with the channel in the address: an overwrite copies the block, a trim of a whole block erases it",
+    about: "block map with the channel in the address: an overwrite copies the block, \
+            a trim of a whole block erases it",
     keys: || keys_of(&[LEVELING, STATIC_LEVELING, READ]),
     outlives_dies: true,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN
 };
 
-/// Pages to be written side by side in a logical block; their contents are in the layer's scratch.
+/// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
 struct PageRun {
-    /// The logical block.
     block: u32,
-    /// First page within it.
+    /// First page within the block.
     first: u32,
     count: u32,
     cause: Cause,
@@ -73,7 +73,7 @@ pub struct Block {
     settings: LogSettings,
     geometry: Geometry,
     sectors_per_page: u64,
-    /// Whether pages that are skipped must be programmed, since later ones depend on them.
+    /// True if skipped pages must be programmed, because later ones depend on them.
     fills_gaps: bool,
     /// Logical blocks whose address names the same channel.
     per_channel: u32,
@@ -81,11 +81,11 @@ pub struct Block {
     /// Validity of the pages of each logical block.
     valid: Vec<bool>,
     valid_count: Vec<u32>,
-    /// Free blocks of each plane, in order of their erase.
+    /// Free blocks of each plane, in order of their erases.
     free: Vec<FreeBlocks>,
-    /// For each logical block the gate that closes when the block that it was copied from is erased.
+    /// Per logical block: closes when the previous physical block is erased.
     erased: Vec<Gate>,
-    /// Of each plane whether it is known to be of a die that has failed.
+    /// Per plane: true if the die is known to have failed.
     dead: Vec<bool>,
     counters: Counters,
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
@@ -123,7 +123,7 @@ impl Block {
         layer
     }
 
-    /// The Channel Identifier: the channel that the address of logical block `block` names, and its plane there.
+    /// The plane of logical block `block`, in the channel that the address names (the Channel Identifier).
     fn home(&self, block: u32) -> u32 {
         let channel = block / self.per_channel;
         let lanes = self.geometry.planes() / self.geometry.channels;
@@ -138,8 +138,8 @@ impl Block {
         self.map[block as usize] * self.geometry.pages_per_block + page
     }
 
-    /// Takes a free block for logical block `block`: of its plane, or else of the plane of the channel, or of the drive, that
-    /// has most.
+    /// Takes a free block for logical block `block`: of the home plane, else of the plane of the channel, or of the
+    /// drive, with most free blocks.
     fn take(&mut self, io: &Io, block: u32) -> Flash<u32> {
         let home = self.home(block);
         let channels = self.geometry.channels;
@@ -153,7 +153,7 @@ impl Block {
         self.free[plane as usize].pop(wear).ok_or(Halt::NoSpace)
     }
 
-    /// Erases `old`, which logical block `block` has left, once `after` has closed. What is programmed for `block` later follows that.
+    /// Erases `old`, which logical block `block` has left, after `after`. Later programs for `block` follow the erase.
     fn supersede(&mut self, io: &mut Io, block: u32, old: u32, after: Gate) -> Flash<()> {
         let erased = io.gate();
         self.release(io, old, after, erased)?;
@@ -161,7 +161,7 @@ impl Block {
         Ok(())
     }
 
-    /// Erases `block`, which holds nothing that is needed, once `after` has closed.
+    /// Erases `block`, which must hold no needed data, after `after`.
     fn release(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<()> {
         if io.nand().is_bad(block) || self.is_lost(block) {
             self.counters.retired += 1;
@@ -175,12 +175,12 @@ impl Block {
         Ok(())
     }
 
-    /// Whether `block` is known to be of a die that has failed.
+    /// True if `block` is known to be on a failed die.
     fn is_lost(&self, block: u32) -> bool {
         self.dead[self.geometry.plane_of_block(block) as usize]
     }
 
-    /// A program or an erase of `block` failed. Where that is because its die has, nothing is written to any plane of the die any more.
+    /// Records a failed program or erase of `block`. If the die has failed, writes to all planes of the die stop.
     #[cold]
     fn retire(&mut self, io: &Io, block: u32) {
         self.counters.retired += 1;
@@ -195,7 +195,6 @@ impl Block {
         }
     }
 
-    /// Writes the pages of `piece`.
     fn store(&mut self, io: &mut Io, piece: PageRun) -> Flash<()> {
         let PageRun { block, first, count, .. } = piece;
         if self.map[block as usize] == NO_BLOCK {
@@ -214,8 +213,8 @@ impl Block {
         if copies { self.level_wear(io, physical) } else { Ok(()) }
     }
 
-    /// Programs the pages of `piece` into `physical`, which has been written up to `first` at the most. False where a program
-    /// failed: the block is bad then.
+    /// Programs the pages of `piece` into `physical`, which must not be written beyond `first`. False if a program
+    /// failed; the block is then bad.
     fn append(&mut self, io: &mut Io, piece: PageRun, physical: u32, first: u32) -> Flash<bool> {
         if self.fills_gaps {
             for page in io.nand().next_page(physical)..first {
@@ -275,7 +274,7 @@ impl Block {
         }
     }
 
-    /// Fills `target`; false where a program failed.
+    /// Fills `target`. False if a program failed.
     fn copy_into(&mut self, io: &mut Io, block: u32, piece: Option<PageRun>, target: u32, done: Gate) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let mut old_data = [Data::ZERO; 64];
@@ -317,13 +316,13 @@ impl Block {
         Ok(true)
     }
 
-    /// The logical block that `physical` holds, if any.
+    /// The logical block mapped to `physical`, if any.
     fn holder(&self, physical: u32) -> Option<u32> {
         self.map.iter().position(|&mapped| mapped == physical).map(|block| block as u32)
     }
 
-    /// Static wear levelling: where the spread of erases in the plane of `recent` is too large, the mapped block with the fewest
-    /// erases moves into a worn one.
+    /// Static wear levelling: if the spread of erases in the plane of `recent` is too large, the mapped block with the
+    /// fewest erases moves into a worn one.
     fn level_wear(&mut self, io: &mut Io, recent: u32) -> Flash<()> {
         if self.settings.wear_leveling != WearLeveling::Static {
             return Ok(());
@@ -356,7 +355,7 @@ impl Block {
         self.valid_count[block as usize] -= u32::from(std::mem::replace(&mut self.valid[index], false));
     }
 
-    /// Erases the physical block of logical block `block`, if none of its pages is valid.
+    /// Erases the physical block of logical block `block`, if no page is valid.
     fn erase_if_empty(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
         if self.valid_count[block as usize] > 0 || self.map[block as usize] == NO_BLOCK {
             return Ok(());
@@ -484,7 +483,7 @@ impl Ftl for Block {
     fn relocate(&mut self, io: &mut Io, physical: u32) -> Flash<bool> {
         let plane = self.geometry.plane_of_block(physical) as usize;
         let Some(block) = self.holder(physical) else { return Ok(false) };
-        // A block that is not full is copied, too: its next page is programmed in the copy.
+        // A partial block is copied, too: the next page is then programmed in the copy.
         if self.free[plane].is_empty() || self.is_lost(physical) {
             return Ok(false);
         }

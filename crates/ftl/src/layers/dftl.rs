@@ -1,13 +1,14 @@
-//! `dftl`: the page map of `page`, kept in flash and cached on demand.
+//! `dftl`: the page map of `page`, stored in flash and cached on demand.
 //!
-//! Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based selective caching of page-level address
-//! mappings", ASPLOS 2009. Host writes, merges and collection are those of [`super::page`]; the map is [`crate::maps::cached`], which
-//! says what is cached, evicted and updated, and where the paper is silent. Each page of a request is translated by itself
-//! (the paper's Algorithm 1): a request of several pages may read a translation page once for each. A request waits for its
-//! translations. Translation pages are in blocks of their own, also after cleaning, and are cleaned like all others.
+//! Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based selective caching of page-level
+//! address mappings", ASPLOS 2009. Host writes, merges and collection equal [`super::page`]. [`crate::maps::cached`]
+//! describes caching, eviction and updates, and the decisions where the paper is silent. Each page of a request is
+//! translated separately (the paper's Algorithm 1): a request of several pages may read a translation page once for
+//! each. A request waits for all translations. Translation pages are in separate blocks, also after cleaning, and are
+//! cleaned like all others.
 //!
-//! Trims translate, too, and complete when they have. Moves of translation pages count as collection, everything else that the
-//! map does as metadata. Ignored: batching of lookups, and prefetching, which later papers add.
+//! Trims translate, too, and complete after their translations. Moves of translation pages count as collection, all
+//! other operations of the map as metadata. Ignored: batching of lookups, and prefetching, which later papers add.
 
 use super::page::Page;
 use crate::log::settings::{CACHE, keys_of, keys_of_log};
@@ -47,7 +48,7 @@ keys! {
     }
 }
 
-/// Blocks of a plane that translation pages take: their own, and the one that they are written to.
+/// Blocks of a plane for translation pages: full ones, and the open one.
 fn map_blocks(_: &Settings, geometry: &Geometry) -> u32 {
     let pages = geometry.pages().div_ceil((geometry.page_bytes() / ENTRY_BYTES).into());
     pages.div_ceil(u64::from(geometry.pages_per_block) * u64::from(geometry.planes())) as u32 + 1

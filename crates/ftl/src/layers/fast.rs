@@ -1,17 +1,19 @@
 //! `fast`: fully associative sector translation (Lee et al. 2007).
 //!
-//! As in [`super::bast`] a page is written to its place in its data block while that is free, and an overwrite goes to a log block.
-//! One log block takes sequential overwrites (SW): it begins with the first page of a logical block and belongs to that one.
-//! The others (RW) take the pages of all logical blocks, one after the other. When they are full the oldest of them is the
-//! victim: each logical block with a valid page in it is merged fully, from all log blocks, and the victim is erased. So a
-//! victim costs as many merges as it has logical blocks with valid pages, one page at the least.
+//! As in [`super::bast`], a page is written to the fixed place in the data block while that is free, and an overwrite
+//! goes to a log block. One log block takes sequential overwrites (SW): it begins with the first page of a logical
+//! block and belongs to that block. The others (RW) take the pages of all logical blocks, one after the other. When
+//! they are full, the oldest is the victim. Each logical block with a valid page there is merged fully, from all log
+//! blocks, and the victim is erased. So a victim costs one merge per logical block with valid pages there, at least one
+//! page each.
 //!
-//! An overwrite of the first page of a logical block merges what the SW log block holds, and begins it anew. An overwrite of
-//! another page of its logical block is appended if it is the next one; else the SW log block is merged, and the page goes
-//! to the RW log blocks.
+//! An overwrite of the first page of a logical block merges the SW log block and begins a new one. A later overwrite of
+//! the same logical block is appended if next in order. Else the SW log block is merged, and the page goes to the RW
+//! log blocks.
 //!
-//! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation layer using
-//! fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in [`crate::hybrid`].
+//! Source: S.-W. Lee, D.-J. Park, T.-S. Chung, D.-H. Lee, S. Park, H.-J. Song, "A log buffer-based flash translation
+//! layer using fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in
+//! [`crate::hybrid`].
 
 use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
 use crate::log::settings::{LEVELING, READ, keys_of};
@@ -39,10 +41,9 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-/// The log blocks of a plane.
 #[derive(Default)]
 struct Logs {
-    /// The SW log block, and the logical block that it belongs to.
+    /// The SW log block, and the logical block that owns it.
     sequential: Option<(u32, u32)>,
     /// The RW log blocks, oldest first.
     random: VecDeque<u32>,
@@ -51,9 +52,8 @@ struct Logs {
 palimpsest_flash::state!(Logs { sequential, random });
 
 struct Fast {
-    /// RW log blocks of a plane at most.
+    /// The most RW log blocks of a plane.
     most: usize,
-    /// Those of each plane.
     logs: Vec<Logs>,
 }
 
@@ -66,7 +66,7 @@ impl Fast {
         Fast { most, logs: (0..planes).map(|_| Logs::default()).collect() }
     }
 
-    /// Merges the oldest RW log block of `plane`, or the SW log block where there is none.
+    /// Merges the oldest RW log block of `plane`, else the SW log block.
     fn make_room(&mut self, map: &mut BlockMap, io: &mut Io, plane: usize) -> Flash<()> {
         if let Some(victim) = self.logs[plane].random.pop_front() {
             return self.clean(map, io, victim);
@@ -75,7 +75,7 @@ impl Fast {
         map.merge(io, owner, Some(log))
     }
 
-    /// Merges every logical block with a valid page in the RW log block `victim`, and erases that.
+    /// Merges every logical block with a valid page in the RW log block `victim`, and erases the victim.
     fn clean(&mut self, map: &mut BlockMap, io: &mut Io, victim: u32) -> Flash<()> {
         for ppn in map.physical_pages(victim) {
             if let Some(page) = map.valid_in(io, ppn) {
@@ -145,7 +145,7 @@ impl LogBlocks for Fast {
         };
         let sequential = &mut self.logs[map.plane(owner)].sequential;
         if sequential.is_some() {
-            return map.merge(io, owner, Some(log)); // A merge that was cut off left it.
+            return map.merge(io, owner, Some(log)); // Left by an interrupted merge.
         }
         *sequential = Some((log, owner));
         Ok(())

@@ -1,4 +1,4 @@
-//! Reads of scattered subpages: one command a physical page (SPREAD paper, Fig. 5).
+//! Reads of scattered subpages: one command per physical page (SPREAD paper, Fig. 5).
 
 use palimpsest_flash::nand::{Flash, SubpageMask, WordMask};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
@@ -19,13 +19,13 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// No wanted subpages.
+    /// Removes all wanted subpages.
     #[inline]
     pub fn clear(&mut self) {
         self.wanted.clear();
     }
 
-    /// Whether there are no wanted subpages.
+    /// True if no subpages are wanted.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
@@ -43,7 +43,7 @@ impl Gather {
         }
     }
 
-    /// Reads the wanted subpages, one read a physical page; each signals `signal`.
+    /// Reads the wanted subpages, one read per physical page; each signals `signal`.
     ///
     /// # Errors
     /// Errors of flash.

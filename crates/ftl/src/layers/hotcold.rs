@@ -1,7 +1,7 @@
 //! `hotcold`: the baseline of the LLH paper (Margaglia et al., FAST 2016, Sec. 5.2): first writes only.
 //!
-//! A fine-grained map in banks, hot and cold data in blocks of their own, greedy cleaning in each bank: [`super::llh`] without
-//! partially-used and reused blocks, so that the two differ in nothing else. It runs on every part.
+//! A fine-grained map in banks, hot and cold data in separate blocks, greedy cleaning in each bank. The layer is
+//! [`super::llh`] without partially-used and reused blocks, so that the two differ only in reuse. Runs on every part.
 
 use super::llh::{Llh, settings};
 use super::pages::BuildSubpageLayer;

@@ -1,16 +1,16 @@
-//! `llh`: low pages are programmed, invalidated, and programmed again with write-once-memory codes before the erase (Margaglia
-//! et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016); and `hotcold`, its
-//! baseline, which is the same without reuse.
+//! `llh`: low pages are programmed, invalidated, and programmed again with write-once-memory codes before the erase
+//! (Margaglia et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016); and
+//! `hotcold`, the baseline without reuse.
 //!
 //! A fine-grained map: one physical subpage per logical one. Logical subpage n belongs to bank n mod banks (a bank is a
-//! plane), in which everything happens: a merge buffer and a block for hot data, and for cold data (`buffers`), cleaning
-//! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). What a
-//! second write stores takes twice its size (`code`). Recovery reads the out-of-band areas (`recover`).
+//! plane). Each bank has a merge buffer and a block for hot data, and for cold data (`buffers`), and cleans separately
+//! (`collect`). Hot blocks are partially used and reused, cold ones used (`bank`: Fig. 6, the adaptive threshold). A
+//! second write takes twice the size of the data (`code`). Recovery reads the out-of-band areas (`recover`).
 //!
-//! Where the paper is silent, docs/systems.md, "llh", decides. Decided here beyond that: moved pages have a merge buffer of their
-//! own and the block of cold data; a block is partially used only in the safe share of its life; no more blocks wait
-//! partially used than leaves the streams and cleaning a block each; data whose encoding fails goes with moved data, the
-//! first writes on clean blocks. `ftl.streams` and `ftl.allocation` do not matter.
+//! Where the paper is silent, docs/systems.md, "llh", decides. Decided here beyond that: moved pages have a separate
+//! merge buffer and share the block of cold data. A block is partially used only in the safe share of the endurance.
+//! Waiting blocks must leave the streams and cleaning a block each. Data whose encoding fails goes with moved data, the
+//! first writes on clean blocks. `ftl.streams` and `ftl.allocation` have no effect.
 
 mod bank;
 mod buffers;
@@ -59,20 +59,20 @@ pub const ENTRY: Entry = Entry {
 
 pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
 
-/// The stream of hot data, its buffer and its block.
+/// The stream of hot data, and the number of the buffer and block.
 const HOT: u32 = 0;
-/// The stream of cold data, its buffer and its block, which moved data shares.
+/// The stream of cold data, and the number of the buffer and block; moved data shares the block.
 const COLD: u32 = 1;
 /// The buffer of moved data.
 const MOVED: u32 = 2;
-/// Buffers of a bank.
 const BUFFERS_PER_BANK: u32 = 3;
 
 /// Map entry of a unit that was never written, or was trimmed.
 const UNMAPPED: u32 = u32::MAX;
-/// Map entries from here on name a slot of a buffer of the unit's bank: number of the buffer times [`SLOTS`], plus the slot.
+/// Map entries from here on name a slot of a buffer of the unit's bank: number of the buffer times [`SLOTS`], plus the
+/// slot.
 const IN_BUFFER: u32 = u32::MAX - (1 << 16);
-/// More slots than a buffer ever has: a page, and what joins it when an encoding fails.
+/// More slots than a buffer ever has: a page, and units added after a failed encoding.
 const SLOTS: u32 = 128;
 
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,7 @@ struct Counters {
     padded: u64,
     /// Units of the host, hot and cold.
     host_units: [u64; 2],
-    /// Low pages programmed again, and those left alone as they held valid data.
+    /// Low pages programmed again, and skipped ones that held valid data.
     reused_low: u64,
     skipped_low: u64,
     second_units: u64,
@@ -108,7 +108,7 @@ palimpsest_flash::state!(Counters {
 
 pub(super) struct Llh {
     settings: LlhSettings,
-    /// Whether low pages are reused at all.
+    /// True if low pages are reused at all.
     reuse: bool,
     subpages: u32,
     pages_per_block: u32,
@@ -122,7 +122,7 @@ pub(super) struct Llh {
     use_states: Vec<UseState>,
     banks: Vec<Bank>,
     buffers: Vec<Buffer>,
-    /// For each buffer, arrival of its oldest unit with a waiting request, or [`NOT_WAITING`].
+    /// Per buffer: arrival of the oldest unit with a waiting request, or [`NOT_WAITING`].
     since: Vec<Nanos>,
     oldest: Nanos,
     streams: StreamChooser,
@@ -133,7 +133,7 @@ pub(super) struct Llh {
     safe_erases: u32,
     gc_start: u32,
     gc_stop: u32,
-    /// Whether buffers survive a power cut.
+    /// True if buffers survive a power cut.
     protected: bool,
     timeout: Nanos,
     failed: Vec<u32>,
@@ -142,7 +142,7 @@ pub(super) struct Llh {
     wear_checks: u32,
     counters: Counters,
     transitions: Transitions,
-    /// Whether blocks changed in ways that are no transitions of theirs: a program failed, or the power.
+    /// True if a failed program or a power cut changed blocks outside the counted transitions.
     disturbed: bool,
     logical: Vec<u32>,
     image: Vec<Data>,
@@ -152,14 +152,15 @@ pub(super) struct Llh {
 }
 
 palimpsest_flash::state!(Llh {
-    map, blocks, since, oldest, streams, victim, rng, coder, failed, emptying, wear_checks, counters, transitions, disturbed
+    map, blocks, since, oldest, streams, victim, rng, coder, failed, emptying, wear_checks, counters, transitions,
+    disturbed
 } parts { use_states, banks, buffers } built {
-    settings, reuse, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by, safe_erases, gc_start,
-    gc_stop, protected, timeout, logical, image, wanted, coded
+    settings, reuse, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
+    safe_erases, gc_start, gc_stop, protected, timeout, logical, image, wanted, coded
 });
 
 impl Llh {
-    /// A layer over erased flash; `reuse`: whether it programs low pages twice.
+    /// A layer on erased flash; `reuse`: low pages are programmed twice.
     pub(super) fn new(io: &Io, blueprint: &Blueprint, reuse: bool) -> Self {
         let (geometry, settings) = (*io.geometry(), LlhSettings::new(&blueprint.settings));
         let subpages = geometry.subpages_per_page;
@@ -237,7 +238,7 @@ impl Llh {
         self.append(io, stream, what)
     }
 
-    /// The present content of a subpage that is written in part, and the gate that closes when it has been read.
+    /// The present content of a partially written subpage, and the gate that closes when the content has been read.
     fn fetch_old(&mut self, io: &mut Io, unit: u32) -> Flash<(Data, Gate)> {
         match self.map[unit as usize] {
             UNMAPPED => Ok((Data::ZERO, Gate::NONE)),
@@ -263,7 +264,7 @@ impl Llh {
         }
     }
 
-    /// What `piece` reads of physical subpage `psn` is wanted.
+    /// Adds the words of `piece` in physical subpage `psn` to the wanted ones.
     #[inline]
     fn want(&mut self, io: &Io, psn: u32, piece: Piece) {
         let (ppn, index) = self.per_page.split(psn);
@@ -278,7 +279,6 @@ impl Llh {
         }
     }
 
-    /// Reads what was listed.
     #[inline]
     fn read_wanted(&mut self, io: &mut Io) -> Flash<()> {
         let request = io.request();
@@ -290,7 +290,7 @@ impl Llh {
         self.wanted.read(io, self.settings.log.read, Cause::Host, request)
     }
 
-    /// Reads what `extent` wants before it is delivered: what cannot be corrected is lost then.
+    /// Reads all data of `extent` before the delivery, because an uncorrectable read loses the data.
     #[cold]
     fn read_first(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for piece in pieces(extent, self.sectors_per_subpage) {

@@ -1,20 +1,21 @@
-//! `mga`: mapping granularity adaptive (Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page Re-programming").
+//! `mga`: mapping granularity adaptive (Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page
+//! Re-programming").
 //!
-//! Pages are mapped whole where whole pages are written; what is smaller is written by subpages, into the free subpages of
-//! pages that were programmed before ([`map`], Sec. III-A; [`pages`], III-B and III-C). Which page a piece goes to depends on
-//! how many pages are free ([`write`], III-D), and a logical page that is read often may be spread over few pages only
-//! ([`merge`], III-E). Cleaning gathers a victim's subpages by logical page ([`collect`]). Nothing is buffered: a write is
-//! acknowledged when it is programmed. Where the paper is silent, docs/systems.md, "mga", decides, and each file says what it
-//! decides beyond that.
+//! Whole pages are mapped as pages. Smaller writes go by subpages into the free subpages of programmed pages ([`map`],
+//! Sec. III-A; [`pages`], III-B and III-C). The page of a piece depends on the number of free pages ([`write`], III-D),
+//! and a frequently read logical page may be spread over few pages only ([`merge`], III-E). Cleaning gathers a victim's
+//! subpages by logical page ([`collect`]). Nothing is buffered: a program acknowledges a write. Where the paper is
+//! silent, docs/systems.md, "mga", decides, and each file lists further decisions.
 //!
-//! A write that covers a logical page is a page write; of a longer request, the ragged ends are written by subpages. A piece
-//! of a subpage is read-modify-write of that subpage. A write that touches every subpage of a logical page counts as whole.
+//! A write that covers a logical page is a page write; the ragged ends of a longer request are written by subpages. A
+//! piece of a subpage is a read-modify-write of that subpage. A write that touches every subpage of a logical page
+//! counts as whole.
 //!
-//! Beyond the paper, which leaves re-programming MLC to future work: with `ftl.low_pages_first` small writes fill low pages,
-//! high pages follow ([`rounds`]). Without it no page is programmed twice in low-low-high order.
+//! Beyond the paper, which leaves re-programming MLC to future work: with `ftl.low_pages_first`, small writes fill low
+//! pages, and high pages follow ([`rounds`]). Otherwise no page is programmed twice in low-low-high order.
 //!
-//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has blocks of its own; in two
-//! rounds it never has).
+//! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has separate blocks; in two
+//! rounds it never does).
 
 mod collect;
 mod dead;
@@ -114,22 +115,24 @@ struct Mga {
     victim: Box<dyn Victim>,
     rng: Rng,
     collector: Collector,
-    /// Blocks in which a program failed, to be evacuated.
+    /// Blocks with a failed program, to be evacuated.
     failed: Vec<u32>,
     image: Image,
     groups: Vec<Group>,
     reads: Gather,
     requests: u64,
     counters: Counters,
-    /// Whether pages changed in ways that are no transitions of theirs: a program failed, or the power.
+    /// True if a failed program or a power cut changed pages outside the counted transitions.
     disturbed: bool,
 }
 
-palimpsest_flash::state!(Mga { map, pages, space, rotation, victim, rng, collector, failed, requests, counters, disturbed } built {
+palimpsest_flash::state!(Mga {
+    map, pages, space, rotation, victim, rng, collector, failed, requests, counters, disturbed
+} built {
     settings, subpages, all, sectors_per_subpage, sectors_per_page, threshold, image, groups, reads
 });
 
-/// What `part` allows of programming a page again.
+/// The rules of `part` for programming a page again.
 fn rules(part: &Part, settings: &MgaSettings) -> Rules {
     Rules {
         nop: if part.order.pairs() && !settings.low_pages_first { 1 } else { part.nop },
@@ -168,13 +171,13 @@ impl Mga {
         }
     }
 
-    /// The subpages that `sectors` sectors from `first` on touch.
+    /// The subpages that `sectors` sectors from `first` on touch: first and end.
     #[inline]
     fn touched(&self, first: u32, sectors: u32) -> (u32, u32) {
         (first / self.sectors_per_subpage, (first + sectors).div_ceil(self.sectors_per_subpage))
     }
 
-    /// Whether small writes are placed by exclusive allocation now: more pages are fully free than the threshold.
+    /// True if exclusive allocation places small writes now: more pages are fully free than the threshold.
     #[inline]
     fn exclusive(&self) -> bool {
         self.space.total() > self.threshold
@@ -234,7 +237,7 @@ impl Mga {
     }
 }
 
-/// Adds to the group of the same page, or as a new one. Groups are few: those of one logical page or one image.
+/// Adds subpages to the group of the same page, or as a new group. Groups are few: of one logical page or one image.
 #[inline]
 fn add_to_groups(groups: &mut Vec<Group>, more: Group) {
     match groups.iter_mut().rev().find(|group| group.ppn == more.ppn) {
@@ -284,7 +287,7 @@ impl Ftl for Mga {
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         self.count_request();
         self.reads.clear();
-        // What a read cannot correct is lost before it is delivered.
+        // An uncorrectable read loses the data, so reads must precede the delivery.
         let fails = io.nand().reads_fail();
         for (lpn, first, sectors) in extent::pages(extent, self.sectors_per_page) {
             self.want(io, lpn, first, sectors);

@@ -1,8 +1,9 @@
 //! `page`: the page map of the papers ("PM").
 //!
-//! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and programs a
-//! new one; both transfers are whole pages on the bus. Nothing is buffered: a write is acknowledged when it is programmed.
-//! Where word lines are programmed in one shot, its page is a word line. A map entry counts 8 bytes, as in the MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
+//! One physical page per logical page. A write that does not cover a whole page reads the old page, merges, and
+//! programs a new one; both transfers are whole pages on the bus. Nothing is buffered: a program acknowledges a write.
+//! If word lines are programmed in one shot, a page of the layer is a word line. A map entry counts 8 bytes, as in the
+//! MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};
@@ -41,7 +42,9 @@ pub struct Page<M: Map = FullMap> {
     contents: Vec<Data>,
 }
 
-palimpsest_flash::state!([M: Map] Page<M> { log, streams } built { settings, subpages, sectors_per_page, sectors_per_subpage, contents });
+palimpsest_flash::state!([M: Map] Page<M> { log, streams } built {
+    settings, subpages, sectors_per_page, sectors_per_subpage, contents
+});
 
 impl Page {
     pub fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -50,7 +53,7 @@ impl Page {
 }
 
 impl<M: Map> Page<M> {
-    /// A page map that is kept as `map`.
+    /// A page map stored as `map`.
     pub fn over(io: &Io, blueprint: &Blueprint, map: M) -> Self {
         let subpages = io.geometry().subpages_per_page;
         let sectors = io.geometry().page_bytes() / SECTOR_BYTES as u32;

@@ -1,17 +1,17 @@
 //! `sector-log`: a page map with a log of subpages for small writes (the MGA paper's "Hybrid").
 //!
-//! A fixed share of the blocks (`ftl.log_fraction`, the same in every plane) takes the pieces of requests that are smaller
-//! than a page, mapped subpage by subpage; the rest is page-mapped, with ordinary garbage collection. A piece is one program,
-//! with partial programs of the log's open pages as far as the part allows. When fewer than two blocks of the log are
-//! free, its oldest block is cleaned: each logical page with a valid subpage in it is merged, with all its subpages in the
-//! log, into a new page of the data region. A piece that touches every subpage of a page is a page. Pieces of subpages are
-//! read-modify-write. Nothing is buffered: a write is acknowledged when it is programmed. Source: Jin et al. 2011; MGA
-//! paper, Sec. IV and V; docs/systems.md, "sector-log".
+//! A fixed share of the blocks (`ftl.log_fraction`, the same in every plane) takes the pieces of requests that are
+//! smaller than a page, mapped subpage by subpage. The rest is page-mapped, with ordinary garbage collection. A piece
+//! is one program, with partial programs of the log's open pages as far as the part allows. If fewer than two blocks of
+//! the log are free, the oldest block is cleaned. Each logical page with a valid subpage there is merged, with all
+//! subpages in the log, into a new page of the data region. A piece that touches every subpage of a page is a page. A
+//! piece of a subpage is a read-modify-write. Nothing is buffered: a program acknowledges a write. Source: Jin et al.
+//! 2011; MGA paper, Sec. IV and V; docs/systems.md, "sector-log".
 //!
-//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane has an
-//! open block of the log, if the log has two more blocks than that. A log that lost all its blocks to failures leaves a page
-//! map. What the log held on a die that has failed stays mapped there, as in the data region, until the host writes it again or a merge of its
-//! page takes it along. Trims unmap whole pages. Ignored: wear is not levelled between the log and the rest.
+//! Where the sources are silent: a data page whose subpages are all in the log becomes invalid immediately. Every plane
+//! has an open block of the log, if the log has at least two more blocks. A log that lost all blocks to failures leaves
+//! a page map. Data of the log on a failed die stays mapped there until the host writes again or a merge moves the
+//! data. Trims unmap whole pages. Ignored: wear levelling between the log and the rest.
 
 mod log;
 mod recover;
@@ -56,7 +56,7 @@ keys! {
     }
 }
 
-/// Log pages ahead of a merge whose map entries, and the blocks that they name, are prefetched.
+/// Distance in log pages before a merge at which map entries, and the blocks that they name, are prefetched.
 const MERGES_AHEAD: [(u32, bool); 2] = [(8, false), (4, true)];
 
 /// Blocks of the log in each plane.
@@ -74,11 +74,11 @@ struct Counters {
     cleanings: u64,
     /// Logical pages merged.
     merges: u64,
-    /// Subpages that merging took from the log.
+    /// Subpages merged from the log.
     merged_subpages: u64,
     /// Pieces written to the log.
     logged: u64,
-    /// Small pieces that were written as pages, as the log had no block left.
+    /// Small pieces written as pages, because the log had no block left.
     unlogged: u64,
 }
 
@@ -103,7 +103,7 @@ palimpsest_flash::state!(SectorLog { data, streams, log, counters } built {
     settings, subpages, sectors_per_page, sectors_per_subpage, all, contents, gather
 });
 
-/// Something that was read already, and the gate that closes when it has arrived.
+/// A page that was read already, and the gate that closes when the data has arrived.
 #[derive(Clone, Copy)]
 struct Arriving {
     ppn: u32,
@@ -137,7 +137,7 @@ impl SectorLog {
         }
     }
 
-    /// Subpages that `sectors` sectors of a page from `first` on touch, and those that they do not fill.
+    /// Subpages that `sectors` sectors of a page from `first` on touch, and the partially covered ones.
     #[inline]
     fn touched(&self, first: u32, sectors: u32) -> (u32, u32) {
         let (per_subpage, last) = (self.sectors_per_subpage, first + sectors);
@@ -148,8 +148,8 @@ impl SectorLog {
         (touched, head | tail)
     }
 
-    /// Puts the subpages `wanted` of logical page `page` into `contents`, zeros for all others. Reads what is not `arriving`
-    /// and returns the gate that closes when everything is there.
+    /// Loads the subpages `wanted` of logical page `page` into `contents`, zeros for all others. Reads all pages except
+    /// `arriving`. The returned gate closes when all data has arrived.
     fn assemble(
         &mut self,
         io: &mut Io,
@@ -179,13 +179,14 @@ impl SectorLog {
         }
         let mut arrived = arriving.map_or(Gate::NONE, |arriving| arriving.gate);
         if !self.gather.is_empty() {
-            // A gate of its own: pages merged before this one must not wait for its reads, which may wait for their blocks.
+            // A separate gate, because pages merged earlier must not wait for these reads, which may wait for their
+            // blocks.
             let all = io.gate();
             io.link(arrived, all);
             self.gather.read(io, self.settings.read, cause, all)?;
             arrived = all;
         }
-        // What a read cannot correct is lost now.
+        // An uncorrectable read loses the data, so load only now.
         for subpage in bits(wanted) {
             if let Some(psn) = self.place_of(page, subpage) {
                 self.contents[subpage as usize] = io.load_subpage(psn);
@@ -194,7 +195,7 @@ impl SectorLog {
         Ok(arrived)
     }
 
-    /// Writes `contents` as logical page `page` to the data region; what the log held of it is obsolete.
+    /// Writes `contents` as logical page `page` to the data region, and drops the page's subpages from the log.
     #[inline]
     fn write_page(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
         if self.subpages == 1 {
@@ -206,14 +207,13 @@ impl SectorLog {
         Ok(())
     }
 
-    /// What the host writes as a page.
+    /// A host write of a page.
     #[inline]
     fn host_page(&self, io: &Io, page: u32, after: Gate) -> Append {
         let data = self.contents[0];
         Append { unit: page, data, cause: Cause::Host, after, signal: io.request(), holds: 0 }
     }
 
-    /// Writes a piece of a page.
     #[inline]
     fn write_piece(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
         let (touched, partial) = self.touched(first, sectors);
@@ -233,7 +233,7 @@ impl SectorLog {
         self.write_page(io, stream, self.host_page(io, page, after))
     }
 
-    /// Writes a piece to the log, which is cleaned where that takes it. False where the log has no block left.
+    /// Writes a piece to the log, and cleans if necessary. False if the log has no block left.
     fn write_to_log(&mut self, io: &mut Io, piece: LogWrite) -> Flash<bool> {
         loop {
             if self.log.is_short() {
@@ -265,7 +265,7 @@ impl SectorLog {
         }
     }
 
-    /// Cleans the oldest block of the log. False where none is full.
+    /// Cleans the oldest block of the log. False if none is full.
     #[cold]
     fn clean_oldest(&mut self, io: &mut Io) -> Flash<bool> {
         let Some(block) = self.log.take_oldest() else { return Ok(false) };
@@ -273,7 +273,7 @@ impl SectorLog {
         Ok(true)
     }
 
-    /// Merges what is valid in `block` of the log, which is taken, and erases it.
+    /// Merges the valid subpages of `block` of the log, which must be taken, and erases the block.
     fn clean_block(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         let merged = self.merge_block(io, block)?;
         self.counters.cleanings += 1;
@@ -282,7 +282,7 @@ impl SectorLog {
         Ok(())
     }
 
-    /// Takes a failed block, already out of use, out of the log.
+    /// Retires a failed block of the log, already out of use.
     #[cold]
     fn retire(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         self.merge_block(io, block)?;
@@ -290,7 +290,8 @@ impl SectorLog {
         Ok(())
     }
 
-    /// Merges every logical page with a valid subpage in `block` of the log. Returns the gate that closes when all are safe.
+    /// Merges every logical page with a valid subpage in `block` of the log. The returned gate closes when all are
+    /// safe.
     fn merge_block(&mut self, io: &mut Io, block: u32) -> Flash<Gate> {
         let safe = if self.log.valid_count(block) > 0 { io.gate() } else { Gate::NONE };
         let pages = io.geometry().pages_per_block;
@@ -320,7 +321,7 @@ impl SectorLog {
         Ok(safe)
     }
 
-    /// Asks for what a piece or a merge of logical page `page` will touch.
+    /// Prefetches the fields that a piece or a merge of logical page `page` reads.
     #[inline]
     fn expect_page(&self, page: u32, soon: bool) {
         if soon {
@@ -332,14 +333,13 @@ impl SectorLog {
         }
     }
 
-    /// The log page `ppn` is merged after some others (`soon`: after a few).
+    /// Prefetches for a later merge of log page `ppn` (`soon`: after a few others).
     fn expect_merges(&self, io: &Io, ppn: u32, soon: bool) {
         for index in bits(self.log.valid(ppn) as u32) {
             self.expect_page(self.log.split(io.nand().logical(ppn * self.subpages + index)).0, soon);
         }
     }
 
-    /// Where the subpage `subpage` of `page` is.
     #[inline]
     fn place_of(&self, page: u32, subpage: u32) -> Option<u32> {
         match self.data.locate(page) {
@@ -349,7 +349,8 @@ impl SectorLog {
         }
     }
 
-    /// Physical subpage `psn`, which is `subpage` of a page of which `sectors` sectors from `first` on are read, is wanted.
+    /// Adds the wanted words of physical subpage `psn`, which is `subpage` of a page, for a read of `sectors` sectors
+    /// from `first` on.
     #[inline]
     fn want(&mut self, io: &Io, psn: u32, subpage: u32, first: u32, sectors: u32) {
         let per_subpage = self.sectors_per_subpage;
@@ -376,7 +377,7 @@ impl SectorLog {
         }
     }
 
-    /// Reads what `extent` wants before it is delivered: what cannot be corrected is lost then.
+    /// Reads all data of `extent` before the delivery, because an uncorrectable read loses the data.
     #[cold]
     fn read_first(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {

@@ -1,10 +1,11 @@
 //! `subpage`: the fine-grained map ("FGM").
 //!
-//! One physical subpage per logical subpage. Writes gather in one open page a stream, and a plane or channel where
-//! `ftl.allocation` names these by the address; it is programmed when it is full, a flush or a timeout pads it. Reads of units in an open page need no flash. A write of a part of a subpage reads the
-//! rest first. Acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when
-//! programmed. The wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5);
-//! `ftl.read` sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
+//! One physical subpage per logical subpage. Writes gather in one open page per stream, and per plane or channel if
+//! `ftl.allocation` names these by the address. A full page is programmed; a flush or a timeout pads a partial one.
+//! Reads of units in an open page need no flash. A write of a part of a subpage reads the rest first. Writes are
+//! acknowledged when buffered (the buffer is power-protected), or with `buffer.ack = "program"` when programmed. The
+//! wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5); `ftl.read`
+//! sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
@@ -47,7 +48,9 @@ struct Subpage {
     wanted: Gather,
 }
 
-palimpsest_flash::state!(Subpage { log, streams } built { settings, sectors_per_subpage, subpages_per_page, protected, timeout, wanted });
+palimpsest_flash::state!(Subpage { log, streams } built {
+    settings, sectors_per_subpage, subpages_per_page, protected, timeout, wanted
+});
 
 impl Subpage {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
@@ -79,7 +82,7 @@ impl Subpage {
         self.log.append(io, stream, what)
     }
 
-    /// What `piece` reads of physical subpage `psn` is wanted.
+    /// Adds the words of `piece` in physical subpage `psn` to the wanted ones.
     #[inline]
     fn want(&mut self, io: &Io, psn: u32, piece: Piece) {
         let (ppn, subpages) = self.log.place(psn);
@@ -87,7 +90,7 @@ impl Subpage {
         self.wanted.add(ppn, subpages, io.words_of(first, piece.sectors));
     }
 
-    /// Reads what `extent` wants before it is delivered: what cannot be corrected is lost then.
+    /// Reads all data of `extent` before the delivery, because an uncorrectable read loses the data.
     #[cold]
     fn read_first(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for piece in pieces(extent, self.sectors_per_subpage) {
@@ -98,7 +101,7 @@ impl Subpage {
         self.wanted.read(io, self.settings.read, Cause::Host, io.request())
     }
 
-    /// The present content of a subpage that is written in part, and the gate that closes when it has been read.
+    /// The present content of a partially written subpage, and the gate that closes when the content has been read.
     fn fetch_old(&mut self, io: &mut Io, lsn: u32) -> Flash<(Data, Gate)> {
         match self.log.locate(lsn) {
             Location::Unmapped => Ok((Data::ZERO, Gate::NONE)),

@@ -2,12 +2,12 @@
 //! Mahdaviani and Schroeder, "Improving the reliability of next generation SSDs using WOM-v codes", FAST 2022).
 //!
 //! The layer is [`super::subpage`], the fine-grained map, on a part under the code: a page is a word line that stores k
-//! of its four pages ([`palimpsest_flash::nand::part::Part::coded`]). Its log writes in passes (`log/passes.rs`): a
-//! block that collection has emptied is written again from its first word line on, as the next generation, and erased
-//! after the last one. Generations are known from flash after a power cut. The next pass over a block that trims
-//! touched begins at once, so that its data cannot come back when that would take the room of collection. Source: the
-//! paper's abstract; docs/wom-v.md says what is not known of it. Ignored: the paper's encoding optimization, reads of
-//! word lines before a program, time of encoding and decoding.
+//! of the four pages ([`palimpsest_flash::nand::part::Part::coded`]). The log writes in passes (`log/passes.rs`). A
+//! block that collection emptied is written again from the first word line on, as the next generation, and erased after
+//! the last one. Recovery reads the generations from flash. The next pass over a block that trims touched begins at
+//! once, because restored trimmed data could take the room of collection. Source: the paper's abstract; docs/wom-v.md
+//! lists the unknowns. Ignored: the paper's encoding optimization, reads of word lines before a program, time of
+//! encoding and decoding.
 
 use super::subpage;
 use crate::log::settings::{keys_of, keys_of_log};
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
     keys: || [keys_of_log(), keys_of(&[KEYS])].concat(),
     part: |settings, part| coded(settings, &part).unwrap_or(part),
-    // Its word lines are programmed together already.
+    // The word lines are programmed together already.
     word_lines: false,
     fast_cache: false,
     programs: Programs::OverData,
@@ -54,10 +54,10 @@ const CODES: [&str; 3] = ["1/4", "2/4", "3/4"];
 
 /// The most subpages of a page that can be simulated.
 const MOST_SUBPAGES: u32 = 32;
-/// Array operations take no longer than this can count, in nanoseconds.
+/// Upper limit of array times in nanoseconds, because operations store 32 bits.
 const LONGEST: u64 = u32::MAX as u64;
 
-/// The part must have got its code, and the buffer room for a word line.
+/// Checks that the part supports the code, and that the buffer holds a word line.
 fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     if proposal.part.code.is_none() {
         return coded(proposal.settings, proposal.part).map(|_| ());
@@ -91,7 +91,7 @@ fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     Ok(coded)
 }
 
-/// Blocks of as many word lines as the suite draws pages, each of about such a page, and every code.
+/// Blocks with as many word lines as the suite draws pages, each about the size of such a page, and every code.
 fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     let mut varied = vec![
         format!("ftl.womv_code={}", CODES[rng.below(3) as usize]),

@@ -1,4 +1,4 @@
-//! Writing: units join open pages, and full pages are programmed at a frontier.
+//! Writes: units join open pages, and full pages are programmed at a frontier.
 
 use super::open_pages::{HOLE, OpenPage, Slot};
 use super::{Append, Log};
@@ -8,19 +8,19 @@ use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Gate, Io, Program, WholePage};
 
-/// Where a unit that fills a page is programmed, and what of it.
+/// Target of a unit that fills a page.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub plane: u32,
     pub stream: u32,
-    /// Where the unit is now.
+    /// Present physical unit of the unit.
     pub previous: u32,
-    /// Subpages that it lacks.
+    /// Subpages of the unit to leave out.
     pub absent: SubpageMask,
 }
 
 impl<M: Map> Log<M> {
-    /// Appends a unit of one subpage to the open page of `stream`, and programs that page when it is full.
+    /// Appends a unit of one subpage to the open page of `stream`, and programs the page once full.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -59,7 +59,7 @@ impl<M: Map> Log<M> {
         self.evacuate_failed(io)
     }
 
-    /// Appends a unit of several subpages, which `contents` lists.
+    /// Appends a unit of several subpages with the content `contents`.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -72,8 +72,8 @@ impl<M: Map> Log<M> {
         self.evacuate_failed(io)
     }
 
-    /// Appends a page of the map's own, in blocks of their own. `content` puts its bytes together when nothing moves any more, and
-    /// `programmed` is called when flash has them.
+    /// Appends a page of the map to the map's blocks. `content` assembles the bytes after all cleaning, because
+    /// cleaning moves units. `programmed` runs once flash has stored them.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -97,7 +97,7 @@ impl<M: Map> Log<M> {
         self.evacuate_failed(io)
     }
 
-    /// A plane in which `stream` can write a page now, cleaning where that takes it.
+    /// A plane where `stream` can write a page now. Cleans for space if necessary.
     fn plane_with_space(&mut self, io: &mut Io, stream: u32, unit: u32) -> Flash<u32> {
         if io.nand().is_rebuilding() {
             self.rebuild(io)?;
@@ -117,7 +117,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// A unit that is in an open page already is replaced there.
+    /// Replaces the content of a unit in an open page. False if no open page holds the unit.
     fn replace_open(&mut self, io: &mut Io, what: Append) -> bool {
         let entry = self.map.locate(what.unit);
         if entry == UNMAPPED || entry < IN_OPEN_PAGE {
@@ -127,8 +127,8 @@ impl<M: Map> Log<M> {
         true
     }
 
-    /// Pads and programs every open page that the host or an erase waits for since `before` or earlier; `signal` waits for their
-    /// programs.
+    /// Pads and programs every open page that the host or an erase has waited for since `before` or earlier. `signal`
+    /// waits for the programs.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -145,7 +145,8 @@ impl<M: Map> Log<M> {
                     self.plane_with_space(io, self.open.stream_of(open), unit)?
                 }
                 Some(plane) => {
-                    // What cleaning moved last needs a page, and no more cleaning: that would leave another page that is not full, and so on.
+                    // A page of moved units must not start another cleaning if space is left, because that would leave
+                    // another partial page, and so on.
                     let stream = self.open.stream_of(open);
                     if !self.may_take(io, plane, stream) {
                         self.ensure_space(io, plane, stream)?;
@@ -164,12 +165,12 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Programs the open page `page` in `plane`, padded if it is not full.
+    /// Programs the open page `page` in `plane`, padded if partial.
     pub(super) fn program_open(&mut self, io: &mut Io, plane: u32, page: u32) -> Flash<()> {
         self.program_open_at(io, plane, self.open.stream_of(page), page)
     }
 
-    /// Programs the open page `index` at the frontier of `stream` in `plane`. Where flash does not let it, the page stays.
+    /// Programs the open page `index` at the frontier of `stream` in `plane`. If flash refuses, the page stays open.
     pub(super) fn program_open_at(&mut self, io: &mut Io, plane: u32, stream: u32, index: u32) -> Flash<()> {
         let mut page = self.open.take(index);
         if let Err(halt) = self.program_slots(io, plane, stream, &page) {
@@ -179,7 +180,7 @@ impl<M: Map> Log<M> {
         if page.since.is_some() && page.since == self.open.oldest {
             self.open.find_oldest();
         }
-        // Its allocation serves the next page.
+        // Reuse the allocation.
         page.slots.clear();
         self.open.page_mut(index).slots = page.slots;
         self.erase_emptied(io, index)
@@ -223,7 +224,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// The units of `slots` are in `ppn` now.
+    /// Maps the units of `slots` to `ppn`.
     fn settle_slots(&mut self, io: &mut Io, ppn: u32, slots: &[Slot]) {
         let (first, mut valid) = (ppn * self.shape.units_per_page, 0u64);
         for (index, slot) in slots.iter().enumerate() {
@@ -241,13 +242,13 @@ impl<M: Map> Log<M> {
         self.frontiers.blocks.validate_bits(block, unit, valid);
     }
 
-    /// Whether units that fill a page may be programmed by [`Io::program_whole`].
+    /// True if [`Io::program_whole`] may program units that fill a page.
     #[inline]
     pub(super) fn takes_whole_pages(&self, io: &Io) -> bool {
         M::TAKES_RUNS && io.takes_whole_pages() && io.nand().part().pages_per_program == 1 && !io.nand().has_own()
     }
 
-    /// As [`Self::program_unit`], of all subpages, where programs cannot fail.
+    /// As [`Self::program_unit`], for all subpages and programs that cannot fail.
     #[inline]
     fn program_whole(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
         let (width, image) = (self.shape.unit_subpages, &mut self.image);
@@ -271,7 +272,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Programs one unit that fills a page.
+    /// Programs a unit that fills a page.
     #[inline]
     pub(super) fn program_unit(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
         let Place { plane, stream, previous, absent } = place;

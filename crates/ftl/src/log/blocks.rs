@@ -1,8 +1,8 @@
-//! The state of blocks in a translation layer: free, open or closed, and the valid units of each.
+//! States of blocks in a translation layer (free, open, closed, ...) and the valid units of each.
 //!
-//! A *unit* is what the layer maps (a page or a subpage). Valid units are a bitmap that is local to the block. Closed blocks
-//! of a plane have three orders at once: by valid count (for greedy), order of closing (for FIFO), and an array (for random
-//! draws). Wear is read from flash, not kept here.
+//! A *unit* is the item that the layer maps: a page or a subpage. Valid units are a bitmap local to the block. Closed
+//! blocks of a plane have three orders: by valid count (for greedy), by closing (for FIFO), and an array (for random
+//! draws). Wear is read from flash, not stored here.
 
 mod orders;
 
@@ -15,7 +15,7 @@ use palimpsest_flash::prefetch::prefetch;
 /// No block.
 pub const NO_BLOCK: u32 = u32::MAX;
 
-/// Where a block is in its life.
+/// State of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockState {
     /// Erased.
@@ -24,17 +24,17 @@ pub enum BlockState {
     Open,
     /// Written; may be chosen as a victim.
     Closed,
-    /// Chosen: its valid units are being moved.
+    /// Chosen: the valid units are being moved.
     Victim,
     /// Bad: never used again.
     Retired,
-    /// Of a pool that is kept beside the blocks of the plane: in none of their orders, whatever it holds.
+    /// Member of a separate pool: in no order of the plane.
     Aside,
 }
 
 palimpsest_flash::state_of_words!(BlockState { Free, Open, Closed, Victim, Retired, Aside });
 
-/// Sorts `blocks` by when they were written last, as their out-of-band areas say.
+/// Sorts `blocks` by their last write, according to the out-of-band areas.
 pub fn sort_by_last_write(nand: &Nand, blocks: &mut [u32]) {
     let subpages = nand.geometry().subpages_per_block();
     let last = |block: u32| (block * subpages..(block + 1) * subpages).map(|psn| nand.sequence(psn)).max();
@@ -46,7 +46,7 @@ pub fn sort_by_last_write(nand: &Nand, blocks: &mut [u32]) {
 struct Block {
     state: BlockState,
     valid: u32,
-    /// Number of the change of a closed block that made `valid` what it is; the closing is the first.
+    /// Number of the latest change of `valid` while closed; the closing counts as the first.
     came: u64,
 }
 
@@ -83,14 +83,16 @@ pub struct Blocks {
     closing: Vec<Closing>,
     valid: Vec<u64>,
     planes: Vec<Plane>,
-    /// Of each group of blocks of a plane.
+    /// The least of each group of blocks of a plane.
     least: Vec<Least>,
     closings: u64,
-    /// Changes of closed blocks.
+    /// Changes of closed blocks so far.
     changes: u64,
 }
 
-palimpsest_flash::state!(Blocks { valid, closings, changes } parts { blocks, closing, planes, least } built { units_per_block, words_per_block, blocks_per_plane, plane_size });
+palimpsest_flash::state!(Blocks { valid, closings, changes } parts { blocks, closing, planes, least } built {
+    units_per_block, words_per_block, blocks_per_plane, plane_size
+});
 
 impl Blocks {
     /// All blocks free, with `units_per_block` units each, except those that `is_bad`.
@@ -143,14 +145,14 @@ impl Blocks {
         self.blocks[block as usize].valid
     }
 
-    /// Adds the valid units of each block to `valid`, `weight` for each.
+    /// Adds `weight` per valid unit of each block to `valid`.
     pub fn add_valid(&self, valid: &mut [u32], weight: u32) {
         for (sum, block) in valid.iter_mut().zip(&self.blocks) {
             *sum += block.valid * weight;
         }
     }
 
-    /// Number of the closing that closed `block`; later ones are larger.
+    /// Number of the closing of `block`; later closings have larger numbers.
     #[inline]
     pub fn closed_at(&self, block: u32) -> u64 {
         self.closing[block as usize].closed_at
@@ -168,7 +170,7 @@ impl Blocks {
         &self.planes[plane as usize].closed
     }
 
-    /// Free blocks of `plane`.
+    /// Number of free blocks of `plane`.
     #[inline]
     pub fn free_count(&self, plane: u32) -> u32 {
         self.planes[plane as usize].free.len() as u32
@@ -179,18 +181,18 @@ impl Blocks {
         &self.planes[plane as usize].free
     }
 
-    /// Blocks of `plane` that are not retired.
+    /// Number of blocks of `plane` that are not retired.
     pub fn usable(&self, plane: u32) -> u32 {
         self.planes[plane as usize].usable
     }
 
-    /// Whether `unit` of `block` is valid.
+    /// True if `unit` of `block` is valid.
     #[inline]
     pub fn is_valid(&self, block: u32, unit: u32) -> bool {
         self.valid[block as usize * self.words_per_block + (unit / 64) as usize] >> (unit % 64) & 1 == 1
     }
 
-    /// Validity of `count` <= 64 units of `block` from `first` on, as bits.
+    /// Validity bits of `count` <= 64 units of `block` from `first` on.
     #[inline]
     pub fn valid_bits(&self, block: u32, first: u32, count: u32) -> u64 {
         let base = block as usize * self.words_per_block;
@@ -202,7 +204,7 @@ impl Blocks {
         if count == 64 { bits } else { bits & ((1 << count) - 1) }
     }
 
-    /// The 64 validity bits of `block` number `word`.
+    /// Word number `word` of the validity bits of `block`.
     #[inline]
     pub fn valid_word(&self, block: u32, word: u32) -> u64 {
         self.valid[block as usize * self.words_per_block + word as usize]
@@ -215,34 +217,35 @@ impl Blocks {
         prefetch(&self.blocks, block as usize);
     }
 
-    /// Opens the free block of `plane` with the least `wear`, of equally worn blocks the one that was freed first.
+    /// Opens the free block of `plane` with the least `wear`; among ties, the first freed.
     pub fn open(&mut self, plane: u32, wear: impl Fn(u32) -> u32) -> Option<u32> {
         let block = self.planes[plane as usize].free.pop(wear)?;
         self.blocks[block as usize].state = BlockState::Open;
         Some(block)
     }
 
-    /// Opens a given free block.
+    /// Opens `block`, which must be free.
     pub fn open_this(&mut self, block: u32) {
         let is_free = self.planes[self.plane_size.divide(block) as usize].free.remove(block);
         assert!(is_free, "a free block");
         self.blocks[block as usize].state = BlockState::Open;
     }
 
-    /// Takes the free block `block` out of those of its plane, for good.
+    /// Removes `block`, which must be free, from the blocks of the plane for good.
     pub fn set_aside(&mut self, block: u32) {
         self.open_this(block);
         self.blocks[block as usize].state = BlockState::Aside;
         self.planes[self.plane_size.divide(block) as usize].usable -= 1;
     }
 
-    /// After a power cut: closes the open blocks `written` in the order in which they were written last, as their out-of-band areas say.
+    /// After a power cut: closes the open blocks `written` in the order of their last writes, according to the
+    /// out-of-band areas.
     pub fn close_in_order(&mut self, nand: &Nand, mut written: Vec<u32>) {
         sort_by_last_write(nand, &mut written);
         written.into_iter().for_each(|block| self.close(block));
     }
 
-    /// Closes an open block: from now on it may be a victim.
+    /// Closes an open block, which may be a victim from then on.
     pub fn close(&mut self, block: u32) {
         debug_assert_eq!(self.state(block), BlockState::Open);
         self.closings += 1;
@@ -257,7 +260,7 @@ impl Blocks {
         self.note_fewer(block);
     }
 
-    /// Takes a closed block out of the choice of victims.
+    /// Makes a closed block a victim.
     pub fn take_victim(&mut self, block: u32) {
         debug_assert_eq!(self.state(block), BlockState::Closed);
         self.forget_least(block);
@@ -271,14 +274,14 @@ impl Blocks {
         self.blocks[block as usize].state = BlockState::Victim;
     }
 
-    /// An erased victim is free again.
+    /// Frees an erased victim.
     pub fn release(&mut self, block: u32) {
         debug_assert_eq!((self.state(block), self.valid_count(block)), (BlockState::Victim, 0));
         self.blocks[block as usize].state = BlockState::Free;
         self.planes[self.plane_size.divide(block) as usize].free.push(block);
     }
 
-    /// A victim or open block without valid units is never used again.
+    /// Retires a victim, an open block or a block set aside. No unit may be valid.
     pub fn retire(&mut self, block: u32) {
         debug_assert_eq!(self.valid_count(block), 0);
         let state = std::mem::replace(&mut self.blocks[block as usize].state, BlockState::Retired);
@@ -288,7 +291,7 @@ impl Blocks {
         }
     }
 
-    /// Makes an open block a victim without it having been closed.
+    /// Makes an open block a victim.
     pub fn abandon(&mut self, block: u32) {
         debug_assert_eq!(self.state(block), BlockState::Open);
         self.blocks[block as usize].state = BlockState::Victim;
@@ -346,7 +349,7 @@ impl Blocks {
         self.change_count(block, -(bits.count_ones() as i32));
     }
 
-    /// `bits` shifted into a word, and into the next one.
+    /// Shifts `bits` into a word and the next; returns both and the index of the first.
     #[inline]
     fn split_bits(&self, block: u32, first: u32, bits: u64) -> (u64, u64, usize) {
         let shift = first % 64;
@@ -369,7 +372,7 @@ impl Blocks {
     /// Checks every count and list against the bitmap. Slow: for tests and the end of a run.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         for plane in 0..self.planes.len() as u32 {
             let first = plane * self.blocks_per_plane;

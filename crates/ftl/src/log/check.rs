@@ -1,20 +1,21 @@
-//! The checks of a log against itself and against flash. Slow: for tests and the end of a run.
+//! Checks of a log against itself and against flash. Slow: for tests and the end of a run.
 
 use super::Log;
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::{Nand, first_subpages};
 use palimpsest_ftl_api::plan::Io;
 
-/// What flash holds of a unit is fetched into the caches this many units before it is compared,
+/// Distance in units between the prefetch of a unit's flash state and the comparison.
 const AHEAD: u32 = 32;
-/// on drives with more units than this, of which the caches hold little. After as many that lie scattered the order of flash is tried.
+/// Drives with more units than this exceed the CPU caches: the check prefetches, and tries the order of flash after
+/// this many scattered units.
 const FEW: u32 = 1 << 16;
 
 impl<M: Map> Log<M> {
-    /// Checks that each unit is where the map says, and that nothing else is valid.
+    /// Checks that each unit is at the place in the map, and that no other unit is valid.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&mut self, io: &Io) -> Result<(), String> {
         self.frontiers.check()?;
         self.map.check(io.nand())?;
@@ -35,7 +36,7 @@ impl<M: Map> Log<M> {
             let whole = self.whole_page_at(io.nand(), unit, entry);
             copies += u64::from(whole);
             scattered += u32::from(whole == 0);
-            // From here on the order of flash is the faster one. It does not say what is wrong.
+            // The order of flash is faster from here on, but finds no reason: on failure the slow check continues.
             if whole == 0 && scattered == FEW && self.is_sound(io) {
                 return Ok(());
             }
@@ -52,7 +53,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Whether [`Self::check`] finds nothing: each valid unit of flash is where the map says, and the map has as many there.
+    /// True if [`Self::check`] finds nothing: each valid unit of flash agrees with the map, and the counts agree.
     #[cold]
     fn is_sound(&self, io: &Io) -> bool {
         let mut valid = 0;
@@ -74,7 +75,7 @@ impl<M: Map> Log<M> {
         copies == valid
     }
 
-    /// The valid units of `block`; none where one of them is not where the map says.
+    /// The number of valid units of `block`; `None` if one disagrees with the map.
     fn sound_units(&self, io: &Io, block: u32) -> Option<u32> {
         let (blocks, per_block) = (&self.frontiers.blocks, self.shape.units_per_block);
         let words = if blocks.valid_count(block) > 0 { per_block.div_ceil(64) } else { 0 };
@@ -93,7 +94,7 @@ impl<M: Map> Log<M> {
         Some(blocks.valid_count(block))
     }
 
-    /// Checks `unit`, for which the map has `entry`. Returns whether it is on flash.
+    /// Checks `unit` with the map entry `entry`. True if the unit is on flash.
     fn check_unit(&self, nand: &Nand, unit: u32, entry: u32) -> Result<bool, String> {
         let mut physical = entry;
         if entry != UNMAPPED && entry >= IN_OPEN_PAGE {
@@ -117,8 +118,8 @@ impl<M: Map> Log<M> {
         Ok(true)
     }
 
-    /// How many units fill a page in order from `unit` on, which the map has at `entry`, all of them valid there and where the map
-    /// says; 0 where that is not so.
+    /// Number of units that fill a page in order from `unit` on, with `entry` as the first, if all are valid and agree
+    /// with the map; else 0.
     #[inline]
     fn whole_page_at(&self, nand: &Nand, unit: u32, entry: u32) -> u32 {
         let per_page = self.shape.units_per_page;
@@ -169,7 +170,8 @@ mod tests {
         let mut log = Log::new(&io, &settings, FullMap::new(UNITS), 1, true, 1);
         let mut rng = Rng::new(1, 1);
         for write in 0..UNITS + 321 {
-            // The first in order, so that whole pages are consecutive; the rest at random, and the last is in an open page.
+            // The first writes in order, so that whole pages are consecutive; the rest at random, and the last in an
+            // open page.
             let unit = if write < UNITS { write } else { rng.below(u64::from(UNITS) / 4) as u32 };
             let (cause, after, signal) = (Cause::Host, Gate::NONE, Gate::NONE);
             log.append(&mut io, 0, Append { unit, data: Data::new(1), cause, after, signal, holds: 1 }).expect("room");
@@ -183,7 +185,7 @@ mod tests {
         log.map.place(unit, entry);
     }
 
-    /// Each of these is one wrong entry or bit.
+    /// Each damage changes one entry or bit.
     #[test]
     fn what_is_wrong_is_found() {
         let physical_of = |log: &Log<FullMap>, unit| Some(log.map.locate(unit)).filter(|&entry| entry < IN_OPEN_PAGE);

@@ -1,9 +1,9 @@
-//! Collection: which blocks are cleaned, and when; and wear levelling.
+//! Collection: when to clean, and which blocks; and wear levelling.
 //!
-//! Cleaning a plane writes into the same plane. It needs somewhere to write before it can erase, so the host never gets the
-//! last free block of a plane. Here whole blocks are cleaned; `pace` does so in steps. With one stream, moved units go to the
-//! frontier that the host writes to: the model of the closed forms (Desnoyers 2014). Where open pages are not protected, a
-//! victim is erased when the last of its units has been programmed elsewhere.
+//! Cleaning writes before an erase frees space, so the host never gets the last free block of a plane. Moved units stay
+//! in the plane, or in the die with `ftl.moved_to = die`. This file cleans whole blocks; `pace` cleans in steps. With
+//! one stream, moved units go to the frontier of the host: the model of the closed forms (Desnoyers 2014). If open
+//! pages are not protected, a victim is erased once the last of the units has been programmed elsewhere.
 
 use super::Log;
 use super::blocks::BlockState;
@@ -18,23 +18,23 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io};
 
-/// Static wear levelling looks at a plane after this many collections.
+/// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
-/// What collection goes by.
+/// Policy and state of collection.
 pub(super) struct Collector {
     policy: Box<dyn Victim>,
     rng: Rng,
-    /// Pages that stay free when a block is cleaned that need not be: a program that fails spoils one, and a power cut one of each die of a
-    /// superblock.
+    /// Pages to leave free when cleaning is optional: a failed program spoils one, and a power cut spoils one per die
+    /// of a superblock.
     pub slack: u32,
-    /// Free pages of a plane at which collection starts, and above which it stops.
+    /// Collection starts at this number of free pages of a plane, and stops above `stop`.
     pub start: u32,
     stop: u32,
     leveling: WearLeveling,
     wear_threshold: u32,
     wear_checks: u32,
-    /// Blocks with a failed program, whose units are moved later.
+    /// Blocks with a failed program, to be evacuated.
     pub failed: Vec<u32>,
     /// Victims whose last units wait in open pages, and the gates that close when those are programmed.
     pub emptying: Vec<(u32, Gate)>,
@@ -42,11 +42,13 @@ pub(super) struct Collector {
     pub pace: Pace,
 }
 
-palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built { slack, start, stop, leveling, wear_threshold });
+palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built {
+    slack, start, stop, leveling, wear_threshold
+});
 
 impl Collector {
-    /// `rest` pages may be programmed for moved units that fill none; `streams` write to a plane at once, of which `spare` pages hold
-    /// nothing when the drive is full. Cleaning leaves `slack` pages.
+    /// `rest`: pages that may be programmed for moved units that fill none. `streams` streams write to a plane at once.
+    /// `spare`: pages of a plane without data on a full drive. Cleaning leaves `slack` pages.
     pub fn new(
         settings: &LogSettings,
         geometry: &Geometry,
@@ -58,7 +60,7 @@ impl Collector {
     ) -> Self {
         let policy = victim::new(&settings.victim);
         let block = geometry.pages_per_block;
-        // A victim without an invalid unit needs a block, and what cleaning keeps free beside it.
+        // A victim without an invalid unit needs a block, and the pages that cleaning keeps free.
         let least = if policy.may_choose_full() { block + rest + slack } else { 0 };
         let pages_of = |blocks: BlockCount| blocks.pages_of(geometry.blocks_per_plane, block).max(least);
         let (start, stop) = (pages_of(settings.gc_start), pages_of(settings.gc_stop));
@@ -86,7 +88,7 @@ impl Collector {
 }
 
 impl<M: Map> Log<M> {
-    /// Makes sure that `stream` can write a page in `plane`. False where even cleaning finds no space.
+    /// Ensures that `stream` can write a page in `plane`. False if even cleaning finds no space.
     #[inline(always)]
     pub(super) fn ensure_space(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
         if self.frontiers.fixed.is_used()
@@ -117,7 +119,8 @@ impl<M: Map> Log<M> {
         for moved in self.open.moved_pages(plane) {
             if !self.collector.emptying.is_empty() && self.open.filled(moved) > 0 {
                 match self.program_open(io, plane, moved) {
-                    // It stays in memory, and its victim as it is: another class, or another plane, may have space.
+                    // The page stays in memory and the victim unerased: another class, or another plane, may have
+                    // space.
                     Err(Halt::NoSpace) => waits = true,
                     done => {
                         done?;
@@ -132,15 +135,15 @@ impl<M: Map> Log<M> {
         if self.frontiers.has_block_of_its_own(plane, stream) || self.frontiers.has_space(plane, stream) {
             return Ok(true);
         }
-        // Victims that were erased now are room for those of another class.
+        // The erased victims are room for victims of another class.
         self.clean_for(io, plane, stream)
     }
 
-    /// Cleans blocks of `plane` until `stream` has space. False where that does not help.
+    /// Cleans blocks of `plane` until `stream` has space. False if that fails.
     fn clean_for(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
         let closed = self.frontiers.blocks.closed(plane).len();
         for attempt in 0..2 * closed + 2 {
-            // What the policy prefers may gain little; in the end only space counts.
+            // The choice of the policy may gain little; in the end only space counts.
             let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(io, plane) };
             let Some(victim) = victim else { break };
             self.clean_victim(io, plane, victim)?;
@@ -151,8 +154,9 @@ impl<M: Map> Log<M> {
         Ok(false)
     }
 
-    /// No plane has space, and none room to clean a block in. Power cuts may have spoiled all pages that one had for that, while another has
-    /// pages left: cleans the block that gains the most and fits there. False where none does.
+    /// If no plane has room to clean in, cleans the block that gains the most and fits into the free pages of all
+    /// planes. False if no block fits. Power cuts may have spoiled the free pages of one plane while another has some
+    /// left.
     #[cold]
     pub(super) fn clean_across(&mut self, io: &mut Io) -> Flash<bool> {
         let (per_page, per_block) = (self.shape.units_per_page, self.shape.pages_per_block);
@@ -177,7 +181,7 @@ impl<M: Map> Log<M> {
         Ok(true)
     }
 
-    /// Collects until `plane` has more free pages than the stop threshold, or nothing more can be gained.
+    /// Collects until `plane` has more free pages than the stop threshold, or no victim gains.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let mut budget = 2 * self.frontiers.blocks.closed(plane).len() + 2;
         while self.frontiers.free_pages[plane as usize] <= self.collector.stop
@@ -189,8 +193,9 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Cleans one block in the background, in the plane that is shortest of free pages and below the stop threshold by more
-    /// than a block; or does one step of that in each such plane. False where none is.
+    /// Cleans one block of the plane with the fewest free pages, if at or below the stop threshold. Else folds a block
+    /// of the fast cache, or moves a page of a failed die. With collection in steps, does one step in each such plane.
+    /// False if nothing was done.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -213,7 +218,7 @@ impl<M: Map> Log<M> {
         Ok(done)
     }
 
-    /// Folds the block of the fast cache that was closed first, in the plane that has most of them. False where none is.
+    /// Folds the first closed block of the fast cache in the plane with the most. False if none fits.
     fn fold_oldest(&mut self, io: &mut Io) -> Flash<bool> {
         let single = &self.frontiers.single;
         let fullest = (0..self.frontiers.planes()).max_by_key(|&plane| (single.count(plane), u32::MAX - plane));
@@ -223,7 +228,7 @@ impl<M: Map> Log<M> {
         Ok(true)
     }
 
-    /// The block of the fast cache that was closed first in `plane`, if there is room to move its units.
+    /// The first closed block of the fast cache in `plane`, if the valid units fit elsewhere.
     pub(super) fn oldest_single(&self, io: &Io, plane: u32) -> Option<u32> {
         let (single, blocks) = (&self.frontiers.single, &self.frontiers.blocks);
         if single.count(plane) == 0 {
@@ -235,14 +240,14 @@ impl<M: Map> Log<M> {
             .filter(|&oldest| self.fits(io, plane, oldest, self.collector.slack))
     }
 
-    /// Cleans one block of `plane`. False where no block is worth it.
+    /// Cleans one block of `plane`. False if no block is worth cleaning.
     fn collect(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         let Some(victim) = self.choose(io, plane) else { return Ok(false) };
         self.clean_victim(io, plane, victim)?;
         Ok(true)
     }
 
-    /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
+    /// The victim of the policy if the valid units fit elsewhere, else the block that needs the least room.
     pub(super) fn choose(&mut self, io: &Io, plane: u32) -> Option<u32> {
         let Collector { policy, rng, .. } = &mut self.collector;
         let erases = |block: u32| io.nand().erases(block);
@@ -251,7 +256,7 @@ impl<M: Map> Log<M> {
         if self.fits(io, plane, victim, self.collector.slack) { Some(victim) } else { self.fewest_valid(io, plane) }
     }
 
-    /// The block with the fewest valid units, if cleaning it gains something, and there is room to move them.
+    /// The block with the fewest valid units, if cleaning gains space and the units fit elsewhere.
     fn fewest_valid(&mut self, io: &Io, plane: u32) -> Option<u32> {
         let fewest = self.frontiers.blocks.fewest_valid(plane)?;
         let blocks = &self.frontiers.blocks;
@@ -260,27 +265,28 @@ impl<M: Map> Log<M> {
         if may_clean(&fewest) {
             return Some(fewest);
         }
-        // Units of the map and, where moved data keeps its class, of each class have a frontier of their own: where there is no room for those
-        // of one block, there may be for others.
+        // Units of the map, and of each class if moved data keeps a class, have separate frontiers: other victims may
+        // fit although this one does not.
         let differ = M::IN_LOG || self.frontiers.keep_class();
         let others = blocks.closed(plane).iter().copied().filter(|block| differ && may_clean(block));
         others.min_by_key(|&block| (blocks.valid_count(block), blocks.closed_at(block)))
     }
 
-    /// Whether the units of `victim`, and `slack` pages, fit into what is free in `plane`, and into what the next program frees.
+    /// True if the units of `victim` and `slack` pages fit into the free pages of `plane`, and those that the next
+    /// program frees.
     pub(super) fn fits(&self, io: &Io, plane: u32, victim: u32, slack: u32) -> bool {
         self.fits_beside(io, plane, victim, slack, None)
     }
 
-    /// As [`Self::fits`], when the stream `taker` has taken a page of a plane. Where moved data goes to the planes of a die in turn, there must be
-    /// room for what their victims have left, too.
+    /// As [`Self::fits`], after the stream `taker` has taken a page of a plane. If moved data goes to the planes of a
+    /// die in turn, the remaining units of their victims must fit, too.
     pub(super) fn fits_beside(&self, io: &Io, plane: u32, victim: u32, slack: u32, taker: Option<(u32, u32)>) -> bool {
         let (frontiers, per_page, per_block) = (&self.frontiers, self.shape.units_per_page, self.shape.pages_per_block);
         if frontiers.rotation.passes_by(plane) {
             return false;
         }
         let opens = |plane: u32| taker.is_some_and(|(home, stream)| home == plane && !frontiers.is_open(plane, stream));
-        // The pages that a stream has left without a block that the taker opens, and with that if it is its own.
+        // Pages left to a stream. A block that the taker opens counts for the taker alone, less the page taken.
         let left_of = |plane: u32, stream: u32| {
             let (own, block) = (taker == Some((plane, stream)), u32::from(opens(plane)) * per_block);
             frontiers.pages_left(plane, stream) + if own { block } else { 0 } - u32::from(own)
@@ -298,10 +304,10 @@ impl<M: Map> Log<M> {
             (valid, free_blocks) = (valid - own, free_blocks - takes);
         }
         let stream = frontiers.moved_stream(victim);
-        // The last pages of the map's block serve data, too.
+        // Data may use the last pages of the map's block, too.
         let lent = if M::IN_LOG && free_blocks == 0 { left_of(plane, frontiers.own_stream()) } else { 0 };
         let waiting = self.open.filled(self.open.moved_page(plane, stream)) - self.waiting_of(plane, victim);
-        // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
+        // A partial page waits for the next victim, but may need a page if power cuts lose open pages.
         let rest = if slack > 0 && !self.open.protected { per_page - 1 } else { 0 };
         let mut needed = (waiting + valid + rest) / per_page + slack;
         let mut free =
@@ -311,7 +317,7 @@ impl<M: Map> Log<M> {
             needed += victim.map_or(0, |victim| frontiers.blocks.valid_count(victim).div_ceil(per_page) + slack);
             free += (left_of(other, stream) + free_of(other) * per_block).saturating_sub(frontiers.lost_in_free(other));
         }
-        // A block of the fixed share of the fast cache gives nothing back to the log.
+        // Blocks of the fixed share of the fast cache never return to the log.
         let beside = |block: u32| {
             let of_plane = block / self.shape.blocks_per_plane == plane && !frontiers.fixed.holds(block);
             of_plane && frontiers.moved_stream(block) == stream
@@ -320,7 +326,8 @@ impl<M: Map> Log<M> {
         needed <= free || (free > 0 && needed <= free + emptying * per_block)
     }
 
-    /// Units of `victim` that wait in an open page of moved data, and are valid where they were until that is programmed.
+    /// Units of `victim` that wait in an open page of moved data, and stay valid in `victim` until the page is
+    /// programmed.
     fn waiting_of(&self, plane: u32, victim: u32) -> u32 {
         if self.open.protected || self.collector.pace.victim(plane) != Some(victim) {
             return 0;
@@ -330,7 +337,8 @@ impl<M: Map> Log<M> {
         self.open.page(page).slots.iter().filter(of_victim).count() as u32
     }
 
-    /// Moves the valid units of `block`, if it is full and there is room: see [`palimpsest_ftl_api::Ftl::relocate`].
+    /// Moves the valid units of `block`, if the block is closed and the units fit: see
+    /// [`palimpsest_ftl_api::Ftl::relocate`].
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -354,12 +362,12 @@ impl<M: Map> Log<M> {
         self.level_wear_if_due(io, plane)
     }
 
-    /// A victim of `plane` was cleaned: static wear levelling has its turn.
+    /// Levels wear, if static, after a victim of `plane` was cleaned.
     pub(super) fn level_wear_if_due(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         if self.collector.leveling == WearLeveling::Static { self.level_wear(io, plane) } else { Ok(()) }
     }
 
-    /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.
+    /// Moves the valid units of a closed block away and erases the block, at once or after the last copy is programmed.
     pub(super) fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         self.frontiers.blocks.take_victim(victim);
         let moved = self.move_valid(io, victim)?;
@@ -370,7 +378,7 @@ impl<M: Map> Log<M> {
         self.erase(io, victim, moved)
     }
 
-    /// Erases a victim after the gate `moved`, or frees it for another pass.
+    /// Erases a victim after the gate `moved`, or frees the victim for another pass.
     pub(super) fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
         let moved = self.behind_rebuild(io, victim, moved);
         match self.free_unerased(io, victim, moved)? {
@@ -379,7 +387,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Erases a victim after the gate `after`; `signal` waits for that.
+    /// Erases a victim after the gate `after`; `signal` waits for the erase.
     pub(super) fn erase_now(&mut self, io: &mut Io, victim: u32, after: Gate, signal: Gate) -> Flash<()> {
         match io.erase(Erase { after, signal, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
@@ -395,8 +403,8 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// The open page `page` has been programmed: erases the victims whose last units it held. A victim that trims emptied
-    /// waits for the page, too: its gate does.
+    /// After the program of open page `page`: erases the victims whose last units were there. A victim that trims
+    /// emptied waits for the page, too, because the gate does.
     #[inline]
     pub(super) fn erase_emptied(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let mut index = 0;
@@ -413,7 +421,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Takes the block that `ppn` lies in, whose program failed, out of use; its units are moved later.
+    /// Drops the block of `ppn` after a failed program; the units are moved later.
     #[cold]
     pub(super) fn drop_frontier(&mut self, io: &Io, ppn: u32) {
         let block = ppn / self.shape.pages_per_block;
@@ -425,7 +433,7 @@ impl<M: Map> Log<M> {
         self.collector.failed.push(block);
     }
 
-    /// Moves what is valid in failed blocks, and retires them.
+    /// Moves valid units out of failed blocks, and retires the blocks.
     #[inline]
     pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
         if self.collector.failed.is_empty() { Ok(()) } else { self.evacuate(io) }
@@ -445,8 +453,8 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold: what lies there is cold,
-    /// and the block will wear faster from now on.
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold. The data there is
+    /// cold, so the freed block wears faster afterwards.
     fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         self.collector.wear_checks += 1;
         let due = self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY);

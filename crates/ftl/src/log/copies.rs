@@ -1,8 +1,9 @@
-//! Moving units where no operation can fail ([`Io::takes_whole_pages`]): what `moves` leaves there, without the cases that such a run never meets.
+//! Fast path for moving units if no operation can fail ([`Io::takes_whole_pages`]). The state afterwards equals the
+//! state after `moves`.
 //!
-//! A page that is one unit is copied from block to block, up to 64 at once, also in a timed run. In a run that only counts units of a part of a
-//! page gather in the open page of moved data; where that holds anything else they move as always. The order of reads and programs is that
-//! of `moves`, so a drive without space ends in the same state.
+//! Pages of one unit are copied from block to block, up to 64 at once, timed or not. In runs that only count, units
+//! smaller than a page gather in the open page of moved data; if that page holds any other unit, `moves` applies. The
+//! order of reads and programs is the order of `moves`, so a drive without space ends in the same state.
 
 use super::Log;
 use super::open_pages::{HOLE, OpenPage, Slot};
@@ -13,14 +14,14 @@ use palimpsest_flash::nand::{Flash, count, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io, WholePage};
 
 impl<M: Map> Log<M> {
-    /// Whether [`Self::copy_units`] of `victim` leaves what [`Self::move_units`] would.
+    /// True if [`Self::copy_units`] of `victim` is equivalent to [`Self::move_units`].
     #[inline]
     pub(super) fn takes_copies(&self, io: &Io, victim: u32) -> bool {
         let copies = self.read.mode != ReadMode::Spread && self.takes_whole_pages(io);
         copies && (self.shape.units_per_page == 1 || (io.only_counts() && self.gathers(io, victim)))
     }
 
-    /// Whether units of `victim` gather in an open page that holds nothing but others that have moved, and that no erase waits for.
+    /// True if the open page for units of `victim` holds only moved units, and no erase waits.
     #[inline]
     fn gathers(&self, io: &Io, victim: u32) -> bool {
         let protected = self.open.protected && self.collector.emptying.is_empty();
@@ -36,7 +37,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// As [`Self::copy_units`], of pages that are one unit.
+    /// As [`Self::copy_units`], for units of a whole page.
     fn copy_pages(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
         let plane = io.geometry().plane_of_block(victim);
         let stream = self.frontiers.moved_stream(victim);
@@ -44,7 +45,7 @@ impl<M: Map> Log<M> {
         let to_log = !self.frontiers.fixed.is_used() || stream + 1 == self.frontiers.data_streams();
         let mut left = most;
         while left > 0 && next < self.shape.units_per_block {
-            // A word at a time, and no more than the open block has pages but one, which closes it.
+            // One word at a time. The last page of the open block is excluded, because it closes the block.
             let takes = |&(block, page): &(u32, u32)| to_log && io.nand().takes_rounds(block, page);
             let run = self.frontiers.frontier(plane, stream).filter(takes);
             let room = self.frontiers.pages_left(plane, stream).saturating_sub(1);
@@ -80,7 +81,8 @@ impl<M: Map> Log<M> {
         Ok(if left > 0 { self.shape.units_per_block } else { next })
     }
 
-    /// Moves, or a check, come to the word `word` of the valid units of `victim`: asks for the map entries of those of the next, and of the first.
+    /// Prefetches map entries for moves or a check that reached word `word` of the valid units of `victim`: of the next
+    /// word, and of the first.
     #[inline]
     pub(super) fn prefetch_word(&self, io: &Io, victim: u32, word: u32) {
         let words = self.shape.units_per_block.div_ceil(64);
@@ -91,7 +93,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// The map has the units of `pages` (bits, counted from page `from` on) in the pages from `to` on.
+    /// Maps the units of `pages` (bits, counted from page `from` on) to the pages from `to` on.
     #[inline]
     fn place_copies(&mut self, io: &Io, from: u32, pages: u64, to: u32) {
         let (mut units, mut found, mut rest) = ([0; 64], 0, pages);
@@ -130,11 +132,11 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// As [`Self::copy_units`], of units that are a part of a page: they gather in an open page.
+    /// As [`Self::copy_units`], for units smaller than a page: they gather in an open page.
     fn gather_units(&mut self, io: &mut Io, victim: u32, next: u32, most: u32) -> Flash<u32> {
         let page = self.moved_page_of(io, victim);
         let done = self.gather_valid(io, victim, next, most, page);
-        // Units that went on to flash at once never were at an entry of the open page.
+        // Only units that remain in the open page need an entry there.
         let first = self.open.next_entry(page) - self.open.filled(page);
         for (slot, entry) in self.open.page(page).slots.iter().zip(first..) {
             self.map.place(slot.unit, entry);
@@ -142,7 +144,7 @@ impl<M: Map> Log<M> {
         done
     }
 
-    /// As [`Self::gather_units`], but for the map's entries of what stays in the open page `page`.
+    /// As [`Self::gather_units`], without map entries of the units that remain in the open page `page`.
     fn gather_valid(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, page: u32) -> Flash<u32> {
         let (plane, per_page) = (io.geometry().plane_of_block(victim), self.shape.units_per_page);
         let mut left = most;
@@ -157,7 +159,7 @@ impl<M: Map> Log<M> {
                 continue;
             }
             let from = self.shape.per_page.divide(word * 64 + valid.trailing_zeros());
-            // The units of one page may lie across two words.
+            // The units of a page may span two words.
             let units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
             let ppn = victim * self.shape.pages_per_block + from;
             io.read_for_copy(ppn, units, self.read.mode)?;
@@ -172,8 +174,8 @@ impl<M: Map> Log<M> {
         Ok(if left > 0 { self.shape.units_per_block } else { next })
     }
 
-    /// Moves the units `rest` (as bits) of page `ppn` into the open page `page` of `plane`, but for those of which an open page holds newer
-    /// content. Returns those that are left, where there is no space to program it.
+    /// Moves the units `rest` (as bits) of page `ppn` into the open page `page` of `plane`. Skips units with newer
+    /// content in an open page. If no space is left to program the page, returns the remaining units.
     #[inline]
     fn gather(&mut self, io: &mut Io, plane: u32, page: u32, ppn: u32, mut rest: u64) -> (Flash<()>, u64) {
         let (per_page, stores) = (self.shape.units_per_page, io.nand().payload() != Payload::None);
@@ -198,7 +200,7 @@ impl<M: Map> Log<M> {
         (Ok(()), 0)
     }
 
-    /// Programs the open page `page`, which is full, in `plane`.
+    /// Programs the full open page `page` in `plane`.
     fn program_gathered(&mut self, io: &mut Io, plane: u32, page: u32) -> Flash<()> {
         let to = self.frontiers.take_page(io, plane, self.open.stream_of(page))?;
         let (open, first) = (self.open.page_mut(page), to * self.shape.units_per_page);
@@ -216,7 +218,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// The open page of what is moved out of `victim`.
+    /// The open page for units moved out of `victim`.
     #[inline]
     fn moved_page_of(&self, io: &Io, victim: u32) -> u32 {
         self.open.moved_page(io.geometry().plane_of_block(victim), self.frontiers.moved_stream(victim))
@@ -224,7 +226,7 @@ impl<M: Map> Log<M> {
 }
 
 impl OpenPage {
-    /// Adds a unit that cleaning moves and that nothing waits for.
+    /// Adds a moved unit without gates.
     #[inline]
     fn gather(&mut self, slot: Slot) {
         if self.slots.is_empty() {
@@ -233,7 +235,7 @@ impl OpenPage {
         self.slots.push(slot);
     }
 
-    /// Whether it holds nothing but units that cleaning has moved, with no other copies.
+    /// True if the page holds only units that cleaning moved, without other copies.
     #[inline]
     fn has_only_copies(&self) -> bool {
         let waits = self.since.is_some() || self.from_host || self.held > 0 || !self.also.is_empty();
@@ -241,7 +243,7 @@ impl OpenPage {
         self.cause == Cause::Gc && !waits && copies
     }
 
-    /// It is as new, but for its allocation.
+    /// Resets the page; the allocation stays.
     #[inline]
     fn empty(&mut self) {
         self.slots.clear();
@@ -249,7 +251,7 @@ impl OpenPage {
     }
 }
 
-/// The lowest `most` bits of `bits` that are 1.
+/// The lowest `most` set bits of `bits`.
 #[inline]
 fn lowest(bits: u64, most: u32) -> u64 {
     let (mut taken, mut rest) = (0, bits);
@@ -289,7 +291,7 @@ mod tests {
         unit_subpages: u32,
         payload: Payload,
         protected: bool,
-        /// How many plans are under way at once; none where the run only counts.
+        /// Number of plans under way at once; none if the run only counts.
         plans: Option<usize>,
         seed: u64,
     }
@@ -335,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Plays the engine: takes plans, and ends the oldest where there are more than `most`.
+    /// A minimal engine: takes plans, and ends the oldest if more than `most` are under way.
     struct Plans {
         most: usize,
         running: VecDeque<Vec<Operation>>,
@@ -343,7 +345,6 @@ mod tests {
         planned: Planned,
     }
 
-    /// All that was planned.
     #[derive(Default, PartialEq)]
     struct Planned {
         operations: Vec<Operation>,
@@ -377,7 +378,7 @@ mod tests {
             }
         }
 
-        /// One thing that `gate` waits for has ended.
+        /// Ends one operation that `gate` waits for.
         fn signal(&mut self, io: &mut Io, gate: Gate) {
             if gate.is_none() {
                 return;
@@ -393,7 +394,7 @@ mod tests {
         }
     }
 
-    /// The state after writes, trims and flushes at random, what was planned, and whether pages were copied.
+    /// The state after random writes, trims and flushes, the plans, and whether pages were copied.
     fn state(case: &Case, in_runs: bool) -> (Vec<u8>, Planned, bool) {
         let Case { geometry, part, settings, unit_subpages, payload, protected, plans, seed } = case;
         let mut io = Io::new(Nand::new(*geometry, part.clone(), *payload, None), plans.is_some());
@@ -437,7 +438,7 @@ mod tests {
         (bytes, plans.planned, log.takes_copies(&io, 0) && log.counters.moved_units > 0)
     }
 
-    /// Whether `case` copies, which leaves what it leaves without.
+    /// Asserts that copies leave the state of moves. True if `case` copies.
     fn compare(case: &Case) -> bool {
         let ((with, planned, copies), (without, as_moves, moves)) = (state(case, true), state(case, false));
         assert!(with == without, "seed {}: the states differ", case.seed);

@@ -1,8 +1,8 @@
-//! Planes of a die that has failed: the log writes to them no more. The first program or erase that fails there tells it so.
+//! Planes of a failed die: the log stops writing to them at the first program or erase that fails there.
 //!
-//! What such a plane holds stays mapped where it is: reads of it fail until the host writes it again, so nothing that is lost takes space
-//! elsewhere. Erased blocks are retired, open ones are closed, and cleaning passes the plane by, as it finds no room in it; what waits
-//! in memory to be moved there goes to another plane.
+//! Units there stay mapped: reads fail until the host writes the units again, so lost data occupies no space elsewhere.
+//! Erased blocks are retired and open blocks closed. Cleaning skips the plane, because no unit fits there. Units in
+//! memory that were to move there go to another plane.
 
 use super::Log;
 use super::frontiers::Frontiers;
@@ -10,7 +10,7 @@ use crate::log::map::Map;
 use palimpsest_ftl_api::plan::Io;
 
 impl Frontiers {
-    /// Nothing is written to `plane` any more. Returns how many blocks are retired.
+    /// Stops writes to `plane`. Returns the number of retired blocks.
     fn lose_plane(&mut self, plane: u32) -> u64 {
         self.rotation.pass_by(plane);
         self.close_all(plane);
@@ -28,7 +28,8 @@ impl Frontiers {
 }
 
 impl<M: Map> Log<M> {
-    /// A program of `block` failed: whether that is because its die has; then none of its planes is written to any more.
+    /// Handles a failed program of `block`. If the die has failed, stops writes to the planes of the die and returns
+    /// true.
     #[cold]
     pub(super) fn lose_die_of(&mut self, io: &Io, block: u32) -> bool {
         let Some(planes) = io.nand().planes_lost_with(block) else { return false };
@@ -38,7 +39,7 @@ impl<M: Map> Log<M> {
         true
     }
 
-    /// After a power cut: `block` is of a die that has failed.
+    /// After a power cut: adopts `block` of a failed die.
     pub(super) fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
         let plane = io.geometry().plane_of_block(block);
         self.frontiers.rotation.pass_by(plane);

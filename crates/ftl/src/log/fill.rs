@@ -1,8 +1,10 @@
-//! Filling a new drive in order, in counted runs: whole pages of units that were never written, page by page instead of unit by unit.
+//! Fills a new drive in order, in counted runs: programs whole pages of units that were never written, page by page
+//! instead of unit by unit.
 //!
-//! Planes and blocks are chosen as always; what a write of each unit would look at and never find is left out. Where all planes take
-//! turns, so many rounds at once as the open blocks have pages, but for the first page of each, which opens it, and the last, which
-//! closes it. Where a write would do more, as to clean a plane that is short of space, the rest is left to writes.
+//! Planes and blocks are the same as for writes of single units; checks that never apply are skipped. If all planes
+//! take turns, whole rounds are programmed at once. The first and last page of each block are written singly, because
+//! they open and close the block. Fills stop where a write would do more, such as clean a plane; writes must do the
+//! rest.
 
 use super::Log;
 use crate::log::map::Map;
@@ -10,8 +12,8 @@ use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_ftl_api::plan::Io;
 
 impl<M: Map> Log<M> {
-    /// Writes whole pages of the `units` units from `first` on to `stream`, as a write of each page would. Returns how
-    /// many units it wrote; none if that takes more than to fill pages in turn.
+    /// Writes whole pages of the `units` units from `first` on to `stream`, as a write of each page would. Returns the
+    /// number of units written: 0 if a write would do more than fill pages in turn.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -54,8 +56,8 @@ impl<M: Map> Log<M> {
         Ok(done)
     }
 
-    /// As many rounds over all planes as the open blocks of `stream` have pages but one, of the `units` units from `first` on. Returns how
-    /// many units that were.
+    /// Programs rounds over all planes, as many as the open blocks of `stream` have pages minus one, of the `units`
+    /// units from `first` on. Returns the number of units written.
     fn fill_rounds(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> u32 {
         let (per_page, planes) = (self.shape.units_per_page, self.frontiers.planes());
         let turn = self.frontiers.rotation.first(io, 0);
@@ -91,7 +93,7 @@ impl<M: Map> Log<M> {
         unit - first
     }
 
-    /// Whether the open page of `stream` and `group` has units.
+    /// True if the open page of `stream` and `group` has units.
     #[inline]
     fn is_filling(&self, stream: u32, group: u32) -> bool {
         self.shape.units_per_page > 1 && self.open.filled(self.open.host_page(stream, group)) > 0

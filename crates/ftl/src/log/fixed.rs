@@ -1,16 +1,20 @@
-//! The fixed share of the fast cache (`ftl.slc_fixed`): the first blocks of each plane, which always hold one bit a cell.
+//! The fixed share of the fast cache (`ftl.slc_fixed`): the first blocks of each plane, which always hold one bit a
+//! cell.
 //!
-//! They are a pool of their own beside the blocks of the log: none of them is free for anything else, is a victim of collection, or counts as
-//! free space. Host writes to a plane, of whatever stream, go there first; then to the dynamic share (`single`), where there is one; then
-//! past the cache. Folding moves what is valid in the block that was closed first to blocks of moved data, page by page, and erases it; it
-//! takes free pages like writes of the host do, and collection makes room for it like for these. It is done
+//! The blocks are a separate pool: never free for other uses, never victims of collection, never counted as free space.
+//! Host writes to a plane go there first, then to the dynamic share (`single`), if any, then past the cache. Folding
+//! moves the valid units of the first closed block to blocks of moved data, page by page, and erases the block. Folding
+//! takes free pages like host writes, and collection makes room for both alike. Folding happens
 //!
-//! - while the host is idle, with `ftl.gc_background`, until all that is closed is folded;
-//! - with `ftl.slc_full = fold` when no block of the pool is free and the dynamic share takes nothing: the moves are dealt out over the pages
-//!   that are left in the open block, and a write waits for the rest. With `direct` writes go past the cache until the host is idle.
+//! - while the host is idle, with `ftl.gc_background`, until all closed blocks are folded;
+//! - with `ftl.slc_full = fold`, if no block of the pool is free and the dynamic share takes nothing. The moves spread
+//!   over the pages left in the open block, and a write waits for the rest. With `direct`, writes go past the cache
+//!   until the host is idle.
 //!
-//! Where nothing is valid any more in the block that was closed first, it is erased as soon as its plane needs one. A block that fails is not replaced. Ignored: that
-//! single bits take less energy; that a drive may make the share smaller when it wears out.
+//! If the first closed block has no valid unit, the block is erased once the plane needs a block. A failed block is not
+//! replaced.
+//!
+//! Ignored: lower energy of single bits; drives that shrink the share as they wear out.
 
 use super::Log;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
@@ -22,14 +26,13 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Nand};
 use palimpsest_ftl_api::plan::{Gate, Io};
 
-/// Pools of so many blocks keep one free ahead of the host.
+/// Pools of at least this many blocks keep one free ahead of the host.
 const AHEAD_FROM: u32 = 4;
 
-/// A block that is being folded.
 #[derive(Clone, Copy, Default)]
 struct Folding {
     block: u32,
-    /// Its units before this one have moved.
+    /// Units before this one have moved.
     next: u32,
     /// Closes when all copies so far are safe.
     safe: Gate,
@@ -37,11 +40,10 @@ struct Folding {
 
 palimpsest_flash::state!(Folding { block, next, safe });
 
-/// The blocks of a plane.
 struct Pool {
     /// Erased.
     free: FreeBlocks,
-    /// Written, in the order in which they were closed.
+    /// Written, in the order of closing.
     closed: Vec<u32>,
     open: Frontier,
     folding: Option<Folding>,
@@ -51,7 +53,7 @@ palimpsest_flash::state!(Pool { free, closed, open, folding });
 
 /// The blocks of all planes.
 pub struct Fixed {
-    /// One entry a plane; none without a fixed share.
+    /// One entry per plane; none without a fixed share.
     pools: Vec<Pool>,
     /// Blocks of a pool, failed ones included.
     blocks: u32,
@@ -59,17 +61,19 @@ pub struct Fixed {
     pages_per_block: u32,
     /// Pages of a block with one bit a cell.
     pages: u32,
-    /// Whether the host waits for a fold when the cache is full.
+    /// True if the host waits for a fold when the cache is full.
     folds: bool,
     level: bool,
-    /// Blocks folded, so far.
+    /// Blocks folded so far.
     folded: u64,
 }
 
-palimpsest_flash::state!(Fixed { folded } parts { pools } built { blocks, blocks_per_plane, pages_per_block, pages, folds, level });
+palimpsest_flash::state!(Fixed { folded } parts { pools } built {
+    blocks, blocks_per_plane, pages_per_block, pages, folds, level
+});
 
 impl Fixed {
-    /// All blocks are free, but for those that are bad: `blocks` learns which they are.
+    /// All blocks free, except bad ones; sets them aside in `blocks`.
     pub fn new(settings: &LogSettings, geometry: &Geometry, bits: u32, level: bool, blocks: &mut Blocks) -> Self {
         let count = if bits > 1 { settings.slc_fixed.of(geometry.blocks_per_plane) } else { 0 };
         let mut fixed = Fixed {
@@ -86,7 +90,7 @@ impl Fixed {
         fixed
     }
 
-    /// The power is back: all blocks are free until they are found otherwise.
+    /// After a power cut: marks all blocks free until they are found written.
     pub fn forget(&mut self, planes: u32, blocks: &mut Blocks) {
         self.pools.clear();
         for first in (0..if self.blocks > 0 { planes } else { 0 }).map(|plane| plane * self.blocks_per_plane) {
@@ -99,19 +103,19 @@ impl Fixed {
         }
     }
 
-    /// Whether there is a fixed share.
+    /// True if a fixed share exists.
     #[inline]
     pub fn is_used(&self) -> bool {
         !self.pools.is_empty()
     }
 
-    /// Whether `block` is of it.
+    /// True if `block` belongs to the fixed share.
     #[inline]
     pub fn holds(&self, block: u32) -> bool {
         self.is_used() && block % self.blocks_per_plane < self.blocks
     }
 
-    /// Whether writes of the host wait for folds when the cache is full.
+    /// True if host writes wait for folds when the cache is full.
     #[inline]
     pub fn folds(&self) -> bool {
         self.is_used() && self.folds
@@ -122,13 +126,13 @@ impl Fixed {
         self.folded
     }
 
-    /// Whether the next page of the host in `plane` is one of the pool.
+    /// True if the pool provides the next page of the host in `plane`.
     #[inline]
     pub fn has_page(&self, plane: u32) -> bool {
         self.pools.get(plane as usize).is_some_and(|pool| pool.open.block != NO_BLOCK || !pool.free.is_empty())
     }
 
-    /// Takes the next page of the pool of `plane`, if it has one.
+    /// Takes the next page of the pool of `plane`, if any.
     pub fn take_page(&mut self, nand: &Nand, plane: u32) -> Option<u32> {
         let (pages, per_block, level) = (self.pages, self.pages_per_block, self.level);
         let pool = self.pools.get_mut(plane as usize)?;
@@ -145,12 +149,12 @@ impl Fixed {
         Some(block * per_block + next_page)
     }
 
-    /// `block` of `plane` is erased.
+    /// Frees the erased block `block` of `plane`.
     pub fn release(&mut self, plane: u32, block: u32) {
         self.pools[plane as usize].free.push(block);
     }
 
-    /// Takes `block` of `plane` out of the pool: it has failed.
+    /// Removes `block` of `plane` from the pool.
     pub fn drop_block(&mut self, plane: u32, block: u32) {
         let pool = &mut self.pools[plane as usize];
         pool.free.remove(block);
@@ -160,7 +164,7 @@ impl Fixed {
         }
     }
 
-    /// Nothing is written to `plane` any more. Returns its free blocks, which it has no more.
+    /// Stops writes to `plane`. Removes and returns the free blocks.
     pub fn lose_plane(&mut self, plane: u32) -> Vec<u32> {
         let Some(pool) = self.pools.get_mut(plane as usize) else { return Vec::new() };
         let open = std::mem::replace(&mut pool.open, CLOSED);
@@ -170,7 +174,8 @@ impl Fixed {
         free
     }
 
-    /// After a power cut: `block` of `plane` is written up to `next_page`. It is open, or closed where it is full or another is open.
+    /// After a power cut: `block` of `plane` is written up to `next_page`. The block is open, or closed if full or if
+    /// another is open.
     pub fn resume(&mut self, plane: u32, block: u32, next_page: u32) {
         let pages = self.pages;
         let pool = &mut self.pools[plane as usize];
@@ -182,15 +187,15 @@ impl Fixed {
         }
     }
 
-    /// The block of `plane` that is folded next: the one that was closed first.
+    /// The next block of `plane` to fold: the first closed.
     fn oldest(&self, plane: u32) -> Option<u32> {
         self.pools[plane as usize].closed.first().copied()
     }
 
-    /// Checks that each block is in one place.
+    /// Checks that each block has one state.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&self, blocks: &Blocks) -> Result<(), String> {
         for (plane, pool) in (0..).zip(&self.pools) {
             let mut all = [pool.free.in_order(), pool.closed.clone()].concat();
@@ -213,7 +218,7 @@ impl Fixed {
 }
 
 impl<M: Map> Log<M> {
-    /// Whether a page of the host's `stream` goes to the fixed share of the fast cache in `plane`, which folds where it is to be.
+    /// True if the fixed share takes a page of the host's `stream` in `plane`. Folds first if `ftl.slc_full = fold`.
     #[cold]
     pub(super) fn cache_takes(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<bool> {
         if self.frontiers.rotation.passes_by(plane) {
@@ -231,18 +236,18 @@ impl<M: Map> Log<M> {
         Ok(self.frontiers.fixed.has_page(plane))
     }
 
-    /// The block of the pool of `plane` that was closed first, if it holds nothing any more.
+    /// The first closed block of the pool of `plane`, if no unit there is valid.
     fn empty_cached(&self, plane: u32) -> Option<u32> {
         self.frontiers.fixed.oldest(plane).filter(|&block| self.frontiers.blocks.valid_count(block) == 0)
     }
 
-    /// Whether there is such a block.
+    /// True if [`Self::empty_cached`] finds a block.
     #[inline]
     pub(super) fn has_empty_cached(&self, plane: u32) -> bool {
         self.frontiers.fixed.is_used() && self.empty_cached(plane).is_some()
     }
 
-    /// The moves that go with a page of the host, where few blocks of `plane` are free.
+    /// Moves the units due with a page of the host, if few blocks of `plane` are free.
     fn fold_for_host(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let fixed = &self.frontiers.fixed;
         let pool = &fixed.pools[plane as usize];
@@ -260,7 +265,7 @@ impl<M: Map> Log<M> {
         self.fold_pages(io, plane, rest.div_ceil(left.max(1))).map(drop)
     }
 
-    /// No page of the pool of `plane` is left: folds until there is, or nothing more can be folded.
+    /// The pool of `plane` has no page left: folds until one is free, or folding fails.
     fn fold_now(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let moved = self.frontiers.data_streams() - 1;
         let page = self.open.moved_page(plane, moved);
@@ -280,13 +285,13 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Whether the last units of a block of the pool of `plane` wait in an open page.
+    /// True if the last units of a block of the pool of `plane` wait in an open page.
     fn empties_cached(&self, plane: u32) -> bool {
         let of_pool = |block: u32| block / self.shape.blocks_per_plane == plane && self.frontiers.fixed.holds(block);
         self.collector.emptying.iter().any(|&(block, _)| of_pool(block))
     }
 
-    /// One step in each plane whose pool has a block to fold. False where none has.
+    /// Folds one page in each plane with a block to fold. False if none.
     pub(super) fn fold_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let mut done = false;
         for plane in 0..self.frontiers.fixed.pools.len() as u32 {
@@ -297,7 +302,7 @@ impl<M: Map> Log<M> {
         Ok(done)
     }
 
-    /// Folds `block`, which is to be erased soon.
+    /// Folds `block`, which must be erased soon.
     pub(super) fn fold_this(&mut self, io: &mut Io, plane: u32, block: u32) -> Flash<bool> {
         let pool = &mut self.frontiers.fixed.pools[plane as usize];
         if pool.folding.is_some() || !pool.closed.contains(&block) {
@@ -308,7 +313,7 @@ impl<M: Map> Log<M> {
         self.fold_pages(io, plane, u32::MAX)
     }
 
-    /// The block of `plane` that is being folded, which is chosen if there is none.
+    /// The block of `plane` that is being folded; chooses one if none.
     fn begin_fold(&mut self, plane: u32) -> Option<Folding> {
         let fixed = &mut self.frontiers.fixed;
         if fixed.pools[plane as usize].folding.is_none() {
@@ -319,7 +324,8 @@ impl<M: Map> Log<M> {
         fixed.pools[plane as usize].folding
     }
 
-    /// Moves `most` pages of the block of `plane` that is being folded, and erases it if it is empty. False where there is no room.
+    /// Moves up to `most` pages of the block of `plane` that is being folded, and erases the block once empty. False
+    /// without room.
     fn fold_pages(&mut self, io: &mut Io, plane: u32, most: u32) -> Flash<bool> {
         let moved = self.frontiers.data_streams() - 1;
         for _ in 0..most {

@@ -1,6 +1,8 @@
-//! Where a page is written: the plane that a policy chooses, and the frontier of the stream in that plane, which is the open
-//! block that its pages are programmed into in order. What cleaning moves stays in its plane, or goes to the planes of its die in turn
-//! (`ftl.moved_to = die`): then their frontiers are at one page address, as a program of several planes needs it.
+//! Chooses the page of a write: the plane by the allocation policy, then the next page at the frontier. A frontier is
+//! the open block of a stream in a plane, programmed in order.
+//!
+//! Moved data stays in the plane, or goes to the planes of the die in turn (`ftl.moved_to = die`). The frontiers are
+//! then at the same page address, as multi-plane programs require.
 
 use super::Shape;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
@@ -22,7 +24,7 @@ palimpsest_flash::state!(Frontier { block, next_page });
 
 pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
 
-/// Free pages that only cleaning may take: a block of each plane.
+/// Free blocks of each plane that only cleaning may take.
 const RESERVE: u32 = 1;
 
 /// The blocks of a log, and the open ones.
@@ -31,15 +33,15 @@ pub(super) struct Frontiers {
     pub rotation: Rotation,
     /// Free pages of each plane: in free blocks and at the frontiers.
     pub free_pages: Vec<u32>,
-    /// Streams of the host and of what is moved; one of the map's own may follow.
+    /// Streams of the host and of moved data; a stream of the map may follow.
     data_streams: u32,
-    /// Whether what is moved stays in its stream.
+    /// True if moved data keeps the stream.
     keep_class: bool,
-    /// Planes of a die that moved data goes to in turn; 1: it stays in its plane.
+    /// Planes of a die that moved data goes to in turn; 1: moved data stays in the plane.
     turns: u32,
     dies: u32,
-    /// The stream that each block was opened for last, where moved data keeps its class. It is recorded out-of-band, like the logical
-    /// numbers, and so is known after a power cut.
+    /// The last stream that opened each block, if moved data keeps a class. The out-of-band area records the stream, so
+    /// the stream is known after a power cut.
     stream_of_block: Vec<u8>,
     /// Frontiers of a plane.
     streams: u32,
@@ -47,27 +49,31 @@ pub(super) struct Frontiers {
     open: Vec<Frontier>,
     pages_per_block: u32,
     units_per_block: u32,
-    /// Whether the least worn free block is opened next.
+    /// True if the least worn free block is opened next.
     level: bool,
-    /// Blocks that the layer reserves, which this log does not use; empty where there are none.
+    /// Blocks that the layer reserves; the log never uses them. Empty if none.
     reserved: Vec<bool>,
-    /// Blocks whose present pass began with a page that stores nothing, and how many of each plane; empty without a code of cells.
+    /// Blocks whose present pass began with a page that stores nothing, and the number per plane; empty without a code
+    /// of cells.
     marked: Vec<bool>,
     pub marks: Vec<u32>,
-    /// Blocks that hold one bit a cell.
+    /// Blocks with one bit a cell.
     pub single: Single,
-    /// Those of them that always do, which are none of the log's.
+    /// The fixed share of these, outside the log's blocks.
     pub fixed: Fixed,
-    /// Pages of open blocks that a power cut left out: none in a state that is kept.
+    /// Pages of open blocks that a power cut left out; none in a saved state.
     left_out: LeftOut,
 }
 
-palimpsest_flash::state!(Frontiers { blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed } parts { open } built {
+palimpsest_flash::state!(Frontiers {
+    blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
+} parts { open } built {
     data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved, left_out
 });
 
 impl Frontiers {
-    /// No block is open; `own` streams follow those of data, and a full drive holds `stored` pages.
+    /// Constructs frontiers without open blocks; `own` streams follow the streams of data, and a full drive holds
+    /// `stored` pages.
     pub fn new(io: &Io, settings: &LogSettings, shape: Shape, own: u32, stored: u32, reserved: Vec<bool>) -> Self {
         let geometry = io.geometry();
         let streams = settings.data_streams() + own;
@@ -99,7 +105,7 @@ impl Frontiers {
         }
     }
 
-    /// The stream of data that is moved out of `block`.
+    /// The stream of data moved out of `block`.
     #[inline]
     pub fn moved_stream(&self, block: u32) -> u32 {
         match self.stream_of_block.get(block as usize) {
@@ -114,12 +120,12 @@ impl Frontiers {
         self.data_streams
     }
 
-    /// The stream of data that only cleaning writes to, if there is one.
+    /// The stream of data that only cleaning writes to, if any.
     pub fn cleaning_stream(&self) -> Option<u32> {
         (self.data_streams > 1 && !self.keep_class).then(|| self.data_streams - 1)
     }
 
-    /// The stream of the map's own units, where it has any.
+    /// The stream of the map's units.
     #[inline]
     pub fn own_stream(&self) -> u32 {
         self.data_streams
@@ -154,24 +160,24 @@ impl Frontiers {
         }
     }
 
-    /// Whether `stream` may take a page of `plane` and leave cleaning what it needs.
+    /// True if `stream` may take a page of `plane` and leave the reserve of cleaning.
     #[inline]
     pub fn has_space(&self, plane: u32, stream: u32) -> bool {
         let opens = !self.is_open(plane, stream);
         self.blocks.free_count(plane) >= RESERVE + u32::from(opens)
     }
 
-    /// Whether `stream` has a block of `plane` that cleaning cannot use.
+    /// True if `stream` has a block of `plane` that cleaning cannot use.
     pub fn has_block_of_its_own(&self, plane: u32, stream: u32) -> bool {
         self.is_open(plane, stream) && self.cleaning_stream().is_some() && stream < self.data_streams
     }
 
-    /// Whether moved data keeps its class, and goes to the blocks of the host's stream that it came from.
+    /// True if moved data keeps the class and returns to the blocks of the host's stream.
     pub fn keep_class(&self) -> bool {
         !self.stream_of_block.is_empty()
     }
 
-    /// Whether what is moved stays in its plane.
+    /// True if moved data stays in the plane.
     #[inline]
     pub fn moves_stay(&self) -> bool {
         self.turns == 1
@@ -184,8 +190,8 @@ impl Frontiers {
         (0..self.turns).map(move |turn| first + turn * dies)
     }
 
-    /// The plane that the next page of `stream`, moved out of a block of `plane`, goes to: of those of the die that have room the one
-    /// whose frontier is behind the others'. Frontiers that are less than half a block apart come together so, and go on in turn.
+    /// The plane for the next page of `stream` moved out of `plane`: the plane of the die with room whose frontier is
+    /// behind. Frontiers less than half a block apart meet this way, and then take turns.
     #[cold]
     fn next_in_turn(&self, plane: u32, stream: u32) -> u32 {
         let page_of = |plane: u32| match self.open[self.index(plane, stream)] {
@@ -201,8 +207,8 @@ impl Frontiers {
         behind.unwrap_or(plane)
     }
 
-    /// Takes the next page at the frontier of `stream` in `plane`, or, where data is moved that has its turn elsewhere or the plane has none
-    /// left, in another plane.
+    /// Takes the next page of `stream` for `plane`. Moved data may get a page of another plane of the die, and if
+    /// `plane` is full, the page comes from another plane.
     #[inline]
     pub fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
         if self.fixed.is_used()
@@ -223,7 +229,7 @@ impl Frontiers {
         let index = self.index(plane, stream);
         self.drop_lost(io, plane, index);
         if self.open[index].block == NO_BLOCK && !self.open_block(io, plane, stream) {
-            // Where a power cut left no block to clean into, moved data takes the last pages of the block of the map.
+            // If a power cut left no block to clean into, moved data takes the last pages of the map's block.
             return match stream != self.own_stream()
                 && self.streams > self.data_streams
                 && self.is_open(plane, self.own_stream())
@@ -243,7 +249,7 @@ impl Frontiers {
         Ok(block * self.pages_per_block + page)
     }
 
-    /// The frontier number `index` is closed if it has no page left.
+    /// Closes frontier number `index` if no page is left.
     #[inline]
     fn close_full(&mut self, index: usize) {
         let Frontier { block, next_page } = self.open[index];
@@ -253,7 +259,7 @@ impl Frontiers {
         }
     }
 
-    /// Pages that a power cut left out of the block of frontier number `index`, in `plane`, may be lost since.
+    /// Drops left-out pages of frontier number `index`, in `plane`, that can no longer be programmed.
     #[inline]
     fn drop_lost(&mut self, io: &Io, plane: u32, index: usize) {
         let lost = self.left_out.drop_lost(io.nand(), self.open[index].block);
@@ -277,21 +283,21 @@ impl Frontiers {
         }
     }
 
-    /// The open block of `stream` in `plane`, and its next page, where the pages that are left there are the next of the stream.
+    /// The open block of `stream` in `plane` and the next page, if the next page of the stream comes from there.
     pub fn frontier(&self, plane: u32, stream: u32) -> Option<(u32, u32)> {
         let Frontier { block, next_page } = self.open[self.index(plane, stream)];
         let elsewhere = self.turns > 1 && stream + 1 == self.data_streams;
         (block != NO_BLOCK && !elsewhere && self.left_out.count(block) == 0).then_some((block, next_page))
     }
 
-    /// Takes `pages` pages at the frontier of `stream` in `plane`, which has more.
+    /// Takes `pages` pages at the frontier of `stream` in `plane`, which must have more.
     pub fn take_pages(&mut self, plane: u32, stream: u32, pages: u32) {
         let index = self.index(plane, stream);
         self.open[index].next_page += pages;
         self.free_pages[plane as usize] -= pages;
     }
 
-    /// Opens a free block of `plane` for `stream`.
+    /// Opens a free block of `plane` for `stream`. False if none is free.
     fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
         let (nand, level) = (io.nand(), self.level);
         let opened = self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 });
@@ -308,7 +314,8 @@ impl Frontiers {
         opened.is_some()
     }
 
-    /// Whether the next page of the host's `stream` in `plane`, beside the fixed share, is one of the dynamic share of the fast cache.
+    /// True if the dynamic share of the fast cache provides the next page of the host's `stream` in `plane`, apart from
+    /// the fixed share.
     pub fn takes_dynamic(&self, plane: u32, stream: u32) -> bool {
         match self.open[self.index(plane, stream)].block {
             NO_BLOCK => {
@@ -327,7 +334,7 @@ impl Frontiers {
         }
     }
 
-    /// Takes the open or closed block `block` of `plane`, which has failed, out of use: it is a victim.
+    /// Makes the failed block `block` of `plane`, open or closed, a victim.
     pub fn drop_block(&mut self, plane: u32, block: u32) {
         if self.fixed.holds(block) {
             self.fixed.drop_block(plane, block);
@@ -348,7 +355,7 @@ impl Frontiers {
         }
     }
 
-    /// Closes every frontier of `plane`, however full its block is.
+    /// Closes every frontier of `plane`, full or not.
     pub fn close_all(&mut self, plane: u32) {
         for stream in 0..self.streams {
             let index = self.index(plane, stream);
@@ -367,7 +374,7 @@ impl Frontiers {
         self.free_pages[plane as usize] -= self.pages_per_block - self.first_page(block);
     }
 
-    /// The victim `block` of `plane` is erased, or may be written again.
+    /// Frees the victim `block` of `plane`, which is erased or ready for another pass.
     pub fn release(&mut self, plane: u32, block: u32) {
         if self.fixed.holds(block) {
             self.fixed.release(plane, block);
@@ -378,19 +385,19 @@ impl Frontiers {
         self.free_pages[plane as usize] += self.pages_per_block - self.first_page(block);
     }
 
-    /// The first page of the free block `block` that stores anything.
+    /// The first page of the free block `block` that can store data.
     #[inline]
     fn first_page(&self, block: u32) -> u32 {
         u32::from(self.is_marked(block))
     }
 
-    /// Whether the present pass over `block` began with a page that stores nothing.
+    /// True if the present pass over `block` began with a page that stores nothing.
     #[inline]
     pub fn is_marked(&self, block: u32) -> bool {
         self.marked.get(block as usize).is_some_and(|&marked| marked)
     }
 
-    /// The next pass over the victim `block` of `plane` has begun, or will begin, with such a page, or will not.
+    /// Records whether the next pass over the victim `block` of `plane` begins with a page that stores nothing.
     pub fn set_marked(&mut self, plane: u32, block: u32, marked: bool) {
         if let Some(was) = self.marked.get_mut(block as usize) {
             self.marks[plane as usize] += u32::from(marked);
@@ -399,7 +406,7 @@ impl Frontiers {
         }
     }
 
-    /// Pages of free blocks of `plane` that store nothing and are programmed.
+    /// Pages of free blocks of `plane` that are programmed and store nothing.
     pub fn lost_in_free(&self, plane: u32) -> u32 {
         match self.marks[plane as usize] {
             0 => 0,
@@ -407,7 +414,7 @@ impl Frontiers {
         }
     }
 
-    /// The victim `block` of `plane` is not used again.
+    /// Retires the victim `block` of `plane`.
     pub fn retire(&mut self, plane: u32, block: u32) {
         self.blocks.retire(block);
         if !self.fixed.holds(block) {
@@ -415,7 +422,7 @@ impl Frontiers {
         }
     }
 
-    /// The power is back: no block has a state yet.
+    /// After a power cut: forgets all states of blocks.
     pub fn forget(&mut self, io: &Io) {
         self.open.fill(CLOSED);
         self.left_out.forget_all();
@@ -431,14 +438,14 @@ impl Frontiers {
         self.fixed.forget(io.geometry().planes(), &mut self.blocks);
     }
 
-    /// After a power cut: `block` of `plane` is erased.
+    /// After a power cut: counts an erased block of `plane`.
     pub fn found_free(&mut self, plane: u32) {
         self.free_pages[plane as usize] += self.pages_per_block;
     }
 
-    /// After a power cut: `block`, which is open, is written up to `next_page`, but for what was left out (`left_out`, the last page first). It is
-    /// the frontier of the first of `streams` that has none in `plane`, or else closed, as it is where a die has failed since it was found to have
-    /// pages left. Returns which of the two.
+    /// After a power cut: adopts the open block `block`, written up to `next_page` except `left_out` (last page first).
+    /// The block becomes the frontier of the first of `streams` without one in `plane`. Else the block is closed, also
+    /// if a die failed after the block was found to have pages left. True if the block is a frontier.
     pub fn resume(
         &mut self,
         plane: u32,
@@ -462,7 +469,7 @@ impl Frontiers {
     /// Checks the counts of free pages, and every block.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         self.blocks.check()?;
         self.fixed.check(&self.blocks)?;

@@ -1,23 +1,25 @@
-//! Pages that a power cut left out: one die of a superblock was behind the others when the power failed, so that pages which it had not begun lie
-//! before pages that the others had programmed. They are erased, and are programmed before the next page of the block. Where stripes have parity, one
-//! may be lost before: its die fails, and the parity of its stripe, whose place it would take, is programmed.
+//! Pages that a power cut left out. If one die of a superblock was behind the others, pages that it had not begun
+//! precede pages that the others had programmed.
+//!
+//! These pages are erased, and are programmed before the next page of the block. With parity, a page may be lost
+//! before: the die fails, and the parity of the stripe, whose place the page would take, is programmed.
 
 use palimpsest_flash::nand::Nand;
 
-/// What was left out of blocks that are frontiers again after a power cut.
+/// Left-out pages of blocks that are frontiers again after a power cut.
 #[derive(Default)]
 pub(super) struct LeftOut {
     blocks: Vec<Pages>,
 }
 
-/// Pages of a block, the last first; there are some.
+/// Pages of a block, last first; never empty.
 struct Pages {
     block: u32,
     pages: Vec<u32>,
 }
 
 impl LeftOut {
-    /// Pages of `block`.
+    /// Number of left-out pages of `block`.
     #[inline]
     pub fn count(&self, block: u32) -> u32 {
         if self.blocks.is_empty() { 0 } else { self.find(block).map_or(0, |at| self.blocks[at].pages.len() as u32) }
@@ -39,7 +41,7 @@ impl LeftOut {
         first
     }
 
-    /// Drops the pages of `block` that cannot be programmed any more. Returns how many.
+    /// Drops the pages of `block` that can no longer be programmed. Returns their number.
     #[inline]
     pub fn drop_lost(&mut self, nand: &Nand, block: u32) -> u32 {
         if self.blocks.is_empty() || !nand.has_parity() { 0 } else { self.drop_lost_of(nand, block) }
@@ -63,19 +65,19 @@ impl LeftOut {
         self.blocks.iter().position(|left| left.block == block)
     }
 
-    /// After a power cut: of `block`, which is a frontier, `pages` were left out, the last first.
+    /// After a power cut: records the left-out pages of the frontier `block`, last first.
     pub fn found(&mut self, block: u32, pages: Vec<u32>) {
         if !pages.is_empty() {
             self.blocks.push(Pages { block, pages });
         }
     }
 
-    /// `block` is no frontier any more.
+    /// Forgets `block`, which is no longer a frontier.
     pub fn forget(&mut self, block: u32) {
         self.blocks.retain(|left| left.block != block);
     }
 
-    /// The power is back: nothing is known yet.
+    /// After a power cut: forgets all blocks.
     pub fn forget_all(&mut self) {
         self.blocks.clear();
     }

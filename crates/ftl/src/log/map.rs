@@ -1,4 +1,5 @@
-//! The map of a log: where each unit is. A log moves units and says where they are; how that is kept is up to the map.
+//! The interface of a log's map: the place of each unit. The log moves units and records their places; the map chooses
+//! the storage.
 
 use super::Log;
 use palimpsest_flash::nand::{Flash, Nand};
@@ -10,60 +11,61 @@ use palimpsest_ftl_api::plan::{Gate, Io};
 pub const UNMAPPED: u32 = u32::MAX;
 /// Entries from here on name a slot of an open page.
 pub const IN_OPEN_PAGE: u32 = u32::MAX - (1 << 16);
-/// No unit may have this number or a larger one (flash marks padding with the largest numbers).
+/// Unit numbers must be below this, because flash marks padding with the largest numbers.
 pub const MAX_UNITS: u32 = u32::MAX - (1 << 17);
 
-/// Where the units of a log are: an entry is a physical unit, a slot of an open page from [`IN_OPEN_PAGE`] on, or [`UNMAPPED`].
+/// Places of a log's units. An entry is a physical unit, a slot of an open page from [`IN_OPEN_PAGE`] on, or
+/// [`UNMAPPED`].
 pub trait Map: Send + Sized + State {
-    /// Whether the map has units of its own in the log: they are pages, in blocks of their own.
+    /// True if the map has units in the log: whole pages, in separate blocks.
     const IN_LOG: bool = false;
 
-    /// Whether [`Self::place_run`] is all that happens when units are written that never were, and [`Self::place`] when one moves.
+    /// True if [`Self::place_run`] does everything when new units are written, and [`Self::place`] when a unit moves.
     const TAKES_RUNS: bool = false;
 
-    /// Units, its own included.
+    /// Number of units, including the map's.
     fn units(&self) -> u32;
 
     /// The entry of `unit`.
     fn locate(&self, unit: u32) -> u32;
 
-    /// `unit` now is at `entry`. Returns where it was.
+    /// Sets the entry of `unit`. Returns the previous entry.
     fn place(&mut self, unit: u32, entry: u32) -> u32;
 
-    /// The `count` units from `first` on, which were nowhere, are at the entries from `entry` on.
+    /// Sets the entries of `count` unmapped units from `first` on to `entry` and following.
     fn place_run(&mut self, first: u32, count: u32, entry: u32) {
         for index in 0..count {
             self.place(first + index, entry + index);
         }
     }
 
-    /// Whether the `count` units from `first` on are at the entries from `entry` on.
+    /// True if the `count` units from `first` on have the entries from `entry` on.
     fn holds_run(&self, first: u32, count: u32, entry: u32) -> bool {
         count <= self.units()
             && first <= self.units() - count
             && (0..count).all(|at| self.locate(first + at) == entry + at)
     }
 
-    /// The first unit from `unit` on that may be somewhere; the number of units where none is.
+    /// The first unit from `unit` on that may be mapped, or the number of units.
     #[inline]
     fn next_placed(&self, unit: u32) -> u32 {
         unit
     }
 
-    /// After a power cut: the newest copy of `unit` that was found so far is at `entry`.
+    /// After a power cut: the newest copy of `unit` found so far is at `entry`.
     fn restore(&mut self, unit: u32, entry: u32) {
         self.place(unit, entry);
     }
 
-    /// The power is back: no unit is found yet.
+    /// After a power cut: forgets all entries.
     fn clear(&mut self);
 
-    /// Appends what a checkpoint has of the map; `place` is where a unit is on flash.
+    /// Appends the map's part of a checkpoint; `place` returns the place of a unit on flash.
     fn save_places(&self, bytes: &mut Vec<u8>, place: impl Fn(u32) -> u32) {
         (0..self.units()).for_each(|unit| bytes.extend(place(unit).to_le_bytes()));
     }
 
-    /// After a power cut: restores what [`Self::save_places`] appended, but for entries that are void.
+    /// After a power cut: restores the bytes of [`Self::save_places`], except void entries.
     fn restore_places(&mut self, bytes: &[u8], is_void: impl Fn(u32) -> bool) {
         for (unit, entry) in (0..self.units()).zip(entries_in(bytes)) {
             if entry != UNMAPPED && !is_void(entry) {
@@ -72,39 +74,39 @@ pub trait Map: Send + Sized + State {
         }
     }
 
-    /// After a power cut: every unit is found that is not where it was at a checkpoint, of which entries may be void. False where that does not
-    /// say where all are: then all of flash has to be read.
+    /// After a power cut: runs once every unit that moved after the checkpoint is found. Entries of the checkpoint may
+    /// be void. False if places are still missing; then all of flash must be read.
     fn restored(&mut self, _nand: &Nand, _is_void: impl Fn(u32) -> bool) -> bool {
         true
     }
 
-    /// Asks for the entry of `unit`, which will be wanted soon.
+    /// Prefetches the entry of `unit` into CPU caches.
     fn prefetch(&self, unit: u32);
 
-    /// Whether `unit` is one of the map's own.
+    /// True if `unit` is a unit of the map.
     #[inline]
     fn is_own(&self, _unit: u32) -> bool {
         false
     }
 
-    /// Subpages of `unit` whose newest content the layer keeps outside the log.
+    /// Subpages of `unit` whose newest content the layer stores outside the log.
     #[inline]
     fn outside(&self, _unit: u32) -> u32 {
         0
     }
 
-    /// Closes when all subpages outside the log are programmed: a unit that moves without them follows it, as a power cut would
-    /// leave no readable copy of them.
+    /// Closes when all subpages outside the log are programmed. A unit that moves without them must follow, because a
+    /// power cut would otherwise leave no readable copy.
     #[inline]
     fn settled(&self) -> Gate {
         Gate::NONE
     }
 
-    /// `unit` was programmed without the subpages `absent`.
+    /// Records that `unit` was programmed without the subpages `absent`.
     #[inline]
     fn programmed(&mut self, _unit: u32, _absent: u32) {}
 
-    /// Brings the entry of `unit` into DRAM; the gate closes when it is there.
+    /// Loads the entry of `unit` into DRAM. The gate closes when the entry has arrived.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -113,7 +115,7 @@ pub trait Map: Send + Sized + State {
         Ok(Gate::NONE)
     }
 
-    /// Writes back what has no place in DRAM any more.
+    /// Writes back entries that exceed the DRAM.
     ///
     /// # Errors
     /// As [`Self::fetch`].
@@ -122,19 +124,19 @@ pub trait Map: Send + Sized + State {
         Ok(())
     }
 
-    /// Checks the map against itself and against what it keeps in flash.
+    /// Checks the map against itself and against the entries stored in flash.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     fn check(&self, _nand: &Nand) -> Result<(), String> {
         Ok(())
     }
 
-    /// Adds its tables and figures to `report`.
+    /// Adds tables and figures of the map to `figures`.
     fn describe(&self, figures: &mut LayerFigures);
 }
 
-/// Entries as bytes have them.
+/// Decodes entries from bytes.
 pub fn entries_in(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.chunks_exact(4).map(|entry| entry.try_into().map_or(UNMAPPED, u32::from_le_bytes))
 }

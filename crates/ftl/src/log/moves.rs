@@ -1,4 +1,4 @@
-//! Moving the valid units of a block: page by page, into open pages or pages of their own.
+//! Moves the valid units of a block, page by page, into open pages or whole pages.
 
 use super::append::Place;
 use super::{Append, Log};
@@ -8,7 +8,7 @@ use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 
 impl<M: Map> Log<M> {
-    /// Moves every valid unit of `victim`; returns the gate that closes when all copies are safe.
+    /// Moves every valid unit of `victim`. The returned gate closes when all copies are safe.
     pub(super) fn move_valid(&mut self, io: &mut Io, victim: u32) -> Flash<Gate> {
         let moves = self.frontiers.blocks.valid_count(victim) > 0;
         let safe = if moves && !self.open.protected { io.gate() } else { Gate::NONE };
@@ -16,8 +16,8 @@ impl<M: Map> Log<M> {
         Ok(safe)
     }
 
-    /// Moves the pages with valid units of `victim`, from its unit `next` on, until `most` units have moved. The gate `safe` closes
-    /// when the copies are safe. Returns the unit to go on from.
+    /// Moves the pages with valid units of `victim`, from unit `next` on, until `most` units have moved. The gate
+    /// `safe` closes when the copies are safe. Returns the unit to continue from.
     pub(super) fn move_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
         if self.takes_copies(io, victim) {
             return self.copy_units(io, victim, next, most, safe);
@@ -25,7 +25,7 @@ impl<M: Map> Log<M> {
         let plane = io.geometry().plane_of_block(victim);
         let per_page = self.shape.units_per_page;
         let mut moved = 0;
-        // Units stay valid where they are until their copies are programmed, so pages are passed one by one.
+        // Units stay valid in place until their copies are programmed, so the loop steps page by page.
         for word in next / 64..self.shape.units_per_block.div_ceil(64) {
             if next <= word * 64 + per_page {
                 self.prefetch_moves(io, victim, word, self.frontiers.blocks.valid_word(victim, word));
@@ -41,7 +41,7 @@ impl<M: Map> Log<M> {
                 }
                 let unit = word * 64 + bits.trailing_zeros();
                 let page = if per_page == 1 { unit } else { unit / per_page };
-                // The units of one page may lie across two words: take them together, from the bitmap itself.
+                // The units of a page may span two words, so read the bitmap itself.
                 let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
                 self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;
                 next = (page + 1) * per_page;
@@ -51,7 +51,7 @@ impl<M: Map> Log<M> {
         Ok(self.shape.units_per_block)
     }
 
-    /// Asks for the map entries that moving these units will change: they lie all over the map.
+    /// Prefetches the map entries of these units, which are scattered over the map.
     #[inline]
     pub(super) fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
         let first = victim * self.shape.units_per_block + word * 64;
@@ -62,7 +62,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// As [`Self::move_page`], of a page that is moved alone.
+    /// As [`Self::move_page`], for a single page.
     #[cold]
     #[inline(never)]
     pub(super) fn move_alone(&mut self, io: &mut Io, plane: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
@@ -102,7 +102,8 @@ impl<M: Map> Log<M> {
             if width > 1 {
                 self.image.unit.clear();
                 self.image.unit.extend((first..first + width).map(|psn| io.load_subpage(psn)));
-                // What is absent reads as zeros if its newest content is trimmed and a power cut brings this page back.
+                // Absent subpages must read as zeros if their newest content is trimmed and a power cut restores this
+                // page.
                 (0..width)
                     .filter(|&index| absent >> index & 1 == 1)
                     .for_each(|index| self.image.unit[index as usize] = Data::ZERO);
@@ -118,7 +119,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Moves a unit that fills a page, with the bytes of the layer's own in it.
+    /// Moves a unit that fills a page, with the layer's bytes in the page.
     #[inline]
     fn move_unit(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
         if !io.nand().has_own() {
@@ -130,7 +131,7 @@ impl<M: Map> Log<M> {
         moved
     }
 
-    /// Units of `block` that are the map's own.
+    /// Units of `block` that belong to the map.
     #[inline]
     pub(super) fn own_units(&self, io: &Io, block: u32) -> u32 {
         if !M::IN_LOG {
@@ -143,12 +144,12 @@ impl<M: Map> Log<M> {
         own.count() as u32
     }
 
-    /// A moved unit joins the open page of moved data, unless an open page holds newer content of the host's: with protected
-    /// open pages the stale copy is not needed any more; without, the newer content moves in its place.
+    /// Adds a moved unit to the open page of moved data, unless an open page holds newer content. With protected open
+    /// pages the stale copy is dropped; otherwise the newer content moves instead.
     fn move_into_open_page(&mut self, io: &mut Io, plane: u32, what: Append, physical: u32) -> Flash<()> {
         let (block, unit) = self.shape.per_block.split(physical);
         if !self.frontiers.blocks.is_valid(block, unit) {
-            // Programming an open page on the way here has made this copy obsolete.
+            // The program of an open page during this move made the copy obsolete.
             return Ok(());
         }
         let page = self.open.moved_page(plane, self.frontiers.moved_stream(block));
@@ -164,7 +165,7 @@ impl<M: Map> Log<M> {
             return Ok(());
         }
         self.map.place(what.unit, self.open.next_entry(page));
-        // With protected open pages the copy there replaces this one.
+        // With protected open pages, the copy in memory replaces this copy.
         let previous = if self.open.protected { UNMAPPED } else { physical };
         if newer {
             self.open.move_newer(io, page, entry, what, previous);

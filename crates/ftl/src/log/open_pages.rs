@@ -1,10 +1,11 @@
-//! Open pages: units that wait in the controller's memory until they fill a page.
+//! Open pages: units wait in controller memory until they fill a page.
 //!
-//! There is one a stream of the host, and one a plane (and class, where that is kept) for what cleaning moves from there. Moved units stay in their plane: if
-//! they went wherever the host writes, the fuller planes, which are cleaned more often, would grow fuller still. Or all planes of the die take as many
-//! of them (`frontiers`). Where the address of a unit names its plane or channel,
-//! a stream of the host has an open page for each of these: units that followed others elsewhere would fill planes unevenly.
-//! A unit of an open page has the place of its previous copy, which stays valid until the page is programmed: so what was
+//! Each stream of the host has one, and each plane has one for moved units (one per class with `ftl.moved = class`).
+//! Moved units stay in their plane, or all planes of the die take equally many (`frontiers`). Else the fuller planes,
+//! which are cleaned more often, would grow fuller still. If unit addresses name a plane or channel, a stream of the
+//! host has an open page for each. Units that followed others elsewhere would fill planes unevenly.
+//!
+//! A slot stores the place of the unit's previous copy, which stays valid until the page is programmed. So data
 //! acknowledged after programming survives a power cut.
 
 use super::Append;
@@ -34,18 +35,18 @@ const EMPTY: Slot = Slot { unit: HOLE, data: Data::ZERO, arrived: Gate::NONE, pr
 /// A page that is being filled.
 pub(super) struct OpenPage {
     pub slots: Vec<Slot>,
-    /// Closes when everything that was read for this page has arrived.
+    /// Closes when all data read for this page has arrived.
     pub ready: Gate,
     /// Closes when the page is programmed.
     pub done: Gate,
-    /// Subpages of the host's write buffer that it holds.
+    /// Subpages held in the host's write buffer.
     pub held: u32,
-    /// When the oldest unit came that the host or, where open pages are not protected, an erase waits for.
+    /// Arrival of the oldest unit that the host waits for, or, if open pages are not protected, an erase.
     pub since: Option<u64>,
     pub cause: Cause,
-    /// Whether it holds what the host wrote.
+    /// True if the page holds data of the host.
     pub from_host: bool,
-    /// Programs of other open pages, into which units of this one have moved.
+    /// Programs of other open pages that units of this page moved to.
     pub also: Vec<Gate>,
 }
 
@@ -66,25 +67,24 @@ impl OpenPage {
     }
 }
 
-/// The open pages of a log.
 pub(super) struct OpenPages {
-    /// First those of the host's streams, then those of moved units.
+    /// Pages of the host's streams, then pages of moved units.
     pages: Vec<OpenPage>,
-    /// The earliest [`OpenPage::since`] of them.
+    /// The earliest [`OpenPage::since`].
     pub oldest: Option<u64>,
-    /// Pages with an [`OpenPage::since`].
+    /// Number of pages with an [`OpenPage::since`].
     waiting: u32,
-    /// Open pages of moved units: one a plane, as long as map entries can name them all.
+    /// Open pages of moved units: one per plane, unless map entries cannot name all.
     moved: u32,
     /// Streams of the host.
     hosts: u32,
-    /// Streams of moved data with open pages; where there is one, it is the last stream of all.
+    /// Streams of moved data with open pages. A single one is the last stream of all.
     classes: u32,
     streams: u32,
-    /// Open pages of a stream of the host: planes or channels that addresses name, as long as map entries can name them all.
+    /// Open pages per stream of the host: planes or channels that addresses name, unless map entries cannot name all.
     groups: u32,
     units_per_page: u32,
-    /// Whether they survive a power cut, so that a victim may be erased while they hold its units.
+    /// True if open pages survive a power cut, so that a victim may be erased while they hold units of the victim.
     pub protected: bool,
 }
 
@@ -93,7 +93,7 @@ palimpsest_flash::state!(OpenPages { oldest, waiting } parts { pages } built {
 });
 
 impl OpenPages {
-    /// For the streams of `settings`; `groups`: planes or channels that addresses name.
+    /// Open pages for the streams of `settings`; `groups`: planes or channels that addresses name.
     pub fn new(settings: &LogSettings, groups: u32, planes: u32, units_per_page: u32, protected: bool) -> Self {
         let (hosts, classes, most) =
             (settings.host_streams(), settings.moved_streams(), ((1 << 16) - 1) / units_per_page);
@@ -130,33 +130,32 @@ impl OpenPages {
         self.filled(page) == self.units_per_page
     }
 
-    /// The open page of what the host writes to `stream` and to the plane or channel `group`.
+    /// The open page for host writes to `stream` and to the plane or channel `group`.
     #[inline]
     pub fn host_page(&self, stream: u32, group: u32) -> u32 {
         debug_assert!(stream < self.hosts);
         stream * self.groups + if group < self.groups { group } else { group % self.groups }
     }
 
-    /// The first open page of moved units.
     #[inline]
     fn first_moved(&self) -> u32 {
         self.hosts * self.groups
     }
 
-    /// The open page of what is moved to blocks of `stream` in `plane`.
+    /// The open page for units moved to blocks of `stream` in `plane`.
     #[inline]
     pub fn moved_page(&self, plane: u32, stream: u32) -> u32 {
         let class = if self.classes == 1 { 0 } else { stream };
         self.first_moved() + class * self.moved + plane % self.moved
     }
 
-    /// The open pages of what is moved in `plane`.
+    /// The open pages for units moved in `plane`.
     pub fn moved_pages(&self, plane: u32) -> impl Iterator<Item = u32> + use<> {
         let (first, moved) = (self.first_moved() + plane % self.moved, self.moved);
         (0..self.classes).map(move |class| first + class * moved)
     }
 
-    /// The stream whose blocks the open page `page` is programmed into.
+    /// The stream of blocks that the open page `page` is programmed into.
     #[inline]
     pub fn stream_of(&self, page: u32) -> u32 {
         match page.checked_sub(self.first_moved()) {
@@ -166,13 +165,13 @@ impl OpenPages {
         }
     }
 
-    /// The plane whose moved units `page` holds; `None` where it holds the host's.
+    /// The plane whose moved units `page` holds; `None` for pages of the host.
     #[inline]
     pub fn plane_of(&self, page: u32) -> Option<u32> {
         page.checked_sub(self.first_moved()).map(|moved| moved % self.moved)
     }
 
-    /// The open page, and the slot there, that `entry` names.
+    /// The open page and slot that `entry` names.
     #[inline]
     pub fn slot_of(&self, entry: u32) -> (u32, usize) {
         let index = entry - IN_OPEN_PAGE;
@@ -186,7 +185,7 @@ impl OpenPages {
         &self.page(page).slots[slot]
     }
 
-    /// As [`Self::slot`], to change it.
+    /// As [`Self::slot`], mutable.
     #[inline]
     pub fn slot_mut(&mut self, entry: u32) -> &mut Slot {
         let (page, slot) = self.slot_of(entry);
@@ -199,7 +198,7 @@ impl OpenPages {
         IN_OPEN_PAGE + page * self.units_per_page + self.filled(page)
     }
 
-    /// Looks at every open page for the one that waits longest: after the oldest has been programmed, or some were restored.
+    /// Recomputes [`Self::oldest`], after the oldest page was programmed, or pages were restored.
     pub fn find_oldest(&mut self) {
         let before = self.oldest.take();
         if self.waiting == 0 {
@@ -207,33 +206,33 @@ impl OpenPages {
         }
         for since in self.pages.iter().filter_map(|page| page.since) {
             self.oldest = Some(self.oldest.map_or(since, |oldest| oldest.min(since)));
-            // None waits longer than the one before did, and where time does not pass all wait as long.
+            // No page waits longer than the previous oldest. In runs without time all wait equally long.
             if self.oldest == before {
                 return;
             }
         }
     }
 
-    /// Takes open page `page` out, and leaves an empty one.
+    /// Takes open page `page` and leaves an empty one.
     pub fn take(&mut self, page: u32) -> OpenPage {
         let taken = std::mem::replace(self.page_mut(page), OpenPage::new());
         self.waiting -= u32::from(taken.since.is_some());
         taken
     }
 
-    /// Puts open page `page` back, where flash did not let it be programmed.
+    /// Puts open page `page` back, after flash refused the program.
     pub fn put_back(&mut self, page: u32, taken: OpenPage) {
         self.waiting += u32::from(taken.since.is_some());
         *self.page_mut(page) = taken;
     }
 
-    /// Takes all of them out, and leaves empty ones.
+    /// Takes all open pages and leaves empty ones.
     pub fn take_all(&mut self) -> Vec<OpenPage> {
         self.oldest = None;
         (0..self.len()).map(|page| self.take(page)).collect()
     }
 
-    /// The unit that `entry` names has the content of `what` from now on.
+    /// Replaces the content of the unit that `entry` names with the content of `what`.
     pub fn replace(&mut self, io: &mut Io, entry: u32, what: Append) {
         let (page, slot) = self.slot_of(entry);
         io.pin(what.data);
@@ -243,7 +242,7 @@ impl OpenPages {
         self.attach(io, page, what);
     }
 
-    /// Adds the unit of `what` to open page `page`; `previous` is where its previous copy is.
+    /// Adds the unit of `what` to open page `page`; `previous` is the place of the previous copy.
     #[inline]
     pub fn push(&mut self, io: &mut Io, page: u32, what: Append, previous: u32) {
         self.attach(io, page, what);
@@ -256,7 +255,7 @@ impl OpenPages {
         io.pin(what.data);
     }
 
-    /// Empties the slot that `entry` names. Returns where the previous copy of its unit is.
+    /// Empties the slot that `entry` names. Returns the place of the unit's previous copy.
     pub fn forget(&mut self, io: &mut Io, entry: u32) -> u32 {
         let slot = std::mem::replace(self.slot_mut(entry), EMPTY);
         io.unpin(slot.data);
@@ -282,20 +281,21 @@ impl OpenPages {
         page.signal(io, what.signal);
     }
 
-    /// Moves the content of the slot that `entry` names into open page `page` of moved data; `previous` is the previous copy. Who
-    /// waits for its page waits for both.
+    /// Moves the content of the slot that `entry` names into open page `page` of moved data; `previous` is the previous
+    /// copy. Waiters for the old page wait for both pages.
     pub fn move_newer(&mut self, io: &mut Io, page: u32, entry: u32, what: Append, previous: u32) {
         let (from, slot) = self.slot_of(entry);
         let newer = std::mem::replace(&mut self.page_mut(from).slots[slot], EMPTY);
         let mut after = Gate::NONE;
         if io.is_open(self.page(from).ready) {
-            // What is read for the other page from now on is none of this page's: it might come behind it in a block.
+            // The new page must not wait for later reads of the old page, which might come after the new page in a
+            // block.
             after = std::mem::replace(&mut self.page_mut(from).ready, io.gate());
             io.link(after, self.page(from).ready);
         }
         self.push(io, page, Append { data: newer.data, after, ..what }, previous);
         io.unpin(newer.data);
-        // From now on this page, too, holds what the host waits for.
+        // The host now waits for this page, too.
         let since = self.page(from).since;
         let waits = &mut self.page_mut(page).since;
         let is_new = waits.is_none() && since.is_some();
@@ -306,7 +306,7 @@ impl OpenPages {
         self.page_mut(from).also.push(done);
     }
 
-    /// Puts back what was in open page `page` before a power cut. Returns the units in it, with the index of each.
+    /// Restores the content of open page `page` from before a power cut.
     pub fn restore(&mut self, page: u32, survivor: OpenPage) {
         let OpenPage { slots, held, since, cause, .. } = survivor;
         self.put_back(page, OpenPage { slots, held, since, cause, ..OpenPage::new() });
@@ -314,7 +314,7 @@ impl OpenPages {
 }
 
 impl OpenPage {
-    /// `gate` also waits for the program of this page.
+    /// Makes `gate` wait for the program of this page.
     #[inline]
     pub fn signal(&mut self, io: &mut Io, gate: Gate) {
         if !gate.is_none() {

@@ -1,46 +1,50 @@
-//! Collection in steps (`ftl.gc_pace = paced`): the moves of a victim are dealt out over the host writes that the space won will serve.
+//! Collection in steps (`ftl.gc_pace = paced`): the moves of a victim spread over the host writes that the freed space
+//! will serve.
 //!
-//! A victim of b pages with v valid ones, of any plane, is chosen when the plane has [`Pace::start`] free pages. Its moves come with the next
-//! b - v pages that the host writes there, as many with each: while r are left and the host may write h pages, r / h. So the victim is
-//! empty when the space is needed, and the plane has between start - b and start free pages at any time. Where a victim gains little, its
-//! moves are dealt out over a sixteenth of a block, and free space goes down by that. In the background each step moves a page in each
-//! plane. Where moved data goes to the planes of a die in turn (`frontiers`), each plane has the moves of its own victim done at the pace of its own
-//! host writes, and free space goes down by what is moved in from all planes: by as much in the mean. Steps are the last class of the scheduler (`Io::set_step`), where moved data has blocks of its own: else the host's programs
-//! would wait behind them.
+//! A victim of b pages, v of them valid, is chosen when the plane has [`Pace::start`] free pages. Each host write to
+//! the plane moves r / h pages, with r moves left and h pages that the host may still write, b - v at first. So the
+//! victim is empty in time, and the plane has between start - b and start free pages at any time. If a victim gains
+//! little, the moves spread over a sixteenth of a block, and free space shrinks by as much. In the background each step
+//! moves a page in each plane.
 //!
-//! Static wear levelling makes its block a victim like others. That one gains nothing: its moves are dealt out over a quarter of a block, and
-//! those of the next victims make up for it, each over half of what it gains at the least.
+//! If moved data goes to the planes of a die in turn (`frontiers`), each plane paces the victim by host writes to that
+//! plane. Free space of a plane shrinks by the moves from all planes: by as much on average. Steps are the last class
+//! of the scheduler (`Io::set_step`) if moved data has separate blocks; else programs of the host would wait behind
+//! them.
 //!
-//! Where space is short all the same (a failed block, say), the rest of the victim is moved at once.
+//! Static wear levelling makes a block a victim like others. Such a victim gains nothing: the moves spread over a
+//! quarter of a block, and the next victims compensate, each over at least half of the gain.
+//!
+//! If space is short all the same (after a failed block, for example), the rest of the victim is moved at once.
 
 use super::Log;
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
-/// The moves of a victim are dealt out over this share of a block at the least, where there is room for so many pages.
+/// The moves of a victim spread over at least this share of a block, if that many pages are free.
 const LEAST: i64 = 16;
-/// The same of a block that is moved to level wear.
+/// The same for a block moved to level wear.
 const LEAST_OF_LEVELLING: i64 = 4;
 
 /// A victim that is being emptied.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     victim: u32,
-    /// Its units before this one have moved.
+    /// Units before this one have moved.
     next: u32,
     /// Closes when all copies so far are safe.
     safe: Gate,
-    /// Free pages that the plane keeps when it is empty, less what it needed for the moves.
+    /// Free pages left to the plane when the victim is empty and not yet erased.
     kept: i64,
 }
 
 palimpsest_flash::state!(Progress { victim, next, safe, kept });
 
-/// How far collection in steps has come; by default there is none.
+/// Progress of collection in steps; by default none.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// One entry a plane; none where whole blocks are cleaned.
+    /// One entry per plane; none if whole blocks are cleaned.
     planes: Vec<Option<Progress>>,
     /// Free pages of a plane at which a victim is chosen.
     pub start: u32,
@@ -51,19 +55,20 @@ pub(super) struct Pace {
 palimpsest_flash::state!(Pace { planes } built { start, stop });
 
 impl Pace {
-    /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`, where `streams` write to blocks of `block` pages
-    /// at once, and `spare` pages of a plane hold nothing when the drive is full. Static wear levelling counts as a stream.
+    /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`. `streams` write to
+    /// blocks of `block` pages at once, and `spare` pages of a plane hold no data on a full drive. Static wear
+    /// levelling counts as a stream.
     ///
-    /// Beside the block that the victim gives back, each stream but the last may have one that the others cannot use; and with one stream
-    /// there must be one where what a failed program leaves can go. To move a full block takes one more. A drive with little spare space has
-    /// half of it for that.
+    /// Beside the block that the victim returns, each stream but the last may hold one that others cannot use. With one
+    /// stream, one block must remain for units of a failed block. The move of a full block takes one more. On a drive
+    /// with little spare space, these take at most half of the remaining spare pages.
     pub fn new(planes: u32, block: u32, streams: u32, spare: u32, start: u32, stop: u32) -> Self {
         let beside = (streams - 1).max(1) * block;
         let start = start + beside.min(spare.saturating_sub(start) / 2);
         Pace { planes: vec![None; planes as usize], start, stop: start.max(stop) }
     }
 
-    /// Whether collection is in steps.
+    /// True if collection is in steps.
     #[inline]
     pub fn is_used(&self) -> bool {
         !self.planes.is_empty()
@@ -75,14 +80,14 @@ impl Pace {
         (*self.planes.get(plane as usize)?).map(|progress| progress.victim)
     }
 
-    /// The power is back: nothing is under way.
+    /// After a power cut: forgets all victims.
     pub fn forget(&mut self) {
         self.planes.fill(None);
     }
 }
 
 impl<M: Map> Log<M> {
-    /// The host writes a page to `plane`: the moves that go with it.
+    /// Performs the moves that go with a host page written to `plane`.
     #[cold]
     pub(super) fn pace(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         for _ in 0..2 * self.frontiers.blocks.closed(plane).len() + 2 {
@@ -93,14 +98,14 @@ impl<M: Map> Log<M> {
             let most = if pages > 0 { rest.div_ceil(u32::try_from(pages).unwrap_or(u32::MAX)) } else { u32::MAX };
             self.advance(io, plane, most, pages > 0)?;
             if pages > 0 && !self.is_emptying(plane) {
-                // The next victim, if it is time: what it needs is not the host's.
+                // The next victim, if due; the host has no claim to the pages for the moves.
                 return self.begin(io, plane).map(drop);
             }
         }
         Ok(())
     }
 
-    /// Whether `stream` may take a page of `plane` and leave the moves of victims what they need.
+    /// True if `stream` may take a page of `plane` and leave enough for the moves of victims.
     #[inline]
     pub(super) fn may_take(&self, io: &Io, plane: u32, stream: u32) -> bool {
         if self.frontiers.has_space(plane, stream) {
@@ -112,7 +117,7 @@ impl<M: Map> Log<M> {
             && self.fits_beside(io, plane, victim, self.collector.slack, Some((plane, stream)))
     }
 
-    /// Whether what is moved in the die of `plane` has room when `stream` has taken a page of `plane`.
+    /// True if units moved within the die of `plane` still fit after `stream` has taken a page of `plane`.
     #[cold]
     fn leaves_room(&self, io: &Io, plane: u32, stream: u32) -> bool {
         let mut victims =
@@ -122,7 +127,7 @@ impl<M: Map> Log<M> {
             .is_none_or(|(at, victim)| self.fits_beside(io, at, victim, self.collector.slack, Some((plane, stream))))
     }
 
-    /// Moves all that is left of the victim of `plane`, and of those whose units go to the same planes.
+    /// Moves the rest of the victim of `plane`, and of victims whose units go to the same planes.
     pub(super) fn finish(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         for plane in self.frontiers.planes_beside(plane) {
             if self.collector.pace.victim(plane).is_some() {
@@ -132,7 +137,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// One step in each plane that has a victim, or has to collect. False where none is.
+    /// Does one step in each plane with a victim or few free pages. False if none.
     pub(super) fn step_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let mut done = false;
         for plane in 0..self.frontiers.planes() {
@@ -156,7 +161,7 @@ impl<M: Map> Log<M> {
         Ok(done)
     }
 
-    /// Whether `plane` has a victim, which is chosen if it is time.
+    /// True if `plane` has a victim; chooses one if due.
     fn begin(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         if self.collector.pace.victim(plane).is_some() {
             return Ok(true);
@@ -170,12 +175,12 @@ impl<M: Map> Log<M> {
         Ok(true)
     }
 
-    /// The closed block `victim`, which is moved to level wear, is the victim of `plane`.
+    /// Makes the closed block `victim` the victim of `plane`, to level wear.
     pub(super) fn level_in_steps(&mut self, plane: u32, victim: u32) {
         self.take(plane, victim, LEAST_OF_LEVELLING);
     }
 
-    /// The closed block `victim` is the victim of `plane`; its moves are dealt out over that share of a block at the least.
+    /// Makes the closed block `victim` the victim of `plane`; the moves spread over at least this share of a block.
     fn take(&mut self, plane: u32, victim: u32, share: i64) {
         self.frontiers.blocks.take_victim(victim);
         let block = i64::from(self.shape.pages_per_block);
@@ -192,25 +197,26 @@ impl<M: Map> Log<M> {
         i64::from(self.frontiers.blocks.valid_count(victim).div_ceil(self.shape.units_per_page))
     }
 
-    /// Units that the victim of `plane` has left.
+    /// Units left in the victim of `plane`.
     fn rest(&self, plane: u32) -> u32 {
         self.collector.pace.victim(plane).map_or(0, |victim| self.frontiers.blocks.valid_count(victim))
     }
 
-    /// Pages that the host may write to `plane` until its victim must be empty.
+    /// Pages that the host may write to `plane` until the victim must be empty.
     fn host_pages(&self, plane: u32) -> i64 {
         let Some(progress) = self.collector.pace.planes[plane as usize] else { return 0 };
         i64::from(self.frontiers.free_pages[plane as usize]) - self.moves_of(progress.victim) - progress.kept
     }
 
-    /// Whether units of a victim of `plane` wait in an open page.
+    /// True if units of a victim of `plane` wait in an open page.
     fn is_emptying(&self, plane: u32) -> bool {
         let mut emptying = self.collector.emptying.iter();
         emptying
             .any(|&(victim, _)| victim / self.shape.blocks_per_plane == plane && !self.frontiers.fixed.holds(victim))
     }
 
-    /// Moves `most` units of the victim of `plane`, in whole pages, and erases it if it is empty. `step`: this can wait.
+    /// Moves `most` units of the victim of `plane`, in whole pages, and erases the victim once empty. `step`: the host
+    /// does not wait for these moves.
     fn advance(&mut self, io: &mut Io, plane: u32, most: u32, step: bool) -> Flash<()> {
         io.set_step(step && self.frontiers.cleaning_stream().is_some());
         let done = self.move_some(io, plane, most);
@@ -240,7 +246,7 @@ impl<M: Map> Log<M> {
             return Ok(());
         }
         self.collector.pace.planes[plane as usize] = None;
-        // Its copies may wait in an open page though it is empty: trims empty it, too.
+        // Copies of an empty victim may still wait in an open page, because trims empty victims, too.
         let page = self.open.moved_page(plane, self.frontiers.moved_stream(progress.victim));
         if empty && (self.open.protected || self.open.filled(page) == 0) {
             return self.erase(io, progress.victim, progress.safe);
@@ -272,8 +278,8 @@ mod tests {
         (1..).take_while(|&slack| log.fits(io, 0, victim, slack)).last().unwrap_or(0)
     }
 
-    /// Once wrong: units that wait in an open page, and are valid where they were until that is programmed, counted as waiting and as
-    /// what is left of their victim.
+    /// Regression: units in an open page, valid in the victim until programmed, counted both as waiting and as left in
+    /// the victim.
     #[test]
     fn the_rest_of_a_victim_takes_the_pages_that_it_was_said_to_take() {
         let geometry = Geometry {

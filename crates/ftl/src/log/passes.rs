@@ -1,12 +1,13 @@
-//! Passes over the blocks of a part with a code of cells: an emptied block is written again, as the next generation of the code,
-//! and erased after the last one.
+//! Passes over the blocks of a part with a code of cells. An emptied block is written again, as the next generation of
+//! the code, and erased after the last pass.
 //!
-//! The first program of a pass follows what an erase would: the copies of what the block held, and what replaced it. Until then
-//! flash still has what the passes before left, and after a power cut the newest copy of a unit wins wherever it lies. For a unit that
-//! was trimmed that might be in a block which was free, and cleaning counts on that space. So a free block that is not erased
-//! never has the newest copy of a unit that is unmapped: the next pass over a block that trims touched begins at once, with a page that
-//! stores nothing (a mark), or it is erased; older copies go before newer ones.
-//! Ignored: that a word line could be written again while its neighbours hold valid units.
+//! The first program of a pass follows the gates of an erase: copies and replacements of the block's data. Until then
+//! flash still holds data of earlier passes, and after a power cut the newest copy of a unit wins wherever it is. For a
+//! trimmed unit, that copy might be in a free block, whose space cleaning relies on. So a free block that is not erased
+//! must never hold the newest copy of an unmapped unit. If trims touched a block, the next pass begins at once, with a
+//! page that stores nothing (a mark), or the block is erased. Older copies must be dropped before newer ones.
+//!
+//! Ignored: writing a word line again while neighbours hold valid units.
 
 use super::Log;
 use super::blocks::BlockState;
@@ -15,26 +16,25 @@ use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
-/// What a log knows of passes.
 pub(super) struct Passes {
-    /// Passes over a block between two erases: 1 where the part has no code of cells.
+    /// Passes over a block between two erases: 1 without a code of cells.
     pub most: u32,
-    /// For each block that is free and not erased the gate that closes when all is safe that moved out of it.
+    /// Per block that is free and not erased: closes when all data moved out is safe.
     moved: Vec<Gate>,
-    /// For each plane the gate that closes when its last block with trimmed data is erased or marked.
+    /// Per plane: closes when the last block with trimmed data is erased or marked.
     dropped: Vec<Gate>,
-    /// The most blocks of a plane that may have lost a page to a mark: an eighth of what is spare.
+    /// The most blocks of a plane that may lose a page to a mark: an eighth of the spare ones.
     most_marks: u32,
-    /// Whether any unit was trimmed.
+    /// True if any unit was trimmed.
     pub trims: bool,
-    /// Whether a unit was trimmed whose newest copy on flash may be in a free block.
+    /// True if a free block may hold the newest copy of a trimmed unit.
     pub suspect: bool,
 }
 
 palimpsest_flash::state!(Passes { moved, dropped, trims, suspect } built { most, most_marks });
 
 impl Passes {
-    /// For a log of `units`, of which a page holds `units_per_page`.
+    /// For a log of `units` units, `units_per_page` per page.
     pub fn new(nand: &Nand, units: u32, units_per_page: u32) -> Self {
         let most = nand.part().code.map_or(1, |code| code.0.generations());
         let sized = |count: u32| vec![Gate::NONE; if most > 1 { count as usize } else { 0 }];
@@ -44,7 +44,7 @@ impl Passes {
         Passes { most, moved, dropped, most_marks, trims: false, suspect: false }
     }
 
-    /// The power is back: nothing is under way, and what can be read is mapped.
+    /// After a power cut: no pass is under way, and every readable unit is mapped.
     pub fn forget(&mut self) {
         self.moved.fill(Gate::NONE);
         self.dropped.fill(Gate::NONE);
@@ -53,7 +53,8 @@ impl Passes {
 }
 
 impl<M: Map> Log<M> {
-    /// The generation that page `ppn`, the next of its block, is programmed as, and the gate that the program follows beside `after`.
+    /// The generation for page `ppn`, the next of the block, and the gate that the program must follow in addition to
+    /// `after`.
     #[inline(always)]
     pub(super) fn pass_of(&mut self, io: &mut Io, ppn: u32, after: Gate) -> (u32, Gate) {
         if self.passes.most == 1 { (0, after) } else { self.pass_of_many(io, ppn, after) }
@@ -71,11 +72,11 @@ impl<M: Map> Log<M> {
         (pass + 1, io.all_of(&[after, moved, dropped]))
     }
 
-    /// Frees `victim`, which is empty, for another pass if it may have one; else returns the gate that its erase follows, and that
-    /// which it signals. What it held is safe when the gate `moved` closes.
+    /// Frees `victim`, which is empty, for another pass if allowed. Else returns the gates that the erase must follow
+    /// and signal. Data of the victim is safe when the gate `moved` closes.
     ///
-    /// Programs of the plane follow the erase of a block with trimmed data, or its mark: were they before it, a power cut in between
-    /// could find the last page taken that collection has for what comes back.
+    /// Programs of the plane must follow the erase or mark of a block with trimmed data. Else a power cut in between
+    /// could leave collection without pages for the restored data.
     pub(super) fn free_unerased(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<Option<(Gate, Gate)>> {
         if self.passes.most == 1 {
             return Ok(Some((moved, Gate::NONE)));
@@ -98,14 +99,14 @@ impl<M: Map> Log<M> {
         Ok(None)
     }
 
-    /// A gate for what programs wait for, where a power cut loses anything at all.
+    /// A gate for programs to wait for, if a power cut can lose data.
     fn drop_gate(&self, io: &mut Io) -> Gate {
         if self.open.protected { Gate::NONE } else { io.gate() }
     }
 
-    /// Begins the next pass over the victim `block` with a page that stores nothing, after the gate `after`, so that what the passes
-    /// before left is gone, and frees it. False where it has no pass left, or the pages that such marks take must be kept: where blocks have
-    /// one page, all of them.
+    /// Begins the next pass over the victim `block` with a page that stores nothing, and frees the block. The program
+    /// follows the gate `after` and drops the data of earlier passes. False if no pass is left, or too many pages would
+    /// be lost to marks: with blocks of one page, all.
     fn mark(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<bool> {
         let (plane, pass) = (io.geometry().plane_of_block(block), io.nand().pass(block));
         let was = u32::from(self.frontiers.is_marked(block));
@@ -137,7 +138,8 @@ impl<M: Map> Log<M> {
         Ok(true)
     }
 
-    /// After a power cut: whether the present pass over `block`, which is open, began with a page that stores nothing.
+    /// After a power cut: records whether the present pass over the open block `block` began with a page that stores
+    /// nothing.
     pub(super) fn find_mark(&mut self, nand: &Nand, plane: u32, block: u32) {
         let first = nand.logical_of(block * self.shape.pages_per_block);
         if self.passes.most > 1 && nand.pass(block) > 0 && first.iter().all(|&logical| logical >= TORN) {
@@ -145,24 +147,24 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Whether `block` holds a copy of a unit that is unmapped now.
+    /// True if `block` holds a copy of an unmapped unit.
     fn holds_trimmed(&self, nand: &Nand, block: u32) -> bool {
         self.passes.trims && self.units_on(nand, block).any(|unit| self.map.locate(unit) == UNMAPPED)
     }
 
-    /// Units of which the present pass over `block` has left a readable copy.
+    /// Units with a readable copy from the present pass over `block`.
     fn units_on(&self, nand: &Nand, block: u32) -> impl Iterator<Item = u32> {
         let units = block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block;
         units.filter_map(|physical| self.shape.unit_at(nand, physical))
     }
 
-    /// Whether `block` is free and holds what a pass has left.
+    /// True if `block` is free and still holds data of a pass.
     fn waits_for_pass(&self, nand: &Nand, block: u32) -> bool {
         let free = self.frontiers.blocks.state(block) == BlockState::Free;
         free && nand.next_page(block) > 0 && !self.frontiers.is_marked(block)
     }
 
-    /// Marks or erases the free blocks that hold copies of units that are unmapped; the gate closes when that is done.
+    /// Marks or erases the free blocks with copies of unmapped units. The gate closes when that is done.
     fn drop_trimmed(&mut self, io: &mut Io) -> Flash<Gate> {
         let mut dropped = Gate::NONE;
         for block in 0..io.geometry().blocks() {
@@ -181,7 +183,7 @@ impl<M: Map> Log<M> {
         Ok(dropped)
     }
 
-    /// After trims: free blocks lose the copies that a power cut would bring back.
+    /// After trims: drops copies in free blocks that a power cut would restore.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -193,15 +195,15 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// After a power cut: whether `block`, which is written to its end, is as good as free.
+    /// After a power cut: true if `block`, fully written, may be freed for another pass.
     pub(super) fn may_have_pass(&self, nand: &Nand, block: u32) -> bool {
         nand.pass(block) + 1 < self.passes.most && self.frontiers.blocks.valid_count(block) == 0
     }
 
-    /// Checks that free blocks are erased, or can have a pass and nothing in them would come back after a power cut.
+    /// Checks that free blocks are erased, or may have a pass and hold no data that a power cut would restore.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub(super) fn check_passes(&self, nand: &Nand) -> Result<(), String> {
         if self.passes.most == 1 {
             return Ok(());

@@ -1,5 +1,7 @@
-//! Rebuild: where pages have parity, what a die held that has failed is read of the other pages of its stripes, and moved: a page for each page that
-//! the host writes, and one at a time while the host is idle.
+//! Rebuild after a die failure, on parts with parity: units of the failed die are read from the other pages of their
+//! stripes, and moved.
+//!
+//! Each host page written moves one page, and so does each step while the host is idle.
 
 use super::Log;
 use crate::log::map::Map;
@@ -7,18 +9,17 @@ use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
 use std::collections::BTreeMap;
 
-/// How far a rebuild has come.
 #[derive(Default)]
 pub(super) struct Rebuild {
     next: u32,
-    /// Dies that had failed when it began.
+    /// Failed dies when the rebuild began.
     dies: usize,
-    /// Of each block the gate that closes when the copies of what was moved out of it are safe.
+    /// Per block: closes when the copies of units moved out of the block are safe.
     safe: BTreeMap<u32, Gate>,
 }
 
 impl<M: Map> Log<M> {
-    /// Moves the next page of a die that has failed. False where there is none, or no room.
+    /// Moves the next page of a failed die. False if there is none, or no room.
     #[cold]
     pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<bool> {
         let dies = io.nand().failed_dies().len();
@@ -43,7 +44,7 @@ impl<M: Map> Log<M> {
                 return Ok(false);
             }
             self.rebuild.next += 1;
-            // Cleaning may have moved it.
+            // Cleaning may have moved the units.
             let units = self.valid_units(ppn);
             if units != 0 {
                 let safe = if self.open.protected { Gate::NONE } else { io.gate() };
@@ -65,7 +66,7 @@ impl<M: Map> Log<M> {
         Ok(false)
     }
 
-    /// What the erase of `victim` follows beside `moved`: the copies of what was moved out of it here.
+    /// The gate that the erase of `victim` must follow: `moved`, and the copies made by the rebuild.
     #[inline]
     pub(super) fn behind_rebuild(&self, io: &mut Io, victim: u32, moved: Gate) -> Gate {
         match self.rebuild.safe.get(&victim) {

@@ -1,8 +1,8 @@
-//! After a power cut: the map and the blocks from what is on flash.
+//! Recovery after a power cut: rebuilds the map and the states of blocks from flash.
 //!
-//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable
-//! copy of a unit wins, unless the journal of trims voids it. Open pages come back where the buffer is protected, and
-//! are lost where writes are acknowledged by programs.
+//! Every subpage carries a logical number and the number of the program in the out-of-band area. The newest readable
+//! copy of a unit wins, unless the journal of trims voids the copy. Open pages are restored if the buffer is protected,
+//! and lost if programs acknowledge writes.
 
 use super::Log;
 use super::blocks::sort_by_last_write;
@@ -13,14 +13,14 @@ use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::checkpoint::Tables;
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
-/// Blocks that hold something.
+/// Blocks with data.
 #[derive(Default)]
 struct Found {
-    /// Written to their end.
+    /// Written to the end.
     written: Vec<u32>,
     /// With pages left.
     begun: Vec<u32>,
-    /// Of the fixed share of the fast cache.
+    /// In the fixed share of the fast cache.
     cached: Vec<u32>,
 }
 
@@ -28,7 +28,7 @@ struct Found {
 pub struct Survivors(Vec<OpenPage>);
 
 impl<M: Map> Log<M> {
-    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -46,8 +46,8 @@ impl<M: Map> Log<M> {
         self.recover_blocks(io, survivors)
     }
 
-    /// The first half of [`Self::recover`]: the map, and the open pages that survived. Nothing on flash changes yet, so a
-    /// layer may set now which subpages are outside the log.
+    /// The first half of [`Self::recover`]: the map, and the open pages that survived. Flash is not changed yet, so a
+    /// layer may set the subpages outside the log between the halves.
     pub fn recover_map(&mut self, io: &Io) -> Survivors {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
         let survivors = self.open.take_all();
@@ -61,7 +61,7 @@ impl<M: Map> Log<M> {
         let tables = io.tables();
         let per_block = self.shape.per_block;
         let width = self.shape.unit_subpages;
-        // A checkpoint may name what was trimmed since.
+        // A checkpoint may name units that were trimmed or erased later.
         let is_void = |entry: u32| {
             let erased = tables.as_ref().is_some_and(|tables| tables.is_void(per_block.divide(entry)));
             erased || io.nand().is_trimmed(entry * width)
@@ -78,13 +78,13 @@ impl<M: Map> Log<M> {
         Survivors(survivors)
     }
 
-    /// The second half of [`Self::recover`]: blocks whose erase was cut off are erased, failed ones are evacuated.
+    /// The second half of [`Self::recover`]: erases blocks whose erase was interrupted, and evacuates failed ones.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
     pub fn recover_blocks(&mut self, io: &mut Io, Survivors(survivors): Survivors) -> Flash<()> {
         if self.open.protected {
-            // Before anything can fail: the power may be cut again.
+            // Must precede every flash operation, because the power may be cut again.
             self.restore_open_pages(survivors);
         }
         let mut found = Found::default();
@@ -101,7 +101,7 @@ impl<M: Map> Log<M> {
         sort_by_last_write(io.nand(), &mut found.cached);
         for block in found.cached {
             let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
-            // What is on a die that has failed is written no more.
+            // Blocks of a failed die are not written again.
             let next_page = if io.nand().is_dead(block) { u32::MAX } else { next_page };
             self.frontiers.fixed.resume(plane, block, next_page);
         }
@@ -114,7 +114,7 @@ impl<M: Map> Log<M> {
         self.evacuate_failed(io)
     }
 
-    /// Blocks that were not written to their end are frontiers again: the emptiest ones, that of moved data first.
+    /// Makes frontiers of blocks with pages left: the emptiest ones, the frontier of moved data first.
     fn resume_frontiers(&mut self, io: &mut Io, mut begun: Vec<u32>) -> Flash<()> {
         begun.sort_by_key(|&block| io.nand().next_page(block) - io.nand().left_out(block).len() as u32);
         let (data, own) = (self.frontiers.data_streams(), self.frontiers.own_stream());
@@ -134,14 +134,14 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// Programs an open page whose program was cut off, where that takes no free block if possible.
+    /// Programs an open page whose program was interrupted, without opening a free block if possible.
     fn program_restored(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let (home, data) = (self.open.stream_of(page), self.frontiers.data_streams());
         let cleaning = self.frontiers.cleaning_stream();
         let places = (0..io.geometry().planes()).flat_map(|plane| (0..data).map(move |stream| (plane, stream)));
         let best = places.max_by_key(|&(plane, stream)| {
             let begun = self.frontiers.is_open(plane, stream);
-            // Cleaning needs its own frontier the most; a block that must be opened becomes its frontier.
+            // Cleaning needs a separate frontier most, so a block that must be opened becomes the frontier of cleaning.
             let preferred = begun == (Some(stream) != cleaning);
             (begun, self.frontiers.blocks.free_count(plane), begun && stream == home, preferred, u32::MAX - plane)
         });
@@ -149,12 +149,12 @@ impl<M: Map> Log<M> {
         self.program_open_at(io, plane, stream, page)
     }
 
-    /// Appends the tables that a checkpoint has: where units are on flash.
+    /// Appends the places of units on flash, for a checkpoint.
     pub fn save_tables(&self, bytes: &mut Vec<u8>) {
         self.map.save_places(bytes, |unit| self.on_flash(unit));
     }
 
-    /// Lets the map point to the units of `block` that are newer than those it points to; all of it is newer than `tables`.
+    /// Maps units of `block` whose copy is newer than the mapped one. Pages known to `tables` are skipped.
     fn find_newest(&mut self, io: &Io, block: u32, tables: Option<&Tables<'_>>) {
         let nand = io.nand();
         if nand.is_torn(block) {
@@ -174,7 +174,7 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Decides what becomes of `block`: free, to be retired, or one of `found`.
+    /// Frees or retires `block`, or adds the block to `found`.
     fn adopt(&mut self, io: &mut Io, block: u32, found: &mut Found) -> Flash<()> {
         if io.nand().is_dead(block) {
             let cached = self.frontiers.fixed.holds(block);
@@ -208,7 +208,8 @@ impl<M: Map> Log<M> {
             self.frontiers.single.found(plane, block);
         }
         self.find_mark(io.nand(), plane, block);
-        // A program that was cut off looks like a mark; where it took all of the block, that has the next pass or none.
+        // A page of an interrupted program looks like a mark. If that was the only page, the block gets the next pass
+        // or none.
         let has_pages = used < self.frontiers.single.pages_of(block) || !io.nand().left_out(block).is_empty();
         if self.frontiers.is_marked(block) && used == 1 && has_pages {
             self.frontiers.blocks.abandon(block);
@@ -225,7 +226,7 @@ impl<M: Map> Log<M> {
         Ok(())
     }
 
-    /// As [`Self::adopt`], of a block of the fixed share of the fast cache, which was free until now.
+    /// As [`Self::adopt`], for a block of the fixed share of the fast cache, which was free until now.
     fn adopt_cached(&mut self, io: &Io, plane: u32, block: u32, found: &mut Found) {
         let bad = io.nand().is_bad(block);
         if io.nand().next_page(block) == 0 && !bad {
@@ -248,14 +249,13 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Whether page `ppn` holds a valid unit.
     fn holds_valid(&self, ppn: u32) -> bool {
         let (block, page) = (ppn / self.shape.pages_per_block, ppn % self.shape.pages_per_block);
         let units = self.shape.units_per_page;
         self.frontiers.is_reserved(block) || self.frontiers.blocks.valid_bits(block, page * units, units) != 0
     }
 
-    /// All that the map points to is valid.
+    /// Marks every mapped unit valid.
     fn mark_mapped(&mut self) {
         for unit in 0..self.map.units() {
             let physical = self.on_flash(unit);
@@ -279,7 +279,7 @@ impl<M: Map> Log<M> {
             for (index, slot) in (0..).zip(&mut survivor.slots) {
                 if slot.unit != HOLE {
                     let previous = self.map.place(slot.unit, self.open.next_entry(page) + index);
-                    // The open page survives the next cut, too: a block that was free for another pass stays so.
+                    // Open pages survive the next power cut, too, so a block that was free for another pass stays free.
                     slot.previous = if self.passes.most > 1 { UNMAPPED } else { previous };
                 }
             }
@@ -313,7 +313,7 @@ mod tests {
         let mut io = Io::new(Nand::new(geometry, slc(), Payload::Tag, None), false);
         let mut blocks = Blocks::new(&geometry, 2, |_| false);
         [0, 2, 3].into_iter().for_each(|block| blocks.open_this(block));
-        // Block 0 is begun first and ends last.
+        // Block 0 is begun first and written last.
         for (unit, ppn) in [(0, 0), (1, 4), (2, 5), (3, 6), (4, 7), (5, 1)] {
             let programmed = io.program(Program::new(ppn, &[unit], &[Data::new(7)], Cause::Host));
             assert_eq!(programmed.expect("an erased page"), Outcome::Done);

@@ -1,5 +1,6 @@
-//! Which plane a host write goes to: the next in turn, the one that the address names, one of the channel that it names, or the
-//! one with the least to do. Of a superblock of some dies the planes take turns until a block of each is full; then those of the next.
+//! Chooses the plane of a host write: the next in turn, the plane that the address names, one of the channel that the
+//! address names, or the least busy one. With superblocks of some dies, their planes take turns until a block of each
+//! is full, then the planes of the next dies.
 
 use crate::log::settings::Allocation;
 use palimpsest_flash::geometry::Geometry;
@@ -12,21 +13,23 @@ pub struct Rotation {
     channels: u32,
     dies: u32,
     cursor: u32,
-    /// The plane of each channel that is next in turn.
+    /// Per channel: the plane that is next in turn.
     next_in: Vec<u32>,
     superblock: Option<Superblock>,
-    /// Whether each plane takes nothing any more, as its die has failed; empty while none has.
+    /// Per plane: true if the plane's die has failed; empty until one fails.
     passed_by: Vec<bool>,
 }
 
-palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built { allocation, planes, channels, dies, passed_by });
+palimpsest_flash::state!(Rotation { cursor, next_in } parts { superblock } built {
+    allocation, planes, channels, dies, passed_by
+});
 
 /// The superblock that is written.
 struct Superblock {
-    /// Its first die, of how many.
+    /// The first die, and the number of dies.
     first: u32,
     dies: u32,
-    /// Pages written to it, of how many.
+    /// Pages written, and their total number.
     written: u32,
     pages: u32,
 }
@@ -34,7 +37,7 @@ struct Superblock {
 palimpsest_flash::state!(Superblock { first, written } built { dies, pages });
 
 impl Superblock {
-    /// The plane that is next in turn, where a drive has `dies` dies.
+    /// The plane that is next in turn on a drive of `dies` dies.
     #[inline]
     fn plane(&self, dies: u32, planes: u32) -> u32 {
         let turn = self.written % (self.dies * (planes / dies));
@@ -51,7 +54,7 @@ impl Superblock {
 }
 
 impl Rotation {
-    /// A choice over all planes of `geometry`, in turn over superblocks of some dies (0: of all).
+    /// A choice over all planes of `geometry`, in turn over superblocks of `superblock_dies` dies (0: of all).
     pub fn new(allocation: Allocation, superblock_dies: u32, geometry: &Geometry) -> Self {
         let next_in = (0..geometry.channels).collect();
         let (planes, channels, dies) = (geometry.planes(), geometry.channels, geometry.dies());
@@ -61,19 +64,19 @@ impl Rotation {
         Rotation { allocation, planes, channels, dies, cursor: 0, next_in, superblock, passed_by: Vec::new() }
     }
 
-    /// `plane` takes nothing any more.
+    /// Excludes `plane` from writes.
     pub fn pass_by(&mut self, plane: u32) {
         self.passed_by.resize(self.planes as usize, false);
         self.passed_by[plane as usize] = true;
     }
 
-    /// Whether `plane` takes nothing any more.
+    /// True if `plane` is excluded from writes.
     #[inline]
     pub fn passes_by(&self, plane: u32) -> bool {
         self.passed_by.get(plane as usize).is_some_and(|&passed| passed)
     }
 
-    /// Planes or channels that addresses name; 1 where they name none.
+    /// Planes or channels that addresses name; 1 if they name none.
     pub fn groups(&self) -> u32 {
         match self.allocation {
             Allocation::Static => self.planes,
@@ -106,17 +109,17 @@ impl Rotation {
         }
     }
 
-    /// Whether all planes take turns, one after the other.
+    /// True if all planes take turns, one after the other.
     #[inline]
     pub fn takes_turns(&self) -> bool {
         self.allocation == Allocation::RoundRobin && self.superblock.is_none()
     }
 
-    /// The plane to try when `step` planes from `first` on would not do.
+    /// The plane to try after `step` planes from `first` on were unsuitable.
     #[inline]
     pub fn then(&self, first: u32, step: u32) -> u32 {
         if self.allocation == Allocation::Channel {
-            // All planes of the channel, then those of the next.
+            // All planes of the channel, then the planes of the next.
             let (channel, lane) = (first % self.channels, first / self.channels);
             let lanes = self.planes / self.channels;
             return (channel + step / lanes) % self.channels + (lane + step) % lanes * self.channels;
@@ -124,7 +127,7 @@ impl Rotation {
         if first + step >= self.planes { first + step - self.planes } else { first + step }
     }
 
-    /// `plane` was written to.
+    /// Records a write to `plane`.
     #[inline]
     pub fn used(&mut self, plane: u32) {
         if let Some(superblock) = &mut self.superblock {

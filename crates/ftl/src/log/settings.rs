@@ -1,4 +1,4 @@
-//! The settings that layers share: collection, streams, allocation, wear levelling, the read command.
+//! Settings that layers share: collection, streams, allocation, wear levelling, the read command.
 
 use super::streams;
 use super::victim;
@@ -119,7 +119,7 @@ keys! {
     }
 }
 
-/// The keys of a layer that is one log, as [`super::Log`] is.
+/// The keys of a layer that is one log, as [`super::Log`].
 pub fn keys_of_log() -> Vec<&'static Key> {
     let own = keys_of(&[COLLECTION, STREAMS, LOG, REFRESH, PLACEMENT, LEVELING, STATIC_LEVELING, READ]);
     [own, streams::keys()].concat()
@@ -131,7 +131,7 @@ pub fn keys() -> Vec<&'static Key> {
 }
 
 words! {
-    /// Where a host write goes.
+    /// Plane of a host write.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Allocation {
         /// The plane that the logical address names (modulo the number of planes; channels vary fastest).
@@ -146,7 +146,7 @@ words! {
 }
 
 words! {
-    /// How much collection moves at a time.
+    /// Amount that collection moves at a time.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum GcPace {
         /// Whole blocks.
@@ -157,32 +157,32 @@ words! {
 }
 
 words! {
-    /// Where in a die moved data goes.
+    /// Target of moved data within a die.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum MovedTo {
-        /// To the plane that it was in.
+        /// The plane that held the data.
         Plane = "plane",
-        /// To the planes of the die in turn.
+        /// The planes of the die in turn.
         Die = "die",
     }
 }
 
 words! {
-    /// What the host's writes do when the fast cache is full.
+    /// Behaviour of host writes when the fast cache is full.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum WhenFull {
-        /// They go past it.
+        /// Writes go past the cache.
         Direct = "direct",
-        /// They wait until a block of the fixed share is folded.
+        /// Writes wait until a block of the fixed share is folded.
         Fold = "fold",
     }
 }
 
 words! {
-    /// How erases are kept even.
+    /// Wear levelling.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum WearLeveling {
-        /// Not at all: free blocks are used in the order in which they were erased.
+        /// None: free blocks are used in the order of their erases.
         None = "none",
         /// The free block with the fewest erases is used next.
         Dynamic = "dynamic",
@@ -197,30 +197,31 @@ impl LogSettings {
         self.streams.max(2) - 1
     }
 
-    /// Streams that data is moved to, and that have open pages for it.
+    /// Streams of moved data with open pages.
     pub fn moved_streams(&self) -> u32 {
         if self.keep_class { self.host_streams() } else { 1 }
     }
 
-    /// Whether moved data, in blocks of its own, goes to the planes of its die in turn: where these take as many pages
-    /// of the host, too, else the fuller ones would fill up.
+    /// True if moved data, in separate blocks, goes to the planes of the die in turn. Requires that these take equally
+    /// many host pages, because otherwise the fuller planes would fill up.
     pub fn moves_to_die(&self) -> bool {
         let cached = self.slc_cache.of(u32::MAX) > 0 || self.slc_fixed.of(u32::MAX) > 0;
         let even = self.allocation == Allocation::RoundRobin && !cached;
         self.moved_to == MovedTo::Die && even && self.data_streams() > 1 && !self.keep_class
     }
 
-    /// Streams of data: of the host, and of what is moved where that is not one of the host's.
+    /// Streams of data: the host's, and a separate one for moved data, if any.
     pub fn data_streams(&self) -> u32 {
         if self.keep_class { self.host_streams() } else { self.streams }
     }
 
-    /// Dies of a superblock of blocks; 0: all. Superblocks that are collected are blocks, of dies that are groups.
+    /// Dies of a superblock; 0: all. If superblocks are collected, blocks are superblocks and dies are groups, so the
+    /// value is 1.
     pub fn dies_in_turn(&self) -> u32 {
         if self.collects_superblocks { 1 } else { self.superblock_dies }
     }
 
-    /// How long the host must have been idle before background work; `None` without such work.
+    /// Idle time of the host before background work; `None` without such work.
     pub fn background_after(&self) -> Option<Nanos> {
         (self.gc_background || self.patrol > 0).then_some(self.gc_idle)
     }

@@ -1,38 +1,45 @@
-//! The fast cache: blocks of TLC or QLC that hold one bit a cell for a while ("pSLC", "TurboWrite").
+//! The fast cache: blocks of TLC or QLC that temporarily hold one bit a cell ("pSLC", "TurboWrite").
 //!
-//! A block that is opened for the host is such a block while fewer of its plane are than `ftl.slc_cache` says, and while the plane has more
-//! free blocks than collection keeps, and an eighth of the cache besides; beside a fixed share, also more than are spare when the drive is full, so
-//! that this share is of space that the host does not use, and a full drive has the other one alone. It takes a third (TLC) or a quarter (QLC) of its pages, each at
-//! the times of single bits. Cleaning folds it: it moves what is valid to blocks of the stream of moved data, which have all their bits.
-//! It holds so few units that victims by valid units come from the cache first; in the background the oldest are folded.
-//! This is the dynamic share; `fixed` has blocks that are always such. Ignored: that single bits wear cells less and take less energy.
+//! A block opened for the host holds one bit a cell if fewer than `ftl.slc_cache` blocks of the plane do. The plane
+//! must also have more free blocks than collection keeps plus an eighth of the cache. Beside a fixed share, more blocks
+//! must be free than are spare on a full drive. So the dynamic share uses only unused host space, and a full drive has
+//! the fixed share alone.
+//!
+//! A cached block uses a third (TLC) or a quarter (QLC) of the pages, each at the times of single bits. Cleaning folds
+//! cached blocks: valid units move to blocks of the stream of moved data, with all bits. Cached blocks hold so few
+//! units that victim policies by valid units prefer them; the background folds the oldest. This file is the dynamic
+//! share; `fixed` has blocks that always hold one bit a cell.
+//!
+//! Ignored: lower wear and energy of single bits.
 
 use super::settings::LogSettings;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::part::CellKind;
 
-/// Blocks that hold one bit a cell.
+/// Blocks with one bit a cell.
 pub struct Single {
-    /// Whether each block does; empty without a cache.
+    /// Per block: true with one bit a cell; empty without a cache.
     blocks: Vec<bool>,
-    /// How many of each plane do.
+    /// Such blocks of each plane.
     count: Vec<u32>,
-    /// The most of a plane.
+    /// The most such blocks of a plane.
     most: u32,
-    /// Blocks of each plane, from its first on, that always do: the fixed share, which is counted by itself.
+    /// Blocks of each plane in the fixed share, from the first on, not included in `count`.
     fixed: u32,
     blocks_per_plane: u32,
-    /// Free blocks that a plane must have for another.
+    /// Free blocks that a plane must have to add another.
     least_free: u32,
     pages_per_block: u32,
-    /// Pages of such a block.
+    /// Pages of a block with one bit a cell.
     pages: u32,
 }
 
-palimpsest_flash::state!(Single { blocks, count } built { most, fixed, blocks_per_plane, least_free, pages_per_block, pages });
+palimpsest_flash::state!(Single { blocks, count } built {
+    most, fixed, blocks_per_plane, least_free, pages_per_block, pages
+});
 
 impl Single {
-    /// None so far, on a drive that holds `stored` pages when it is full.
+    /// None so far, on a drive that holds `stored` pages when full.
     pub fn new(settings: &LogSettings, geometry: &Geometry, cell: CellKind, stored: u32) -> Self {
         let blocks = geometry.blocks_per_plane;
         let most = settings.slc_cache.of(blocks);
@@ -54,19 +61,19 @@ impl Single {
         single
     }
 
-    /// Whether there is a cache.
+    /// True if a cache exists.
     #[inline]
     pub fn is_used(&self) -> bool {
         !self.blocks.is_empty()
     }
 
-    /// Whether `block` holds one bit a cell.
+    /// True if `block` holds one bit a cell.
     #[inline]
     pub fn holds(&self, block: u32) -> bool {
         self.is_used() && self.blocks[block as usize]
     }
 
-    /// Such blocks of `plane`.
+    /// Blocks of `plane` with one bit a cell, without the fixed share.
     pub fn count(&self, plane: u32) -> u32 {
         self.count[plane as usize]
     }
@@ -77,12 +84,13 @@ impl Single {
         if self.holds(block) { self.pages } else { self.pages_per_block }
     }
 
-    /// Whether the host's next block of `plane`, beside which `free` are free, is such a block.
+    /// True if the host's next block of `plane`, with `free` others free, holds one bit a cell.
     pub fn takes(&self, plane: u32, free: u32) -> bool {
         self.is_used() && self.count(plane) < self.most && free >= self.least_free
     }
 
-    /// The host's next block of `plane`, beside which `free` are free, is `block`. Returns how many pages it lacks.
+    /// Opens `block` of `plane` for the host, with `free` others free. Returns the number of pages that the block
+    /// loses.
     pub fn begin(&mut self, plane: u32, block: u32, free: u32) -> u32 {
         if !self.takes(plane, free) {
             return 0;
@@ -91,7 +99,7 @@ impl Single {
         self.pages_per_block - self.pages
     }
 
-    /// `block` holds one bit a cell.
+    /// Records that `block` holds one bit a cell.
     pub fn found(&mut self, plane: u32, block: u32) {
         if self.is_used() {
             self.blocks[block as usize] = true;
@@ -99,7 +107,7 @@ impl Single {
         }
     }
 
-    /// `block` is free again.
+    /// Records that `block` is free again.
     pub fn end(&mut self, plane: u32, block: u32) {
         if self.holds(block) {
             self.blocks[block as usize] = false;
@@ -107,7 +115,7 @@ impl Single {
         }
     }
 
-    /// Nothing is known of any block but those of the fixed share.
+    /// Forgets all blocks but the fixed share.
     pub fn forget(&mut self) {
         let (fixed, per_plane) = (self.fixed, self.blocks_per_plane);
         (0..).zip(&mut self.blocks).for_each(|(block, holds): (u32, _)| *holds = block % per_plane < fixed);

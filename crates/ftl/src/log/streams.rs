@@ -1,6 +1,6 @@
-//! Telling hot writes from cold ones, where a layer has a stream for each. A classifier decides; the layer acts.
+//! Classifiers of hot and cold writes, for layers with a stream for each. A classifier decides; the layer acts.
 //!
-//! One classifier is one file and one line of [`CLASSIFIERS`].
+//! A classifier is one file and one line of [`CLASSIFIERS`].
 
 mod address;
 mod hint;
@@ -18,10 +18,10 @@ use palimpsest_ftl_api::{Entry, Unfit, refuse_if};
 
 /// A classifier.
 pub trait HotCold: Send + State {
-    /// Whether a write of `extent` is hot. Called for every write of the host, in order.
+    /// True if a write of `extent` is hot. Must be called for every write of the host, in order.
     fn is_hot(&mut self, extent: Extent) -> bool;
 
-    /// The same for a write with a hint.
+    /// As [`Self::is_hot`], for a write with a hint.
     fn is_hot_for(&mut self, extent: Extent, _hint: Hint) -> bool {
         self.is_hot(extent)
     }
@@ -33,13 +33,13 @@ palimpsest_flash::state_of_box!(dyn HotCold);
 pub struct Classifier {
     /// Name in the configuration.
     pub name: &'static str,
-    /// A line for `palimpsest list`: its rule.
+    /// The rule in one line, for `palimpsest list`.
     pub about: &'static str,
-    /// Its own keys.
+    /// Keys of the classifier.
     pub keys: &'static [Key],
-    /// Whether it needs hints of a file system above the layer.
+    /// True if the classifier needs hints of a file system above the layer.
     pub needs_hints: bool,
-    /// Builds it for so many units of so many sectors.
+    /// Constructs the classifier, given the number of units and of sectors per unit.
     pub build: fn(&Settings, u32, u32) -> Box<dyn HotCold>,
 }
 
@@ -47,12 +47,12 @@ pub struct Classifier {
 pub const CLASSIFIERS: &[Classifier] =
     &[size::CLASSIFIER, recency::CLASSIFIER, sequence::CLASSIFIER, address::CLASSIFIER, hint::CLASSIFIER];
 
-/// The keys of layers that tell hot writes from cold ones: the name of the classifier, and those of each.
+/// The keys of layers that separate hot writes from cold ones: the name of the classifier, and the keys of each.
 pub fn keys() -> Vec<&'static Key> {
     CLASSIFIER.iter().chain(CLASSIFIERS.iter().flat_map(|classifier| classifier.keys)).collect()
 }
 
-/// The words of `ftl.classifier`; by `none` everything is hot.
+/// The words of `ftl.classifier`. With `none`, every write is hot.
 pub(super) fn names() -> Vec<&'static str> {
     std::iter::once("none").chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
 }
@@ -63,12 +63,12 @@ fn named(settings: &Settings) -> Option<&'static Classifier> {
     CLASSIFIERS.iter().find(|classifier| classifier.name == name)
 }
 
-/// Whether the configuration names a classifier that needs hints.
+/// True if the configuration names a classifier that needs hints.
 pub fn needs_hints(settings: &Settings) -> bool {
     named(settings).is_some_and(|classifier| classifier.needs_hints)
 }
 
-/// Refuses a classifier, or moves by class, that would silently do nothing on the layer `entry`, one of `layers`.
+/// Rejects a classifier, or moves by class, without effect on the layer `entry`, one of `layers`.
 ///
 /// # Errors
 /// [`Unfit`].
@@ -97,7 +97,7 @@ pub struct StreamChooser {
 palimpsest_flash::state!(StreamChooser {} parts { classifier });
 
 impl StreamChooser {
-    /// For a layer with these settings that maps `units` units of `unit_sectors` sectors.
+    /// A chooser for a layer with these settings that maps `units` units of `unit_sectors` sectors.
     pub fn new(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
         match settings.get::<u32>("ftl.streams") {
             3.. => Self::always(settings, units, unit_sectors),
@@ -105,19 +105,19 @@ impl StreamChooser {
         }
     }
 
-    /// For a layer that always has streams for hot and cold data, whatever `ftl.streams`.
+    /// A chooser for a layer with streams for hot and cold data, whatever `ftl.streams`.
     pub fn always(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
         let classifier = named(settings).map(|named| (named.build)(settings, units, unit_sectors));
         StreamChooser { classifier }
     }
 
-    /// Whether every write goes to stream 0, and nothing is learned from it.
+    /// True if every write goes to stream 0, without learning.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.classifier.is_none()
     }
 
-    /// The stream of a write of `extent` that will live for `life`: 0, or 1 where it is cold and cold data has a stream.
+    /// The stream of a write of `extent` with `hint`: 0, or 1 if the write is cold and cold data has a stream.
     #[inline]
     pub fn stream_of(&mut self, extent: Extent, hint: Hint) -> u32 {
         self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot_for(extent, hint)))

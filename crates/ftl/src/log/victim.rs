@@ -1,7 +1,7 @@
-//! Victim policies: which closed block garbage collection cleans. A policy decides; the layer acts.
+//! Victim policies: the closed block that garbage collection cleans next. A policy decides; the layer acts.
 //!
-//! One policy is one file and one line of [`POLICIES`]. `ftl.victim` is the name of a policy or, where that takes a number,
-//! `NAME:NUMBER`.
+//! A policy is one file and one line of [`POLICIES`]. `ftl.victim` is the name of a policy, or `NAME:NUMBER` for
+//! policies with a number.
 
 mod cost_age_times;
 mod cost_benefit;
@@ -16,7 +16,7 @@ use palimpsest_flash::state::State;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::{Notation, ValueType, near};
 
-/// The closed blocks of a plane, of which a policy chooses one.
+/// The closed blocks of a plane, from which a policy chooses.
 pub struct Candidates<'a> {
     /// Valid units, ages and orders of all blocks.
     pub blocks: &'a mut Blocks,
@@ -28,10 +28,10 @@ pub struct Candidates<'a> {
 
 /// A policy.
 pub trait Victim: Send + State {
-    /// The block to clean next; `None` if the plane has no closed block, or cleaning any gains nothing.
+    /// The block to clean next; `None` if the plane has no closed block, or if no block gains space.
     fn choose(&mut self, candidates: Candidates<'_>, rng: &mut Rng) -> Option<u32>;
 
-    /// Whether the block may have no invalid unit. Cleaning it takes more free space than that of any other.
+    /// True if the victim may have no invalid unit. Cleaning such a block needs the most free space.
     fn may_choose_full(&self) -> bool {
         false
     }
@@ -43,11 +43,11 @@ palimpsest_flash::state_of_box!(dyn Victim);
 pub struct Policy {
     /// Name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// The rule in one line, for `palimpsest list`.
     pub about: &'static str,
-    /// The number that it takes, if it takes one.
+    /// The number that the policy takes, if any.
     pub number: Option<Number>,
-    /// Builds it, with its number; 0 where it takes none.
+    /// Constructs the policy with a number; 0 for policies without one.
     pub build: fn(u32) -> Box<dyn Victim>,
 }
 
@@ -55,7 +55,7 @@ pub struct Policy {
 pub struct Number {
     /// The letter of the parameter in messages.
     pub letter: &'static str,
-    /// Its default.
+    /// The default.
     pub default: u32,
 }
 
@@ -78,7 +78,7 @@ fn expected() -> String {
     format!("one of {}", forms.collect::<Vec<_>>().join(", "))
 }
 
-/// The policy that `text` names, and its number.
+/// The policy that `text` names, and the number.
 fn parse(text: &str) -> Parsed<(&'static Policy, u32)> {
     let (name, number) = text.split_once(':').map_or((text, None), |(name, number)| (name, Some(number)));
     let Some(policy) = POLICIES.iter().find(|policy| policy.name == name) else {

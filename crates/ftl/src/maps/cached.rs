@@ -1,18 +1,19 @@
-//! A map of pages that is kept in flash: its entries are in translation pages, which are units of the same log, and some of them
-//! in DRAM (Gupta, Kim and Urgaonkar, DFTL, ASPLOS 2009, Sec. 3).
+//! A map of pages stored in flash: entries are in translation pages, which are units of the same log, and some are
+//! cached in DRAM (Gupta, Kim and Urgaonkar, DFTL, ASPLOS 2009, Sec. 3).
 //!
-//! The cached mapping table (CMT) holds entries in the order of a segmented LRU. An entry that is asked for and not there is
-//! read from its translation page, which the global translation directory (GTD), in DRAM, locates. Before that the CMT makes
-//! room: where the entry that goes is newer than flash, its translation page is read, and programmed with all its entries
-//! that are (batch update). Pages that cleaning moves change entries, too: those that the CMT lacks join it beyond its size,
-//! go first, and so are written in batches when the collection is over (lazy copying). What a translation page holds is in
-//! flash, in every payload; the simulator also keeps the whole map, and compares at each read.
+//! The cached mapping table (CMT) orders entries as a segmented LRU. A missing entry is read from a translation page,
+//! which the global translation directory (GTD), in DRAM, locates. Before the read, the CMT makes room: if the evicted
+//! entry is dirty, the translation page is read, and programmed with all dirty entries of that page (batch update).
+//! Pages that cleaning moves change entries, too: missing ones join the CMT beyond the size, are evicted first, and so
+//! are written in batches after the collection (lazy copying). Translation pages are in flash with every payload; the
+//! simulator also stores the whole map, and compares at each read.
 //!
-//! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected segment
-//! is half. The update of a victim ends before the read of the entry that is wanted begins. After a power cut the
-//! out-of-band areas say where pages are, and entries that differ from flash are in the CMT; they are never more than it held,
-//! but for trims that come back. A checkpoint has the GTD and those entries (where trims that came back are more than the CMT has room for,
-//! one is written that is not whole); the others are in the translation pages. Ignored: the time of that search, as for every layer.
+//! Where the paper is silent: an entry takes 8 bytes of the CMT, 4 of a translation page and of the GTD. The protected
+//! segment is half. The update of a victim ends before the read of the missing entry begins. After a power cut,
+//! out-of-band areas locate pages, and entries that differ from flash are in the CMT: never more than before, except
+//! for restored trims. A checkpoint has the GTD and those entries (an incomplete checkpoint is written if restored
+//! trims exceed the CMT); the others are in the translation pages. Ignored: the time of the out-of-band search, as for
+//! every layer.
 
 use super::bytes::map_bytes;
 use super::segments::Segments;
@@ -35,7 +36,7 @@ struct Counters {
     hits: u64,
     misses: u64,
     evictions: u64,
-    /// Translation pages read, programmed with new entries, and programmed at all.
+    /// Translation pages read, programmed with new entries, and programmed in total.
     reads: u64,
     updates: u64,
     programs: u64,
@@ -45,7 +46,7 @@ struct Counters {
 
 palimpsest_flash::state!(Counters { hits, misses, evictions, reads, updates, programs, written });
 
-/// Entries of all pages of the host, and behind them those of the translation pages: the GTD.
+/// Entries of all pages of the host, followed by entries of the translation pages: the GTD.
 pub struct CachedMap {
     entries: Vec<u32>,
     /// Pages of the host.
@@ -54,19 +55,21 @@ pub struct CachedMap {
     /// Entries of a subpage of a translation page.
     per_subpage: u32,
     cache: Segments,
-    /// Entries that the CMT has room for.
+    /// Capacity of the CMT in entries.
     room: u32,
-    /// The most that it held.
+    /// The largest size of the CMT so far.
     peak: u32,
     counters: Counters,
-    /// After a power cut: pages of which neither a checkpoint nor what was written since says where they are; else empty.
+    /// After a power cut: pages that neither a checkpoint nor later writes locate; else empty.
     unknown: Vec<bool>,
 }
 
-palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built { pages, subpages, per_subpage, room, unknown });
+palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built {
+    pages, subpages, per_subpage, room, unknown
+});
 
 impl CachedMap {
-    /// Of `pages` pages, none of them written; the CMT has room for `room` entries, one at least.
+    /// A map of `pages` unwritten pages; the CMT has room for `room` >= 1 entries.
     pub fn new(io: &Io, pages: u32, room: u32) -> Self {
         let (subpages, per_subpage) = (io.geometry().subpages_per_page, io.geometry().subpage_bytes / ENTRY_BYTES);
         let own = pages.div_ceil(subpages * per_subpage);
@@ -83,20 +86,21 @@ impl CachedMap {
         }
     }
 
-    /// Bytes of a checkpoint of a map of `pages` pages: the GTD, and what may differ from flash of `room` entries in the CMT.
+    /// Bytes of a checkpoint of a map of `pages` pages: the GTD, and `room` entries of the CMT that may differ from
+    /// flash.
     pub fn checkpoint_bytes(geometry: &Geometry, pages: u64, room: u64) -> u64 {
         let own = pages.div_ceil((geometry.page_bytes() / ENTRY_BYTES).into());
         u64::from(ENTRY_BYTES) * (own + 2 * room.min(pages))
     }
 
-    /// Translation page of `unit`, and the subpage of it that holds the entry.
+    /// Translation page of `unit`, and the subpage with the entry.
     #[inline]
     fn home(&self, unit: u32) -> (u32, u32) {
         let subpage = unit / self.per_subpage;
         (self.pages + subpage / self.subpages, subpage % self.subpages)
     }
 
-    /// The entry of `unit` that flash holds.
+    /// The entry of `unit` in flash.
     fn in_flash(&self, nand: &Nand, unit: u32) -> u32 {
         let (page, subpage) = self.home(unit);
         let ppn = self.entries[page as usize];
@@ -116,7 +120,7 @@ impl CachedMap {
         first..(first + per_page).min(self.pages)
     }
 
-    /// Puts what translation page `page` has to hold into `bytes`.
+    /// Fills `bytes` with the content of translation page `page`.
     fn fill(&self, page: u32, bytes: &mut Vec<u8>) {
         let units = self.units_of(page);
         let entries = &self.entries[units.start as usize..units.end as usize];
@@ -126,7 +130,7 @@ impl CachedMap {
         }
     }
 
-    /// Flash has every entry of translation page `page`.
+    /// Marks every entry of translation page `page` clean, once flash has stored them.
     fn updated(&mut self, page: u32) {
         self.counters.updates += 1;
         self.counters.written += self.units_of(page).filter(|&unit| self.cache.clean(unit)).count() as u64;
@@ -138,8 +142,8 @@ impl CachedMap {
 }
 
 impl Log<CachedMap> {
-    /// Reads the subpages `wanted` of translation page `page` after `after`, where there is one; the gate closes when they are
-    /// there.
+    /// Reads the subpages `wanted` of translation page `page` after `after`, if the page exists. The gate closes when
+    /// they have arrived.
     fn read_entries(&mut self, io: &mut Io, page: u32, wanted: SubpageMask, after: Gate) -> Flash<Gate> {
         let ppn = self.map.locate(page);
         if ppn == UNMAPPED {
@@ -151,15 +155,16 @@ impl Log<CachedMap> {
         Ok(signal)
     }
 
-    /// Lets entries go, after `after`, until the CMT holds `most`. Entries that join meanwhile stay, and all that are dirty where
-    /// flash has no space for them: a drive at its end can still be read. The gate closes when flash holds what went.
+    /// Evicts entries, after `after`, until the CMT holds `most`. Entries that join meanwhile stay, and dirty entries
+    /// stay if flash has no space for them, so that a full drive can still be read. The gate closes when flash has
+    /// stored the evicted entries.
     fn evict(&mut self, io: &mut Io, most: u32, mut after: Gate) -> Flash<Gate> {
         for _ in most..self.map.cache.len() {
             let Some(unit) = self.map.cache.oldest().filter(|_| self.map.cache.len() > most) else { break };
             if self.map.cache.is_dirty(unit) {
                 match self.update(io, self.map.home(unit).0, after) {
                     Ok(done) => after = done,
-                    // Whatever was being moved is where it was, or where the map says.
+                    // Interrupted moves left every unit mapped to a valid place.
                     Err(Halt::NoSpace) => break,
                     Err(halt) => return Err(halt),
                 }
@@ -173,7 +178,7 @@ impl Log<CachedMap> {
         Ok(after)
     }
 
-    /// Programs translation page `page` anew, with all its entries. The gate closes when that is done.
+    /// Programs translation page `page` anew, with all entries. The gate closes when that is done.
     fn update(&mut self, io: &mut Io, page: u32, after: Gate) -> Flash<Gate> {
         let after = self.read_entries(io, page, first_subpages(self.map.subpages), after)?;
         let signal = io.gate();
@@ -219,7 +224,7 @@ impl Map for CachedMap {
         self.unknown.clear();
     }
 
-    /// The GTD, and each entry that flash has otherwise, with its page.
+    /// The GTD, and each page whose entry differs from flash, with the entry.
     fn save_places(&self, bytes: &mut Vec<u8>, place: impl Fn(u32) -> u32) {
         (self.pages..self.units()).for_each(|page| bytes.extend(place(page).to_le_bytes()));
         for unit in (0..self.pages).filter(|&unit| self.cache.is_dirty(unit)) {
@@ -250,7 +255,7 @@ impl Map for CachedMap {
             if is_void(entry) && !named_since {
                 continue;
             }
-            // A translation page may be there before a page that it names, which the cut took back.
+            // A translation page may precede a page that it names, which the power cut rolled back.
             let is_there = nand.programs(entry) > 0 && nand.logical(entry * self.subpages) == unit * self.subpages;
             if is_void(entry) || !is_there {
                 return false;
@@ -284,7 +289,7 @@ impl Map for CachedMap {
         log.map.counters.misses += 1;
         let after = log.evict(io, log.map.room - 1, io.arrival())?;
         if log.map.cache.hit(unit).is_some() {
-            // Cleaning has moved the page: its entry is there.
+            // Cleaning moved the page, so the entry is cached.
             return Ok(after);
         }
         let (page, subpage) = log.map.home(unit);

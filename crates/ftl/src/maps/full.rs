@@ -1,4 +1,4 @@
-//! The full map: an entry of every unit, in DRAM.
+//! The full map: an entry for every unit, in DRAM.
 
 use super::bytes::map_bytes;
 use crate::log::map::{Map, UNMAPPED};
@@ -6,14 +6,13 @@ use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::state::{Loaded, Reader, State};
 use palimpsest_ftl_api::{LayerFigures, Mapping};
 
-/// One entry a unit, each inverted: that of a unit that was never written is 0, and the memory of a large map that is hardly used is not
-/// touched.
+/// One inverted entry per unit: the entry of an unwritten unit is 0, so unused memory of a large map is never touched.
 pub struct FullMap(Vec<u32>);
 
-/// What is stored for no entry.
+/// The stored value of no entry.
 const NOTHING: u32 = !UNMAPPED;
 
-/// Entries that are looked at at once, whether there are any.
+/// Entries per step of the search for entries.
 const PIECE: usize = 1024;
 
 impl State for FullMap {
@@ -31,12 +30,12 @@ impl State for FullMap {
 }
 
 impl FullMap {
-    /// Of `units` units, none of them written.
+    /// A map of `units` unwritten units.
     pub fn new(units: u32) -> Self {
         FullMap(vec![NOTHING; units as usize])
     }
 
-    /// The first unit from `unit` on that is in a piece with entries, or the number of units.
+    /// The first mapped unit from `unit` on, or the number of units. Searches piece by piece.
     #[cold]
     fn skip_nothing(&self, unit: usize) -> u32 {
         let mut first = unit;

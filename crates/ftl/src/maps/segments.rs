@@ -1,6 +1,7 @@
-//! Units in DRAM in the order of a segmented LRU (Karedla, Love and Wherry, Computer 27(3), 1994): what comes is probationary,
-//! what is asked for again is protected. The protected segment is half; what it has no room for is probationary again, as the
-//! newest there. The oldest probationary unit goes first.
+//! Cached units in the order of a segmented LRU (Karedla, Love and Wherry, Computer 27(3), 1994).
+//!
+//! A new unit is probationary and becomes protected when requested again. The protected segment is half; an overflow
+//! makes the oldest protected unit the newest probationary one. The oldest probationary unit is evicted first.
 
 use palimpsest_ftl_api::plan::Gate;
 
@@ -15,7 +16,7 @@ struct Slot {
     segment: usize,
     older: u32,
     newer: u32,
-    /// Closes when the unit is there.
+    /// Closes when the unit has arrived.
     ready: Gate,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Segments {
 palimpsest_flash::state!(Segments { slots, free, slot_of, segments } built { most_protected });
 
 impl Segments {
-    /// None of `units` units; half of `room` may be protected.
+    /// An empty cache for `units` units; half of `room` may be protected.
     pub fn new(units: u32, room: u32) -> Self {
         let (slots, free, slot_of) = (Vec::new(), Vec::new(), vec![NONE; units as usize]);
         Segments { slots, free, slot_of, segments: [EMPTY; 2], most_protected: room / 2 }
@@ -67,7 +68,7 @@ impl Segments {
         self.slot(unit).is_some_and(|slot| self.slots[slot as usize].dirty)
     }
 
-    /// `unit`, where it is here, is asked for. Returns the gate that closes when it is there.
+    /// Records a request for `unit`. If cached, returns the gate that closes when the unit has arrived.
     pub fn hit(&mut self, unit: u32) -> Option<Gate> {
         let slot = self.slot(unit)?;
         self.unlink(slot);
@@ -80,13 +81,13 @@ impl Segments {
         Some(self.slots[slot as usize].ready)
     }
 
-    /// `unit`, which was not here, comes, clean, when `ready` closes.
+    /// Inserts `unit`, which must not be cached, as clean; `ready` closes when the unit has arrived.
     pub fn insert(&mut self, unit: u32, ready: Gate) {
         let slot = self.take_slot(unit, ready, false);
         self.link_newest(slot, PROBATIONARY);
     }
 
-    /// `unit` is dirty. Where it was not here, it goes first.
+    /// Marks `unit` dirty. If not cached, inserts the unit as the next to evict.
     pub fn dirty(&mut self, unit: u32) {
         match self.slot(unit) {
             Some(slot) => self.slots[slot as usize].dirty = true,
@@ -97,25 +98,25 @@ impl Segments {
         }
     }
 
-    /// `unit` is clean. Returns whether it was dirty.
+    /// Marks `unit` clean. True if the unit was dirty.
     pub fn clean(&mut self, unit: u32) -> bool {
         self.slot(unit).is_some_and(|slot| std::mem::take(&mut self.slots[slot as usize].dirty))
     }
 
-    /// The unit that goes first.
+    /// The unit to evict first.
     pub fn oldest(&self) -> Option<u32> {
         let oldest = self.segments.iter().map(|segment| segment.oldest).find(|&oldest| oldest != NONE)?;
         Some(self.slots[oldest as usize].unit)
     }
 
-    /// `unit` goes.
+    /// Removes `unit`.
     pub fn remove(&mut self, unit: u32) {
         let slot = std::mem::replace(&mut self.slot_of[unit as usize], NONE);
         self.unlink(slot);
         self.free.push(slot);
     }
 
-    /// All of them go.
+    /// Removes all units.
     pub fn clear(&mut self) {
         self.slots.clear();
         self.free.clear();
@@ -172,7 +173,7 @@ impl Segments {
     /// Checks the order of each segment.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         for (number, segment) in self.segments.iter().enumerate() {
             let first = (segment.oldest != NONE).then_some(segment.oldest);
@@ -197,7 +198,7 @@ impl Segments {
 mod tests {
     use super::*;
 
-    /// The units in the order in which they go.
+    /// The units in the order of eviction.
     fn order(segments: &mut Segments) -> Vec<u32> {
         let mut order = Vec::new();
         while let Some(unit) = segments.oldest() {

@@ -1,5 +1,5 @@
-//! The map of a log that shares its units with the layer: a full map, and the subpages of each unit whose newest content the
-//! layer keeps outside the log, in blocks that it reserves.
+//! The map of a log that shares units with the layer: a full map, and the subpages of each unit outside the log. The
+//! layer stores the newest content of these in reserved blocks.
 
 use super::full::FullMap;
 use crate::log::map::{Map, UNMAPPED};
@@ -7,7 +7,7 @@ use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::Gate;
 
-/// A full map of pages, and which subpages are outside the log.
+/// A full map of pages, and the subpages outside the log.
 pub struct SharedMap {
     all: FullMap,
     /// Subpages of each unit that are outside the log.
@@ -19,7 +19,7 @@ pub struct SharedMap {
 palimpsest_flash::state!(SharedMap { all, outside, settled });
 
 impl SharedMap {
-    /// Of `units` whole pages of `subpages` subpages.
+    /// A map of `units` whole pages of `subpages` subpages.
     pub fn new(units: u32, subpages: u32) -> Self {
         assert!(subpages <= u32::BITS, "more subpages in a page than a mask of those outside the log can name");
         SharedMap { all: FullMap::new(units), outside: vec![0; units as usize], settled: Gate::NONE }
@@ -30,14 +30,14 @@ impl SharedMap {
         self.all.bytes()
     }
 
-    /// Sets the subpages of `unit` whose newest content is outside the log. When the unit moves, they are programmed as padding,
-    /// so that recovery does not take the stale content for the newest.
+    /// Sets the subpages of `unit` whose newest content is outside the log. If the unit moves, they are programmed as
+    /// padding, so that recovery does not mistake the stale content for the newest.
     #[inline]
     pub fn set_outside(&mut self, unit: u32, subpages: u32) {
         self.outside[unit as usize] = subpages;
     }
 
-    /// All subpages outside the log are programmed when `settled` closes.
+    /// Sets the gate that closes when all subpages outside the log are programmed.
     #[inline]
     pub fn settles(&mut self, settled: Gate) {
         self.settled = settled;

@@ -24,7 +24,8 @@ fn a_log_block_out_of_order_is_merged_fully() {
     assert_eq!(rig.news(), [0, 0, 2, 16, 4]);
 }
 
-/// With as many log blocks as logical blocks that are written, one merge takes N overwrites; with one less, one.
+/// As many log blocks as written logical blocks: one merge per N overwrites. One log block less: one merge per
+/// overwrite.
 #[test]
 fn more_logical_blocks_than_log_blocks_thrash() {
     for logs in [1, 2, 3] {
@@ -41,7 +42,7 @@ fn more_logical_blocks_than_log_blocks_thrash() {
 #[test]
 fn the_log_block_written_least_recently_is_merged() {
     let mut rig = Rig::new(&ENTRY, 2, 4);
-    rig.write([3, PAGES + 3, 4]); // 1 is older than 0 now
+    rig.write([3, PAGES + 3, 4]); // Logical block 1 is now older than 0.
     rig.write([2 * PAGES + 3]);
     assert_eq!(rig.news(), [0, 0, 1, 8, 2]);
     rig.write([5]);

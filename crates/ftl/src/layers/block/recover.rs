@@ -1,4 +1,4 @@
-//! After a power cut: the block map from what is on flash; and the checks of the layer against flash.
+//! Recovery after a power cut: the block map from flash; and checks of the layer against flash.
 
 use super::{Block, PageRun};
 use crate::free::FreeBlocks;
@@ -11,18 +11,18 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 /// A physical block with pages of a logical block.
 struct Copy {
     physical: u32,
-    /// Number of the program that wrote its first readable page.
+    /// Number of the program of the first readable page.
     since: u64,
     bad: bool,
 }
 
-/// Whether nothing can be programmed into `physical`, and it cannot be erased: what it held is there still, or lost with its die.
+/// True if `physical` can be neither programmed nor erased: the data is still there, or lost with the die.
 fn has_failed(nand: &Nand, physical: u32) -> bool {
     nand.is_bad(physical) || nand.is_dead(physical)
 }
 
 impl Block {
-    /// The logical page in `ppn`, if it can be read.
+    /// The logical page in `ppn`, if readable.
     fn logical_page(&self, nand: &Nand, ppn: u32) -> Option<u32> {
         let width = self.geometry.subpages_per_page;
         let logical = nand.logical(ppn * width);
@@ -71,7 +71,8 @@ impl Block {
         for (older, newer) in unfinished {
             self.finish(io, older, newer)?;
         }
-        // A copy that is finished now rules; one that failed meanwhile does not. What was erased may be another logical block's from here on.
+        // A finished copy is now the mapped one, unless the copy failed meanwhile. An erased block may serve another
+        // logical block from here on.
         for copies in &mut copies {
             copies.retain(|copy| io.nand().next_page(copy.physical) > 0);
             copies.iter_mut().for_each(|copy| copy.bad = has_failed(io.nand(), copy.physical));
@@ -82,9 +83,9 @@ impl Block {
         Ok(())
     }
 
-    /// Leaves at most two good blocks of `copies`, which are of one logical block, oldest first: the newer one is a copy that may be
-    /// unfinished. Returns the others, which hold nothing that is needed: a copy with a torn page is unfinished, and nothing else
-    /// was in it.
+    /// Keeps at most two good blocks of `copies`, which are of one logical block, oldest first: the newer is a copy,
+    /// maybe unfinished. Returns the others, which hold no needed data: a copy with a torn page is unfinished and holds
+    /// nothing else.
     fn leave_two(&self, nand: &Nand, copies: &mut Vec<Copy>) -> Vec<u32> {
         let good = copies.iter().filter(|copy| !copy.bad).map(|copy| copy.physical);
         let (mut kept, mut left) = (Vec::<u32>::new(), Vec::new());
@@ -106,7 +107,7 @@ impl Block {
         psns.into_iter().any(|psn| nand.logical(psn) == TORN)
     }
 
-    /// Goes on with the copy of `older` into `newer` where it was cut off, and erases `older`; where a program fails, `newer` is bad.
+    /// Completes the interrupted copy of `older` into `newer`, and erases `older`. If a program fails, `newer` is bad.
     fn finish(&mut self, io: &mut Io, older: u32, newer: u32) -> Flash<()> {
         let per_block = self.geometry.pages_per_block;
         for place in io.nand().next_page(newer)..per_block {
@@ -128,7 +129,7 @@ impl Block {
         self.release(io, older, Gate::NONE, Gate::NONE)
     }
 
-    /// The logical block that `physical` belongs to, if a page of it can be read.
+    /// The logical block of `physical`, if a page is readable.
     fn identify(&self, nand: &Nand, physical: u32) -> Option<(u32, Copy)> {
         if nand.is_torn(physical) {
             return None;
@@ -141,8 +142,8 @@ impl Block {
         })
     }
 
-    /// Maps `block` to the good one of `copies`; where failed blocks hold pages that are newer, all of them are brought together
-    /// in a block of their own. Where a block of a die that has failed holds all of it, it stays there: no block is taken for what is lost.
+    /// Maps `block` to the good block of `copies`. If failed blocks hold newer pages, all pages are gathered in a new
+    /// block. If a block of a failed die holds all pages, the mapping stays: lost data takes no other block.
     fn adopt(&mut self, io: &mut Io, block: u32, copies: &[Copy]) -> Flash<()> {
         let (per_block, width) = (self.geometry.pages_per_block, self.geometry.subpages_per_page);
         let ruling = copies.iter().find(|copy| !copy.bad).map(|copy| copy.physical);
@@ -209,7 +210,7 @@ impl Block {
         Ok(())
     }
 
-    /// Programs what [`Self::gather`] read into `target`; false where a program failed.
+    /// Programs the pages read by [`Self::gather`] into `target`. False if a program failed.
     fn gathered_into(
         &mut self,
         io: &mut Io,
@@ -271,7 +272,7 @@ impl Block {
             }
         }
         let expected = |block: u32| match self.is_lost(block) {
-            // It is mapped still, or not used any more.
+            // Still mapped, or unused.
             true => 0..=1,
             false => u32::from(!nand.is_bad(block))..=u32::from(!nand.is_bad(block)),
         };

@@ -1,4 +1,4 @@
-//! Recovery from a state of flash that is put together by hand.
+//! Recovery from a hand-made state of flash.
 
 use super::*;
 use palimpsest_flash::nand::Nand;
@@ -8,7 +8,6 @@ use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_ftl_api::settings::Settings;
 
-/// Pages of a block.
 const PAGES: u32 = 2;
 
 /// Four blocks of one plane, whose programs fail now and then.
@@ -28,14 +27,15 @@ fn flash(seed: u64) -> Io {
     Io::new(Nand::new(geometry, part, Payload::Tag, Some(faults)), false)
 }
 
-/// Once red: the first logical block took the block that the second had just left, and the second took that for its own.
+/// Regression: the first logical block took the block that the second had just left, and the second mistook the data
+/// there.
 #[test]
 fn a_block_that_recovery_erases_may_be_another_logical_block_s() {
     let (mut seen, bad) = (0, 1);
     for seed in 0..1000 {
         let mut io = flash(seed);
-        // Logical block 1 is copied from block 2 to block 3, of which a page is missing; a newer page of logical block 0 than block 0 has
-        // is in block 1, whose next program fails.
+        // Logical block 1 is copied from block 2 to block 3, where a page is missing. Block 1 has a newer page of
+        // logical block 0 than block 0, and the next program of block 1 fails.
         let programs = [(0, 0), (0, 1), (2, 2), (2, 3), (3, 2), (bad, 0), (bad, 1)];
         let as_wanted = programs.into_iter().all(|(block, page)| {
             let (ppn, tag) = (block * PAGES + page % PAGES, u64::from(10 * block + page));
@@ -51,7 +51,7 @@ fn a_block_that_recovery_erases_may_be_another_logical_block_s() {
         let blueprint = Blueprint { settings, logical_pages: 4, protected: false, buffer_timeout: 0, seed: 1 };
         let mut layer = Block::new(&io, &blueprint);
         match layer.recover(&mut io) {
-            // One more block fails.
+            // Another block fails.
             Err(Halt::NoSpace) => continue,
             done => done.expect("a recovery"),
         }

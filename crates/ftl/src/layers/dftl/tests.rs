@@ -1,4 +1,4 @@
-//! The layer on a small drive of one plane, with 128 entries a translation page: what the paper says a translation costs, to
+//! The layer on a small drive of one plane, with 128 entries a translation page: the paper's costs of a translation, to
 //! the operation.
 
 use super::*;
@@ -39,7 +39,7 @@ impl Rig {
         Rig { io, layer }
     }
 
-    /// Reads and programs of translation pages that `act` takes.
+    /// Reads and programs of translation pages during `act`.
     fn cost(&mut self, act: impl FnOnce(&mut Page<CachedMap>, &mut Io)) -> (u64, u64) {
         let before = self.metadata();
         act(&mut self.layer, &mut self.io);
@@ -64,7 +64,6 @@ impl Rig {
         self.cost(|layer, io| layer.read(io, extent(page)).expect("a read"))
     }
 
-    /// The figure `name` of the report.
     fn figure(&self, name: &str) -> u64 {
         match self.layer.figures().own.iter().find(|(own, _)| *own == name).expect("a figure").1 {
             Figure::Count(count) | Figure::Level(count) => count,
@@ -112,7 +111,7 @@ fn a_request_waits_for_the_update_of_the_victim_and_for_its_own_entry() {
         assert!(!pair[0].signal.is_none());
         assert_eq!(pair[1].after, pair[0].signal, "each waits for the one before");
     }
-    // A hit on an entry that is still on its way waits for it, too.
+    // A hit on an entry that has not arrived waits for the entry, too.
     let arrives = operations[2].signal;
     rig.write(300);
     assert_eq!(rig.io.plan.operations.last().expect("a program").after, arrives);
@@ -145,8 +144,8 @@ fn overwritten(payload: Payload) -> Rig {
     rig
 }
 
-/// Everything that flash does is a request's, collection's or the map's, in every payload: with or without contents,
-/// translation pages are really there, as [`Rig::cost`] checks after each request.
+/// Every flash operation belongs to a request, to collection or to the map, with every payload. Translation pages exist
+/// with or without contents, as [`Rig::cost`] checks after each request.
 #[test]
 fn operations_add_up_in_every_payload() {
     for payload in [Payload::None, Payload::Tag, Payload::Bytes] {
@@ -159,7 +158,7 @@ fn operations_add_up_in_every_payload() {
         assert_eq!(of(Cause::Metadata), (rig.figure("map_page_reads"), rig.figure("map_page_updates")));
         assert_eq!(of(Cause::Gc), (figures.gc_moved_subpages, figures.gc_moved_subpages));
         assert!(rig.figure("map_pages_moved") > 0 && figures.gc_moved_subpages > rig.figure("map_pages_moved"));
-        // Each miss reads a translation page, each update of one that there is, too.
+        // Each miss reads a translation page, and so does each update of an existing one.
         assert!(rig.figure("map_page_reads") <= misses + rig.figure("map_page_updates"));
         let tables = &figures.mapping.tables;
         assert!(tables[0].1 <= 20 * CACHED_BYTES, "the table is no larger than it may be when requests are over");
@@ -178,7 +177,7 @@ fn translation_pages_and_data_have_blocks_of_their_own() {
     }
 }
 
-/// What the table lacks is in flash alone: a translation page that is gone is found out.
+/// Entries outside the table are only in flash: the check must detect a lost translation page.
 #[test]
 fn a_check_reads_translation_pages() {
     let mut rig = small();

@@ -28,7 +28,7 @@ fn a_merge_takes_the_pages_of_all_log_blocks() {
     assert_eq!(rig.news(), [0, 0, 0, 0, 1], "the second has none left");
 }
 
-/// Where `bast` thrashes: k logical blocks in turn, n log blocks.
+/// Loads on which `bast` thrashes: k logical blocks in turn, n log blocks.
 #[test]
 fn single_pages_of_many_logical_blocks_merge_once_a_log_block() {
     let (mut rig, mut thrashing) = (Rig::new(&ENTRY, 3, 8), Rig::new(&super::super::bast::ENTRY, 3, 8));
@@ -59,7 +59,7 @@ fn a_page_out_of_order_ends_the_sequential_log_block() {
     assert_eq!(rig.news(), [0, 1, 0, 6, 1]);
     rig.write([0, 1]);
     assert_eq!(rig.news(), [0; 5], "a new one");
-    // The RW log block holds page 5, which the merge takes from there.
+    // The RW log block holds page 5, which the merge copies from there.
     let before = rig.read(8);
     rig.write([PAGES]);
     assert_eq!(rig.news(), [0, 1, 0, 6, 1]);
@@ -70,12 +70,12 @@ fn a_page_out_of_order_ends_the_sequential_log_block() {
 fn a_victim_with_pages_of_the_sequential_logical_block_takes_those_along() {
     let mut rig = Rig::new(&ENTRY, 2, 10);
     rig.write([1, 2 * PAGES + 2, 0]);
-    // The SW log block holds page 0 of logical block 0, the RW one its page 1; six more fill that.
+    // The SW log block holds page 0 of logical block 0, the RW one page 1; six more fill the RW one.
     rig.write((3..9).map(|block| block * PAGES + 1));
     assert_eq!(rig.news(), [0; 5]);
     let before = rig.read(80);
     rig.write([9 * PAGES + 1]);
-    // Logical block 0 goes behind its page 0; seven more are merged fully; then the victim.
+    // Logical block 0 is completed behind page 0; seven more are merged fully; then the victim.
     assert_eq!(rig.news(), [0, 1, 7, 7 + 56, 1 + 7 + 1]);
     assert_eq!(rig.read(72), before[..144]);
 }

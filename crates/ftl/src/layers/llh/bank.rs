@@ -1,9 +1,11 @@
-//! Banks: the life cycle of blocks (LLH paper, Fig. 6), and which page a stream programs next.
+//! Banks: the life cycle of blocks (LLH paper, Fig. 6), and the next page of each stream.
 //!
-//! A block is written in one of four rounds: all pages in the standard order (`write L1 H`), low pages only (`write L1`), low
-//! pages again where all that they held is invalid, each followed by its high page (`write L2 H`), or high pages only
-//! (`write H`). The last one the paper describes and does not use, nor do we but where a bank has no clean block left and
-//! cleaning gains none.
+//! A block is written in one of four rounds:
+//! - all pages in the standard order (`write L1 H`);
+//! - low pages only (`write L1`);
+//! - low pages again if all their data is invalid, each followed by the high page (`write L2 H`);
+//! - high pages only (`write H`). The paper describes this round without using it. Here it serves only if a bank has no
+//!   clean block left and cleaning gains none.
 
 use super::settings::ThresholdPu;
 use super::threshold::{Threshold, ThresholdRule};
@@ -18,7 +20,7 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
 /// Clean blocks of a bank that only cleaning may take.
 pub(super) const RESERVE: u32 = 1;
 
-/// Where a block is in Fig. 6.
+/// State of a block in Fig. 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UseState {
     Clean,
@@ -29,7 +31,7 @@ pub(super) enum UseState {
 
 palimpsest_flash::state_of_words!(UseState { Clean, PartiallyUsed, Used, Reused });
 
-/// What is written into a block, from its first page to its last.
+/// Pages written into a block, from the first to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     /// `write L1 H`.
@@ -44,7 +46,7 @@ pub(super) enum Round {
 
 palimpsest_flash::state_of_words!(Round { Whole, Low, Again, High });
 
-/// The block that a stream writes to, and its next page there.
+/// The block that a stream writes to, and the next page there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frontier {
     pub block: u32,
@@ -53,11 +55,11 @@ pub(super) struct Frontier {
     pub step: u32,
     /// The next page.
     pub page: u32,
-    /// That is programmed for the second time.
+    /// True if the next page is programmed for the second time.
     pub again: bool,
-    /// What it holds is in memory when this gate closes.
+    /// Closes when the present content of the next page is in memory.
     pub arrived: Gate,
-    /// The block waits for its low pages to be invalid when the round is over.
+    /// True if the block waits for invalid low pages after the round.
     pub kept: bool,
     /// Low pages that were programmed again.
     pub rewritten: u32,
@@ -76,11 +78,10 @@ pub(super) const NO_FRONTIER: Frontier = Frontier {
     rewritten: 0,
 };
 
-/// A bank.
 pub(super) struct Bank {
-    /// Of hot data, and of cold and moved data.
+    /// Frontier of hot data, and of cold and moved data.
     pub frontiers: [Frontier; 2],
-    /// Blocks that wait for their low pages to be reused, by stream.
+    /// Blocks that wait for reuse of their low pages, by stream.
     pub waiting: [Vec<u32>; 2],
     pub threshold: Threshold,
 }
@@ -109,11 +110,11 @@ palimpsest_flash::state!(Transitions {
     reused_clean
 });
 
-/// The frontier `hot` of hot data as one of cold data, which stores whole pages.
+/// Turns the frontier `hot` of hot data into a frontier of cold data, which stores whole pages.
 fn as_cold(hot: Frontier) -> Frontier {
     match hot.round {
         Round::Whole => Frontier { kept: false, ..hot },
-        // Its high pages, which are behind all low ones.
+        // The high pages, which come after all low ones.
         Round::Low => Frontier { round: Round::High, step: 0, kept: false, ..hot },
         Round::Again | Round::High => Frontier { round: Round::High, kept: false, ..hot },
     }
@@ -125,24 +126,22 @@ impl Llh {
         &self.banks[bank as usize].frontiers[stream as usize]
     }
 
-    /// Spare blocks of `bank` when the drive is full.
+    /// Spare blocks of `bank` on a full drive.
     pub(super) fn spare_blocks(&self, bank: u32) -> u32 {
         let units = self.map.len() as u32;
         let own = units / self.banks_count() + u32::from(bank < units % self.banks_count());
         self.blocks.usable(bank).saturating_sub(own.div_ceil(self.blocks.units_per_block()))
     }
 
-    /// Blocks of `bank` that may wait at most: the streams need one each, and cleaning one.
+    /// The most blocks of `bank` that may wait: each stream needs one, and so does cleaning.
     fn waiting_limit(&self, bank: u32) -> u32 {
         self.spare_blocks(bank).saturating_sub(2 + RESERVE)
     }
 
-    /// What the threshold of `bank` rises to at the most.
     pub(super) fn threshold_limit(&self, bank: u32) -> u32 {
         self.blocks_of(bank, self.settings.threshold_cap).min(self.waiting_limit(bank))
     }
 
-    /// The threshold of `bank` at the start.
     pub(super) fn first_threshold(&self, bank: u32) -> u32 {
         self.blocks_of(bank, self.settings.threshold_pu).min(self.waiting_limit(bank))
     }
@@ -175,7 +174,8 @@ impl Llh {
         if step.is_multiple_of(2) { low } else { io.nand().part().partner(low) }
     }
 
-    /// Whether low page `page` of `block` may be programmed again: all that it held is invalid, and its cells are as they were programmed.
+    /// True if low page `page` of `block` may be programmed again: all data there is invalid, and the cells are as
+    /// programmed.
     fn reusable(&self, io: &Io, block: u32, page: u32) -> bool {
         let ppn = block * self.pages_per_block + page;
         self.blocks.valid_bits(block, page * self.subpages, self.subpages) == 0
@@ -183,8 +183,8 @@ impl Llh {
             && io.nand().copy_of(ppn) == ppn
     }
 
-    /// Sets the frontier of `stream` to the first page from position `step` on that it can program, and prefetches what is
-    /// there; the round is over where there is none.
+    /// Moves the frontier of `stream` to the first programmable page from position `step` on, and prefetches the
+    /// present content. Ends the round if there is none.
     pub(super) fn seek(&mut self, io: &mut Io, bank: u32, stream: u32, step: u32) -> Flash<()> {
         let Frontier { block, round, .. } = *self.frontier(bank, stream);
         let first = block * self.pages_per_block;
@@ -207,7 +207,7 @@ impl Llh {
             }
             let mut arrived = Gate::NONE;
             if again {
-                // Ahead of the data that goes there (paper, Sec. 4), which does not cross the host link.
+                // Prefetched before the new data arrives (paper, Sec. 4), and not transferred over the host link.
                 arrived = io.gate();
                 let all = first_subpages(self.subpages);
                 io.read_coded(Read { signal: arrived, ..Read::new(first + page, all, Cause::Prefetch) }, 0)?;
@@ -220,7 +220,6 @@ impl Llh {
         Ok(())
     }
 
-    /// The block of `stream` takes no more in this round.
     fn finish_round(&mut self, bank: u32, stream: u32) {
         let frontiers = &mut self.banks[bank as usize].frontiers;
         let Frontier { block, round, kept, rewritten, .. } =
@@ -248,7 +247,7 @@ impl Llh {
         }
     }
 
-    /// Makes sure that `stream` has a page to program, cleaning where that takes it.
+    /// Ensures that `stream` has a page to program, with cleaning if necessary.
     #[inline]
     pub(super) fn ensure_page(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
         let opened = self.frontier(bank, stream).block != NO_BLOCK;
@@ -261,7 +260,7 @@ impl Llh {
     #[cold]
     fn ensure_page_slowly(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
         if self.frontier(bank, stream).block != NO_BLOCK {
-            // What cleaning needs is gone: a failed program, or a victim that is not empty yet.
+            // A failed program, or a victim that is not empty yet, used the reserve of cleaning.
             self.make_space(io, bank, RESERVE)?;
         }
         while self.frontier(bank, stream).block == NO_BLOCK {
@@ -288,7 +287,7 @@ impl Llh {
         if self.blocks.free_count(bank) <= RESERVE {
             self.make_space(io, bank, RESERVE + 1)?;
         }
-        // Cleaning may have opened a block for what it moved, and it moves the threshold.
+        // Cleaning may have opened a block for moved units, and moves the threshold.
         if self.frontier(bank, stream).block != NO_BLOCK {
             return Ok(());
         }
@@ -301,7 +300,7 @@ impl Llh {
         if !self.banks[bank as usize].waiting[stream as usize].is_empty() {
             return self.begin_again(io, bank, stream);
         }
-        // Where blocks of cold data wait and none of hot data does, hot data reuses those.
+        // If only blocks of cold data wait, hot data reuses those.
         match (stream, self.banks[bank as usize].waiting[COLD as usize].is_empty()) {
             (COLD, _) => self.use_waiting(io, bank),
             (_, false) => self.begin_again(io, bank, stream),
@@ -309,12 +308,12 @@ impl Llh {
         }
     }
 
-    /// Whether as many blocks wait as the threshold allows.
+    /// True if as many blocks wait as the threshold allows.
     fn enough_waiting(&self, bank: u32) -> bool {
         self.waiting_blocks(bank) >= self.banks[bank as usize].threshold.now
     }
 
-    /// Whether more blocks wait than that.
+    /// True if more blocks wait than the threshold.
     fn more_waiting(&self, bank: u32) -> bool {
         self.waiting_blocks(bank) > self.banks[bank as usize].threshold.now
     }
@@ -323,7 +322,7 @@ impl Llh {
         self.banks[bank as usize].waiting.iter().map(Vec::len).sum::<usize>() as u32
     }
 
-    /// Whether `stream` gets a block that waits to be reused, rather than a clean one.
+    /// True if `stream` should reuse a waiting block rather than open a clean one.
     fn reuse_now(&mut self, bank: u32, stream: u32) -> bool {
         let published = self.settings.threshold_rule == ThresholdRule::Published;
         // Clean blocks first: cleaning leaves one more than `gc_stop`.
@@ -342,7 +341,7 @@ impl Llh {
         !waiting.is_empty() && self.enough_waiting(bank)
     }
 
-    /// Moves the threshold by the cheapest victim that there is.
+    /// Adapts the threshold to the cheapest victim available now.
     fn judge(&mut self, bank: u32) {
         let (limit, full, window) =
             (self.threshold_limit(bank), self.blocks.units_per_block(), self.settings.threshold_window as usize);
@@ -352,18 +351,18 @@ impl Llh {
         }
     }
 
-    /// Whether blocks of `stream` may be partially used at all.
+    /// True if blocks of `stream` may be partially used at all.
     fn may_keep(&self, stream: u32) -> bool {
         self.reuse && (stream == HOT || self.settings.reuse_cold)
     }
 
-    /// Whether a clean block is partially used when `stream` opens it.
+    /// True if `stream` should use the next clean block partially.
     fn keeps(&self, bank: u32, stream: u32) -> bool {
         let few = self.settings.threshold_rule == ThresholdRule::Published || !self.enough_waiting(bank);
         self.may_keep(stream) && few
     }
 
-    /// Opens a clean block of `bank` for `stream`, which there must be.
+    /// Opens a clean block of `bank` for `stream`. `NoSpace` if none is clean.
     pub(super) fn open_clean(&mut self, io: &mut Io, bank: u32, stream: u32, keep: bool) -> Flash<()> {
         let (nand, level) = (io.nand(), self.settings.log.wear_leveling != WearLeveling::None);
         let opened = self.blocks.open(bank, |block| if level { nand.erases(block) } else { 0 });
@@ -379,14 +378,14 @@ impl Llh {
         self.seek(io, bank, stream, frontier.step)
     }
 
-    /// Reuses the block with the fewest valid units that waits for it, of another stream where none of its own does.
+    /// Reuses the waiting block with the fewest valid units, of another stream if none of this stream waits.
     fn begin_again(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
         let own = self.take_waiting(bank, stream);
         let block = own.or_else(|| self.take_waiting(bank, HOT + COLD - stream)).expect("a block waits");
         self.begin(io, bank, stream, Frontier { block, round: Round::Again, ..NO_FRONTIER })
     }
 
-    /// Gives cold and moved data the high pages of a block that waits: there is no clean block.
+    /// Opens the high pages of a waiting block for cold and moved data, because no block is clean.
     pub(super) fn use_waiting(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         while let Some(block) = self.take_waiting(bank, HOT).or_else(|| self.take_waiting(bank, COLD)) {
             self.begin(io, bank, COLD, Frontier { block, round: Round::High, ..NO_FRONTIER })?;
@@ -397,7 +396,8 @@ impl Llh {
         Err(Halt::NoSpace)
     }
 
-    /// Cold and moved data go on in the block of hot data, as in blocks that wait: in pages that were not programmed.
+    /// Continues the block of hot data with cold and moved data, in pages that were not programmed, as in waiting
+    /// blocks.
     pub(super) fn take_hot_block(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         let frontiers = &mut self.banks[bank as usize].frontiers;
         let hot = std::mem::replace(&mut frontiers[HOT as usize], NO_FRONTIER);
@@ -410,7 +410,7 @@ impl Llh {
     fn take_waiting(&mut self, bank: u32, stream: u32) -> Option<u32> {
         let waiting = &mut self.banks[bank as usize].waiting[stream as usize];
         let fewest = (0..waiting.len()).min_by_key(|&index| self.blocks.valid_count(waiting[index]))?;
-        // The order of the others is that in which they were written.
+        // Keeps the order of writing of the others.
         Some(waiting.remove(fewest))
     }
 

@@ -1,15 +1,15 @@
-//! Merge buffers: pages in the controller's memory, three a bank (hot, cold, moved), until they are programmed.
+//! Merge buffers: pages in controller memory until programmed, three per bank (hot, cold, moved).
 //!
-//! A unit in a buffer has the place of its previous copy, which stays valid until the page is programmed. Where
-//! buffers do not survive a power cut, cleaning copies such a previous copy, too: it is a *shadow* in the buffer of moved data,
-//! no newer than what it shadows.
+//! A slot stores the place of the unit's previous copy, which stays valid until the page is programmed. If buffers do
+//! not survive a power cut, cleaning copies such a previous copy, too. The copy is a *shadow* in the buffer of moved
+//! data, never newer than the shadowed unit.
 
 use super::{BUFFERS_PER_BANK, HOT, IN_BUFFER, Llh, MOVED, SLOTS, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
-/// Unit number of a slot whose unit was trimmed, or is not needed any more.
+/// Unit number of a slot whose unit was trimmed, or is obsolete.
 pub(super) const HOLE: u32 = u32::MAX;
 /// A buffer without a waiting request.
 pub(super) const NOT_WAITING: Nanos = Nanos::MAX;
@@ -22,15 +22,15 @@ pub(super) struct Slot {
     pub arrived: Gate,
     /// Physical unit of the previous copy, or [`UNMAPPED`].
     pub previous: u32,
-    /// Subpages of the host's write buffer that it holds.
+    /// Subpages held in the host's write buffer.
     pub holds: u32,
-    /// A copy of what a newer one in another buffer replaces.
+    /// True for a copy of old content, replaced by a newer unit in another buffer.
     pub shadow: bool,
 }
 
 palimpsest_flash::state!(Slot { unit, data, arrived, previous, holds, shadow });
 
-/// A slot whose unit is not needed any more.
+/// A slot whose unit is obsolete.
 pub(super) const EMPTY: Slot =
     Slot { unit: HOLE, data: Data::ZERO, arrived: Gate::NONE, previous: UNMAPPED, holds: 0, shadow: false };
 
@@ -38,25 +38,25 @@ pub(super) const EMPTY: Slot =
 #[derive(Default)]
 pub(super) struct Buffer {
     pub slots: Vec<Slot>,
-    /// Closes when everything that was read for this page has arrived.
+    /// Closes when all data read for this page has arrived.
     pub ready: Option<Gate>,
     /// Closes when the page is programmed.
     pub done: Option<Gate>,
-    /// Whether it holds what the host wrote.
+    /// True if the page holds data of the host.
     pub from_host: bool,
 }
 
 palimpsest_flash::state!(Buffer { slots, ready, done, from_host });
 
-/// A unit that is written to a bank.
+/// A unit written to a bank.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BankWrite {
     pub unit: u32,
     pub data: Data,
     pub cause: Cause,
-    /// Its content has arrived when this gate closes.
+    /// Closes when the content has arrived.
     pub after: Gate,
-    /// Signalled when it is programmed.
+    /// Signalled when the unit is programmed.
     pub signal: Gate,
     pub holds: u32,
 }
@@ -74,7 +74,7 @@ impl Llh {
         (Self::buffer_of(self.bank_of(unit), place / SLOTS), (place % SLOTS) as usize)
     }
 
-    /// A unit that is in a buffer already is replaced there.
+    /// Replaces the content of a unit in a buffer. False if no buffer holds the unit.
     #[inline]
     pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: BankWrite) -> bool {
         let entry = self.map[what.unit as usize];
@@ -114,7 +114,7 @@ impl Llh {
         }
     }
 
-    /// Puts a unit into the buffer `kind` of its bank; `previous` is the place of its previous copy.
+    /// Adds a unit to the buffer `kind` of the unit's bank; `previous` is the place of the previous copy.
     #[inline]
     pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: BankWrite, previous: u32) {
         let bank = self.bank_of(what.unit);
@@ -130,7 +130,7 @@ impl Llh {
         io.pin(what.data);
     }
 
-    /// Puts a shadow of the previous copy of a unit, at `previous`, into the buffer of moved data.
+    /// Adds a shadow of the previous copy of a unit, at `previous`, to the buffer of moved data.
     pub(super) fn push_shadow(&mut self, io: &mut Io, what: BankWrite, previous: u32) {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
@@ -139,7 +139,6 @@ impl Llh {
         io.pin(what.data);
     }
 
-    /// Drops the shadow of `unit`.
     #[inline]
     pub(super) fn drop_shadow(&mut self, io: &mut Io, unit: u32) {
         if self.protected {
@@ -152,7 +151,7 @@ impl Llh {
         }
     }
 
-    /// Makes the slot that `entry` names a hole, which keeps its place. Returns where the previous copy of its unit is.
+    /// Empties the slot that `entry` names; the slot remains. Returns the place of the unit's previous copy.
     pub(super) fn vacate(&mut self, io: &mut Io, unit: u32, entry: u32) -> u32 {
         let (buffer, index) = self.slot_of(unit, entry);
         let slot = &mut self.buffers[buffer].slots[index];
@@ -161,7 +160,6 @@ impl Llh {
         vacated.previous
     }
 
-    /// Forgets `unit`.
     pub(super) fn unmap(&mut self, io: &mut Io, unit: u32) {
         match std::mem::replace(&mut self.map[unit as usize], UNMAPPED) {
             UNMAPPED => {}
@@ -176,7 +174,7 @@ impl Llh {
         }
     }
 
-    /// Takes the first `count` slots out of `buffer`; those behind them move up.
+    /// Removes the first `count` slots of `buffer`; the others move up.
     pub(super) fn remove_slots(&mut self, io: &Io, buffer: usize, count: usize) {
         let kind = buffer as u32 % BUFFERS_PER_BANK;
         let page = &mut self.buffers[buffer];
@@ -189,7 +187,7 @@ impl Llh {
         if page.slots.is_empty() {
             (page.ready, page.done, page.from_host) = (None, None, false);
             let since = std::mem::replace(&mut self.since[buffer], NOT_WAITING);
-            // Without time all are equally old, and the order does not matter.
+            // In runs without time, all are equally old and the order does not matter.
             if io.plan.timed && since == self.oldest && since != NOT_WAITING {
                 self.find_oldest();
             }

@@ -1,13 +1,14 @@
-//! What low pages store: first writes as they are, second writes in a write-once-memory code that leaves room for half.
+//! Contents of low pages: first writes plain, second writes in a write-once-memory code that leaves room for half a
+//! page.
 //!
-//! With contents as bytes, everything is really encoded and decoded, over the cells that the first write left; first writes
-//! are scrambled, as drives do, so that those cells look random whatever the host wrote. A code whose first writes are coded,
-//! too (the table), stores less in low pages that are to be reused; such a page fills its last subpages, which
-//! mark it. Without contents, or with fingerprints, nothing is encoded, and whether an encoding fails is a coin (LLH paper,
-//! Sec. 5.2), of `ftl.wom_failure` or of what was measured of the code (`palimpsest_wom::curves`).
+//! With payload `bytes`, contents are really encoded and decoded, over the cells of the first write. First writes are
+//! scrambled, as in drives, so that those cells look random whatever the host wrote. A code with coded first writes
+//! (the table) stores less in low pages for reuse; such a page fills the last subpages, which marks the page as coded.
+//! With other payloads nothing is encoded, and a coin decides whether an encoding fails (LLH paper, Sec. 5.2), with
+//! probability `ftl.wom_failure` or the measured failure rate of the code (`palimpsest_wom::curves`).
 //!
-//! Where `ftl.wom_scramblings` allows several scramblings of a first write, that is taken which leaves most cells writable; its
-//! number is in the spare area, behind what a second write stores there.
+//! If `ftl.wom_scramblings` allows several scramblings of a first write, the one that leaves most cells writable is
+//! used. The number of the scrambling is in the spare area, behind the bytes of a second write.
 
 use super::Llh;
 use super::settings::LlhSettings;
@@ -20,38 +21,40 @@ use palimpsest_wom::{self as wom, Code, Shape, Unfit, curves};
 
 /// The code of second writes.
 pub(super) struct Coder {
-    /// Subpages that a low page stores in its first write, where it is to be reused.
+    /// Subpages that a low page for reuse stores in the first write.
     pub first: u32,
-    /// Subpages that a low page stores in its second write.
+    /// Subpages that a low page stores in the second write.
     pub second: u32,
-    /// What the present write stores in the spare area.
+    /// Bytes of the present write for the spare area.
     pub spare: Vec<u8>,
     failure: f64,
-    /// What the user should know of the code.
+    /// A remark about the code for the result.
     pub remark: Option<String>,
-    /// Scramblings of a first write, of which the best is taken.
+    /// Scramblings of a first write to choose from.
     scramblings: u32,
     rng: Rng,
-    /// Only where contents are bytes.
+    /// `None` unless the payload is bytes.
     code: Option<Box<dyn Code>>,
     page: Vec<u8>,
     message: Vec<u8>,
 }
 
-palimpsest_flash::state!(Coder { rng } built { first, second, spare, failure, remark, scramblings, code, page, message });
+palimpsest_flash::state!(Coder { rng } built {
+    first, second, spare, failure, remark, scramblings, code, page, message
+});
 
-/// Bytes of a page that is small, and yet one that each code can have.
+/// A page size that is small but suits every code.
 const SMALL: usize = 256;
 
-/// A code that fails more often than this does not fit.
+/// A code that fails more often is rejected.
 const USELESS: f64 = 0.9;
-/// Of a code that fails more often than this the result says so.
+/// The result remarks on a code that fails more often.
 const POOR: f64 = 0.05;
-/// How often the paper's code fails (Sec. 4).
+/// Failure rate of the paper's code (Sec. 4).
 const WANTED: f64 = 0.0025;
 
-/// What a second write by the settings' code stores in a page of `part`: the spare is what error correction and the number of the
-/// scrambling leave.
+/// Shape of a second write with the settings' code in a page of `part`. Error correction and the number of the
+/// scrambling reduce the spare.
 fn shape(part: &Part, settings: &LlhSettings) -> Shape {
     let spare = (f64::from(part.spare_bytes) * settings.wom_spare) as u32;
     let taken = settings.ecc_spare + u32::from(settings.wom_scramblings > 1);
@@ -62,16 +65,16 @@ fn shape(part: &Part, settings: &LlhSettings) -> Shape {
     }
 }
 
-/// How often a second write cannot be encoded.
+/// Probability that a second write cannot be encoded.
 fn failure(part: &Part, settings: &LlhSettings) -> f64 {
     let measured = || curves::failure(&settings.wom, shape(part, settings), settings.wom_scramblings);
     settings.wom_failure.or_else(measured).expect("the configuration read the name of a code")
 }
 
-/// Refuses a code that cannot have the shape of the pages of `part`, or fails over most of them.
+/// Rejects a code that cannot have the shape of the pages of `part`, or fails on most of them.
 ///
 /// # Errors
-/// What is wrong, and what would do.
+/// The conflict, and a remedy.
 pub(super) fn check(part: &Part, settings: &LlhSettings) -> Result<(), String> {
     if settings.ecc_spare > part.spare_bytes {
         let (ecc, spare) = (settings.ecc_spare, part.spare_bytes);
@@ -84,15 +87,15 @@ pub(super) fn check(part: &Part, settings: &LlhSettings) -> Result<(), String> {
     }
 }
 
-/// What the settings' code does over the pages of `part`, and what would do better.
+/// The failure rate of the settings' code on pages of `part`, and better choices.
 fn advice(part: &Part, settings: &LlhSettings) -> String {
     let (shape, name, best) = (shape(part, settings), &settings.wom, settings.wom_scramblings);
     let needs = |name: &str| curves::spare_for(name, shape, best, WANTED);
     let others = wom::CODES.iter().map(|entry| entry.name).filter(|other| other != name);
     let fitting: Vec<&str> = others.filter(|other| needs(other).is_some_and(|it| it <= shape.spare_bytes)).collect();
     format!(
-        "{name} fails over {:.1} % of pages of {} bytes with {} bytes of spare ({:.2} % with {}); expected {}more spare, or \
-         ftl.wom_failure as a number",
+        "{name} fails over {:.1} % of pages of {} bytes with {} bytes of spare ({:.2} % with {}); expected {}more \
+         spare, or ftl.wom_failure as a number",
         100.0 * failure(part, settings),
         shape.cell_bytes,
         shape.spare_bytes,
@@ -102,17 +105,17 @@ fn advice(part: &Part, settings: &LlhSettings) -> String {
     )
 }
 
-/// The code that `settings` name, for low pages of `part`.
+/// Constructs the code that `settings` name, for low pages of `part`.
 ///
 /// # Errors
-/// It cannot have that shape.
+/// The code does not support that shape.
 fn build(part: &Part, settings: &LlhSettings) -> Result<Box<dyn Code>, Unfit> {
     let entry = wom::find(&settings.wom).expect("the configuration read the name of a code");
     (entry.build)(shape(part, settings))
 }
 
-/// Bytes that a first write by the settings' code stores in a low page of `part`: its share of a small page, as tables of large
-/// pages take long to build.
+/// Bytes of a first write with the settings' code in a low page of `part`. Scaled up from a small page, because tables
+/// of large pages take long to build.
 fn first_bytes(part: &Part, settings: &LlhSettings) -> usize {
     let small = Shape { message_bytes: SMALL / 2, cell_bytes: SMALL, spare_bytes: SMALL / 2 };
     let code = wom::find(&settings.wom).and_then(|entry| (entry.build)(small).ok());
@@ -121,7 +124,7 @@ fn first_bytes(part: &Part, settings: &LlhSettings) -> usize {
 }
 
 impl Coder {
-    /// For the pages of `nand`; `reuse`: whether they are programmed twice.
+    /// A coder for the pages of `nand`; `reuse`: pages are programmed twice.
     pub fn new(nand: &Nand, settings: &LlhSettings, reuse: bool, seed: u64) -> Self {
         let (part, subpages) = (nand.part(), nand.geometry().subpages_per_page);
         let bytes = reuse && nand.payload() == Payload::Bytes;
@@ -154,21 +157,20 @@ impl Coder {
         self.code.as_ref().map_or(0, |code| code.shape().spare_bytes)
     }
 
-    /// The number of the scrambling of the first write of page `ppn`, where it has one.
+    /// The number of the scrambling of page `ppn`'s first write, if stored.
     fn number_of(&self, io: &Io, ppn: u32) -> Option<u8> {
         if self.scramblings == 1 { None } else { io.nand().spare(ppn)?.get(self.code_spare()).copied() }
     }
 }
 
 impl Llh {
-    /// Whether page `ppn` must be read whole and decoded.
+    /// True if page `ppn` must be read whole and decoded.
     #[inline]
     pub(super) fn is_coded(&self, io: &Io, ppn: u32) -> bool {
         self.reuse && (io.nand().programs(ppn) > 1 || self.first_is_coded(io, ppn))
     }
 
-    /// Whether the first write of page `ppn` is coded: plain pages are filled from their first subpage on, coded ones to
-    /// their last.
+    /// True if the first write of page `ppn` is coded: plain pages fill the first subpages, coded ones the last.
     #[inline]
     fn first_is_coded(&self, io: &Io, ppn: u32) -> bool {
         self.coder.first < self.subpages && io.nand().logical_before_trims(ppn * self.subpages) == PADDING
@@ -208,7 +210,7 @@ impl Llh {
         io.keep_derived(&coder.message[index as usize * size..][..size], &cells)
     }
 
-    /// Brings the cells of page `ppn`, those of the spare area behind the others, into the coder's memory.
+    /// Loads the cells of page `ppn` into the coder's memory, followed by the cells of the spare area.
     fn load_page(&mut self, io: &Io, ppn: u32, cells: &[Data]) {
         let size = io.geometry().subpage_bytes as usize;
         for (&cells, place) in cells.iter().zip(self.coder.page.chunks_exact_mut(size)) {
@@ -222,8 +224,8 @@ impl Llh {
         }
     }
 
-    /// Makes the image what a first write into page `ppn` programs; `kept`: into a low page that is to be reused; `coded`: that is
-    /// coded.
+    /// Prepares the image for a first write into page `ppn`; `kept`: a low page for reuse; `coded`: with a coded first
+    /// write.
     pub(super) fn prepare(&mut self, io: &mut Io, ppn: u32, kept: bool, coded: bool) {
         self.coder.spare.clear();
         if io.nand().payload() != Payload::Bytes {
@@ -243,7 +245,7 @@ impl Llh {
         self.coder.spare.clear();
     }
 
-    /// Scrambles the image for page `ppn`; that of a page that is to be reused by the scrambling that leaves most cells at 1.
+    /// Scrambles the image for page `ppn`. For a page to be reused, chooses the scrambling that leaves most cells at 1.
     fn scramble_image(&mut self, io: &mut Io, ppn: u32, kept: bool) {
         let size = io.geometry().subpage_bytes as usize;
         let plain: Vec<Vec<u8>> = self.image.iter().map(|&data| copy(io, data, size)).collect();
@@ -272,7 +274,7 @@ impl Llh {
         }
     }
 
-    /// Encodes the image over what page `ppn` holds. False where that cannot be done.
+    /// Encodes the image over the cells of page `ppn`. False if that fails.
     pub(super) fn encode(&mut self, io: &mut Io, ppn: u32) -> bool {
         if io.nand().payload() != Payload::Bytes {
             return !self.coder.rng.chance(self.coder.failure);
@@ -287,12 +289,12 @@ impl Llh {
             return false;
         }
         self.image_from_page(io);
-        // The number of the scrambling stays as it is.
+        // The number of the scrambling must stay.
         self.coder.spare.extend(self.coder.number_of(io, ppn));
         true
     }
 
-    /// Puts `count` subpages of the image, from `first` on, into the message of `length` bytes.
+    /// Copies `count` subpages of the image, from `first` on, into the message of `length` bytes.
     fn fill_message(&mut self, io: &mut Io, first: usize, count: usize, length: usize) {
         let size = io.geometry().subpage_bytes as usize;
         self.coder.message[..length].fill(0);
@@ -302,10 +304,9 @@ impl Llh {
         }
     }
 
-    /// The coder's page becomes the image.
     fn image_from_page(&mut self, io: &mut Io) {
         let size = io.geometry().subpage_bytes as usize;
-        // Every cell depends on all of the message.
+        // Every cell depends on the whole message.
         let message = self.image.clone();
         let mut from = vec![Data::ZERO; 1];
         from.extend(&message);
@@ -324,7 +325,6 @@ fn key(psn: u32, number: u8) -> u64 {
     u64::from(psn) | u64::from(number) << 32
 }
 
-/// The bytes of `data`.
 fn copy(io: &Io, data: Data, size: usize) -> Vec<u8> {
     io.bytes_of(data).map_or_else(|| vec![0; size], <[u8]>::to_vec)
 }

@@ -1,7 +1,7 @@
-//! Cleaning: greedy garbage collection in each bank, wear levelling, and moving data away from failing blocks.
+//! Cleaning: greedy garbage collection in each bank, wear levelling, and evacuation of failing blocks.
 //!
-//! Victims are used and reused blocks; moved units are cold. Cleaning needs somewhere to write before it can erase, so the
-//! host never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
+//! Victims are used and reused blocks; moved units are cold. Cleaning writes before an erase frees space, so the host
+//! never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
 
 use super::bank::{RESERVE, UseState};
 use super::buffers::{BankWrite, HOLE, Slot};
@@ -14,13 +14,13 @@ use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
-/// Pages that stay free when a block is cleaned that need not be: a program that fails or is cut off spoils one.
+/// Pages to leave free when cleaning is optional: a failed or interrupted program spoils one.
 const SLACK: u32 = 1;
-/// Static wear levelling checks a bank after this many collections.
+/// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 impl Llh {
-    /// Collects until `bank` has more clean blocks than the stop threshold, or nothing more can be gained.
+    /// Collects until `bank` has more clean blocks than the stop threshold, or no victim gains.
     pub(super) fn collect_until(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         let mut budget = 2 * self.blocks.closed(bank).len() + 2;
         while self.blocks.free_count(bank) <= self.gc_stop && budget > 0 && self.collect(io, bank)? {
@@ -29,7 +29,7 @@ impl Llh {
         Ok(())
     }
 
-    /// Cleans until `bank` has `wanted` clean blocks, whatever that takes, or nothing more can be gained.
+    /// Cleans until `bank` has `wanted` clean blocks, however little each gains. Stops if no victim gains.
     #[cold]
     pub(super) fn make_space(&mut self, io: &mut Io, bank: u32, wanted: u32) -> Flash<()> {
         let closed = self.blocks.closed(bank).len();
@@ -37,7 +37,7 @@ impl Llh {
             if self.blocks.free_count(bank) >= wanted {
                 return Ok(());
             }
-            // What the policy prefers may gain little; in the end only space counts.
+            // The choice of the policy may gain little; in the end only space counts.
             let victim = if attempt <= closed { self.choose(io, bank) } else { self.fewest_valid(io, bank) };
             let Some(victim) = victim.or_else(|| self.close_waiting(io, bank)) else { break };
             self.clean_victim(io, bank, victim)?;
@@ -48,7 +48,7 @@ impl Llh {
         Ok(())
     }
 
-    /// On an ideal part blocks that wait have no page left: they may be cleaned when nothing else gains.
+    /// On an ideal part, waiting blocks have no page left: they may be cleaned when no other block gains.
     fn close_waiting(&mut self, io: &Io, bank: u32) -> Option<u32> {
         if io.nand().part().order != ProgramOrder::LowHighLow {
             return None;
@@ -61,7 +61,7 @@ impl Llh {
         self.fewest_valid(io, bank)
     }
 
-    /// Cleans one block in the background, in the bank that is shortest of clean ones. False where none is.
+    /// Cleans one block in the background, in the bank with the fewest clean blocks. False if nothing was cleaned.
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let banks = 0..self.banks_count();
         let Some(bank) = banks.min_by_key(|&bank| self.blocks.free_count(bank)) else { return Ok(false) };
@@ -70,14 +70,14 @@ impl Llh {
         Ok(done)
     }
 
-    /// Cleans one block of `bank`. False where no block is worth it.
+    /// Cleans one block of `bank`. False if no block is worth cleaning.
     fn collect(&mut self, io: &mut Io, bank: u32) -> Flash<bool> {
         let Some(victim) = self.choose(io, bank) else { return Ok(false) };
         self.clean_victim(io, bank, victim)?;
         Ok(true)
     }
 
-    /// The victim that the policy chooses, if there is room to move its units; else the block that needs the least room.
+    /// The victim of the policy if the valid units fit elsewhere, else the block that needs the least room.
     fn choose(&mut self, io: &Io, bank: u32) -> Option<u32> {
         let erases = |block: u32| io.nand().erases(block);
         let candidates = Candidates { blocks: &mut self.blocks, plane: bank, erases: &erases };
@@ -91,14 +91,14 @@ impl Llh {
         (gains && self.fits(io, bank, victim, 0)).then_some(victim)
     }
 
-    /// Whether the units of `victim`, and `slack` pages, fit into what is clean in `bank`, and into what the next program
-    /// frees.
+    /// True if the units of `victim` and `slack` pages fit into the clean pages of `bank`, and those that the next
+    /// program frees.
     fn fits(&self, io: &Io, bank: u32, victim: u32, slack: u32) -> bool {
         if self.blocks.valid_count(victim) == 0 {
             return true;
         }
         let waiting = self.buffers[Self::buffer_of(bank, MOVED)].slots.len() as u32;
-        // What does not fill a page waits for the next victim; if it must not get lost, it may need a page of its own.
+        // A partial page waits for the next victim, but may need a page if power cuts lose buffers.
         let rest = if slack > 0 && !self.protected { self.subpages - 1 } else { 0 };
         let needed = (waiting + self.blocks.valid_count(victim) + rest) / self.subpages + slack;
         let clean = self.blocks.free_count(bank) * self.pages_per_block;
@@ -106,7 +106,7 @@ impl Llh {
             return true;
         }
         let free = clean + self.pages_left(io, bank);
-        // Units that wait in a buffer are not moved again.
+        // Units in a buffer are not moved again.
         let needed = needed.min(
             (waiting + self.blocks.valid_count(victim) - self.buffered_of(bank, victim) + rest) / self.subpages + slack,
         );
@@ -154,7 +154,7 @@ impl Llh {
         Ok(true)
     }
 
-    /// Moves the valid units of a closed block away and erases it, at once or when the last copy has been programmed.
+    /// Moves the valid units of a closed block away and erases the block, at once or after the last copy is programmed.
     fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         self.blocks.take_victim(victim);
         let moved = self.move_valid(io, victim)?;
@@ -191,7 +191,7 @@ impl Llh {
         let mut index = 0;
         while let Some(&(victim, moved)) = self.emptying.get(index) {
             let page = Self::buffer_of(self.bank_of_block(victim), MOVED);
-            // A victim that trims emptied waits for the buffer, too: its gate does.
+            // A victim that trims emptied waits for the buffer, too, because the gate does.
             if self.blocks.valid_count(victim) == 0 && self.buffers[page].slots.is_empty() {
                 self.emptying.remove(index);
                 self.erase(io, victim, moved)?;
@@ -202,7 +202,7 @@ impl Llh {
         Ok(())
     }
 
-    /// Moves every valid unit of `victim`; returns the gate that closes when all copies are safe.
+    /// Moves every valid unit of `victim`. The returned gate closes when all copies are safe.
     fn move_valid(&mut self, io: &mut Io, victim: u32) -> Flash<Gate> {
         let bank = self.bank_of_block(victim);
         let safe = if self.blocks.valid_count(victim) > 0 && !self.protected { io.gate() } else { Gate::NONE };
@@ -242,16 +242,16 @@ impl Llh {
         Ok(())
     }
 
-    /// A moved unit joins the buffer of moved data. Where a buffer holds newer content of the host's, the stale copy is not
-    /// needed any more if buffers are protected; else it moves as a shadow.
+    /// Adds a moved unit to the buffer of moved data. If a buffer holds newer content, the stale copy is dropped with
+    /// protected buffers; otherwise the copy moves as a shadow.
     fn move_unit(&mut self, io: &mut Io, bank: u32, what: BankWrite, psn: u32) -> Flash<()> {
         let ((block, index), buffer) = (self.per_block.split(psn), Self::buffer_of(bank, MOVED));
-        // A power cut may have left the buffer full. With one unit more it would take two pages at once.
+        // A power cut may have left the buffer full. One more unit would require two pages at once.
         if self.buffers[buffer].slots.len() as u32 >= self.subpages {
             self.drain(io, bank, MOVED, false, true)?;
         }
         if !self.blocks.is_valid(block, index) {
-            // Programming a buffer on the way here has made this copy obsolete.
+            // The program of a buffer during this move made the copy obsolete.
             return Ok(());
         }
         let entry = self.map[what.unit as usize];
@@ -280,7 +280,7 @@ impl Llh {
         Ok(())
     }
 
-    /// Moves what is valid in failed blocks, and retires them.
+    /// Moves valid units out of failed blocks, and retires the blocks.
     pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
         while let Some(block) = self.failed.pop() {
             self.move_valid(io, block)?;
@@ -292,8 +292,8 @@ impl Llh {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold: its data is cold,
-    /// and the block will wear faster from now on.
+    /// Moves the least worn closed block of `bank` if the spread of erases exceeds the threshold. The data there is
+    /// cold, so the freed block wears faster afterwards.
     fn level_wear(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         self.wear_checks += 1;
         if !self.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) || self.blocks.free_count(bank) < RESERVE {

@@ -1,9 +1,8 @@
-//! After a power cut: the map from what is on flash, what became of each block, and the checks of the layer against flash.
+//! Recovery after a power cut: the map and the states of blocks from flash, and checks of the layer against flash.
 //!
-//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a unit wins. How far a block has come is seen from its pages: blocks with low pages alone wait to be reused, others
-//! are written on pair by pair. Buffers come back where they are
-//! protected, and are lost where writes are acknowledged by programs.
+//! Every subpage carries a logical number and the number of the program in the out-of-band area. The newest readable
+//! copy of a unit wins. Programmed pages show the progress of a block: blocks with low pages alone wait for reuse,
+//! others continue pair by pair. Buffers are restored if protected, and lost if programs acknowledge writes.
 
 use super::bank::{Frontier, NO_FRONTIER, Round, UseState};
 use super::buffers::{Buffer, HOLE, NOT_WAITING};
@@ -14,7 +13,7 @@ use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
-/// A block that was written, up to position `step` of its round.
+/// A block that was written up to position `step` of the round.
 struct Begun {
     block: u32,
     round: Round,
@@ -22,7 +21,7 @@ struct Begun {
 }
 
 impl Llh {
-    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.
     pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
         let geometry = *io.geometry();
@@ -38,7 +37,7 @@ impl Llh {
         for block in 0..geometry.blocks() {
             self.find_newest(io, block);
         }
-        // Before anything can fail: the power may be cut again.
+        // Must precede every flash operation, because the power may be cut again.
         self.restore_buffers(io);
         let mut begun = Vec::new();
         for block in 0..geometry.blocks() {
@@ -57,7 +56,7 @@ impl Llh {
         self.evacuate_failed(io)
     }
 
-    /// Lets the map point to the units of `block` that are newer than those it points to.
+    /// Maps units of `block` whose copy is newer than the mapped one.
     fn find_newest(&mut self, io: &Io, block: u32) {
         let nand = io.nand();
         if nand.is_torn(block) {
@@ -96,7 +95,7 @@ impl Llh {
         }
     }
 
-    /// Decides what becomes of `block`: clean, to be retired, waiting, or one of `begun`.
+    /// Makes `block` clean, retired or waiting, or adds the block to `begun`.
     fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<Begun>) -> Flash<()> {
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
         if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
@@ -140,7 +139,7 @@ impl Llh {
         Ok(())
     }
 
-    /// Position behind high page `page` in the order by pairs.
+    /// Position after high page `page` in the order by pairs.
     fn step_behind(&self, io: &Io, page: u32) -> u32 {
         let low = io.nand().part().partner(page);
         low.div_ceil(2) * 2 + 2
@@ -167,8 +166,8 @@ impl Llh {
         }
     }
 
-    /// Blocks that were not written to their end are frontiers again: first those in the standard order, the emptiest
-    /// first, for cold and moved data; the others for hot data.
+    /// Makes frontiers of blocks with pages left. Blocks in the standard order come first, the emptiest first, for cold
+    /// and moved data; the others serve hot data.
     fn resume(&mut self, io: &mut Io, mut begun: Vec<Begun>) -> Flash<()> {
         begun.sort_by_key(|begun| (begun.round != Round::Whole, begun.step, begun.block));
         for Begun { block, round, step } in begun {
@@ -179,7 +178,7 @@ impl Llh {
                 (Some(COLD) | None, Round::Low) => self.wait_again(block),
                 (None, Round::Whole) if self.has_low_pages_alone(io, block) => self.wait_again(block),
                 (Some(stream), _) => {
-                    // What is written with cold data stores whole pages.
+                    // Blocks for cold data store whole pages.
                     let round = if stream == COLD && round == Round::Again { Round::High } else { round };
                     let kept = round == Round::Low;
                     let frontier = Frontier { block, round, step, kept, ..NO_FRONTIER };
@@ -192,14 +191,14 @@ impl Llh {
         Ok(())
     }
 
-    /// `block` waits for its low pages to be reused. The threshold decides when its turn comes.
+    /// Adds `block` to the blocks that wait for reuse of their low pages; the threshold decides when.
     fn wait_again(&mut self, block: u32) {
         self.use_states[block as usize] = UseState::PartiallyUsed;
         let bank = self.bank_of_block(block) as usize;
         self.banks[bank].waiting[HOT as usize].push(block);
     }
 
-    /// Whether `block`, if low pages are reused at all, has no high page that was programmed.
+    /// True if low pages are reused and no high page of `block` was programmed.
     fn has_low_pages_alone(&self, io: &Io, block: u32) -> bool {
         let (first, part) = (block * self.pages_per_block, io.nand().part());
         let mut pages = 0..self.pages_per_block;
@@ -213,7 +212,7 @@ impl Llh {
         self.check_life(io)
     }
 
-    /// Every mapped unit is valid, holds what the map says, and nothing else is valid.
+    /// Checks that every mapped unit is valid and agrees with the map, and that no other unit is valid.
     fn check_mapped(&self, io: &Io) -> Result<(), String> {
         let mut copies = 0u64;
         for unit in 0..self.map.len() as u32 {
@@ -251,7 +250,7 @@ impl Llh {
         Ok(())
     }
 
-    /// Blocks agree with their states and the transitions so far.
+    /// Checks blocks against their states and the transitions so far.
     fn check_life(&self, io: &Io) -> Result<(), String> {
         let mut counts = [0u64; 3];
         for (block, &use_state) in (0..).zip(&self.use_states) {

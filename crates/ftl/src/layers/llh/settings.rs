@@ -1,4 +1,4 @@
-//! The keys of `llh`, their checks, and the drives that the model suite draws for it.
+//! The keys of `llh`, their checks, and the drives that the model suite draws for the layer.
 
 use super::code;
 pub use super::threshold::ThresholdRule;
@@ -19,7 +19,7 @@ const CODING: Rule = Rule {
 };
 
 keys! {
-    /// The settings of `llh` and its baseline, and those that every layer has.
+    /// The settings of `llh` and the baseline, and the settings of every layer.
     #[derive(Debug, Clone)]
     pub struct LlhSettings;
 
@@ -74,7 +74,7 @@ keys! {
     }
 
     with settings {
-        /// Those of every layer.
+        /// The settings of every layer.
         pub log: LogSettings = LogSettings::new(settings);
     }
 }
@@ -89,7 +89,7 @@ pub fn baseline_keys() -> Vec<&'static Key> {
 pub enum ThresholdPu {
     /// The bank's spare blocks, divided by this.
     SpareOver(u32),
-    /// So many blocks.
+    /// A number of blocks.
     Blocks(u32),
 }
 
@@ -133,7 +133,7 @@ fn code_name(text: &str) -> Parsed<String> {
     Err(format!("\"{}\": there is no such code; expected {}{near}", shown(text), expected_codes()))
 }
 
-/// Low pages can be reused on some parts only, and by a code that fits their pages.
+/// Checks that the part allows reuse of low pages, and that the code fits the pages.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let part = proposal.part;
     refuse_if!(!part.reusable() => "ftl.name", "part.cell", "part.order", "part.nop";
@@ -145,7 +145,7 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     code::check(part, &LlhSettings::new(proposal.settings)).map_err(|what| Unfit::new(&keys, what))
 }
 
-/// Parts whose low pages can be reused, and each option.
+/// Parts with reusable low pages, and each option.
 pub const MODEL: Model = Model {
     needs: &["part.cell=mlc", "part.order=low-low-high", "part.nop=2", "part.spare_size=640B"],
     varies,

@@ -1,26 +1,27 @@
-//! How many blocks of a bank may wait partially used, by the valid counts of victims (LLH paper, Sec. 4 and 5.2).
+//! The number of blocks of a bank that may wait partially used, adapted to the valid counts of victims (LLH paper, Sec.
+//! 4 and 5.2).
 //!
-//! Two rules move that number, by one block at a time. By the paper's text each victim is compared with those before it. The
-//! FTL that its authors published (the paper's reference 1) compares only where a block for hot data is wanted and clean ones
-//! are few: then it takes the cheapest victim that there is at that moment against the last victims, and blocks that were
-//! never cleaned count as full.
+//! Two rules move that number, by one block at a time. By the paper's text, each victim is compared with earlier
+//! victims. The published FTL of the authors (the paper's reference 1) compares only if hot data needs a block and
+//! clean ones are few. The cheapest victim at that moment is then compared with the last victims, and missing victims
+//! count as full.
 
 use palimpsest_ftl_api::words;
 use std::cmp::Ordering;
 
 words! {
-    /// Which rule moves the threshold, and when blocks are reused.
+    /// Rule that moves the threshold and decides on reuse.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum ThresholdRule {
-        /// Each victim against the mean of those before it; reuse where as many blocks wait as the threshold allows.
+        /// Compares each victim with the mean of earlier ones; reuses once as many blocks wait as the threshold allows.
         Paper = "paper",
-        /// The cheapest victim now against the mean of the last ones, where a block for hot data is wanted and no more clean blocks
-        /// are left than cleaning leaves and one; then reuse where more blocks wait than the threshold. Clean blocks first.
+        /// Compares the cheapest victim now with the mean of the last ones, if hot data needs a block and at most
+        /// `ftl.gc_stop` + 1 blocks are clean. Then reuses if more blocks wait than the threshold. Clean blocks first.
         Published = "published",
     }
 }
 
-/// How many blocks may wait partially used, and the valid counts of the last victims, which move that number.
+/// The number of blocks that may wait partially used, and the valid counts of the last victims.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Threshold {
     pub now: u32,
@@ -28,11 +29,11 @@ pub(super) struct Threshold {
     pub most: u32,
     recent: Vec<u32>,
     next: usize,
-    /// Comparisons in a row that point the same way before the number moves.
+    /// Comparisons in a row with the same result before the number moves.
     steps: u32,
-    /// It falls to this at the lowest.
+    /// Lower limit of the number.
     floor: u32,
-    /// How many of them have pointed up, or down where negative.
+    /// Comparisons in a row that pointed up, negative if down.
     run: i64,
 }
 
@@ -43,13 +44,14 @@ impl Threshold {
         Threshold { now: start, least: start, most: start, steps: 1, ..Threshold::default() }
     }
 
-    /// The same, which moves after `steps` comparisons in a row that point the same way, and does not fall below `floor`.
+    /// The same threshold, which moves after `steps` comparisons in a row with the same result, and never falls below
+    /// `floor`.
     pub fn slowed(self, steps: u32, floor: u32) -> Self {
         Threshold { steps: steps.max(1), floor, ..self }
     }
 
-    /// By [`ThresholdRule::Paper`]: a victim had `valid` valid units. Fewer blocks wait if that is more than the mean of the last
-    /// `window`, more of them (`limit` at most) if it is less. A window of 0 fixes the number.
+    /// By [`ThresholdRule::Paper`]: a victim had `valid` valid units. The number falls if that exceeds the mean of the
+    /// last `window` victims, and rises to at most `limit` if below. A window of 0 fixes the number.
     pub fn update(&mut self, valid: u32, window: usize, limit: u32) {
         if window > 0 {
             self.step(self.compare(valid, self.recent.len(), 0), limit);
@@ -57,15 +59,15 @@ impl Threshold {
         }
     }
 
-    /// By [`ThresholdRule::Published`]: as [`Self::update`], of the victim that would be the cheapest now; of the last `window`
-    /// victims, those that there have not been count as `full`.
+    /// By [`ThresholdRule::Published`]: as [`Self::update`], for the cheapest victim now. Missing victims among the
+    /// last `window` count as `full`.
     pub fn judge(&mut self, cheapest: u32, window: usize, full: u32, limit: u32) {
         if window > 0 {
             self.step(self.compare(cheapest, window, full), limit);
         }
     }
 
-    /// A victim had `valid` valid units; keeps the last `window` of them.
+    /// Records a victim with `valid` valid units; only the last `window` stay.
     pub fn record(&mut self, valid: u32, window: usize) {
         if self.recent.len() < window {
             self.recent.push(valid);
@@ -75,7 +77,7 @@ impl Threshold {
         }
     }
 
-    /// `valid` against the mean of `count` victims, of which those that are not known had `missing`.
+    /// Compares `valid` with the mean of `count` victims; unknown ones count as `missing`.
     fn compare(&self, valid: u32, count: usize, missing: u32) -> Ordering {
         let known: u64 = self.recent.iter().map(|&valid| u64::from(valid)).sum();
         let unknown = (count - self.recent.len()) as u64 * u64::from(missing);

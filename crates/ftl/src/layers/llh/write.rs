@@ -1,6 +1,6 @@
-//! Programs: a buffer goes to the next page of its stream, as a first or as a second write.
+//! Programs: a buffer goes to the next page of the stream, as a first or as a second write.
 //!
-//! Padding is what a page has room for and does not store; the redundancy of a second write counts as padding.
+//! Padding counts unused capacity of a page, including the redundancy of a second write.
 
 use super::bank::NO_FRONTIER;
 use super::buffers::{BankWrite, HOLE};
@@ -11,10 +11,10 @@ use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
 impl Llh {
-    /// Takes a unit that the host wrote.
+    /// Adds a unit that the host wrote.
     #[inline]
     pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: BankWrite) -> Flash<()> {
-        // Where buffers are lost with the power, a hole would be acknowledged before what came in its place is durable.
+        // If power cuts lose buffers, a hole would be acknowledged before the replacement is durable.
         let absorbs = self.settings.absorb || !self.protected;
         if absorbs && self.replace_in_buffer(io, what) {
             return Ok(());
@@ -45,8 +45,8 @@ impl Llh {
         if self.failed.is_empty() { Ok(()) } else { self.evacuate_failed(io) }
     }
 
-    /// Programs what the buffer `kind` of `bank` holds as long as that fills pages, or, with `all`, to its last unit.
-    /// `collecting`: for cleaning, which finds a page without cleaning.
+    /// Programs the buffer `kind` of `bank` in full pages, or, with `all`, to the last unit. With `collecting`, a page
+    /// must be found without cleaning.
     pub(super) fn drain(&mut self, io: &mut Io, bank: u32, kind: u32, all: bool, collecting: bool) -> Flash<()> {
         let (buffer, stream, mut all) = (Self::buffer_of(bank, kind), kind.min(COLD), all);
         while !self.buffers[buffer].slots.is_empty() {
@@ -56,18 +56,19 @@ impl Llh {
                 self.page_for_cleaning(io, bank)?;
             }
             let (held, room) = (self.buffers[buffer].slots.len() as u32, self.capacity(io, bank, stream));
-            // Cleaning for the page may have programmed them.
+            // Cleaning for the page may have programmed the slots.
             if held == 0 || (held < room && !all) {
                 break;
             }
-            // Units of one buffer share gates: they are programmed together, and again together where a program failed.
+            // Units of one buffer share gates, so they must be programmed together, and again together after a failed
+            // program.
             all |= held > room;
             all |= !self.program_page(io, bank, kind, held.min(room) as usize)?;
         }
         if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
     }
 
-    /// A page for what cleaning moves: where a power cut left no other, of the block of hot data.
+    /// Finds a page for moved units; after a power cut, if necessary in the block of hot data.
     fn page_for_cleaning(&mut self, io: &mut Io, bank: u32) -> Flash<()> {
         if self.blocks.free_count(bank) > 0 {
             return self.open_clean(io, bank, COLD, false);
@@ -78,8 +79,8 @@ impl Llh {
         }
     }
 
-    /// Programs the first `count` slots of the buffer `kind` into the next page of its stream. Where flash does not let it,
-    /// they stay; where the program fails, too: then it returns false.
+    /// Programs the first `count` slots of the buffer `kind` into the next page of the stream. If flash refuses or the
+    /// program fails, the slots stay; false for a failed program.
     fn program_page(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<bool> {
         let (buffer, stream) = (Self::buffer_of(bank, kind), kind.min(COLD));
         let frontier = *self.frontier(bank, stream);
@@ -127,8 +128,8 @@ impl Llh {
         Ok(true)
     }
 
-    /// Puts the first `count` slots of `buffer` into the image, from subpage `first` on, without holes. Returns how many
-    /// units that are, and how much of the host's write buffer they hold.
+    /// Copies the first `count` slots of `buffer` into the image, from subpage `first` on, without holes. Returns the
+    /// number of units, and the subpages held in the host's write buffer.
     fn fill_image(&mut self, buffer: usize, count: usize, first: u32) -> (u32, u32) {
         self.logical.fill(PADDING);
         self.image.fill(Data::ZERO);
@@ -144,9 +145,9 @@ impl Llh {
         (units, held)
     }
 
-    /// The gates that a program of `buffer` follows and signals; `arrived`: what it is written over is in memory.
+    /// The gates that a program of `buffer` must follow and signal; `arrived`: the content to overwrite is in memory.
     ///
-    /// What is read for the buffer from now on is none of this program's: it might come behind it in a block.
+    /// The program must not follow later reads for the buffer, which might come after the program in a block.
     fn gates_of(&mut self, io: &mut Io, buffer: usize, arrived: Gate) -> (Gate, Gate) {
         let page = &mut self.buffers[buffer];
         let mut ready = page.ready.filter(|&ready| io.is_open(ready)).unwrap_or(Gate::NONE);
@@ -190,8 +191,9 @@ impl Llh {
         }
     }
 
-    /// The first `count` slots of the buffer cannot be encoded over the next page. What is hot goes to the block of cold
-    /// data, as a first write, and what comes next may try the page again; the rest waits for the next page, which is a high one.
+    /// Handles the first `count` slots of a buffer that cannot be encoded over the next page. Hot units go to the block
+    /// of cold data, as a first write, and the next data may retry the page. Other units wait for the next page, a high
+    /// one.
     #[cold]
     fn divert(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
         self.counters.wom_failures += 1;
@@ -204,13 +206,14 @@ impl Llh {
             return Ok(());
         }
         self.ensure_page(io, bank, COLD)?;
-        // Cleaning for it may have made these slots holes, no more.
+        // Cleaning for the page may have made these slots holes, at most.
         self.divert_to_moved(io, bank, count);
-        // With what waited there it may take two pages: the host's share of them is not cleaning's last clean block.
+        // Together with units in that buffer this may take two pages. Host data among them must not take cleaning's
+        // last clean block.
         self.drain(io, bank, MOVED, false, false)
     }
 
-    /// Takes the block that `stream` writes to, in which a program failed, out of use; its units are moved later.
+    /// Drops the block that `stream` writes to after a failed program; the units are moved later.
     #[cold]
     fn drop_frontier(&mut self, bank: u32, stream: u32) {
         let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];

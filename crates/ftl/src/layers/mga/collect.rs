@@ -1,16 +1,18 @@
-//! Cleaning: garbage collection, wear levelling, and moving data away from failing blocks.
+//! Cleaning: garbage collection, wear levelling, and evacuation of failing blocks.
 //!
-//! A victim's valid subpages are gathered by logical page. What is mapped whole, or is found whole in the victim, moves as a
-//! page. The rest moves by the current allocation: under EA into the page that its logical page owns, or a fresh one; under
-//! SA into fresh pages that are filled to the last subpage in one program, and what is left over into the page opened last
-//! that has room, or a fresh one. Source: docs/systems.md, "mga", GC.
+//! A victim's valid subpages are gathered by logical page. Logical pages that are mapped whole, or are whole in the
+//! victim, move as a page. The rest moves by the current allocation. Under EA, subpages go to the page that their
+//! logical page owns, or to a fresh one. Under SA, subpages fill fresh pages completely in one program each; left-over
+//! subpages go to the last opened page with room, or a fresh one. Source: docs/systems.md, "mga", GC.
 //!
-//! Decided here: EA is kept only while it takes no more pages than the victim's that hold something, as a drive that gives
-//! each left-over subpage a page of its own gains nothing by cleaning. Where a left-over that fills no page would take the
-//! last gain, it stays where it is, and the victim waits for the next one to complete that page: so cleaning always gains.
-//! The host leaves a block's worth of fully free pages in every plane, which is what one victim takes at most.
+//! Decided here: EA applies only while it takes no more pages than the victim's occupied pages. Otherwise each
+//! remaining subpage would occupy a full page and cleaning would reclaim nothing. If a left-over partial page would
+//! consume the last gain, the left-over stays, and the victim waits for the next one to complete that page. So cleaning
+//! always gains. The host leaves a block's worth of fully free pages in every plane, because one victim may take as
+//! many.
 //!
-//! Victims are chosen by invalid subpages; where no block has any, by valid ones, and free subpages are given up.
+//! Victims are chosen by invalid subpages. If no block has any, they are chosen by valid ones, and free subpages are
+//! lost.
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};
@@ -23,48 +25,46 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
-/// Fully free pages that cleaning leaves where it can: a program that fails or is cut off spoils one.
+/// Fully free pages that cleaning leaves if possible: a failed or interrupted program spoils one.
 const SLACK: u32 = 1;
-/// Static wear levelling checks a plane after this many collections.
+/// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
-/// A victim that waits for its last subpages to fill a page.
+/// A victim that waits for the last subpages to fill a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Waiting {
     block: u32,
-    /// Closes when what was moved out of it is programmed.
+    /// Closes when all data moved out is programmed.
     safe: Gate,
 }
 
 palimpsest_flash::state!(Waiting { block, safe });
 
-/// A valid subpage of a victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Moved {
     lsn: u32,
     psn: u32,
 }
 
-/// Settings and working memory of cleaning.
 pub(super) struct Collector {
     gc_start: u32,
     gc_stop: u32,
     pages_per_block: u32,
     blocks_per_plane: u32,
     wear_checks: u32,
-    /// One a plane.
+    /// One entry per plane.
     waiting: Vec<Option<Waiting>>,
     /// Pages of the victim that are mapped whole.
     whole: Vec<u32>,
-    /// Subpages of logical pages that are found whole in the victim.
+    /// Subpages of logical pages that are whole in the victim.
     gathered: Vec<Moved>,
     scattered: Vec<Moved>,
-    /// For each page number of a block, the page that was read last, and the gate that closes when it has arrived.
+    /// Per page number of a block: the last page read, and the gate that closes when the data has arrived.
     arrivals: Vec<(u32, Gate)>,
-    /// Closes when what was moved so far is programmed.
+    /// Closes when all data moved so far is programmed.
     safe: Gate,
     pages_taken: u32,
-    /// Whether the victim that waited has been erased.
+    /// True if the waiting victim has been erased.
     completed: bool,
 }
 
@@ -94,15 +94,15 @@ impl Collector {
         }
     }
 
-    /// No victim waits.
+    /// Forgets waiting victims.
     pub fn clear(&mut self) {
         self.waiting.fill(None);
     }
 }
 
 impl Mga {
-    /// A plane in which the host can program a fresh page for `lpn` now, cleaning where that takes it. Whether it will be
-    /// programmed as a `whole` matters where small writes need low pages: cleaning packs whole pages into high ones.
+    /// A plane where the host can program a fresh page for `lpn` now. Cleans if necessary. If small writes need low
+    /// pages, `whole` matters, because cleaning packs whole pages into high ones.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
         let first = self.rotation.first(io, lpn);
         for step in 0..self.space.planes() {
@@ -129,7 +129,7 @@ impl Mga {
         if self.has_space(plane) { Ok(true) } else { self.make_space(io, plane) }
     }
 
-    /// Whether a page of `plane` can be taken, and cleaning keeps what it needs even if a program fails.
+    /// True if a page of `plane` can be taken and cleaning keeps enough pages even if a program fails.
     #[inline]
     pub(super) fn has_space(&self, plane: u32) -> bool {
         self.space.free(plane) > self.collector.pages_per_block + SLACK
@@ -146,13 +146,13 @@ impl Mga {
             self.finish_waiting(io, plane)?;
         }
         if self.space.free(plane) <= reserve && self.erase_begun(io, plane)? {
-            // What is free now may be room for victims.
+            // The free pages may be room for victims.
             return self.make_space(io, plane);
         }
         Ok(self.space.free(plane) > reserve)
     }
 
-    /// Erases blocks of `plane` that were begun and hold nothing: power cuts spoiled what was programmed there. False where none is.
+    /// Erases begun blocks of `plane` without valid data, whose programs power cuts spoiled. False if there is none.
     fn erase_begun(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         let of_plane = plane * self.collector.blocks_per_plane..(plane + 1) * self.collector.blocks_per_plane;
         let is_empty = |block: &u32| {
@@ -169,7 +169,7 @@ impl Mga {
         Ok(!empty.is_empty())
     }
 
-    /// Collects until `plane` has more fully free pages than the stop threshold, or nothing more can be gained.
+    /// Collects until `plane` has more fully free pages than the stop threshold, or no victim gains.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let mut budget = 2 * self.pages.blocks.closed(plane).len() + 2;
         while self.space.free(plane) <= self.collector.gc_stop && budget > 0 && self.collect(io, plane, false)? {
@@ -178,7 +178,8 @@ impl Mga {
         Ok(())
     }
 
-    /// Cleans one block in the plane that is shortest of free pages. False where none is below the stop threshold.
+    /// Cleans one block in the plane with the fewest free pages. False if that plane is above the stop threshold, or no
+    /// block is worth cleaning.
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
         let planes = (0..self.space.planes()).filter(|&plane| !self.rotation.passes_by(plane));
         let Some(plane) = planes.min_by_key(|&plane| self.space.free(plane)) else { return Ok(false) };
@@ -187,16 +188,16 @@ impl Mga {
         Ok(done)
     }
 
-    /// Cleans one block of `plane`. False where no block is worth it; if `must`, whatever gains space is.
+    /// Cleans one block of `plane`. False if no block is worth cleaning; with `must`, any gain is enough.
     pub(super) fn collect(&mut self, io: &mut Io, plane: u32, must: bool) -> Flash<bool> {
-        // Its die may have failed since the plane was chosen.
+        // The die may have failed since the plane was chosen.
         if self.rotation.passes_by(plane) {
             return Ok(false);
         }
         if let Some(Waiting { block, safe }) = self.collector.waiting[plane as usize]
             && self.pages.valid_in_block(block) == 0
         {
-            // The host has overwritten what it waited for.
+            // The host has overwritten the waiting subpages.
             self.collector.waiting[plane as usize] = None;
             self.erase(io, block, safe)?;
             return Ok(true);
@@ -210,7 +211,7 @@ impl Mga {
         Ok(true)
     }
 
-    /// The victim that the policy chooses, if there is room to move its subpages; else the block that needs the least room.
+    /// The victim of the policy if the subpages fit elsewhere, else the block that needs the least room.
     fn choose_victim(&mut self, io: &Io, plane: u32, must: bool) -> Option<u32> {
         let erases = |block: u32| io.nand().erases(block);
         let candidates = Candidates { blocks: &mut self.pages.blocks, plane, erases: &erases };
@@ -226,8 +227,8 @@ impl Mga {
         (gains && self.fits(plane, victim, 0)).then_some(victim)
     }
 
-    /// Whether `victim` can be cleaned and `slack` fully free pages be left. With a left-over that fills no page, one page
-    /// must be left in any case, for the next victim to complete.
+    /// True if cleaning `victim` leaves `slack` fully free pages. A left-over partial page needs one page in any case,
+    /// for the next victim to complete.
     fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
         let (free, valid) = (self.space.free(plane), self.pages.valid_in_block(victim));
         let (held, back) = match self.collector.waiting[plane as usize] {
@@ -250,7 +251,7 @@ impl Mga {
         Ok(true)
     }
 
-    /// Moves the valid subpages of a closed block away, and erases it unless it has to wait.
+    /// Moves the valid subpages of a closed block away, and erases the block unless the block must wait.
     fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         self.pages.blocks.take_victim(victim);
         self.pages.close_block(victim);
@@ -272,7 +273,8 @@ impl Mga {
         self.erase(io, victim, safe)
     }
 
-    /// The waiting victim of `plane` waits no longer, whatever page that takes.
+    /// Moves the rest of the waiting victim of `plane`, even into a partial page, and erases the victim. Does nothing
+    /// without room.
     fn finish_waiting(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let Some(waiting) = self.collector.waiting[plane as usize] else { return Ok(()) };
         let held = self.pages.valid_in_block(waiting.block);
@@ -285,7 +287,6 @@ impl Mga {
         self.erase_after(io, waiting.block, waiting.safe, self.collector.safe)
     }
 
-    /// Erases `block` when both gates have closed.
     fn erase_after(&mut self, io: &mut Io, block: u32, earlier: Gate, later: Gate) -> Flash<()> {
         io.link(earlier, later);
         self.erase(io, block, if later.is_none() { earlier } else { later })
@@ -310,8 +311,8 @@ impl Mga {
         Ok(())
     }
 
-    /// Moves what is valid in `victim`, and in a block that waits, to where it is needed. Unless it must `finish`, a left-over
-    /// of the victim that fills no page may stay.
+    /// Moves the valid subpages of `victim` and of a waiting block. Unless it must `finish`, a left-over partial page
+    /// of the victim may stay.
     fn move_valid(
         &mut self,
         io: &mut Io,
@@ -365,7 +366,7 @@ impl Mga {
         block * self.collector.pages_per_block..(block + 1) * self.collector.pages_per_block
     }
 
-    /// Adds what is valid in `ppn` to the scattered subpages.
+    /// Adds the valid subpages of `ppn` to the scattered ones.
     fn list_valid(&mut self, io: &Io, ppn: u32) {
         let mut rest = self.pages.valid(ppn);
         while rest != 0 {
@@ -377,8 +378,8 @@ impl Mga {
         }
     }
 
-    /// Lists what is valid in `victim`: whole pages, logical pages that are found whole, and the rest by logical page.
-    /// Returns how many pages hold something.
+    /// Lists the valid subpages of `victim`: whole pages, logical pages that are whole in the victim, and the rest by
+    /// logical page. Returns the number of occupied pages.
     fn list_victim(&mut self, io: &Io, victim: u32, held: usize) -> u32 {
         let n = self.subpages;
         let mut occupied = 0;
@@ -409,13 +410,13 @@ impl Mga {
         occupied
     }
 
-    /// Fills a page with what a victim waited for and the first scattered subpages of the new one, and erases the first.
-    /// Returns how many scattered subpages that took.
+    /// Fills a page with the waiting victim's subpages and the first scattered ones of the new victim, and erases the
+    /// former. Returns the number of scattered subpages taken.
     fn complete_page(&mut self, io: &mut Io, plane: u32, waiting: Waiting) -> Flash<usize> {
         let n = self.subpages as usize;
         let Collector { scattered, gathered, whole, .. } = &mut self.collector;
         if scattered.len() < n {
-            // Too few: a whole page is torn apart.
+            // Too few subpages, so a whole page is split.
             if gathered.len() >= n {
                 scattered.extend(gathered.drain(gathered.len() - n..));
             } else if let Some(ppn) = whole.pop() {
@@ -425,7 +426,7 @@ impl Mga {
             }
         }
         self.move_scattered(io, plane, 0, n, None, UNMAPPED)?;
-        // What is programmed from here on may go to the erased block: the erase cannot wait for that.
+        // Later programs may go to the erased block, so the erase must not wait for them.
         let safe = self.collector.safe;
         self.collector.safe = io.gate();
         io.link(safe, self.collector.safe);
@@ -449,7 +450,7 @@ impl Mga {
             self.program_moved(io, plane, None, UNMAPPED, arrived)?;
         }
         let n = self.subpages as usize;
-        // Their order is that of scattered subpages; any page serves as the source.
+        // These follow the order of scattered subpages; any page serves as the source.
         for first in (0..self.collector.gathered.len()).step_by(n) {
             self.image.parts.clear();
             let arrived = io.gate();
@@ -462,7 +463,7 @@ impl Mga {
         Ok(())
     }
 
-    /// Whether exclusive allocation rules, and moving the scattered subpages by it takes no more pages than hold them now.
+    /// True under exclusive allocation if moving the scattered subpages takes no more pages than they occupy now.
     fn exclusive_fits(&self, plane: u32, occupied: u32) -> bool {
         if !self.exclusive() {
             return false;
@@ -511,7 +512,7 @@ impl Mga {
         self.program_moved(io, plane, page, owner, arrived)
     }
 
-    /// Puts a subpage into the image; `arrived` waits for it. Each page is read once.
+    /// Adds a subpage to the image; `arrived` waits for the read. Each page is read once.
     #[inline]
     fn fetch(&mut self, io: &mut Io, Moved { lsn, psn }: Moved, arrived: Gate) -> Flash<()> {
         let ppn = psn / self.subpages;
@@ -539,8 +540,8 @@ impl Mga {
         self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, from_host: false, after, signal })
     }
 
-    /// A program failed in `block`: nothing more is programmed there, and what is valid is moved later. Where its die has failed, nothing is
-    /// programmed in any block of that.
+    /// Stops programs of `block` after a failed program; valid data is moved later. If the die has failed, stops
+    /// programs of all blocks of the die.
     #[cold]
     pub(super) fn drop_block(&mut self, io: &Io, block: u32) {
         self.disturbed = true;
@@ -558,7 +559,7 @@ impl Mga {
         self.failed.push(block);
     }
 
-    /// Moves what is valid in failed blocks, and retires them.
+    /// Moves valid data out of failed blocks, and retires the blocks.
     #[inline]
     pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
         while let Some(block) = self.failed.pop() {
@@ -570,8 +571,8 @@ impl Mga {
         Ok(())
     }
 
-    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold: its data is cold,
-    /// and the block will wear faster from now on.
+    /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold. The data there is
+    /// cold, so the freed block wears faster afterwards.
     fn level_wear(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         self.collector.wear_checks += 1;
         if !self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) {

@@ -1,14 +1,15 @@
-//! Planes of a die that has failed: nothing is written to them any more, and cleaning passes them by. The first program that fails there says so.
+//! Planes of a failed die: writes stop at the first program that fails there, and cleaning skips the planes.
 //!
-//! What such a plane holds stays mapped where it is, takes no space elsewhere, and is lost until the host writes it again. What was being moved
-//! when the die failed goes to other planes, what of it is lost as lost.
+//! Data there stays mapped, occupies no space elsewhere, and is lost until the host writes again. Data that was being
+//! moved when the die failed goes to other planes, with lost parts as lost.
 
 use super::Mga;
 use crate::log::blocks::BlockState;
 use palimpsest_ftl_api::plan::Io;
 
 impl Mga {
-    /// A program of `block` failed: whether that is because its die has; then nothing is programmed in any plane of that.
+    /// Handles a failed program of `block`. If the die has failed, stops programs of all planes of the die and returns
+    /// true.
     pub(super) fn lose_die_of(&mut self, io: &Io, block: u32) -> bool {
         let Some(planes) = io.nand().planes_lost_with(block) else { return false };
         let blocks_per_plane = io.geometry().blocks_per_plane;
@@ -37,7 +38,7 @@ impl Mga {
         }
     }
 
-    /// After a power cut: `block` is of a die that has failed.
+    /// After a power cut: adopts `block` of a failed die.
     pub(super) fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
         self.rotation.pass_by(io.geometry().plane_of_block(block));
         self.pages.blocks.open_this(block);

@@ -1,7 +1,7 @@
-//! Fully free pages: the frontiers of each plane, at which pages are programmed for the first time in ascending order.
+//! Fully free pages: the frontiers of each plane, where pages are programmed for the first time in ascending order.
 //!
-//! The host writes at one frontier of a plane, cleaning at the same or at one of its own (`ftl.streams`); where one has no
-//! block left it takes the other's pages, so that a fully free page of a plane serves everybody. In two rounds
+//! The host writes at one frontier of a plane, cleaning at the same or at a separate one (`ftl.streams`). If one has no
+//! block left, it takes pages of the other, so that every fully free page of a plane serves both. In two rounds
 //! ([`super::rounds`]) there is one frontier, of low pages, and the high pages of partially-used blocks.
 
 use super::rounds::Rounds;
@@ -13,7 +13,7 @@ use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::part::Part;
 use palimpsest_ftl_api::plan::Io;
 
-/// The frontier of what the host writes.
+/// The frontier of host writes.
 pub(super) const HOST: u32 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,11 @@ struct Frontier {
 
 palimpsest_flash::state!(Frontier { block, next_page });
 
-/// Clean blocks of a plane that small writes leave to what is moved.
+/// Clean blocks of a plane that small writes leave to moved data.
 const RESERVE: u32 = 1;
 
 const NO_FRONTIER: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
 
-/// Fully free pages.
 pub(super) struct FreePages {
     streams: u32,
     level: bool,
@@ -40,14 +39,16 @@ pub(super) struct FreePages {
     /// Fully free pages of each plane: in free blocks and at the frontiers.
     free: Vec<u32>,
     total: u32,
-    /// Where low pages are taken before high ones.
+    /// Present if low pages are taken before high ones.
     rounds: Option<Rounds>,
 }
 
-palimpsest_flash::state!(FreePages { free, total } parts { frontiers, rounds } built { streams, level, pages_per_block, blocks_per_plane });
+palimpsest_flash::state!(FreePages { free, total } parts { frontiers, rounds } built {
+    streams, level, pages_per_block, blocks_per_plane
+});
 
 impl FreePages {
-    /// The free blocks of `blocks`.
+    /// Counts the free blocks of `blocks`.
     pub fn new(geometry: &Geometry, part: &Part, settings: &MgaSettings, blocks: &Blocks) -> Self {
         let planes = geometry.planes();
         let rounds = settings.low_pages_first.then(|| Rounds::new(part, planes));
@@ -65,7 +66,7 @@ impl FreePages {
         }
     }
 
-    /// Nothing is free any more.
+    /// Forgets all free pages.
     pub fn clear(&mut self) {
         self.frontiers.fill(NO_FRONTIER);
         self.free.fill(0);
@@ -73,13 +74,12 @@ impl FreePages {
         self.rounds.iter_mut().for_each(Rounds::clear);
     }
 
-    /// The frontier of what is moved.
+    /// The frontier of moved data.
     #[inline]
     pub fn moved(&self) -> u32 {
         self.streams - 1
     }
 
-    /// Planes.
     #[inline]
     pub fn planes(&self) -> u32 {
         self.free.len() as u32
@@ -103,13 +103,13 @@ impl FreePages {
         rounds.map(|rounds| (0..self.free.len()).map(|plane| rounds.left(plane).0).sum::<u32>()).sum()
     }
 
-    /// Whether a small write finds a page in `plane` that can be filled later.
+    /// True if a small write finds a page in `plane` that can be filled later.
     #[inline]
     pub fn has_low(&self, blocks: &Blocks, plane: u32) -> bool {
         self.rounds.is_none() || self.frontiers[plane as usize].block != NO_BLOCK || blocks.free_count(plane) > RESERVE
     }
 
-    /// Pages of `block` that were programmed since its erase.
+    /// Pages of `block` that were programmed since the erase.
     pub fn programmed(&self, nand: &Nand, block: u32) -> u32 {
         match &self.rounds {
             None => nand.next_page(block),
@@ -120,9 +120,8 @@ impl FreePages {
         }
     }
 
-    /// Takes a page of `plane` to be programmed as a `whole`, or for a part: the next one at the frontier of `stream`, or where
-    /// blocks are written in two rounds, a high page for what is whole and a low one for parts if there are both. The block
-    /// is closed with its last page.
+    /// Takes a page of `plane` for a `whole` page or a part: the next one at the frontier of `stream`. With two rounds,
+    /// whole pages prefer high pages, and parts prefer low ones. The last page closes the block.
     #[inline]
     pub fn take(&mut self, io: &Io, blocks: &mut Blocks, plane: u32, stream: u32, whole: bool) -> Option<u32> {
         if self.rounds.is_some() {
@@ -153,7 +152,7 @@ impl FreePages {
             return Some(block * self.pages_per_block + page);
         }
         let Some(index) = self.frontier_with_page(io, blocks, plane, HOST) else {
-            // No low page, and no clean block: what is small takes a high page.
+            // No low page and no clean block is left, so a small write takes a high page.
             return if low_first || whole { None } else { self.take_in_rounds(io, blocks, plane, true) };
         };
         let rounds = self.rounds.as_mut().expect("blocks are written in two rounds");
@@ -186,12 +185,12 @@ impl FreePages {
         }
     }
 
-    /// A block of `plane` was erased, or found free.
+    /// Counts a block of `plane` that was erased or found free.
     pub fn add_block(&mut self, plane: u32) {
         self.add(plane, self.pages_per_block);
     }
 
-    /// A free block of `plane` is used no more.
+    /// Removes a free block of `plane` from the count.
     pub fn lose_block(&mut self, plane: u32) {
         self.free[plane as usize] -= self.pages_per_block;
         self.total -= self.pages_per_block;
@@ -202,7 +201,7 @@ impl FreePages {
         self.total += pages;
     }
 
-    /// `block` is no frontier any more.
+    /// Drops the frontier `block`.
     pub fn drop_frontier(&mut self, block: u32) {
         if let Some((plane, left)) = self.rounds.as_mut().and_then(|rounds| rounds.drop_block(block)) {
             self.free[plane] -= left;
@@ -218,8 +217,8 @@ impl FreePages {
         }
     }
 
-    /// Continues `block` from its state on flash, if a frontier of its plane has no block: that of moved data first, which needs
-    /// it the most. False where nothing of the block can be taken.
+    /// Continues `block` from the state on flash, if a frontier of the plane has no block: first the frontier of moved
+    /// data, which needs a block most. False if no page of the block can be taken.
     pub fn resume(&mut self, nand: &Nand, block: u32) -> bool {
         let plane = block / self.blocks_per_plane;
         let mut next_page = nand.next_page(block);
@@ -245,7 +244,7 @@ impl FreePages {
     /// Checks the counts.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&self, blocks: &Blocks) -> Result<(), String> {
         for (plane, frontiers) in self.frontiers.chunks(self.streams as usize).enumerate() {
             let rest = |frontier: &Frontier| match frontier.block {

@@ -1,19 +1,19 @@
-//! The two-level map: a page map of all logical pages, and a subpage map of those that are written in part.
+//! The two-level map: a page map of all logical pages, and a subpage map of partially written ones.
 //!
-//! The PMT has one entry a logical page: the physical page that holds all of it at its own positions (FP), or the index of
-//! an SPMT entry (PP). An SPMT entry has the place of each subpage and the PPN count. It comes
-//! with the first write smaller than a page and goes as soon as one physical page holds all subpages at their own positions,
-//! or nothing is left. Source: MGA paper, Sec. III-A and Fig. 3. Read counts are in [`super::read_counts`].
+//! The PMT has one entry per logical page: the physical page with all subpages in place (FP), or the index of an SPMT
+//! entry (PP). An SPMT entry has the place of each subpage and the PPN count. The first write smaller than a page
+//! creates the entry, which is freed once one physical page holds all subpages in place, or none is mapped. Source: MGA
+//! paper, Sec. III-A and Fig. 3. Read counts are in [`super::read_counts`].
 //!
-//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry, in which there is room for the 4 bits of a read
-//! count; an SPMT entry has an address a subpage and three bytes: PPN count, read count where it is kept there, and which of its
-//! subpages is in the page that the logical page owns.
+//! Counted as DRAM: 8 bytes an address as in `page`, so 8 bytes a PMT entry, including the 4 bits of a read count. An
+//! SPMT entry has an address per subpage and three bytes: PPN count, read count (if stored there), and the subpages in
+//! the owned page.
 
 use super::read_counts::ReadCounts;
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::Mapping;
 
-/// Nowhere: never written, or trimmed. Also no page.
+/// Never written, or trimmed. Also no page.
 pub(super) const UNMAPPED: u32 = u32::MAX;
 const ADDRESS_BYTES: u64 = 8;
 /// PPN count, read count and owned page of an SPMT entry.
@@ -22,35 +22,34 @@ const EXTRA_BYTES: u64 = 3;
 /// The PMT entry of a logical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Nothing of it was written.
+    /// No subpage was written.
     Unmapped,
-    /// FP: this physical page holds all of it, each subpage at its own position.
+    /// FP: this physical page holds all subpages in place.
     Full(u32),
-    /// PP: the place is in this SPMT entry.
+    /// PP: this SPMT entry has the places.
     Partial(u32),
 }
 
-/// What an SPMT entry has beside its addresses.
+/// The fields of an SPMT entry beside the addresses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SpmtEntry {
-    /// The logical page; [`UNMAPPED`] in an entry that is free.
+    /// The logical page; [`UNMAPPED`] in a free entry.
     pub lpn: u32,
-    /// The physical page that it owns under exclusive allocation, if its owner still is this logical page.
+    /// The physical page owned under exclusive allocation, if this logical page still is the owner.
     pub own: u32,
-    /// PPN count: physical pages that hold some of its subpages.
+    /// PPN count: physical pages with subpages of the logical page.
     pub pages: u8,
 }
 
 palimpsest_flash::state!(SpmtEntry { lpn, own, pages });
 
-/// The two tables.
 pub(super) struct Map {
     subpages: u32,
-    /// Bit of a PMT entry that marks PP. None where a page has one subpage: there is no part of a page to write.
+    /// Bit of a PMT entry that marks PP. None if a page has one subpage, because there are no partial writes then.
     partial: u32,
     pmt: Vec<u32>,
     entries: Vec<SpmtEntry>,
-    /// `subpages` addresses an entry: physical subpages.
+    /// `subpages` addresses per entry: physical subpages.
     places: Vec<u32>,
     free: Vec<u32>,
     most_entries: u32,
@@ -61,8 +60,8 @@ pub(super) struct Map {
 palimpsest_flash::state!(Map { pmt, entries, places, free, most_entries, read_counts } built { subpages, partial });
 
 impl Map {
-    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped. Reads are counted of all logical pages, or of those
-    /// with an SPMT entry.
+    /// A map of `logical_pages` pages of `subpages` subpages, all unmapped. Reads are counted for all logical pages, or
+    /// for pages with an SPMT entry.
     pub fn new(logical_pages: u32, subpages: u32, counts_reads_of_pages: bool) -> Self {
         Map {
             subpages,
@@ -85,7 +84,6 @@ impl Map {
         self.read_counts.clear();
     }
 
-    /// Logical pages.
     pub fn logical_pages(&self) -> u32 {
         self.pmt.len() as u32
     }
@@ -100,7 +98,7 @@ impl Map {
         }
     }
 
-    /// The physical subpage that holds subpage `index` of `lpn`, or [`UNMAPPED`].
+    /// The physical subpage of subpage `index` of `lpn`, or [`UNMAPPED`].
     #[inline]
     pub fn place(&self, lpn: u32, index: u32) -> u32 {
         match self.look_up(lpn) {
@@ -122,7 +120,7 @@ impl Map {
         &self.entries[entry as usize]
     }
 
-    /// `lpn` owns `ppn`, if it has an SPMT entry.
+    /// Makes `lpn` the owner of `ppn`, if `lpn` has an SPMT entry.
     #[inline]
     pub fn set_own(&mut self, lpn: u32, ppn: u32) {
         if let Target::Partial(entry) = self.look_up(lpn) {
@@ -130,13 +128,13 @@ impl Map {
         }
     }
 
-    /// `ppn` holds all of `lpn`, each subpage at its own position.
+    /// Maps `lpn` to `ppn`, which must hold all subpages in place.
     #[inline]
     pub fn set_full(&mut self, lpn: u32, ppn: u32) {
         self.set_pmt(lpn, ppn);
     }
 
-    /// Nothing of `lpn` is mapped any more.
+    /// Unmaps `lpn`.
     pub fn unmap(&mut self, lpn: u32) {
         self.set_pmt(lpn, UNMAPPED);
     }
@@ -150,7 +148,7 @@ impl Map {
         self.pmt[lpn as usize] = value;
     }
 
-    /// The SPMT entry of `lpn`, made if there is none. [`Self::settle`] must follow what is done with it.
+    /// The SPMT entry of `lpn`, created if necessary. [`Self::settle`] must follow changes of the entry.
     #[inline]
     pub fn make_partial(&mut self, lpn: u32) -> u32 {
         let target = self.look_up(lpn);
@@ -189,7 +187,7 @@ impl Map {
         self.places[(entry * self.subpages + index) as usize] = psn;
     }
 
-    /// An entry has changed: counts its pages anew, and frees it if it is not needed any more.
+    /// Counts the pages of a changed entry, and frees the entry if no longer necessary.
     #[inline]
     pub fn settle(&mut self, entry: u32) {
         let lpn = self.entries[entry as usize].lpn;
@@ -205,7 +203,7 @@ impl Map {
         self.entries[entry as usize].pages = self.count_pages(entry);
     }
 
-    /// Physical pages that hold some subpage of an entry.
+    /// Number of physical pages with subpages of an entry.
     pub fn count_pages(&self, entry: u32) -> u8 {
         let places = self.places(entry);
         let first_in_its_page = |&(index, &psn): &(usize, &u32)| {
@@ -217,13 +215,13 @@ impl Map {
         places.iter().enumerate().filter(first_in_its_page).count() as u8
     }
 
-    /// Asks for the PMT entry of `lpn`.
+    /// Prefetches the PMT entry of `lpn`.
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(&self.pmt, lpn as usize);
     }
 
-    /// Asks for the SPMT entry that the PMT names for `lpn`.
+    /// Prefetches the SPMT entry that the PMT names for `lpn`.
     #[inline]
     pub fn prefetch_entry(&self, lpn: u32) {
         if let Some(&value) = self.pmt.get(lpn as usize)
@@ -242,7 +240,7 @@ impl Map {
         (self.entries.len() - self.free.len()) as u32
     }
 
-    /// The most SPMT entries that were in use together.
+    /// The most SPMT entries in use at once.
     pub fn most_entries(&self) -> u32 {
         self.most_entries
     }
@@ -265,7 +263,7 @@ impl Map {
     /// Checks the tables against each other.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         let mut used = 0;
         for lpn in 0..self.logical_pages() {

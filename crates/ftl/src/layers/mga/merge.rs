@@ -1,12 +1,13 @@
-//! Subpage merging: the more often a logical page is read, the fewer pages it may be in.
+//! Subpage merging: the more often a logical page is read, the fewer physical pages may hold subpages of the page.
 //!
-//! A write that would leave a logical page in more pages than its read count allows takes the fewest other subpages along
-//! that bring it to the limit, into one page with room: Fig. 6. The limits are those of the table in the text; the prose
-//! under the figure contradicts it. They count for the pages of a write's logical page only when it is written, so cleaning
-//! may leave one in more pages until then; `ftl.merge_on_read` merges after a read, too. Source: MGA paper, Sec. III-E.
+//! The read count of a logical page limits the pages with subpages of the logical page. A write that would exceed the
+//! limit also moves the fewest other subpages that restore it, into one page with room: Fig. 6. The limits are from the
+//! table in the text; the prose under the figure contradicts the table. Limits apply to the written logical page only,
+//! so cleaning may spread a page over more pages until the next write. With `ftl.merge_on_read`, reads merge, too.
+//! Source: MGA paper, Sec. III-E.
 //!
-//! Decided here: a program that takes subpages along, and the reads that fetch them, count as merging; the host waits for
-//! both. A page of which all subpages but those written remain is never torn apart: its valid subpages move together.
+//! Decided here: a program with moved subpages, and the reads for them, count as merging; the host waits for both. If
+//! all subpages of a page remain except the written ones, they must move together.
 
 use super::map::{Target, UNMAPPED};
 use super::write::Place;
@@ -14,7 +15,7 @@ use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
-/// Pages that a logical page of `subpages` subpages may be in after `reads` reads.
+/// The most pages that may hold a logical page of `subpages` subpages after `reads` reads.
 pub(super) fn limit(reads: u32, subpages: u32) -> u32 {
     let pages: u32 = match reads {
         0 => 4,
@@ -25,8 +26,8 @@ pub(super) fn limit(reads: u32, subpages: u32) -> u32 {
     pages.min(subpages)
 }
 
-/// Of `groups`, the pages that hold subpages of a logical page, fewest subpages first: the subpages that must move if the
-/// logical page shall be in `target` and at most `limit` pages in all.
+/// The subpages to move so that the logical page is in `target` and at most `limit` pages in all. `groups` must list
+/// the pages with subpages of the logical page, fewest subpages first.
 fn to_move(groups: &[Group], target: Option<u32>, limit: u32) -> u64 {
     let others = || groups.iter().filter(|group| Some(group.ppn) != target);
     let excess = (others().count() as u32 + 1).saturating_sub(limit);
@@ -34,7 +35,7 @@ fn to_move(groups: &[Group], target: Option<u32>, limit: u32) -> u64 {
 }
 
 impl Mga {
-    /// The programmed page that takes the subpages `fresh` of `lpn`, if one does, and the subpages that move along.
+    /// The programmed page for the subpages `fresh` of `lpn`, if any, and the subpages to move along.
     pub(super) fn choose_page(&mut self, lpn: u32, fresh: u64, plane: u32, exclusive: bool) -> (Option<u32>, u64) {
         let count = fresh.count_ones();
         let page = self.page_with_room(lpn, count, plane, exclusive);
@@ -53,7 +54,7 @@ impl Mga {
         if self.pages.free(ppn).count_ones() >= count + moved.count_ones() {
             return (page, moved);
         }
-        // Everything that moves, whatever page is taken, needs this much room.
+        // Every target needs this much room for the moved subpages.
         let moved = to_move(&self.groups, None, limit);
         match self.page_with_room(lpn, count + moved.count_ones(), plane, exclusive) {
             Some(ppn) => (Some(ppn), to_move(&self.groups, Some(ppn), limit)),
@@ -61,8 +62,8 @@ impl Mga {
         }
     }
 
-    /// Lists in `groups`, fewest subpages first, the pages that hold the subpages of `lpn` that are not `fresh`. Bit i of
-    /// a group is subpage i of the logical page.
+    /// Lists in `groups`, fewest subpages first, the pages with subpages of `lpn` that are not `fresh`. Bit i of a
+    /// group is subpage i of the logical page.
     fn list_rest(&mut self, lpn: u32, fresh: u64) {
         self.groups.clear();
         for index in 0..self.subpages {
@@ -74,8 +75,8 @@ impl Mga {
         self.groups.sort_by_key(|group| group.subpages.count_ones());
     }
 
-    /// Reads the subpages `moved` of `lpn` and puts them into the image. Returns the gate that closes when they, and what
-    /// `after` waits for, have arrived.
+    /// Reads the subpages `moved` of `lpn` into the image. The returned gate closes when they have arrived and `after`
+    /// has closed.
     pub(super) fn bring_moved(&mut self, io: &mut Io, lpn: u32, moved: u64, after: Gate) -> Flash<Gate> {
         self.groups.clear();
         for index in (0..self.subpages).filter(|index| moved >> index & 1 == 1) {
@@ -93,7 +94,8 @@ impl Mga {
         Ok(arrived)
     }
 
-    /// Merges `lpn` if it is in more pages than its read count allows and that needs no cleaning; without a waiting request.
+    /// Merges `lpn` without a waiting request, if more pages hold subpages than the read count allows and no cleaning
+    /// is necessary.
     pub(super) fn merge_after_read(&mut self, io: &mut Io, lpn: u32) -> Flash<()> {
         let Target::Partial(entry) = self.map.look_up(lpn) else { return Ok(()) };
         if u32::from(self.map.entry(entry).pages) <= limit(self.map.read_counts.of(lpn, entry), self.subpages) {
@@ -107,7 +109,7 @@ impl Mga {
         self.rotation.used(plane);
         self.image.parts.clear();
         let place = Place { page, plane, moved, exclusive };
-        // Should the program fail, the next write evacuates the block: a read must not fail for lack of space.
+        // If the program fails, the next write evacuates the block, because a read must not fail for lack of space.
         self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE)
     }
 }

@@ -1,14 +1,15 @@
-//! States of physical pages, and which free subpages can still be programmed.
+//! States of physical pages, and free subpages that can still be programmed.
 //!
-//! A page is fully free (FF), partially valid (PV), fully valid (FV) or fully invalid (FI). PV is every mix but all free, all
-//! valid, and neither free nor valid. The transitions are those of Fig. 5, and each is counted: a write makes FF into PV or
-//! FV and may make PV into FV; what is invalidated makes FV into PV or FI and PV into FI; an erase makes FI into FF. Source:
-//! MGA paper, Sec. III-B and III-C.
+//! A page is fully free (FF), partially valid (PV), fully valid (FV) or fully invalid (FI). PV is every mix except all
+//! free, all valid, and neither free nor valid. The transitions are those of Fig. 5, and each is counted. A write turns
+//! FF into PV or FV, and may turn PV into FV. Invalidation turns FV into PV or FI, and PV into FI. An erase turns FI
+//! into FF. Source: MGA paper, Sec. III-B and III-C.
 //!
-//! Free subpages end with the page's last allowed program (NOP), in strict order when a later page of the block is
-//! programmed, in two rounds when the high page of a low page is, and when the block becomes a victim. The paper is silent on that; what was not written then is as invalid.
-//! Victim policies count a free subpage as kept, so that victims are chosen by invalid subpages only (`ftl.victim_free`
-//! counts it as a gain).
+//! Free subpages end with the page's last allowed program (NOP) and when the block becomes a victim. In strict order
+//! they also end when a later page of the block is programmed. In two rounds they end when the high page of a low page
+//! is programmed. The paper is silent on that; unwritten subpages then count as invalid. Victim policies count a free
+//! subpage as kept, so that victims are chosen by invalid subpages only (`ftl.victim_free` counts free subpages as a
+//! gain).
 
 use super::map::UNMAPPED;
 use crate::log::blocks::{BlockState, Blocks};
@@ -19,17 +20,13 @@ use palimpsest_flash::prefetch::prefetch;
 /// State of a physical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Fully free.
     FullyFree,
-    /// Partially valid.
     PartiallyValid,
-    /// Fully valid.
     FullyValid,
-    /// Fully invalid.
     FullyInvalid,
 }
 
-/// How often pages went from one state to another: the arrows of Fig. 5.
+/// Number of each transition between states: the arrows of Fig. 5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(super) struct Transitions {
@@ -44,29 +41,29 @@ pub(super) struct Transitions {
 
 palimpsest_flash::state!(Transitions { ff_pv, ff_fv, pv_fv, pv_fi, fv_pv, fv_fi, fi_ff });
 
-/// What a page's part of the rules is.
+/// Rules for programming a page again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     /// Programs of a page between two erases.
     pub nop: u32,
-    /// Whether only the last programmed page of a block may be programmed again.
+    /// True if only the last programmed page of a block may be programmed again.
     pub strict: bool,
-    /// Whether pages come in pairs, of which the low one may be programmed again until the high one is.
+    /// True if pages come in pairs, and the low page may be programmed again until the high one is programmed.
     pub pairs: bool,
-    /// Whether victim policies count a free subpage as a gain.
+    /// True if victim policies count a free subpage as a gain.
     pub free_is_gain: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Page {
-    /// Subpages that can still be programmed. None where the page was not programmed at all.
+    /// Subpages that can still be programmed; none if the page was never programmed.
     free: u32,
-    /// The logical page that opened it under exclusive allocation.
+    /// The logical page that opened this page under exclusive allocation.
     owner: u32,
-    /// Neighbours in the list of the plane's pages with as many free subpages.
+    /// Neighbours in the plane's list of pages with equally many free subpages.
     previous: u32,
     next: u32,
-    /// Number of its opening.
+    /// Number of the opening.
     opened: u32,
 }
 
@@ -74,9 +71,9 @@ palimpsest_flash::state!(Page { free, owner, previous, next, opened });
 
 const CLOSED: Page = Page { free: 0, owner: UNMAPPED, previous: UNMAPPED, next: UNMAPPED, opened: 0 };
 
-/// All pages of a drive.
 pub(super) struct PageStates {
-    /// Blocks; their valid units are the subpages that are valid or, unless that is a gain, free in a programmed page.
+    /// Blocks. A unit is valid if the subpage is valid, or free in a programmed page; with `free_is_gain`, only if
+    /// valid.
     pub blocks: Blocks,
     pub rules: Rules,
     subpages: u32,
@@ -85,7 +82,7 @@ pub(super) struct PageStates {
     pages_per_plane: Divisor,
     pages_per_block: u32,
     pages: Vec<Page>,
-    /// Free subpages of programmed pages, a block.
+    /// Free subpages of programmed pages, per block.
     free_in_block: Vec<u32>,
     /// Heads of the lists of pages with free subpages: index plane x subpages + free subpages.
     heads: Vec<u32>,
@@ -93,11 +90,13 @@ pub(super) struct PageStates {
     pub transitions: Transitions,
     /// Free subpages that were never programmed.
     pub lost: u64,
-    /// For each page of a block, where pages come in pairs: whether it is a high page, and its partner.
+    /// If pages come in pairs, per page of a block: true for a high page, and the partner.
     partners: Vec<(bool, u32)>,
 }
 
-palimpsest_flash::state!(PageStates { blocks, free_in_block, heads, openings, transitions, lost } parts { pages } built {
+palimpsest_flash::state!(PageStates {
+    blocks, free_in_block, heads, openings, transitions, lost
+} parts { pages } built {
     rules, subpages, all, per_block, pages_per_plane, pages_per_block, partners
 });
 
@@ -132,7 +131,7 @@ impl PageStates {
         self.per_block.divide(ppn)
     }
 
-    /// Subpages of `ppn` that are valid.
+    /// Valid subpages of `ppn`.
     #[inline]
     pub fn valid(&self, ppn: u32) -> u64 {
         let (block, page) = self.per_block.split(ppn);
@@ -158,20 +157,19 @@ impl PageStates {
         self.blocks.valid_count(block) - free
     }
 
-    /// Whether `ppn` is a high page that is programmed once, after its low page.
+    /// True if `ppn` is a high page, which is programmed once, after the low page.
     #[inline]
     pub fn is_high(&self, ppn: u32) -> bool {
         self.rules.pairs && self.partners[self.per_block.split(ppn).1 as usize].0
     }
 
-    /// The other page of the pair of `ppn`, where pages come in pairs.
+    /// The other page of the pair of `ppn`, if pages come in pairs.
     #[inline]
     pub fn partner(&self, ppn: u32) -> Option<u32> {
         let (block, page) = self.per_block.split(ppn);
         self.rules.pairs.then(|| block * self.pages_per_block + self.partners[page as usize].1)
     }
 
-    /// State of a page that was programmed.
     fn state(&self, valid: u64, free: u64) -> State {
         match () {
             () if valid == self.all => State::FullyValid,
@@ -196,7 +194,7 @@ impl PageStates {
         } += 1;
     }
 
-    /// Asks for what invalidating subpages of `ppn` will touch.
+    /// Prefetches the fields that invalidating subpages of `ppn` changes.
     #[inline]
     pub fn prefetch(&self, ppn: u32) {
         prefetch(&self.pages, ppn as usize);
@@ -204,7 +202,7 @@ impl PageStates {
         self.blocks.prefetch(block, page * self.subpages);
     }
 
-    /// The fully free page `ppn` was programmed: `written` are valid. `owner` is the logical page that opens it alone.
+    /// Records the first program of page `ppn`: `written` become valid. `owner` is the exclusive owner.
     #[inline]
     pub fn open(&mut self, ppn: u32, written: u64, owner: u32) {
         let (block, page) = self.per_block.split(ppn);
@@ -226,7 +224,7 @@ impl PageStates {
         self.count(State::FullyFree, after);
     }
 
-    /// Free subpages `written` of `ppn` were programmed; it was programmed `programs` times now.
+    /// Records the program of the free subpages `written` of `ppn`, program number `programs` of the page.
     #[inline]
     pub fn fill(&mut self, ppn: u32, written: u64, programs: u32) {
         let (block, page) = self.per_block.split(ppn);
@@ -245,7 +243,7 @@ impl PageStates {
         self.count(from, to);
     }
 
-    /// The subpages `which` of `ppn` are not valid any more.
+    /// Marks the subpages `which` of `ppn` invalid.
     #[inline]
     pub fn invalidate(&mut self, ppn: u32, which: u64) {
         let (block, page) = self.per_block.split(ppn);
@@ -256,7 +254,7 @@ impl PageStates {
         self.count(from, to);
     }
 
-    /// The free subpages of `ppn`, if any, can not be programmed any more.
+    /// Ends the free subpages of `ppn`, if any: they can no longer be programmed.
     #[inline]
     pub fn close(&mut self, ppn: u32) {
         let free = self.free(ppn);
@@ -275,7 +273,7 @@ impl PageStates {
         self.count(from, to);
     }
 
-    /// Nothing of `block` can be programmed any more until it is erased.
+    /// Ends the free subpages of `block`: they can no longer be programmed before the erase.
     pub fn close_block(&mut self, block: u32) {
         if self.free_in_block[block as usize] == 0 {
             return;
@@ -285,12 +283,12 @@ impl PageStates {
         }
     }
 
-    /// `block`, in which nothing is valid, was erased after `programmed` of its pages had been programmed.
+    /// Records the erase of a block with `programmed` programmed pages, none of them valid.
     pub fn erased(&mut self, programmed: u32) {
         self.transitions.fi_ff += u64::from(programmed);
     }
 
-    /// After a power cut: subpages of the programmed page `ppn` that are valid, and that can be programmed.
+    /// After a power cut: sets the valid subpages of the programmed page `ppn`, and the programmable ones.
     pub fn restore(&mut self, ppn: u32, valid: u64, free: u64) {
         let (block, page) = self.per_block.split(ppn);
         let kept = if self.rules.free_is_gain { valid } else { valid | free };
@@ -300,8 +298,8 @@ impl PageStates {
         self.set_free(ppn, free);
     }
 
-    /// The page of `plane` that was opened last among those with at least `wanted` free subpages; among pages with equally
-    /// many free subpages, the one that came down to that number last.
+    /// The last opened page of `plane` with at least `wanted` free subpages. Among pages with equally many free
+    /// subpages, only the last to reach that number is considered.
     #[inline]
     pub fn with_room(&self, plane: u32, wanted: u32) -> Option<u32> {
         let heads = &self.heads[(plane * self.subpages) as usize..][..self.subpages as usize];
@@ -355,7 +353,7 @@ impl PageStates {
     /// Checks counts and lists. Slow.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
         self.blocks.check()?;
         let mut with_free = 0;
@@ -388,10 +386,10 @@ impl PageStates {
         Ok(())
     }
 
-    /// Checks the transitions against the states that they led to: `programmed` marks the programmed pages.
+    /// Checks the transitions against the resulting states: `programmed` marks the programmed pages.
     ///
     /// # Errors
-    /// What does not agree.
+    /// The first inconsistency.
     pub fn check_transitions(&self, programmed: impl Fn(u32) -> bool) -> Result<(), String> {
         let Transitions { ff_pv, ff_fv, pv_fv, pv_fi, fv_pv, fv_fi, fi_ff } = self.transitions;
         let mut found = [0u64; 3];

@@ -1,8 +1,8 @@
-//! How often the host has read each logical page, up to 15 times (MGA paper, Sec. III-E, "Read Count").
+//! Number of host reads of each logical page, up to 15 (MGA paper, Sec. III-E, "Read Count").
 //!
-//! The paper counts for logical pages: `ftl.read_count=page` keeps a count for each, which lasts. With `entry` only pages with an
-//! SPMT entry are counted, and a count ends with its entry. Aging, beyond the paper, halves all counts at once: each remembers
-//! the period in which it was last brought up to date.
+//! The paper counts for logical pages: `ftl.read_count=page` stores a permanent count for each. With `entry`, only
+//! pages with an SPMT entry are counted, and a count ends with the entry. Aging, beyond the paper, halves all counts at
+//! once: each count stores the period of the last update.
 
 use super::map::UNMAPPED;
 
@@ -11,9 +11,9 @@ const MOST_READS: u32 = 15;
 /// Bits of a count; the period takes the others.
 const COUNT_BITS: u32 = 4;
 
-/// The read counts of all logical pages, or of those with an SPMT entry.
+/// The read counts of all logical pages, or of pages with an SPMT entry.
 pub(super) struct ReadCounts {
-    /// The count of each logical page, or SPMT entry, and its period.
+    /// Count and period of each logical page, or SPMT entry.
     counts: Vec<u32>,
     for_pages: bool,
     period: u32,
@@ -28,7 +28,7 @@ impl ReadCounts {
         ReadCounts { counts, for_pages, period: 0 }
     }
 
-    /// The power failed: nothing was read.
+    /// After a power cut: resets all counts.
     pub fn clear(&mut self) {
         if self.for_pages {
             self.counts.fill(0);
@@ -38,7 +38,7 @@ impl ReadCounts {
         self.period = 0;
     }
 
-    /// SPMT entry `entry` is new.
+    /// Resets the count of a new SPMT entry.
     #[inline]
     pub fn begin_entry(&mut self, entry: u32) {
         if !self.for_pages {
@@ -66,7 +66,7 @@ impl ReadCounts {
         })
     }
 
-    /// The host has read `lpn`, whose SPMT entry is `entry`, or [`UNMAPPED`].
+    /// Records a host read of `lpn`, whose SPMT entry is `entry`, or [`UNMAPPED`].
     #[inline]
     pub fn add(&mut self, lpn: u32, entry: u32) {
         let count = (self.of(lpn, entry) + 1).min(MOST_READS);
@@ -79,7 +79,7 @@ impl ReadCounts {
     pub fn age(&mut self) {
         self.period += 1;
         if self.period >> (u32::BITS - COUNT_BITS) > 0 {
-            // After so many periods none is left.
+            // After so many periods every count is 0.
             self.clear();
         }
     }

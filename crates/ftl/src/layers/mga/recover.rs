@@ -1,8 +1,8 @@
-//! After a power cut: both tables and all states from what is on flash, and the checks of the layer against flash.
+//! Recovery after a power cut: both tables and all states from flash, and checks of the layer against flash.
 //!
-//! Every subpage carries its logical number and the number of its program in its out-of-band area; the newest readable copy
-//! of a logical subpage wins. Read counts and owned pages are lost. A page with a
-//! torn subpage is not programmed again before its erase.
+//! Every subpage carries a logical number and the number of the program in the out-of-band area. The newest readable
+//! copy of a logical subpage wins. Read counts and owned pages are lost. A page with a torn subpage is not programmed
+//! again before the erase.
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};
@@ -12,7 +12,7 @@ use palimpsest_flash::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl Mga {
-    /// Rebuilds everything from flash. Blocks whose erase was cut off are erased again.
+    /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.
     pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
         let geometry = *io.geometry();
@@ -34,7 +34,7 @@ impl Mga {
             |&block: &u32| io.nand().next_page(block) < geometry.pages_per_block && !io.nand().is_dead(block);
         let (mut begun, full): (Vec<u32>, Vec<u32>) = written.into_iter().partition(has_pages);
         self.pages.blocks.close_in_order(io.nand(), full);
-        // The emptiest ones first: they have the most to offer.
+        // The emptiest first, because they have most pages left.
         begun.sort_by_key(|&block| (io.nand().next_page(block), block));
         for block in begun {
             if !self.space.resume(io.nand(), block) {
@@ -44,7 +44,7 @@ impl Mga {
         self.evacuate_failed(io)
     }
 
-    /// Maps every logical subpage to its newest copy.
+    /// Maps every logical subpage to the newest copy.
     fn map_newest(&mut self, io: &Io) {
         let (nand, geometry, n) = (io.nand(), io.geometry(), self.subpages);
         let mut newest = vec![UNMAPPED; (self.map.logical_pages() * n) as usize];
@@ -77,7 +77,7 @@ impl Mga {
         }
     }
 
-    /// Decides what becomes of `block`: free, to be retired, or one of `written`.
+    /// Frees or retires `block`, or adds the block to `written`.
     fn adopt(&mut self, io: &mut Io, block: u32, written: &mut Vec<u32>) -> Flash<()> {
         let geometry = *io.geometry();
         if io.nand().is_dead(block) {
@@ -124,7 +124,7 @@ impl Mga {
         self.pages.restore(ppn, valid, free);
     }
 
-    /// Whether the rules let a programmed page be programmed again.
+    /// True if the rules allow another program of a programmed page.
     fn may_fill(&self, io: &Io, ppn: u32) -> bool {
         let (rules, nand) = (self.pages.rules, io.nand());
         let (block, page) = nand.split(ppn);
@@ -155,7 +155,7 @@ impl Mga {
         Ok(())
     }
 
-    /// Every mapped subpage is valid, holds what the map says, and nothing else is valid.
+    /// Checks that every mapped subpage is valid and agrees with the map, and that no other subpage is valid.
     fn check_mapped(&self, io: &Io) -> Result<(), String> {
         let n = self.subpages;
         let mut mapped = 0u64;
@@ -189,7 +189,7 @@ impl Mga {
         Ok(())
     }
 
-    /// Free subpages can be programmed on flash.
+    /// Checks that flash accepts programs of free subpages.
     fn check_free(&self, io: &Io) -> Result<(), String> {
         for ppn in 0..io.geometry().pages() as u32 {
             let free = self.pages.free(ppn);

@@ -1,29 +1,30 @@
-//! Two rounds on MLC: small writes fill low pages by subpage, high pages follow (what the MGA paper leaves to future work).
+//! Two rounds on MLC: small writes fill low pages by subpage, then high pages follow (future work in the MGA paper).
 //!
-//! A low page may be programmed again until its high page is programmed (LLH paper, Sec. 3.2). So a block's low pages are
-//! taken first, in ascending order; each takes small writes into its free subpages up to NOP. When all are taken the block is
-//! partially used, and its high pages, which are programmed once, are left for whole pages: large writes, and what cleaning
-//! packs. A high page ends what is still free in its low page. Blocks are partially used in the order of their first round.
+//! A low page may be programmed again until the high page is programmed (LLH paper, Sec. 3.2). So a block's low pages
+//! are taken first, in ascending order; each takes small writes into free subpages up to NOP. After the last low page
+//! the block is partially used. The high pages, which are programmed once, remain for whole pages: large writes, and
+//! pages that cleaning packs. A high page ends the free subpages of the low page. Blocks are partially used in the
+//! order of their first round.
 //!
-//! Decided here: a small write that finds neither a low page nor a clean block to spare takes a high page, and what it leaves
-//! free there is lost. Ignored: which partially-used block holds the most that is still free.
+//! Decided here: a small write that finds neither a low page nor a spare clean block takes a high page, and the free
+//! subpages there are lost. Ignored: the number of free subpages when choosing a partially-used block.
 
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::part::Part;
 use std::collections::VecDeque;
 
-/// Low and high pages of a block, and what is left of partially-used blocks.
+/// Low and high pages of a block, and the remaining pages of partially-used blocks.
 pub(super) struct Rounds {
-    /// Page numbers of a block in the order in which they are taken: low pages, then high ones.
+    /// Page numbers of a block in the order of use: low pages, then high ones.
     order: Vec<u32>,
-    /// Partially-used blocks of each plane, the oldest first, and how many of their pages were taken.
+    /// Partially-used blocks of each plane, oldest first, and the number of pages taken.
     partly: Vec<VecDeque<(u32, u32)>>,
 }
 
 palimpsest_flash::state!(Rounds { partly } built { order });
 
 impl Rounds {
-    /// For `planes` planes of blocks of `part`, whose pages come in pairs.
+    /// No block partially used, for `planes` planes of blocks of `part`, whose pages must come in pairs.
     pub fn new(part: &Part, planes: u32) -> Self {
         let pages = || 0..part.pages_per_block;
         let low = pages().filter(|&page| !part.is_high(page));
@@ -39,7 +40,7 @@ impl Rounds {
         self.order.len() as u32 / 2
     }
 
-    /// The page that is taken when `taken` have been.
+    /// The next page after `taken` pages.
     #[inline]
     pub fn page(&self, taken: u32) -> u32 {
         self.order[taken as usize]
@@ -52,12 +53,13 @@ impl Rounds {
         last.map_or(0, |last| last as u32 + 1)
     }
 
-    /// The first round of `block` of `plane` is over.
+    /// Records the end of the first round of `block` of `plane`.
     pub fn begin_second(&mut self, plane: u32, block: u32, taken: u32) {
         self.partly[plane as usize].push_back((block, taken));
     }
 
-    /// Takes a high page of the oldest partially-used block of `plane`: block, page, and whether that was its last.
+    /// Takes a high page of the oldest partially-used block of `plane`: block, page, and true if that page was the
+    /// last.
     #[inline]
     pub fn take_high(&mut self, plane: u32) -> Option<(u32, u32, bool)> {
         let (block, taken) = self.partly[plane as usize].front_mut()?;
@@ -70,7 +72,7 @@ impl Rounds {
         Some((block, page, last))
     }
 
-    /// `block` takes nothing any more. Returns its plane and how many pages it had left, if it was partially used.
+    /// Drops `block`. If partially used, returns the plane and the number of remaining pages.
     pub fn drop_block(&mut self, block: u32) -> Option<(usize, u32)> {
         let pages = self.order.len() as u32;
         let place = |blocks: &VecDeque<(u32, u32)>| blocks.iter().position(|&(other, _)| other == block);
@@ -80,12 +82,12 @@ impl Rounds {
         Some((plane, pages - taken))
     }
 
-    /// No block is partially used.
+    /// Forgets all partially-used blocks.
     pub fn clear(&mut self) {
         self.partly.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// Partially-used blocks of `plane`, and their pages that are left.
+    /// Partially-used blocks of `plane`, and their remaining pages.
     pub fn left(&self, plane: usize) -> (u32, u32) {
         let pages = self.order.len() as u32;
         let blocks = &self.partly[plane];

@@ -1,4 +1,4 @@
-//! The keys of `mga`, what they refuse, and the drives that its model suite draws.
+//! The keys of `mga`, their checks, and the drives that the model suite draws for the layer.
 
 use crate::log::settings::LogSettings;
 use palimpsest_flash::rng::Rng;
@@ -6,7 +6,7 @@ use palimpsest_ftl_api::keys::{SHARE, is};
 use palimpsest_ftl_api::{Model, Proposal, Unfit, keys, refuse_if};
 
 keys! {
-    /// The settings of `mga`, and those that every layer has.
+    /// The settings of `mga`, and the settings of every layer.
     #[derive(Debug, Clone)]
     pub struct MgaSettings;
 
@@ -27,12 +27,12 @@ keys! {
     }
 
     with settings {
-        /// Those of every layer.
+        /// The settings of every layer.
         pub log: LogSettings = LogSettings::new(settings);
     }
 }
 
-/// Refuses low pages first on a part without pairs in that order.
+/// Rejects low pages first on a part without pairs in that order.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let low_first = MgaSettings::new(proposal.settings).low_pages_first;
     refuse_if!(low_first && !proposal.part.order.pairs() => "ftl.low_pages_first", "part.order";
@@ -40,7 +40,7 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Exclusive allocation always, never, or by turns, and what goes beyond the paper.
+/// Exclusive allocation always, never, or by turns, and each option beyond the paper.
 pub const MODEL: Model = Model { varies, ..Model::ANY };
 
 fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {

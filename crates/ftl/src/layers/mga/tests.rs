@@ -1,4 +1,4 @@
-//! The figures of the paper as tests, and what goes beyond them.
+//! The figures of the paper as tests, and tests of the options beyond the paper.
 
 use super::merge::limit;
 use super::pages::Transitions;
@@ -8,7 +8,7 @@ use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_lab::config;
 
-/// The layer on a small drive that `settings` describe: one plane, pages of four subpages of 4 KiB.
+/// The layer on a small drive with `settings`: one plane, pages of four subpages of 4 KiB.
 struct Bench {
     io: Io,
     ftl: Mga,
@@ -50,7 +50,6 @@ impl Bench {
         Extent { sector: u64::from(lpn * self.ftl.subpages + first) * per, sectors: count * per as u32 }
     }
 
-    /// Writes `count` subpages of `lpn` from `first` on.
     fn write(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
         self.io.host_mut().begin_write();
@@ -94,7 +93,8 @@ impl Bench {
 
 /// Fig. 6 (a): subpages 0 and 1 of logical page 0 are in page A, 2 and 3 in page B. Returns A and B.
 fn figure_6(reads: u32) -> (Bench, u32, u32) {
-    // Under exclusive allocation a logical page fills one page only; here other data fills the rest of its page between.
+    // Under exclusive allocation a logical page fills one page only; here other data fills the rest of the page
+    // between.
     let mut bench = Bench::new(&[ALWAYS_SHARED]);
     bench.write(0, 0, 2);
     bench.write(1, 0, 2);
@@ -297,7 +297,7 @@ fn ragged_ends_are_written_by_subpages_and_whole_pages_by_pages() {
     let kinds: Vec<bool> = (0..3).map(|lpn| matches!(bench.ftl.map.look_up(lpn), Target::Full(_))).collect();
     assert_eq!(kinds, [false, true, false]);
     assert_eq!(bench.io.counters().bus_bytes, 7 * 4096);
-    // A piece of a subpage is read-modify-write of that subpage.
+    // A piece of a subpage is a read-modify-write of that subpage.
     let Extent { sector, .. } = bench.extent(0, 3, 1);
     bench.ftl.write(&mut bench.io, Extent { sector: sector + 1, sectors: 2 }).unwrap();
     assert_eq!(bench.io.counters().reads[Cause::Rmw as usize], 1);
@@ -318,7 +318,7 @@ fn a_trim_of_a_part_leaves_the_rest() {
 #[test]
 fn cleaning_gathers_by_logical_page() {
     let mut bench = Bench::new(&[ALWAYS_SHARED]);
-    // Both logical pages are scattered over the first two pages of the block, which then fills with garbage.
+    // Both logical pages are scattered over the first two pages of the block; then garbage fills the block.
     for first in 0..4 {
         bench.write(0, first, 1);
         bench.write(1, first, 1);
@@ -337,7 +337,7 @@ fn cleaning_gathers_by_logical_page() {
 
 #[test]
 fn blocks_of_half_free_pages_are_cleaned_where_nothing_is_invalid() {
-    // One subpage in each page that the layer may take, none of them invalid; then whole pages want room.
+    // One subpage in each page that the layer may take, none invalid; then whole pages need room.
     let mut bench = Bench::new(&[ALWAYS_EXCLUSIVE, "ssd.over_provisioning=34%"]);
     let logical = bench.ftl.map.logical_pages();
     (0..logical).for_each(|lpn| bench.write(lpn, 0, 1));
@@ -379,7 +379,7 @@ fn read_counts_age_if_they_are_set_to() {
 
 #[test]
 fn reads_of_a_page_that_is_mapped_whole_count_too_or_only_those_of_one_with_a_subpage_map() {
-    // After six reads a logical page is to be in one page: the small write takes the other three subpages along.
+    // After six reads a logical page must be in one page: the small write moves the other three subpages along.
     for (whose, pages) in [("ftl.read_count=page", 1), ("ftl.read_count=entry", 2)] {
         let mut bench = Bench::new(&[ALWAYS_SHARED, whose]);
         bench.write(0, 0, 4);
@@ -393,7 +393,7 @@ fn reads_of_a_page_that_is_mapped_whole_count_too_or_only_those_of_one_with_a_su
 fn victims_may_be_chosen_by_free_subpages_too() {
     for (option, chosen) in [("ftl.victim_free=false", 8), ("ftl.victim_free=true", 0)] {
         let mut bench = Bench::new(&[ALWAYS_EXCLUSIVE, "ssd.over_provisioning=34%", option]);
-        // Block 0: one valid subpage a page, the rest free. Block 1: whole pages, one of them invalid.
+        // Block 0: one valid subpage a page, the rest free. Block 1: whole pages, of which the first is invalid.
         (0..8).for_each(|lpn| bench.write(lpn, 0, 1));
         (8..16).for_each(|lpn| bench.write(lpn, 0, 4));
         bench.write(8, 0, 4);

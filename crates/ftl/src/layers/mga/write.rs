@@ -1,13 +1,13 @@
-//! Placement: which page a write goes to, and what programming it changes.
+//! Placement: the page of a write, and the changes after the program.
 //!
-//! Exclusive allocation (EA) while the share of fully free pages exceeds the threshold: a logical page owns one open page,
-//! whose free subpages take its pieces; a piece that does not fit there opens a fresh page, which is owned from then on.
-//! Else shared allocation (SA): a piece goes to the page opened last that has room for it, any logical page's, and to a fresh
-//! page where none has room. Source: MGA paper, Sec. III-D.
+//! Exclusive allocation (EA) applies while the share of fully free pages exceeds the threshold. A logical page then
+//! owns one open page, whose free subpages take the pieces. A piece that does not fit opens a fresh page, which is
+//! owned from then on. Else shared allocation (SA) applies: a piece goes to the last opened page with room, of any
+//! logical page, or to a fresh page. Source: MGA paper, Sec. III-D.
 //!
-//! Decided here: a piece is never split over pages, so it is one program; each subpage takes its own position if that is
-//! free; SA looks in the plane that `ftl.allocation` chose, so that pieces spread over the planes; a page owned under EA is
-//! shared like any other once SA rules.
+//! Decided here: a piece is never split over pages, so one program suffices. Each subpage takes the position of the
+//! logical subpage if free. SA searches the plane that `ftl.allocation` chose, so that pieces spread over the planes.
+//! Under SA, pages owned under EA are shared like all others.
 
 use super::free_pages::HOST;
 use super::map::{Target, UNMAPPED};
@@ -17,7 +17,7 @@ use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
 use palimpsest_ftl_api::plan::port::Piece;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program, Read};
 
-/// A logical subpage that is programmed, and where in the page.
+/// A logical subpage to program, and the position in the page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed {
     pub lsn: u32,
@@ -25,7 +25,7 @@ pub(super) struct Placed {
     pub slot: u32,
 }
 
-/// What is programmed next.
+/// The next program.
 pub(super) struct Image {
     /// Subpages of one logical page are adjacent.
     pub parts: Vec<Placed>,
@@ -49,7 +49,7 @@ impl Image {
         self.parts.push(Placed { lsn, data, slot: 0 });
     }
 
-    /// Gives each part one of the subpages `free`: its own position where possible. Returns which.
+    /// Assigns each part one of the subpages `free`, in place if possible. Returns the assigned ones.
     fn assign(&mut self, subpages: u32, free: u64) -> u64 {
         let mut rest = free;
         for part in &mut self.parts {
@@ -57,7 +57,7 @@ impl Image {
             part.slot = if rest >> own & 1 == 1 { own } else { u32::MAX };
             rest &= !(1 << own);
         }
-        // Positions requested twice are taken; the others are left-over subpages.
+        // Positions requested twice are taken; the remaining parts get left-over subpages.
         let mut left =
             self.parts.iter().filter(|part| part.slot != u32::MAX).fold(free, |left, part| left & !(1 << part.slot));
         for part in &mut self.parts {
@@ -72,7 +72,7 @@ impl Image {
     }
 }
 
-/// Where and why the image is programmed.
+/// Target and purpose of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job {
     /// A programmed page with room, or a fresh one.
@@ -81,16 +81,16 @@ pub(super) struct Job {
     pub plane: u32,
     /// Frontier of a fresh page.
     pub stream: u32,
-    /// Who owns a fresh page.
+    /// Owner of a fresh page.
     pub owner: u32,
     pub cause: Cause,
-    /// Whether it stores what the host wrote, though that is not all.
+    /// True if the page stores host data, maybe beside other data.
     pub from_host: bool,
     pub after: Gate,
     pub signal: Gate,
 }
 
-/// Where a small write goes.
+/// Target of a small write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// A programmed page with room, or a fresh one of `plane`.
@@ -130,8 +130,8 @@ impl Mga {
         self.evacuate_failed(io)
     }
 
-    /// Puts the host's data of `lpn` into the image. Returns the gate that closes when what a part of a subpage leaves
-    /// unchanged has been read.
+    /// Adds the host's data of `lpn` to the image. The returned gate closes when the unchanged parts of subpages have
+    /// been read.
     fn bring(&mut self, io: &mut Io, lpn: u32, first: u32, sectors: u32) -> Flash<Gate> {
         let (begin, end) = self.touched(first, sectors);
         let (per_subpage, subpages) = (self.sectors_per_subpage, self.subpages);
@@ -166,7 +166,7 @@ impl Mga {
         Ok(after)
     }
 
-    /// Reads all of `groups`. Returns the gate that closes when they have arrived.
+    /// Reads all of `groups`. The returned gate closes when they have arrived.
     pub(super) fn read_groups(&mut self, io: &mut Io, cause: Cause) -> Flash<Gate> {
         if self.groups.is_empty() {
             return Ok(Gate::NONE);
@@ -179,7 +179,7 @@ impl Mga {
         Ok(arrived)
     }
 
-    /// Where the subpages `fresh` of `lpn` go, and what has to move along.
+    /// The target of the subpages `fresh` of `lpn`, and the subpages to move along.
     pub(super) fn place(&mut self, io: &mut Io, lpn: u32, fresh: u64) -> Flash<Place> {
         let mut with_space = None;
         loop {
@@ -192,7 +192,7 @@ impl Mga {
                 }
                 return Ok(Place { page, plane, moved, exclusive });
             }
-            // Cleaning moves things and may change the allocation: look again.
+            // Cleaning moves data and may change the allocation, so choose again.
             with_space = Some(self.plane_with_space(io, lpn, false)?);
         }
     }
@@ -208,7 +208,7 @@ impl Mga {
         fits.then_some(own)
     }
 
-    /// Programs the image, and what moves along, at `place`.
+    /// Programs the image, and the subpages to move along, at `place`.
     pub(super) fn write_with_moved(
         &mut self,
         io: &mut Io,
@@ -235,7 +235,7 @@ impl Mga {
         self.program(io, job)
     }
 
-    /// Programs the image, and once more elsewhere if that fails.
+    /// Programs the image, and again elsewhere after a failure.
     pub(super) fn program(&mut self, io: &mut Io, job: Job) -> Flash<()> {
         let mut page = job.page;
         loop {
@@ -265,7 +265,7 @@ impl Mga {
         }
     }
 
-    /// A fully free page of `plane`, or of another plane where it has none.
+    /// Takes a fully free page of `plane`, or of another plane if `plane` has none.
     #[inline]
     fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
         let whole = self.image.parts.len() as u32 == self.subpages;
@@ -289,7 +289,7 @@ impl Mga {
         if fresh { self.pages.open(ppn, written, owner) } else { self.pages.fill(ppn, written, programs) }
     }
 
-    /// Maps the parts from number `first` on that belong to one logical page; returns the number of the next part.
+    /// Maps the parts from number `first` on that belong to one logical page. Returns the number of the next part.
     #[inline]
     fn commit_logical_page(&mut self, ppn: u32, first: usize, owner: u32) -> usize {
         let subpages = self.subpages;
@@ -325,7 +325,6 @@ impl Mga {
         first + count
     }
 
-    /// Forgets the subpages `which` of `lpn`.
     pub(super) fn unmap(&mut self, lpn: u32, which: u64) {
         let target = self.map.look_up(lpn);
         if target == Target::Unmapped {

@@ -1,8 +1,8 @@
-//! The log of subpages: its blocks, the pages that are being filled, and the map of what it holds.
+//! The log of subpages: blocks, the pages that are being filled, and the map of held subpages.
 //!
-//! The map has an entry for each logical page with subpages in the log: which ones, and the place of each. Entries
-//! come from a free list; an array that the simulator alone has finds the entry of a logical page. As DRAM counts what a
-//! drive must keep: one address of 8 bytes for each subpage that the log holds.
+//! The map has an entry for each logical page with subpages in the log: the set of subpages, and the place of each.
+//! Entries come from a free list; an array, which only the simulator needs, finds the entry of a logical page. Counted
+//! as DRAM: one address of 8 bytes per subpage in the log.
 
 use super::bits;
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
@@ -14,19 +14,19 @@ use palimpsest_flash::nand::{Flash, Outcome, PADDING, SubpageMask, first_subpage
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 
-/// No entry: the log holds nothing of this logical page.
+/// Index of a logical page without subpages in the log.
 const NO_ENTRY: u32 = u32::MAX;
-/// Free blocks of the log below which its oldest block is cleaned.
+/// Free blocks of the log below which the oldest block is cleaned.
 const LEAST_FREE: u32 = 2;
 
 /// A piece of a request that is written to the log.
 #[derive(Clone, Copy)]
 pub(super) struct LogWrite {
-    /// Its logical page.
+    /// The logical page.
     pub page: u32,
-    /// Its subpages there.
+    /// The subpages of that page.
     pub subpages: u32,
-    /// Its content has arrived when this gate closes.
+    /// Closes when the content has arrived.
     pub after: Gate,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Frontier {
     pub block: u32,
     /// Pages before this one have been programmed.
     pub next_page: u32,
-    /// Subpages of the last of them that may still be programmed.
+    /// Subpages of the last programmed page that may still be programmed.
     pub free: SubpageMask,
 }
 
@@ -44,23 +44,22 @@ palimpsest_flash::state!(Frontier { block, next_page, free });
 
 pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0, free: 0 };
 
-/// The log.
 pub(super) struct SubpageLog {
     pub(super) subpages: u32,
     pub(super) pages_per_block: u32,
     per_page: Divisor,
     per_block: Divisor,
-    /// Whether each block of the drive belongs to the log.
+    /// Per block of the drive: true if the block belongs to the log.
     pub(super) owned: Vec<bool>,
     pub(super) blocks: Blocks,
-    /// One a plane.
+    /// One per plane.
     pub(super) frontiers: Vec<Frontier>,
-    /// Frontiers that have a block.
+    /// Number of frontiers with a block.
     pub(super) opened: u32,
     pub(super) free_blocks: u32,
-    /// Blocks that are neither retired nor of a die that has failed.
+    /// Blocks that are neither retired nor on a failed die.
     pub(super) usable: u32,
-    /// Blocks of dies that have failed which hold what was in the log.
+    /// Blocks on failed dies that hold data of the log.
     pub(super) lost: u32,
     pub(super) rotation: Rotation,
     /// Entry of each logical page.
@@ -68,7 +67,7 @@ pub(super) struct SubpageLog {
     /// Entries of `subpages + 1` words: the subpages in the log, and the place of each.
     pub(super) entries: Vec<u32>,
     pub(super) free_entries: Vec<u32>,
-    /// Subpages held, now and at the most.
+    /// Subpages held, now and at most.
     pub(super) held: u64,
     peak: u64,
     /// Closes when all programs of the log so far have ended.
@@ -114,22 +113,22 @@ impl SubpageLog {
         }
     }
 
-    /// Blocks that are neither retired nor of a die that has failed.
+    /// Blocks that are neither retired nor on a failed die.
     pub fn usable(&self) -> u32 {
         self.usable
     }
 
-    /// Blocks that are retired.
+    /// Retired blocks.
     pub fn retired(&self) -> u32 {
         self.owned.iter().filter(|&&owned| owned).count() as u32 - self.usable - self.lost
     }
 
-    /// Bytes of the map, now and at the most.
+    /// Bytes of the map, now and at most.
     pub fn map_bytes(&self) -> (u64, u64) {
         (self.held * 8, self.peak * 8)
     }
 
-    /// The page of physical subpage `psn`, and its number there.
+    /// The page of physical subpage `psn`, and the number within the page.
     #[inline]
     pub fn split(&self, psn: u32) -> (u32, u32) {
         self.per_page.split(psn)
@@ -149,19 +148,19 @@ impl SubpageLog {
         }
     }
 
-    /// The place of `subpage` of `page`, which is in the log.
+    /// The place of `subpage` of `page`, which must be in the log.
     #[inline]
     pub fn place(&self, page: u32, subpage: u32) -> u32 {
         self.entries[self.index[page as usize] as usize * self.words() + 1 + subpage as usize]
     }
 
-    /// Prefetches what [`Self::held`] reads first.
+    /// Prefetches the field that [`Self::held`] reads first.
     #[inline]
     pub fn prefetch_entry(&self, page: u32) {
         prefetch(&self.index, page as usize);
     }
 
-    /// Asks for the entry itself.
+    /// Prefetches the entry itself.
     #[inline]
     pub fn prefetch_copies(&self, page: u32) {
         if let Some(&entry) = self.index.get(page as usize)
@@ -171,7 +170,7 @@ impl SubpageLog {
         }
     }
 
-    /// Maps `subpage` of `page` to `psn`. Returns its previous place.
+    /// Maps `subpage` of `page` to `psn`. Returns the previous place.
     #[inline]
     pub(super) fn map(&mut self, page: u32, subpage: u32, psn: u32) -> Option<u32> {
         if self.index[page as usize] == NO_ENTRY {
@@ -192,7 +191,7 @@ impl SubpageLog {
         None
     }
 
-    /// Unmaps `subpages` of `page`, all of which are in the log.
+    /// Unmaps `subpages` of `page`, all of which must be in the log.
     #[inline]
     pub(super) fn unmap(&mut self, page: u32, subpages: u32) {
         let entry = self.index[page as usize];
@@ -205,7 +204,7 @@ impl SubpageLog {
         }
     }
 
-    /// Forgets all of `page`. Returns whether the log held anything.
+    /// Unmaps all of `page`. True if the log held any subpage.
     #[inline]
     pub fn unmap_page(&mut self, page: u32) -> bool {
         let held = self.held(page);
@@ -220,25 +219,25 @@ impl SubpageLog {
         true
     }
 
-    /// Takes over the contents of a page, of which a piece is to be written.
+    /// Copies the contents of a page, before a piece is written.
     #[inline]
     pub fn stage(&mut self, contents: &[Data]) {
         self.staged.clear();
         self.staged.extend_from_slice(contents);
     }
 
-    /// Whether the oldest block must be cleaned.
+    /// True if the oldest block must be cleaned.
     #[inline]
     pub fn is_short(&self) -> bool {
         self.free_blocks < LEAST_FREE.min(self.usable.saturating_sub(1))
     }
 
-    /// Frontiers at the most: the log needs blocks that are free, and is short with fewer than that.
+    /// The most frontiers: with more, the log would be short of free blocks.
     pub(super) fn most_opened(&self) -> u32 {
         self.usable.saturating_sub(LEAST_FREE).clamp(1, self.frontiers.len() as u32)
     }
 
-    /// Free subpages of one page that `piece` can be programmed into, in the plane whose turn it is if possible.
+    /// Free subpages of one page for `piece`, in the plane whose turn it is if possible.
     #[inline]
     pub fn find_room(&mut self, io: &Io, settings: &LogSettings, piece: LogWrite) -> Option<(u32, SubpageMask)> {
         let first = self.rotation.first(io, piece.page);
@@ -290,10 +289,10 @@ impl SubpageLog {
         self.opened -= 1;
     }
 
-    /// Programs `piece`, whose contents were staged, into the subpages `places` of page `ppn`.
+    /// Programs `piece`, whose contents must be staged, into the subpages `places` of page `ppn`.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     #[inline]
     pub fn program(&mut self, io: &mut Io, ppn: u32, places: SubpageMask, piece: LogWrite) -> Flash<Outcome> {
         let mut rest = places;
@@ -318,7 +317,7 @@ impl SubpageLog {
         outcome
     }
 
-    /// Maps `piece` to the subpages `places` of `ppn`. Returns the subpages of its page in the log.
+    /// Maps `piece` to the subpages `places` of `ppn`. Returns the subpages of the logical page in the log.
     #[inline]
     pub fn settle(&mut self, io: &Io, ppn: u32, places: SubpageMask, piece: LogWrite) -> u32 {
         let mut rest = places;
@@ -335,7 +334,7 @@ impl SubpageLog {
         let plane = io.geometry().plane_of_block(io.nand().split(ppn).0);
         let frontier = &mut self.frontiers[plane as usize];
         frontier.free &= !places;
-        // The part's rules decide whether the page takes one more program.
+        // The part's rules decide whether the page takes another program.
         let lowest = frontier.free & frontier.free.wrapping_neg();
         if lowest != 0 && io.nand().probe_program(ppn, lowest, false).is_err() {
             frontier.free = 0;
@@ -346,7 +345,7 @@ impl SubpageLog {
         self.held(piece.page)
     }
 
-    /// Takes the block of `ppn`, whose program failed, out of use. Returns it.
+    /// Drops the block of `ppn` after a failed program. Returns the block.
     #[cold]
     pub fn drop_frontier(&mut self, io: &Io, ppn: u32) -> u32 {
         let block = io.nand().split(ppn).0;
@@ -356,8 +355,8 @@ impl SubpageLog {
         block
     }
 
-    /// A program of page `ppn` failed: whether that is because its die has; then nothing is written to the planes of the die any more, and what the
-    /// log holds there stays where it is.
+    /// Handles a failed program of page `ppn`. If the die has failed, stops writes to all planes of the die and returns
+    /// true; data of the log there stays mapped.
     #[cold]
     pub fn lose_die_of(&mut self, io: &Io, ppn: u32) -> bool {
         let Some(planes) = io.nand().planes_lost_with(io.nand().split(ppn).0) else { return false };
@@ -384,7 +383,7 @@ impl SubpageLog {
         self.lost += closed;
     }
 
-    /// The block that was closed first, to be cleaned.
+    /// Takes the first closed block, to be cleaned.
     pub fn take_oldest(&mut self) -> Option<u32> {
         let planes = (0..self.frontiers.len() as u32).filter(|&plane| !self.rotation.passes_by(plane));
         let oldest = planes.filter_map(|plane| self.blocks.oldest(plane));
@@ -393,7 +392,7 @@ impl SubpageLog {
         Some(block)
     }
 
-    /// Takes `block` to be cleaned. False if it is not full, or its die has failed.
+    /// Takes `block` to be cleaned. False if the block is not full, or on a failed die.
     pub fn take(&mut self, block: u32) -> bool {
         let plane = block / self.blocks_per_plane();
         let takes = self.blocks.state(block) == BlockState::Closed && !self.rotation.passes_by(plane);
@@ -407,7 +406,7 @@ impl SubpageLog {
         self.owned.len() as u32 / self.frontiers.len() as u32
     }
 
-    /// A block that was taken, and whose subpages are invalid, was erased or has failed.
+    /// Records the outcome of the erase of a taken block, whose subpages must be invalid.
     pub fn erased(&mut self, block: u32, outcome: Outcome) {
         debug_assert_eq!(self.blocks.state(block), BlockState::Victim);
         match outcome {

@@ -1,7 +1,7 @@
-//! After a power cut: the log's map from what is on flash, and the checks of the layer against itself and against flash.
+//! Recovery after a power cut: the log's map from flash, and checks of the layer against itself and against flash.
 //!
-//! The newest program of a subpage wins, in the log or in the data region. A data page that was moved while the log held
-//! newer content of some of its subpages has padding there ([`SharedMap::set_outside`]), and the log wins.
+//! The newest program of a subpage wins, in the log or in the data region. If a data page moved while the log held
+//! newer content of some subpages, the moved page has padding there ([`SharedMap::set_outside`]), and the log wins.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
@@ -13,9 +13,8 @@ use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl SectorLog {
-    /// Rebuilds everything from flash.
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
-        // A checkpoint has the places of subpages, not the map of the data region.
+        // A checkpoint has the places of subpages, but not the map of the data region.
         io.drop_tables();
         let survivors = self.data.recover_map(io);
         self.log.find_newest(io);
@@ -78,7 +77,7 @@ impl SubpageLog {
         }
     }
 
-    /// Unmaps the stale copies: those of which the data region holds a newer one.
+    /// Unmaps stale copies, which are older than a copy in the data region.
     fn drop_stale(&mut self, io: &Io, data: &Log<SharedMap>) {
         for page in 0..self.index.len() as u32 {
             let Location::Flash(ppn) = data.locate(page) else { continue };
@@ -94,7 +93,7 @@ impl SubpageLog {
         }
     }
 
-    /// Rebuilds the states of the blocks. Returns those that have failed, as victims.
+    /// Rebuilds the states of the blocks. Returns the failed ones, as victims.
     fn adopt_blocks(&mut self, io: &mut Io) -> Flash<Vec<u32>> {
         let geometry = *io.geometry();
         self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| !self.owned[block as usize]);
@@ -111,7 +110,7 @@ impl SubpageLog {
             }
             self.usable += 1;
             if io.nand().is_torn(block) && !io.nand().is_bad(block) {
-                // If this fails the block is bad from now on.
+                // A failed erase makes the block bad.
                 let _: Outcome = io.erase(Erase::new(block, Cause::Merge))?;
             }
             if io.nand().is_bad(block) {
@@ -131,7 +130,7 @@ impl SubpageLog {
         Ok(failed)
     }
 
-    /// `block` is of a die that has failed.
+    /// Adopts `block` of a failed die.
     fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
         self.rotation.pass_by(io.geometry().plane_of_block(block));
         self.blocks.open_this(block);
@@ -154,7 +153,7 @@ impl SubpageLog {
         }
     }
 
-    /// Goes on where the newest blocks that have pages left were left; their last page takes nothing more. All others are closed.
+    /// Resumes the newest blocks with pages left; their last programmed page takes no more. Closes all others.
     fn resume(&mut self, io: &Io, written: &[u32]) {
         let most = self.most_opened();
         for &block in written.iter().rev() {

@@ -1,4 +1,4 @@
-//! The layer on a small drive of one plane: what it programs, reads and merges, to the operation.
+//! The layer on a small drive of one plane: programs, reads and merges, to the operation.
 
 use super::*;
 use palimpsest_flash::nand::data::Payload;
@@ -15,7 +15,7 @@ fn settings() -> Settings {
     Settings::of_defaults("sector-log", keys).with("ftl.log_fraction", Value::Ratio(0.2))
 }
 
-/// One plane of `blocks` blocks of 8 pages of 4 subpages; a fifth of the blocks are the log's.
+/// One plane of `blocks` blocks of 8 pages of 4 subpages; a fifth of the blocks belong to the log.
 struct Rig {
     io: Io,
     layer: SectorLog,
@@ -123,12 +123,12 @@ fn a_page_that_the_log_holds_whole_needs_no_data_page() {
 
 #[test]
 fn the_oldest_block_is_merged_when_few_are_free() {
-    // Four blocks of log; each takes 8 x 4 subpages. The third block that is opened leaves one free.
+    // Four blocks of log; each takes 8 x 4 subpages. The third opened block leaves one free.
     let mut rig = Rig::new(20, 100, 4, ProgramOrder::Strict);
     (0..100).for_each(|page| rig.write(page * PAGE, PAGE));
     (0..64).for_each(|page| rig.write(page * PAGE, SUBPAGE));
     assert_eq!(rig.layer.figures().merges, 0);
-    // Two subpages of page 0, of which the older is in the oldest block: both are merged.
+    // Two subpages of page 0, the older in the oldest block: both are merged.
     rig.write(SUBPAGE, SUBPAGE);
     assert_eq!(rig.layer.figures().merges, 0);
     rig.write(90 * PAGE, SUBPAGE);
@@ -168,7 +168,7 @@ fn a_data_page_that_moves_does_not_pass_for_newer_than_the_log() {
     (0..100).for_each(|page| rig.write(page * PAGE, PAGE));
     rig.write(0, SUBPAGE);
     let Location::Flash(before) = rig.layer.data.locate(0) else { panic!("page 0 is written") };
-    // Overwriting its neighbours lets collection move page 0.
+    // Overwriting neighbours makes collection move page 0.
     let mut turn = 0;
     while rig.layer.data.locate(0) == Location::Flash(before) {
         rig.write((1 + turn % 99) * PAGE, PAGE);

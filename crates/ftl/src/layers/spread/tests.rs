@@ -1,4 +1,4 @@
-//! The selector at work: which commands host reads and cleaning send to flash, to the word, the byte and the nanosecond.
+//! The selector at work: commands of host reads and cleaning, to the word, the byte and the nanosecond.
 
 use super::*;
 use crate::find;
@@ -114,10 +114,10 @@ fn figure_5_takes_three_commands() {
 #[test]
 fn reads_smaller_than_the_map_unit_sense_only_their_words() {
     let mut rig = figure_5("spftl");
-    // Sectors 0 to 4 are one word of F0h; sectors 6 to 9 one of F0h and one of F1h, in other pages.
+    // Sectors 0 to 4 are one word of F0h; sectors 6 to 9 are one word of F0h and one of F1h, in different pages.
     assert_eq!(rig.read(0, 4), [(0, 2048, 35_000)]);
     assert_eq!(rig.read(6, 4), [(0, 2048, 35_000), (1, 2048, 35_000)]);
-    // The last sector of F3h: the eighth word of its page.
+    // The last sector of F3h: the eighth word of the page.
     assert_eq!(rig.read(31, 1), [(0, 2048, 35_000)]);
 }
 
@@ -132,7 +132,7 @@ fn a_command_of_one_run_reads_around_the_gap_or_through_it() {
     let apart = [(0, 4096, 45_000), (0, 4096, 45_000), (1, 4096, 45_000), (2, 4096, 45_000)];
     assert_eq!(figure_5(false).read(0, 32), apart);
     assert_eq!(figure_5(true).read(0, 32), apart, "the gap is not worth it");
-    // F0h and F2h are words 0 and 1, 4 and 5: 90 us apart, 85 us together, of which the bus transfers the wanted words.
+    // F0h and F2h are words 0 and 1, 4 and 5: 90 us apart, 85 us together. The bus transfers only the wanted words.
     let overwritten = |gaps| {
         let mut rig = Rig::new("spftl", 8, Part { spread_reach: SpreadReach::Run, ..part() }, gaps);
         [0, 1, 2, 3, 1, 20, 21, 22].into_iter().for_each(|lsn| rig.write(lsn));
@@ -146,7 +146,7 @@ fn a_command_of_one_run_reads_around_the_gap_or_through_it() {
     assert_eq!(rig.io.counters().wanted[Cause::Host as usize], 12_288);
 }
 
-/// What the host asks for crosses the host link once, whatever the number of commands that read its words.
+/// Requested data crosses the host link once, however many commands read the words.
 #[test]
 fn subpages_cross_the_link_once() {
     let run = Part { spread_reach: SpreadReach::Run, word_bytes: 1024, t_read_words: vec![9; 16], ..part() };
@@ -157,7 +157,7 @@ fn subpages_cross_the_link_once() {
         let policy = ReadPolicy { mode: ReadMode::Spread, gaps: false };
         let wanted =
             (0..4).filter(|subpage| words >> (4 * subpage) & 0b1111 != 0).fold(0u64, |all, bit| all | 1 << bit);
-        // The host asks for all of the subpages, or for those words alone.
+        // The host requests all of the subpages, or those words alone.
         for asked in [4096 * wanted.count_ones(), 1024 * words.count_ones()] {
             rig.io.plan.operations.clear();
             rig.io.present.link_left = u64::from(asked);
@@ -180,12 +180,12 @@ fn table_1_holds_for_every_set_of_words() {
     }
 }
 
-/// Cleaning reads the units that are valid in the block's bitmap, and no others.
+/// Cleaning reads the valid units of the block's bitmap, and no others.
 #[test]
 fn cleaning_reads_only_what_is_valid() {
     for (name, sensed, array) in [("spftl", 4096, 45_000), ("dma-fgm", 16_384, 99_000), ("page-fgm", 16_384, 99_000)] {
         let mut rig = Rig::new(name, 6, part(), false);
-        // Every page of the first block keeps its first subpage only.
+        // Every page of the first block keeps the first subpage only.
         (0..32).for_each(|lsn| rig.write(lsn));
         (0..32).filter(|lsn| lsn % 4 != 0).for_each(|lsn| rig.write(lsn));
         let mut reads = Vec::new();

@@ -1,5 +1,7 @@
-//! The orders of the closed blocks of a plane: that of closing, as a linked list, and the one with the fewest valid units. Most changes take a
-//! valid unit away, so that the least of a group of blocks is kept at a comparison each, and looked for only when it was taken.
+//! Orders of the closed blocks of a plane: by closing, as a linked list, and the block with the fewest valid units.
+//!
+//! Most changes invalidate a unit. So a comparison updates the least of a group of blocks, and a search is necessary
+//! only after the least was removed or gained a unit.
 
 use super::{BlockState, Blocks, NO_BLOCK};
 
@@ -23,10 +25,10 @@ palimpsest_flash::state!(List { first, last });
 
 pub(super) const EMPTY: List = List { first: NO_BLOCK, last: NO_BLOCK };
 
-/// Consecutive blocks of a plane whose least is kept.
+/// Consecutive blocks of a plane with one entry for the least.
 const GROUP: u32 = 64;
 
-/// The closed block of a group with the fewest valid units, the first to have come to that count among ties, and that count.
+/// The closed block of a group with the fewest valid units, and the count. Ties: the first to reach the count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Least {
     block: u32,
@@ -38,7 +40,7 @@ palimpsest_flash::state!(Least { block, valid });
 /// A group without closed blocks.
 pub(super) const NONE_CLOSED: Least = Least { block: NO_BLOCK, valid: u32::MAX };
 
-/// A group whose least is not known: no change of another block is below it.
+/// A group to search. The count of 0 makes `note_fewer` leave the entry unchanged.
 const UNKNOWN: Least = Least { block: NO_BLOCK, valid: 0 };
 
 /// Groups of a plane of `blocks` blocks.
@@ -47,7 +49,7 @@ pub(super) fn groups(blocks: u32) -> u32 {
 }
 
 impl Blocks {
-    /// The closed block of `plane` with the fewest valid units; the first to have come down to that count among ties.
+    /// The closed block of `plane` with the fewest valid units; among ties, the first to reach the count.
     pub fn fewest_valid(&mut self, plane: u32) -> Option<u32> {
         if self.planes[plane as usize].closed.is_empty() {
             return None;
@@ -73,7 +75,7 @@ impl Blocks {
         self.blocks[block as usize].came
     }
 
-    /// The least of group `index` of `plane`.
+    /// Searches group `index` of `plane`.
     fn least_of(&self, plane: u32, index: u32) -> Least {
         let first = plane * self.blocks_per_plane + index * GROUP;
         let end = (first + GROUP).min((plane + 1) * self.blocks_per_plane);
@@ -88,7 +90,7 @@ impl Blocks {
         (plane * groups(self.blocks_per_plane) + index / GROUP) as usize
     }
 
-    /// The closed block `block` has come to its count of valid units, from a larger one or none.
+    /// Records that the closed block `block` lost valid units or was closed.
     #[inline]
     pub(super) fn note_fewer(&mut self, block: u32) {
         self.changes += 1;
@@ -101,14 +103,14 @@ impl Blocks {
         }
     }
 
-    /// The closed block `block` has come to its count of valid units, from a smaller one.
+    /// Records that the closed block `block` gained valid units.
     pub(super) fn note_more(&mut self, block: u32) {
         self.changes += 1;
         self.blocks[block as usize].came = self.changes;
         self.forget_least(block);
     }
 
-    /// The block `block` may not be the least of its group any more.
+    /// Marks the group of `block` for a search if `block` was the least.
     pub(super) fn forget_least(&mut self, block: u32) {
         let group = self.group_of(block);
         if self.least[group].block == block {
@@ -116,14 +118,14 @@ impl Blocks {
         }
     }
 
-    /// Closed blocks of `plane`, from the one that was closed first on.
+    /// Closed blocks of `plane`, first closed first.
     pub fn closed_in_order(&self, plane: u32) -> impl Iterator<Item = u32> {
         let links = |block: u32| (block != NO_BLOCK).then_some(block);
         let first = links(self.planes[plane as usize].by_age.first);
         std::iter::successors(first, move |&block| links(self.closing[block as usize].age.next))
     }
 
-    /// The closed block of `plane` that was closed first.
+    /// The first closed block of `plane`.
     #[inline]
     pub fn oldest(&self, plane: u32) -> Option<u32> {
         let first = self.planes[plane as usize].by_age.first;

@@ -1,5 +1,5 @@
-//! Address: writes below a boundary are hot. An oracle, for synthetic loads whose popular pages come first (LLH paper,
-//! Sec. 5.3: the pages below the boundary are accessed half of the time).
+//! Address: writes below a boundary are hot. An oracle for synthetic loads whose popular pages come first (LLH paper,
+//! Sec. 5.3: the pages below the boundary take half of the accesses).
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
@@ -27,12 +27,13 @@ keys! {
     }
 }
 
-/// Where hot addresses end.
+/// End of the hot addresses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum HotBelow {
-    /// At this byte of the drive.
+    /// A byte of the drive.
     Bytes(u64),
-    /// Where the first units take half of the accesses of a Zipf law of this exponent over all units of the drive.
+    /// The end of the first units that take half of the accesses of a Zipf law of this exponent over all units of the
+    /// drive.
     Zipf(f64),
 }
 
@@ -76,10 +77,11 @@ impl Address {
     }
 }
 
-/// The fewest units that take half of the accesses when unit n = 1, 2, .. of `units` is accessed in proportion to n^-exponent.
+/// The fewest units that take half of the accesses if unit n = 1, 2, .. of `units` is accessed in proportion to
+/// n^-exponent.
 fn half_of_zipf(units: u32, exponent: f64) -> u32 {
     let weight = |unit: u32| (f64::from(unit) + 1.0).powf(-exponent);
-    // Small terms first: their sum is exact enough.
+    // Small terms first, because their sum loses less precision.
     let total: f64 = (0..units).rev().map(weight).sum();
     let mut taken = 0.0;
     (0..units)

@@ -1,11 +1,11 @@
-//! Hint: writes with an expected lifetime below the median of recent ones are hot. Beyond the papers; the
-//! co-design paper's future work: "hot data identification in file system to help FTL design" (Sec. VI).
+//! Hint: writes with an expected lifetime below the median of recent ones are hot. Beyond the papers; the co-design
+//! paper's future work: "hot data identification in file system to help FTL design" (Sec. VI).
 //!
-//! The hint is the expected lifetime of a page in written pages (`palimpsest_fs`, `lifetimes`). The rule: a write is hot if its
-//! lifetime is below the running median of all hints, so that about half of the file writes are hot. Metadata of the file system
-//! are hot; pages that its collection moves are cold, as those of the layer's own collection; a write without a hint is hot.
-//! The median is kept in 1/256 of a doubling and moves a step up or down with each hint ("frugal
-//! streaming", Ma, Muthukrishnan and Sandler 2013).
+//! A hint is the expected lifetime of a page, in written pages (`palimpsest_fs`, `lifetimes`). A write is hot if the
+//! lifetime is below the running median of all hints, so about half of the file writes are hot. Metadata of the file
+//! system are hot. Pages that the file system's collection moves are cold, as are pages that the layer's collection
+//! moves. A write without a hint is hot. The median has a resolution of 1/256 of a doubling and moves one step up or
+//! down with each hint ("frugal streaming", Ma, Muthukrishnan and Sandler 2013).
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
@@ -19,10 +19,10 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     build: |_, _, _| Box::new(ByHint::default()),
 };
 
-/// How far the median goes at a time, in 1/256 of a doubling.
+/// Step of the median, in 1/256 of a doubling.
 const STEP: u32 = 4;
 
-/// 256 times the logarithm to base 2 of `pages`, between powers of two on a straight line.
+/// 256 times the binary logarithm of `pages`, linear between powers of two.
 fn logarithm(pages: u64) -> u32 {
     let pages = pages.max(1);
     let whole = pages.ilog2();
@@ -31,7 +31,6 @@ fn logarithm(pages: u64) -> u32 {
 
 #[derive(Default)]
 pub(super) struct ByHint {
-    /// The running median of the hints.
     median: Option<u32>,
 }
 
@@ -92,7 +91,7 @@ mod tests {
             let pages = if short { 100 + rng.below(20) } else { 10_000 + rng.below(2000) };
             wrong += u32::from(hint.is_hot_for(ANY, Hint::Lifetime(pages)) != short && turn > 1000);
         }
-        // The median wanders between the two, and now and then into one.
+        // The median moves between the two clusters, and sometimes into one.
         assert!(wrong < 200, "{wrong} of 19000");
     }
 

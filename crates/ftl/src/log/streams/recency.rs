@@ -1,7 +1,7 @@
-//! Recency: a write is hot if its first unit was written lately, that is, if it is still in a table of recent writes.
+//! Recency: a write is hot if the first unit is still in a table of recent writes.
 //!
-//! The table is direct-mapped, with a place for an eighth of the units: a unit is dropped when another one takes its
-//! place. Cheap, and without a scan; two units of one place hide each other.
+//! The table is direct-mapped, with a place for an eighth of the units: another unit of the same place replaces an
+//! entry. Cheap, and without a scan. Ignored: two units of one place hide each other.
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
@@ -21,7 +21,7 @@ const NOTHING: u32 = u32::MAX;
 
 pub(super) struct Recency {
     unit_sectors: u64,
-    /// The unit that was written last, of those that share a place.
+    /// The last written unit of each place.
     recent: Vec<u32>,
 }
 

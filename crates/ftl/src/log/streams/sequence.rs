@@ -1,8 +1,8 @@
-//! Sequence: pages written in a sequence of more than two consecutive pages are cold (LLH paper, Sec. 5.3, for the FIU traces,
-//! whose requests are all of one page).
+//! Sequence: pages written in a sequence of more than two consecutive pages are cold (LLH paper, Sec. 5.3, for the FIU
+//! traces, whose requests are all of one page).
 //!
-//! Decided here: a sequence continues with a write that begins at the page after the last written one; the first two pages of
-//! it are hot, as the sequence is not detected yet. Ignored: sequences that interleave, and reads.
+//! Decided here: a write that begins at the page after the last written one continues the sequence. The first two pages
+//! are hot, because the sequence is not detected yet. Ignored: interleaved sequences, and reads.
 
 use super::{Classifier, HotCold};
 use palimpsest_flash::geometry::Extent;
@@ -15,12 +15,12 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     build: |_, _, unit_sectors| Box::new(Sequence::new(unit_sectors)),
 };
 
-/// A sequence of more pages than this is cold.
+/// Longer sequences are cold.
 const HOT_PAGES: u64 = 2;
 
 pub(super) struct Sequence {
     unit_sectors: u64,
-    /// The page behind the last written one.
+    /// The page after the last written one.
     next: u64,
     /// Pages of the present sequence.
     length: u64,

@@ -20,7 +20,7 @@ palimpsest_flash::state!(CostAgeTimes {});
 impl Victim for CostAgeTimes {
     fn choose(&mut self, Candidates { blocks, plane, erases }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
         let (units, now) = (u128::from(blocks.units_per_block()), blocks.closings());
-        // Numerator and denominator: exact, and the same on every machine.
+        // Numerator and denominator, because fractions of integers are exact on every machine.
         let cost = |block: u32| {
             let valid = u128::from(blocks.valid_count(block));
             let age = u128::from(now - blocks.closed_at(block) + 1);

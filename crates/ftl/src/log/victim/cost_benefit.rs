@@ -1,6 +1,8 @@
-//! Cost-benefit: the largest age x (1 - u) / 2u, u the share of valid units (Rosenblum and Ousterhout 1992, Kawaguchi 1995).
+//! Cost-benefit: the largest age x (1 - u) / 2u, u the share of valid units (Rosenblum and Ousterhout 1992, Kawaguchi
+//! 1995).
 //!
-//! Age is counted in blocks closed since. Looks at every closed block of the plane. Ties go to the lower block number.
+//! Age is counted in blocks closed since, because counted runs have no clock. Reads every closed block of the plane.
+//! Ties go to the lower block number.
 
 use super::{Candidates, Policy, Victim};
 use palimpsest_flash::rng::Rng;
@@ -19,7 +21,7 @@ palimpsest_flash::state!(CostBenefit {});
 impl Victim for CostBenefit {
     fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
         let (units, now) = (u128::from(blocks.units_per_block()), blocks.closings());
-        // age (units - valid) / valid, compared as fractions: exact, and the same on every machine.
+        // age (units - valid) / valid, compared as fractions, because these are exact on every machine.
         let benefit = |block: u32| {
             let valid = u128::from(blocks.valid_count(block));
             let age = u128::from(now - blocks.closed_at(block) + 1);

@@ -1,8 +1,8 @@
-//! d choices: the fewest valid units among d closed blocks drawn at random with replacement (Van Houdt, "A mean field model for a
-//! class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013).
+//! d choices: the fewest valid units among d closed blocks drawn at random with replacement (Van Houdt, "A mean field
+//! model for a class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013).
 //!
-//! The draw decides, also where all d blocks are full: such a victim is copied, and gains nothing. With d = 1 the victim is as full as
-//! the mean block, so that write amplification is 1/(1 - rho).
+//! The draw decides even if all d blocks are full: such a victim is copied without gain. With d = 1, the victim is as
+//! full as the mean block, so write amplification is 1/(1 - rho).
 
 use super::{Candidates, Number, Policy, Victim};
 use palimpsest_flash::rng::Rng;
@@ -22,7 +22,7 @@ palimpsest_flash::state!(DChoices {} built { choices });
 
 impl Victim for DChoices {
     fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, rng: &mut Rng) -> Option<u32> {
-        // Where no block has an invalid unit, drawing would never end.
+        // If no block has an invalid unit, cleaning would never end.
         let fewest = blocks.fewest_valid(plane)?;
         if blocks.valid_count(fewest) == blocks.units_per_block() {
             return None;

@@ -1,4 +1,4 @@
-//! FIFO: the block that was closed first, however many valid units it has. O(1) a choice.
+//! FIFO: the first closed block, however many units are valid. O(1) a choice.
 
 use super::{Candidates, Policy, Victim};
 use palimpsest_flash::rng::Rng;
@@ -12,7 +12,7 @@ palimpsest_flash::state!(Fifo {});
 
 impl Victim for Fifo {
     fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
-        // Where no block has an invalid unit, going round would never end.
+        // If no block has an invalid unit, cleaning would never end.
         let fewest = blocks.fewest_valid(plane)?;
         (blocks.valid_count(fewest) < blocks.units_per_block()).then(|| blocks.oldest(plane)).flatten()
     }

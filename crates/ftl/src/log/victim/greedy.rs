@@ -1,4 +1,4 @@
-//! Greedy: the fewest valid units; among ties the block that came down to that count first. O(1) a choice.
+//! Greedy: the fewest valid units; among ties, the first block to reach that count. O(1) a choice.
 
 use super::{Candidates, Policy, Victim};
 use palimpsest_flash::rng::Rng;

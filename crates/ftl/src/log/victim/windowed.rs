@@ -1,5 +1,5 @@
-//! Windowed greedy: the fewest valid units among the W blocks of the plane that were closed first (Hu, Eleftheriou, Haas,
-//! Iliadis and Pletka, SYSTOR 2009). W = 1 is FIFO; a W of all closed blocks is greedy, ties going to the older block.
+//! Windowed greedy: the fewest valid units among the W first closed blocks of the plane (Hu, Eleftheriou, Haas, Iliadis
+//! and Pletka, SYSTOR 2009). W = 1 is FIFO; a W of all closed blocks is greedy, with ties to the older block.
 
 use super::{Candidates, Number, Policy, Victim};
 use palimpsest_flash::rng::Rng;
@@ -19,7 +19,7 @@ palimpsest_flash::state!(Windowed {} built { window });
 
 impl Victim for Windowed {
     fn choose(&mut self, Candidates { blocks, plane, .. }: Candidates<'_>, _rng: &mut Rng) -> Option<u32> {
-        // Where no block has an invalid unit, going round would never end.
+        // If no block has an invalid unit, cleaning would never end.
         let fewest = blocks.fewest_valid(plane)?;
         if blocks.valid_count(fewest) == blocks.units_per_block() {
             return None;
