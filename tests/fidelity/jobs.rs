@@ -2,7 +2,7 @@
 
 use crate::bench::{Run, drive};
 
-/// One die with a known time of a page read: the requests of a job can be counted by hand.
+/// One die with a known time of a page read, so that the requests of a job can be counted by hand.
 const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
      ssd.over_provisioning=28% host.link_rate=unlimited sim.cache_register=false";
 
@@ -21,7 +21,7 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
     assert!((outstanding / 11.0 - 1.0).abs() < 0.01);
 }
 
-/// A job of depth 1 has runtime / response time requests, from its delay on.
+/// A job of depth 1 completes runtime / response time requests after the delay.
 #[test]
 fn runtime_is_simulated_time() {
     let ssd = drive("tlc-32g", ONE_DIE);
@@ -40,7 +40,7 @@ fn runtime_is_simulated_time() {
     assert_eq!(halved.requests.read, 50_000_000_u64.div_ceil(one));
 }
 
-/// A die that serves in order of arrival shares its time by the depths of the jobs.
+/// A die that serves in order of arrival divides the throughput by the depths of the jobs.
 #[test]
 fn jobs_share_a_die_by_their_depths() {
     let ssd = drive("tlc-32g", ONE_DIE);

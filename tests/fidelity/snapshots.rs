@@ -64,7 +64,7 @@ fn check_validity(layer: &str, ssd: &Resolved, series: &BlockSeries) {
     let filled = ssd.drive.logical_bytes() as f64;
     let block_bytes = f64::from(geometry.subpages_per_block()) * f64::from(geometry.subpage_bytes);
     let share = blocks_at_the_end(series, valid) * block_bytes / filled;
-    // Metadata of a file system are valid, too, and so is a page of which another place has some subpages. Page maps have neither.
+    // Valid subpages include a file system's metadata, and pages that partly have a newer copy. Page maps have neither.
     let most = if layer == "page" { 1.001 } else { 1.1 };
     // New units in buffers and open pages have no valid copy until they are programmed.
     assert!((0.98..most).contains(&share), "{layer}: {share} of the filled range is valid");
