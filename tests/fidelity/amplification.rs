@@ -90,13 +90,13 @@ fn greedy_and_fifo_on_one_large_plane_with_64_units_a_block() {
 
 #[test]
 #[ignore = "ten seconds"]
-fn long_greedy_and_fifo_on_one_large_plane_with_128_units_a_block() {
+fn long_greedy_and_fifo_on_one_large_plane_128_units_a_block() {
     one_large_plane(128);
 }
 
 #[test]
 #[ignore = "half a minute"]
-fn long_greedy_and_fifo_on_one_large_plane_with_256_units_a_block() {
+fn long_greedy_and_fifo_on_one_large_plane_256_units_a_block() {
     one_large_plane(256);
 }
 
@@ -314,7 +314,7 @@ fn classes_kept_apart_have_the_amplification_of_uniform_writes() {
 
 #[test]
 #[ignore = "ten seconds"]
-fn long_classes_of_large_blocks_kept_apart_have_the_amplification_of_uniform_writes() {
+fn long_separate_classes_of_large_blocks_equal_uniform_writes() {
     let (apart, mixed) = hot_and_cold("page of 4 KiB", 256);
     assert!((-0.01..0.002).contains(&apart) && mixed > 0.04);
 }
@@ -347,7 +347,7 @@ fn no_write_waits_for_a_block_that_is_cleaned_in_steps() {
 /// address, so they run together. Moves that stay in their plane mostly run alone, because victims lose different
 /// numbers of pages. No write waits for a whole block.
 #[test]
-fn moves_that_take_the_planes_of_a_die_in_turn_are_programmed_together() {
+fn moves_that_take_planes_in_turn_are_programmed_together() {
     let sets =
         "ssd.channels=1 part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28% buffer.size=64KiB";
     let of = |keys: &str, workload: &str| {

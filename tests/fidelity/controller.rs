@@ -36,7 +36,7 @@ fn a_read_adds_the_times_of_the_controller() {
 /// Buffered write = link latency + processors + t_write + the link's transfer + buffer.t_write and buffer.t_write_next
 /// for each further subpage + t_end + link latency; a flush of nothing lacks transfer and buffer.
 #[test]
-fn a_buffered_write_adds_the_times_of_the_controller_and_of_the_buffer() {
+fn a_buffered_write_adds_controller_and_buffer_times() {
     let ssd = drive("tlc-32g", &format!("ftl.name=subpage buffer.size=1GiB {TIMES}"));
     for kib in [4, 16, 128] {
         let result = Run::new(&ssd, &format!("rw=write,bs={kib}k,size=64MiB,n=100")).result();

@@ -82,7 +82,7 @@ fn steady(ssd: &Resolved) -> palimpsest_lab::metrics::summary::Summary {
 /// A is greedy's closed form for the remaining space, rho = (U - C (1 + s)/2) / ((N - f - 1) b). Each erase of a block
 /// of the share stores C/f pages of the host.
 #[test]
-fn write_amplification_where_all_writes_go_through_the_fixed_share() {
+fn write_amplification_with_all_writes_through_the_fixed_share() {
     for (op, fixed, pace) in [("28%", 20, "block"), ("28%", 100, "block"), ("15%", 20, "paced"), ("28%", 100, "paced")]
     {
         let (blocks, b) = (2048, 66);

@@ -12,7 +12,8 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
     let ssd = drive("tlc-32g", "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");
     let mut run = Run::new(
         &ssd,
-        "[global]\nruntime=2\ntime_based\n[a]\nrw=randread\niodepth=3\n[b]\nrw=randread\nbs=16k\nnumjobs=2\niodepth=4\n",
+        "[global]\nruntime=2\ntime_based\n[a]\nrw=randread\niodepth=3\n\
+         [b]\nrw=randread\nbs=16k\nnumjobs=2\niodepth=4\n",
     );
     run.precondition = "fill:90%";
     let result = run.result();
@@ -61,7 +62,8 @@ fn warmup_and_data_hold_for_jobs() {
     let ssd = drive("tlc-32g", ONE_DIE);
     let mut run = Run::new(
         &ssd,
-        "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n[c]\nstonewall\nrw=randrw\nrate_iops=5k\nopen_loop\nn=500\n",
+        "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n\
+         [c]\nstonewall\nrw=randrw\nrate_iops=5k\nopen_loop\nn=500\n",
     );
     run.precondition = "fill:90%";
     run.payload = palimpsest_lab::nand::data::Payload::Tag;

@@ -9,7 +9,7 @@ const ONE_DIE: &str = "ftl.name=page ssd.channels=1 ssd.planes_per_die=1 ssd.blo
 /// Windows hold the energy of all operations; a die that programs continuously takes e_program / (command + transfer +
 /// tPROG).
 #[test]
-fn a_die_that_programs_without_a_pause_takes_the_energy_of_a_program_in_its_time() {
+fn power_of_a_busy_die_is_program_energy_over_program_time() {
     let ssd = drive("tlc-32g", ONE_DIE);
     let outcome = Run::new(&ssd, "rw=write,bs=16k,n=1000,iodepth=8").outcome(true);
     let (summary, series) = (outcome.summary, outcome.detail.time.unwrap());

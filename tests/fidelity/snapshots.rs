@@ -71,7 +71,7 @@ fn check_validity(layer: &str, ssd: &Resolved, series: &BlockSeries) {
 }
 
 #[test]
-fn low_pages_that_are_programmed_again_show_and_so_do_pages_that_take_another_program() {
+fn reused_and_partial_blocks_show_in_snapshots() {
     for (layer, state, spec) in [("llh", "reused", "bs=4k"), ("mga", "partial", "bs=4k")] {
         let ssd = ssd(layer);
         let mut run = Run::new(&ssd, &format!("rw=randwrite,{spec},n=60k,iodepth=8,random_distribution=zipf:1.1"));
@@ -84,7 +84,7 @@ fn low_pages_that_are_programmed_again_show_and_so_do_pages_that_take_another_pr
 }
 
 #[test]
-fn windows_have_percentiles_between_their_mean_and_their_maximum_or_near_it() {
+fn percentiles_of_windows_are_between_mean_and_maximum() {
     // Acknowledged at the program, requests keep the queue full.
     let ssd = drive("tlc-32g", &format!("ftl.name=page buffer.ack=program {SETS}"));
     let mut run = Run::new(&ssd, "rw=randrw,bs=4k,n=20k,iodepth=8");

@@ -34,7 +34,7 @@ fn spread_reads_reach_their_bounds() {
 /// The series over time assigns operations to the moment they ran: no window has more programs or erases than the
 /// planes can do, and no operation is lost.
 #[test]
-fn no_window_of_the_series_has_more_operations_than_the_planes_can_do() {
+fn no_window_has_more_operations_than_the_planes_can_do() {
     for io in ["iodepth=32", "rate_iops=20k,open_loop"] {
         let ssd = drive("tlc-32g", "ssd.blocks_per_plane=40 part.pages_per_block=64 ssd.over_provisioning=28%");
         let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=4k,n=60k,{io}"));

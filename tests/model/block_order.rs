@@ -78,7 +78,7 @@ impl Observer for LongestRead {
 /// On `default`, a read 20 us after a write of another page in the same block suspends the program. Earlier versions
 /// waited for the program.
 #[test]
-fn a_read_beside_a_write_of_other_data_takes_little_longer_than_alone() {
+fn a_read_beside_a_write_takes_little_longer_than_alone() {
     let longest = |changes: &[&str], writes: bool| {
         let sets =
             ["ssd.blocks_per_plane=16", "part.pages_per_block=32", "ssd.over_provisioning=28%", "host.t_request=0ns"];

@@ -201,7 +201,7 @@ fn one_die_works_one_after_the_other() {
 }
 
 #[test]
-fn the_cache_register_moves_one_page_while_the_array_senses_the_next() {
+fn the_cache_register_moves_a_page_while_the_next_is_sensed() {
     let on = "sim.cache_register=true";
     // The command of the next read pauses the data of this read, which excludes the delay; later data includes the
     // delay.
@@ -373,7 +373,7 @@ fn reads_first_until_the_bound() {
 /// Programs of a block become ready one by one: at most one of many waiting programs goes before reads within such a
 /// time.
 #[test]
-fn one_program_of_a_block_goes_before_reads_in_the_time_of_the_bound() {
+fn one_program_of_a_block_goes_before_reads_within_the_bound() {
     const BOUND: Nanos = 1_000_000;
     for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
         let settings = ["sim.scheduler=read-first", "sim.starvation_bound=1ms", cache];

@@ -41,7 +41,7 @@ fn a_file_system_that_cuts_left_few_pages_commits_by_the_log() {
 /// The check of times mistook a page, erased and programmed again, for the earlier, unread content loaded in the same
 /// call. A write with the old content then seemed acknowledged before the end of the program.
 #[test]
-fn what_was_loaded_from_a_page_before_its_erase_is_not_what_it_holds_now() {
+fn data_loaded_before_an_erase_is_not_the_present_content() {
     assert!(timed(entry("sector-log"), 2_001_547));
 }
 
@@ -56,7 +56,7 @@ fn a_copy_of_what_a_page_never_held_is_not_given_back() {
 /// Each cut left one more page that was read from its copy, until no block of copies could be erased. Such pages held
 /// obsolete data, or were in blocks that collection did not choose.
 #[test]
-fn copies_of_obsolete_pages_are_given_up_and_blocks_with_others_moved() {
+fn copies_of_obsolete_pages_are_dropped_and_others_moved() {
     for (layer, seed) in
         [("page", 2659), ("sector-log", 2490), ("sector-log", 2721), ("llh", 2659), ("llh", 1_002_355), ("mga", 1646)]
     {
@@ -112,7 +112,7 @@ fn a_timeout_of_what_cleaning_moved_cleans_nothing() {
 /// As above, with parity: the drive skipped pages that the cut left out. The first of these drives had lost a die
 /// before; all dies of the second worked.
 #[test]
-fn pages_that_a_cut_left_out_of_stripes_with_parity_are_programmed_afterwards() {
+fn pages_left_out_of_stripes_are_programmed_afterwards() {
     assert!(crate::rain::timed(entry("page-fgm"), 7_100_771));
     assert!(crate::rain::healthy(entry("subpage"), 5_010_144));
 }
@@ -120,14 +120,14 @@ fn pages_that_a_cut_left_out_of_stripes_with_parity_are_programmed_afterwards() 
 /// A die failed in an erase of recovery. The last page of a block, left out by a cut, was lost, and the block stayed a
 /// frontier without pages.
 #[test]
-fn a_die_that_fails_in_recovery_takes_pages_that_the_cut_left_out() {
+fn a_die_that_fails_in_recovery_takes_pages_left_out() {
     assert!(crate::rain::timed(entry("page-fgm"), 11_100_147));
 }
 
 /// A stripe's parity covered only the pages that a cut had left. After the next cut, a page left out by the first was
 /// programmed, and memory held none of the data that the parity covered.
 #[test]
-fn a_stripe_that_has_pages_left_out_is_in_memory_though_it_has_parity() {
+fn a_stripe_with_pages_left_out_stays_in_memory_with_parity() {
     assert!(crate::rain::cut_again_and_again(entry("page"), 1891));
 }
 

@@ -141,7 +141,7 @@ fn draw(config: &DriveConfig, rng: &mut Rng, count: usize, apart: bool) -> Vec<S
 }
 
 #[test]
-fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
+fn operations_wait_for_predecessors_and_no_die_does_two() {
     let seeds = 0..std::env::var("MODEL_CASES").map_or(60, |text| text.parse().expect("a number"));
     let (mut at_once, mut together, mut apart) = (0, 0, 0);
     for seed in seeds {

@@ -130,7 +130,7 @@ fn copies_of_one_word_line_may_be_in_every_block_of_copies() {
 /// Once red: together with data waiting to be moved, hot data that could not be encoded took two pages, the second in
 /// the last clean block.
 #[test]
-fn what_cannot_be_encoded_leaves_the_last_clean_block_to_cleaning() {
+fn failed_encodings_leave_the_last_clean_block_to_collection() {
     assert!(timed(entry("llh"), 1_000_327, Payload::Tag));
 }
 

@@ -275,7 +275,7 @@ mod tests {
     /// Once wrong: units that wait in an open page, and are valid where they were until that is programmed, counted as waiting and as
     /// what is left of their victim.
     #[test]
-    fn the_rest_of_a_victim_takes_the_pages_that_it_was_said_to_take() {
+    fn the_rest_of_a_victim_takes_the_announced_pages() {
         let geometry = Geometry {
             channels: 1,
             chips_per_channel: 1,
