@@ -2,8 +2,8 @@
 //!
 //! `make bench` runs the cases and prints a table in Markdown. Each case runs `ROUNDS` times and prints the best and
 //! the median. The last rows are a loop of dependent random accesses over the same footprint, an upper bound of any
-//! simulator of this design. `BENCH_REQUESTS=N` runs each case once with N requests and leaves that loop out: two
-//! lengths under a counter of instructions give the cost of one request.
+//! simulator of this design. `BENCH_REQUESTS=N` runs each case once with N requests and omits that loop: two lengths
+//! under a counter of instructions give the cost of one request.
 
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
@@ -217,10 +217,10 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// The preset of the drive of `case`, and what is changed of it.
+/// The preset of the drive of `case`, and the overrides.
 fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
     let set = |key: &str, value: &str| format!("{key}={value}");
-    // A drive that fits the caches shows the time of the processor alone.
+    // A drive that fits the caches shows processor time only.
     let gibibytes: f64 = std::env::var("BENCH_GIB").ok().and_then(|text| text.parse().ok()).unwrap_or(16.0);
     if case.page == DEFAULT {
         return (DEFAULT, vec![set("ssd.capacity", &format!("{gibibytes}GiB"))]);
@@ -238,7 +238,7 @@ fn drive_of(case: &Case) -> (&'static str, Vec<String>) {
         set("ssd.planes_per_die", "2"),
         set("ssd.blocks_per_plane", &blocks.to_string()),
         set("ssd.over_provisioning", "28%"),
-        // What the goals were set for.
+        // The settings for which the goals were set.
         set("ftl.gc_pace", "block"),
         set("ftl.moved_to", "plane"),
         // No effect on layers that program each page once.

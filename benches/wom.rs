@@ -1,7 +1,7 @@
 //! Write-once-memory codes: failures against spare, and the time of an encoding and a decoding, for 4 KiB over 8 KiB.
 //!
-//! Prints the rows of the table in `docs/wom-codes.md`. A first argument picks a code; `BENCH_TRIALS=0.1` makes a tenth of
-//! the trials.
+//! Prints the rows of the table in `docs/wom-codes.md`. A first argument picks a code; `BENCH_TRIALS=0.1` makes a tenth
+//! of the trials.
 
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::wom::{Code, Shape, find, measure, scramble};

@@ -1,10 +1,12 @@
-//! How often codes fail over pages of which exactly half the cells are stuck: the `curves` of codes in `crates/wom`.
+//! Failure rates of codes over pages with exactly half the cells stuck: the `curves` of codes in `crates/wom`.
 //!
-//! Messages of half a page, and pages of several sizes; of a random first write as many cells are flipped as it takes to have
-//! half of them stuck. The spread of that number, and the choice of the best of several first writes, are added by `curves.rs`.
-//! `fountain` needs a few bytes only, and how many depends on the last words of its message: it has 0.6 % of spare, and as many
-//! more cells stuck. Prints the rows: bytes of spare, trials and failures, which stop at 150 failures or `BENCH_SECONDS` (3) a
-//! point. A first argument picks a code.
+//! Messages of half a page, and pages of several sizes. A random first write is changed until half of the cells are
+//! stuck. `curves.rs` adds the spread of the number of stuck cells, and the choice of the best of several first writes.
+//! `fountain` needs only a few bytes of spare, and their number depends on the last words of the message: the code has
+//! 0.6 % of spare, and as many more cells stuck.
+//!
+//! Prints the rows: bytes of spare, trials and failures. A point ends at 150 failures or after `BENCH_SECONDS` (3). A
+//! first argument picks a code.
 
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::wom::{Shape, find, scramble, writable};

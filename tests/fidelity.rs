@@ -1,6 +1,6 @@
 //! Fidelity: runs through the user's path against closed forms, bounds and identities.
 //!
-//! Each test states its formula and source, prints its measurement, and asserts a bound. `long_*` tests take longer
+//! Each test must state the formula and source, print the measurement and assert a bound. `long_*` tests take longer
 //! (`make test-long`).
 
 #[path = "fidelity/amplification.rs"]

@@ -85,7 +85,7 @@ fn requests_are_those_of_fio() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The same in a specification: `randwrite` of fio with as many requests as blocks, and on into the next pass.
+/// The same in a specification: `randwrite` of fio with as many requests as blocks, continued in the next pass.
 #[test]
 fn specifications_are_job_files() {
     let blocks = 256;

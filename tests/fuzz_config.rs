@@ -1,5 +1,5 @@
-//! A seeded, bounded substitute for the fuzzer: mutated configuration files and options never make `resolve` panic, and a
-//! resolved drive is unchanged after writing and reading.
+//! A seeded, bounded substitute for the fuzzer: mutated configuration files and options never make `resolve` panic, and
+//! a resolved drive is unchanged after writing and reading.
 
 mod kept_inputs;
 

@@ -1,6 +1,7 @@
 //! Fuzzing of the host side as an ordinary test: seeded mutations of small valid inputs through the fuzz entry points.
 //!
-//! Bounded by iterations, so that a failure repeats; `crates/workload/src/fuzzing.rs` states what must hold.
+//! Bounded by iterations, so that a failure repeats; `crates/workload/src/fuzzing.rs` states the properties that must
+//! hold.
 
 mod kept_inputs;
 
@@ -45,7 +46,7 @@ fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
     }
 }
 
-/// A fuzz target with its name.
+/// Name and function of a fuzz target.
 type Target = (&'static str, fn(&[u8]));
 
 /// The fuzz targets of the host side.

@@ -169,7 +169,7 @@ impl Host {
         assert!(right, "{}: sector {sector} holds write {write}; the last is {last}, {flushed}", self.name);
     }
 
-    /// Checks a drive opened after the server was killed; the present contents stay.
+    /// Checks a drive opened after a kill of the server; the present contents stay.
     fn look_at_all(&mut self, served: &mut Served<'_>) -> Reply<()> {
         let all = self.sectors.len() as u64;
         let step = if self.loses_a_die { 1 } else { 64 };
@@ -356,8 +356,8 @@ fn an_image_of_a_version_with_fewer_keys_opens() {
     assert!(refused.to_string().contains("ssd.over_provisioning"), "{refused}");
 }
 
-/// Once wrong: a kill brought data back that a flush had made zeros. Writes after the trim make the layer collect the
-/// older copies.
+/// Once wrong: a kill restored data that a flush had made zeros. Writes after the trim make the layer collect the older
+/// copies.
 #[test]
 fn a_flushed_trim_stays_after_a_kill() {
     for entry in layers::layers() {
@@ -393,8 +393,8 @@ fn a_flushed_trim_stays_after_a_kill() {
     }
 }
 
-/// Once wrong: after a kill the journal of trims knew the part of a unit as written that the host had written, not what a
-/// merge then stored of the rest; the next trim left the rest, and with it the old data of the part.
+/// Once wrong: after a kill the journal of trims counted only the host's part of a unit as written, and not the rest
+/// that a merge stored. The next trim left the rest, and thereby the old data of the part.
 #[test]
 fn a_trim_after_a_kill_covers_merged_units() {
     let resolved = drive("sector-log", &[]);

@@ -1,4 +1,5 @@
-//! The inputs that `fuzz/kept` has for a fuzz target: each is run at each change. Ignored: what a fuzzer finds by itself (`fuzz/corpus`).
+//! The inputs of a fuzz target in `fuzz/kept`: each runs at each change. Ignored: inputs that a fuzzer finds
+//! (`fuzz/corpus`).
 
 /// The inputs of `target`, by path.
 pub fn kept(target: &str) -> Vec<(String, Vec<u8>)> {

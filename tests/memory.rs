@@ -1,6 +1,6 @@
-//! Memory of the simulator's own tables.
+//! Memory of the simulator's tables.
 //!
-//! A test binary of its own, since it measures the whole process.
+//! A separate test binary, because the test measures the whole process.
 
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::host::fio::{FioSource, FioSpec};
@@ -10,7 +10,7 @@ use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
 use palimpsest_lab::units::{GIB, MIB};
 use std::ops::ControlFlow;
 
-/// Peak memory of this process, in bytes; `None` where the system does not report it.
+/// Peak memory of this process, in bytes; `None` if the system does not report the peak.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,9 +1,10 @@
-//! The model suite: every translation layer of the registry against a shadow of what the host wrote, at many shapes of drive,
-//! counted and timed, with faults and power cuts; and the rules of flash and the engine's times against hand computation.
+//! The model suite: every FTL of the registry against a shadow of the host's writes, on drives of many shapes, counted
+//! and timed, with faults and power cuts. Also checks the rules of flash and the engine's times against hand
+//! computation.
 //!
-//! Cases are seeded. A failure prints the line that repeats it; `MODEL_SEED` runs one seed, `MODEL_FTL` one layer, and
-//! `MODEL_CASES` sets how many seeds are run, from `MODEL_FROM` on; with `MODEL_ALL=1` a test goes on after a red seed and lists all of them.
-//! Tests called `long_*` run the same with many more seeds.
+//! Cases are seeded. A failure prints the command that repeats the case. `MODEL_SEED` runs one seed, `MODEL_FTL` one
+//! layer; `MODEL_CASES` sets the number of seeds, from `MODEL_FROM` on. With `MODEL_ALL=1` a test continues after a
+//! failing seed and lists all failures. Tests called `long_*` run the same cases with many more seeds.
 
 #[path = "model/background.rs"]
 mod background;

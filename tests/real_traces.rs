@@ -59,7 +59,7 @@ const ROWS: [Row; 19] = [
     row("disksim_iozone_100k.trace", 100_000, 1.000, 0.0, 359.9),
 ];
 
-/// The trace of that name. `eprintln!` would be shown for failing tests alone.
+/// The trace called `file`. `eprintln!` would print for failing tests only.
 fn sample(file: &str) -> Option<File> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies two folders deep");
     let path = root.parent().unwrap_or(root).join(format!("shared/traces/{file}.zst"));

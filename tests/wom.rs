@@ -21,7 +21,7 @@ fn dirty(rng: &mut Rng, shape: Shape, ones: u64) -> Vec<u8> {
     page
 }
 
-/// One encoding, checked against the whole contract. Returns whether it succeeded.
+/// One encoding, checked against the whole contract. Returns whether encoding succeeded.
 fn write(code: &mut dyn Code, page: &mut [u8], message: &[u8], seed: u64) -> bool {
     let before = page.to_vec();
     let outcome = code.encode(page, message, seed);
@@ -76,8 +76,8 @@ proptest! {
         }
     }
 
-    /// Word lines of four-bit cells: each generation reads back, whole and in part, no level falls, and one may be left
-    /// out.
+    /// Word lines of four-bit cells: each generation reads back, whole and in part, no level falls, and one word line
+    /// may be skipped.
     #[test]
     fn levels_rise_and_every_generation_reads_back(seed: u64, bytes in 1usize..80, skipped in 0u32..16) {
         let mut rng = Rng::new(seed, 2);

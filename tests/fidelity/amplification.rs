@@ -1,16 +1,16 @@
 //! Write amplification under uniform random overwrites against the closed forms of Desnoyers 2014 (docs/fidelity.md).
 //!
-//! A drive cannot use all its physical pages: in every plane a victim is cleaned into one block, which is open or free. The
-//! forms count the blocks that hold data when a victim is chosen, so rho = U/((N - P) b) with N blocks in P planes. The plain
-//! rho = U/T = 1/(1 + OP) holds where a plane has thousands of blocks.
+//! A drive cannot use all its physical pages: in every plane a victim is cleaned into one block, which is open or free.
+//! The forms count the blocks that hold data when a victim is chosen, so rho = U/((N - P) b) with N blocks in P planes.
+//! The plain rho = U/T = 1/(1 + OP) holds where a plane has thousands of blocks.
 
 use crate::bench::{Run, drive};
 use crate::forms;
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::run::Fidelity;
 
-/// A drive of `planes` planes of `blocks` blocks, with `b` units of the map in a block: pages of 4 or 16 KiB of the page map,
-/// or the subpages of 4 KiB of pages of 16 KiB.
+/// A drive of `planes` planes of `blocks` blocks, with `b` units of the map in a block: pages of 4 or 16 KiB of the
+/// page map, or the subpages of 4 KiB of pages of 16 KiB.
 fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> Resolved {
     let (shape, pages) = match unit {
         "page of 4 KiB" => ("ftl.name=page part.page_size=4KiB", b),
@@ -22,9 +22,10 @@ fn flat(unit: &str, planes: u32, blocks: u32, b: u32, op: &str, more: &str) -> R
     drive(
         "tlc-32g",
         &format!(
-            "{shape} part.subpage_size=4KiB ssd.channels={} ssd.planes_per_die={die_planes} ssd.blocks_per_plane={blocks} \
-             part.pages_per_block={pages} ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block ftl.gc_stop=1block \
-             ftl.gc_pace=block ftl.moved_to=plane ftl.allocation=round-robin {more}",
+            "{shape} part.subpage_size=4KiB ssd.channels={} ssd.planes_per_die={die_planes} \
+             ssd.blocks_per_plane={blocks} \
+             part.pages_per_block={pages} ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block \
+             ftl.gc_stop=1block ftl.gc_pace=block ftl.moved_to=plane ftl.allocation=round-robin {more}",
             planes / die_planes
         ),
     )
@@ -43,7 +44,7 @@ fn unit_bytes(ssd: &Resolved) -> u64 {
     u64::from(if ssd.drive.ftl.name == "page" { geometry.page_bytes() } else { geometry.subpage_bytes })
 }
 
-/// Logical units over those of all blocks but `lost` a plane.
+/// Logical units per physical unit, without `lost` blocks of each plane.
 fn rho(ssd: &Resolved, lost: f64) -> f64 {
     let geometry = &ssd.drive.geometry;
     let usable = f64::from(geometry.blocks()) - lost * f64::from(geometry.planes());
@@ -71,7 +72,8 @@ fn one_large_plane(b: u32) {
                 let wa = measured(&ssd, Fidelity::Count, io);
                 let (plain, exact) = (form(1.0 / (1.0 + ssd.drive.over_provisioning)), form(rho(&ssd, 1.0)));
                 println!(
-                    "b = {b:3}, OP {op:>3}, {victim:6}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 {exact:.4} ({:+.2} %)",
+                    "b = {b:3}, OP {op:>3}, {victim:6}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 \
+                    {exact:.4} ({:+.2} %)",
                     100.0 * off(wa, plain),
                     100.0 * off(wa, exact),
                 );
@@ -88,18 +90,18 @@ fn greedy_and_fifo_on_one_large_plane_with_64_units_a_block() {
 
 #[test]
 #[ignore = "ten seconds"]
-fn long_greedy_and_fifo_on_one_large_plane_with_128_units_a_block() {
+fn long_greedy_and_fifo_on_one_large_plane_128_units_a_block() {
     one_large_plane(128);
 }
 
 #[test]
 #[ignore = "half a minute"]
-fn long_greedy_and_fifo_on_one_large_plane_with_256_units_a_block() {
+fn long_greedy_and_fifo_on_one_large_plane_256_units_a_block() {
     one_large_plane(256);
 }
 
-/// One plane of 256 blocks: within 1 % of the forms with rho = U/((N - 1) b). The plain forms are 2 % (28 %) and 6 % (7 %)
-/// too low here: one block of 256 is 0.4 % of the flash, but 6 % of the spare blocks at an over-provisioning of 7 %.
+/// One plane of 256 blocks: within 1 % of the forms with rho = U/((N - 1) b). The plain forms are 2 % (28 %) and 6 % (7
+/// %) too low here: one block of 256 is 0.4 % of the flash, but 6 % of the spare blocks at an over-provisioning of 7 %.
 #[test]
 fn greedy_on_one_small_plane() {
     for unit in UNITS {
@@ -109,7 +111,8 @@ fn greedy_on_one_small_plane() {
             let (plain, exact) =
                 (forms::greedy(64, 1.0 / (1.0 + ssd.drive.over_provisioning)), forms::greedy(64, rho(&ssd, 1.0)));
             println!(
-                "256 blocks, OP {op:>3}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 {exact:.4} ({:+.2} %)",
+                "256 blocks, OP {op:>3}, {unit:14}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - 1 {exact:.4} ({:+.2} \
+                %)",
                 100.0 * off(wa, plain),
                 100.0 * off(wa, exact),
             );
@@ -118,8 +121,8 @@ fn greedy_on_one_small_plane() {
     }
 }
 
-/// Several planes: within 1 % of the forms with rho = U/((N - P) b), N blocks in P planes. The rest is due to planes that
-/// are not equally full at every moment, as WA is convex in the load.
+/// Several planes: within 1 % of the forms with rho = U/((N - P) b), N blocks in P planes. The rest is due to planes
+/// that are not equally full at every moment, as WA is convex in the load.
 fn several_planes(points: &[(&str, u32, u32, u32, &str, &str)]) {
     for &(unit, planes, blocks, b, op, more) in points {
         let ssd = flat(unit, planes, blocks, b, op, more);
@@ -127,7 +130,8 @@ fn several_planes(points: &[(&str, u32, u32, u32, &str, &str)]) {
         let plain = forms::greedy(b, 1.0 / (1.0 + ssd.drive.over_provisioning));
         let exact = forms::greedy(b, rho(&ssd, 1.0));
         println!(
-            "{planes:2} x {blocks} blocks, b = {b}, OP {op:>3}, {unit:14} {more}: {wa:.4}; form {plain:.4} ({:+.2} %), with N - P {exact:.4} ({:+.2} %)",
+            "{planes:2} x {blocks} blocks, b = {b}, OP {op:>3}, {unit:14} {more}: {wa:.4}; form {plain:.4} ({:+.2} %), \
+            with N - P {exact:.4} ({:+.2} %)",
             100.0 * off(wa, plain),
             100.0 * off(wa, exact),
         );
@@ -162,8 +166,9 @@ fn long_greedy_on_several_planes() {
     ]);
 }
 
-/// Collection in steps (`ftl.gc_pace = paced`) chooses its victims when L blocks of a plane are free, L = `ftl.gc_start` and a block for each
-/// stream but one, one at least, where static wear levelling counts as a stream: within 1 % of the forms with rho = U/((N - L P) b).
+/// Collection in steps (`ftl.gc_pace = paced`) chooses its victims when L blocks of a plane are free, L =
+/// `ftl.gc_start` and a block for each stream but one, one at least, where static wear levelling counts as a stream:
+/// within 1 % of the forms with rho = U/((N - L P) b).
 #[test]
 fn collection_in_steps() {
     let points = [
@@ -184,16 +189,16 @@ fn collection_in_steps() {
         let wa = measured(&ssd, Fidelity::Count, "io_size=400%");
         let (kept, whole) = (forms::greedy(64, rho(&ssd, lost)), forms::greedy(64, rho(&ssd, lost - 1.0)));
         println!(
-            "in steps, {planes} x {blocks} blocks, OP {op:>3}, {unit:14} {more}: {wa:.4}; with N - {lost} P {kept:.4} ({:+.2} %), \
-             with one less {whole:.4}",
+            "in steps, {planes} x {blocks} blocks, OP {op:>3}, {unit:14} {more}: {wa:.4}; with N - {lost} P {kept:.4} \
+             ({:+.2} %), with one less {whole:.4}",
             100.0 * off(wa, kept),
         );
         assert!(off(wa, kept).abs() < 0.01);
     }
 }
 
-/// The preset `tlc-32g` with one stream, and blocks of 64 and of 264 pages of four subpages: within 1 % of the form with
-/// rho = U/((N - P) b).
+/// The preset `tlc-32g` with one stream, and blocks of 64 and of 264 pages of four subpages: within 1 % of the form
+/// with rho = U/((N - P) b).
 fn tlc_drive(pages_per_block: u32, op: &str, io: &str) {
     let sets =
         format!("ftl.streams=1 ftl.gc_pace=block part.pages_per_block={pages_per_block} ssd.over_provisioning={op}");
@@ -223,8 +228,8 @@ fn long_a_drive_of_tlc() {
     tlc_drive(264, "28%", "io_size=100%");
 }
 
-/// Time does not change what is written: a timed run measures the WA of the counted one. For the page map the two are equal to
-/// the last digit; the subpage map also flushes once, when timing starts.
+/// A timed run must measure the WA of the counted run, because time does not change which data is written. The page map
+/// agrees to the last digit; the subpage map also flushes once, when timing starts.
 #[test]
 fn timed_runs_measure_the_amplification_of_counted_ones() {
     for (unit, pace) in UNITS.iter().zip(["block", "paced", "paced"]) {
@@ -237,8 +242,8 @@ fn timed_runs_measure_the_amplification_of_counted_ones() {
     }
 }
 
-/// d choices are between random victims (d = 1) and greedy (d to infinity), decreasing in d (Van Houdt 2013). A random victim
-/// is as full as the mean block, so WA = 1/(1 - rho); the measured one is lower, since full blocks are skipped.
+/// d choices are between random victims (d = 1) and greedy (d to infinity), decreasing in d (Van Houdt 2013). A random
+/// victim is as full as the mean block, so WA = 1/(1 - rho); the measured one is lower, since full blocks are skipped.
 #[test]
 fn d_choices_lie_between_random_and_greedy() {
     let of = |victim: &str| {
@@ -260,8 +265,8 @@ fn d_choices_lie_between_random_and_greedy() {
     assert!(off(random, form).abs() < 0.01);
 }
 
-/// A second stream, for moved units, has a block of its own in every plane. Under uniform writes the separation gains nothing,
-/// and costs the space of that block: on average between none and one block a plane more than with one stream.
+/// A second stream, for moved units, has a block of its own in every plane. Under uniform writes the separation gains
+/// nothing, and costs the space of that block: on average between none and one block a plane more than with one stream.
 #[test]
 fn a_second_stream_costs_up_to_a_block_a_plane() {
     for op in OVER_PROVISIONING {
@@ -273,8 +278,8 @@ fn a_second_stream_costs_up_to_a_block_a_plane() {
     }
 }
 
-/// WA of hot and cold data, a fifth of the drive hot, with moved data kept apart and mixed, as shares off the form. Of the three blocks that are
-/// not full (one erased, one open for each class), half are lost.
+/// WA of hot and cold data, a fifth of the drive hot, as shares off the form: moved data kept apart, and mixed. Of the
+/// three blocks that are not full (one erased, one open for each class), half are lost.
 fn hot_and_cold(unit: &str, b: u32) -> (f64, f64) {
     let of = |moved: &str| {
         let below = flat(unit, 1, 1024, b, "28%", "").drive.logical_bytes() / 4096 / 5 * 4;
@@ -293,10 +298,12 @@ fn hot_and_cold(unit: &str, b: u32) -> (f64, f64) {
     (off(apart, form), off(mixed, form))
 }
 
-/// Hot and cold data that also cleaning keeps apart: greedy choice over both cleans blocks of both at one valid count, so each has
-/// the space that gives it the load of the whole drive, and WA is that of uniform writes whatever the skew (Desnoyers 2014). The
-/// count is one where a block has endlessly many units; else hot blocks lose one more on their way to be the next victim, and WA is
-/// lower by a share of 1/(b - J). Where moved data is mixed, WA is above.
+/// Hot and cold data that collection keeps apart, too. Greedy choice over both classes collects blocks at one valid
+/// count, so each class has the space for the load of the whole drive. WA then equals the WA of uniform writes,
+/// whatever the skew (Desnoyers 2014).
+///
+/// The counts agree only for endlessly many units a block. Otherwise hot blocks lose one more unit before they become
+/// the victim, and WA is lower by a share of 1/(b - J). WA is higher if moved data is mixed.
 #[test]
 fn classes_kept_apart_have_the_amplification_of_uniform_writes() {
     for unit in ["page of 4 KiB", "subpage"] {
@@ -307,16 +314,17 @@ fn classes_kept_apart_have_the_amplification_of_uniform_writes() {
 
 #[test]
 #[ignore = "ten seconds"]
-fn long_classes_of_large_blocks_kept_apart_have_the_amplification_of_uniform_writes() {
+fn long_separate_classes_of_large_blocks_equal_uniform_writes() {
     let (apart, mixed) = hot_and_cold("page of 4 KiB", 256);
     assert!((-0.01..0.002).contains(&apart) && mixed > 0.04);
 }
 
-/// Buffered writes at half of what the drive takes: no write waits for a whole block, as some do where a block is cleaned at once.
+/// Buffered writes at half of the drive's rate: no write waits for a whole block, as some do if blocks are collected at
+/// once.
 #[test]
 fn no_write_waits_for_a_block_that_is_cleaned_in_steps() {
-    let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28% \
-                buffer.size=64KiB";
+    let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 \
+                ssd.over_provisioning=28% buffer.size=64KiB";
     let longest = |pace: &str| {
         let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
         let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,norandommap,n=2e4,rate_iops=1000,open_loop");
@@ -335,10 +343,11 @@ fn no_write_waits_for_a_block_that_is_cleaned_in_steps() {
     assert!(steps < 8 * program && block > moved * program / 2);
 }
 
-/// Random writes to a die of four planes that are programmed together. Moves that take the planes in turn are at one page address, and run together,
-/// too; of moves that stay in their plane most run alone, as victims lose different numbers of pages. And no write waits for a whole block.
+/// Random writes to a die of four planes that programs them together. Moves that take the planes in turn share a page
+/// address, so they run together. Moves that stay in their plane mostly run alone, because victims lose different
+/// numbers of pages. No write waits for a whole block.
 #[test]
-fn moves_that_take_the_planes_of_a_die_in_turn_are_programmed_together() {
+fn moves_that_take_planes_in_turn_are_programmed_together() {
     let sets =
         "ssd.channels=1 part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28% buffer.size=64KiB";
     let of = |keys: &str, workload: &str| {
@@ -353,17 +362,17 @@ fn moves_that_take_the_planes_of_a_die_in_turn_are_programmed_together() {
     let [by_blocks, alone, together] = [block, own, turn].map(|keys| of(keys, "n=5000,iodepth=256").0);
     let [whole, longest] = [block, turn].map(|keys| of(keys, "n=5000,rate_iops=800,open_loop").1);
     println!(
-        "{by_blocks:.0} IOPS by blocks; in steps {alone:.0} where moves stay in their plane, {together:.0} in turn; longest write at 800 IOPS \
-         {longest} us in steps, {whole} us by blocks"
+        "{by_blocks:.0} IOPS by blocks; in steps {alone:.0} where moves stay in their plane, {together:.0} in turn; \
+         longest write at 800 IOPS {longest} us in steps, {whole} us by blocks"
     );
     assert!(together > 1.5 * alone && together > by_blocks && longest < whole / 10);
 }
 
-/// Static wear levelling moves a block of cold data now and then: in steps too, no write waits for all of it.
+/// Static wear levelling occasionally moves a block of cold data: in steps, too, no write waits for a whole block.
 #[test]
 fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
-    let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 ssd.over_provisioning=28% \
-                buffer.size=64KiB ftl.wear_leveling=static ftl.wear_threshold=2";
+    let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 \
+                ssd.over_provisioning=28% buffer.size=64KiB ftl.wear_leveling=static ftl.wear_threshold=2";
     let of = |pace: &str| {
         let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
         let workload =

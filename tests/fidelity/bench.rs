@@ -1,5 +1,5 @@
-//! Runs through the user's path: a preset with overrides, a workload specification or the text of a job file, a precondition,
-//! a result.
+//! Runs through the user's path: a preset with overrides, a workload specification or the text of a job file, a
+//! precondition, a result.
 
 use palimpsest_lab::config::{Resolved, resolve};
 use palimpsest_lab::host::fio::{self, JobFile};
@@ -23,12 +23,12 @@ pub fn drive(ssd: &str, sets: &str) -> Resolved {
     resolve(ssd, None, &overrides, &|_| unreachable!("presets need no files")).unwrap()
 }
 
-/// What a controller takes, taken away.
-const FLASH_ONLY: &str = "host.t_link=0ns controller.iops=0 controller.t_read=0ns controller.t_write=0ns controller.t_end=0ns \
-     buffer.t_write=0ns buffer.t_write_next=0ns part.t_read_types=[] ftl.superblock_dies=0 \
+/// Settings that remove the time of controller and buffer.
+const FLASH_ONLY: &str = "host.t_link=0ns controller.iops=0 controller.t_read=0ns controller.t_write=0ns \
+     controller.t_end=0ns buffer.t_write=0ns buffer.t_write_next=0ns part.t_read_types=[] ftl.superblock_dies=0 \
      ftl.slc_cache=0% ftl.slc_fixed=0% buffer.flush=programs part.pages_per_program=1";
 
-/// As [`drive`], without time of the controller, and where the preset is of terabytes with fewer blocks in each plane.
+/// As [`drive`] without controller time; drives of terabytes get fewer blocks in each plane.
 pub fn small(ssd: &str, sets: &str) -> Resolved {
     let whole = drive(ssd, &format!("{FLASH_ONLY} {sets}"));
     if whole.drive.logical_bytes() <= 128 * GIB {

@@ -1,12 +1,13 @@
-//! A map in flash (`dftl`): response times of single requests are sums of part timings, to the nanosecond (DFTL paper, Sec. 3.3:
-//! a miss reads a translation page; one whose victim is dirty reads and programs another before).
+//! A map in flash (`dftl`): response times of single requests are sums of part timings, to the nanosecond. Source: DFTL
+//! paper, Sec. 3.3: a miss reads a translation page; a miss with a dirty victim first reads and programs another.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::units::Nanos;
 use serde_json::Value;
 
-/// A drive whose table holds a single entry, so that every page of a sequence is a miss, with space enough never to collect.
+/// A drive whose table holds a single entry, so that every page of a sequence is a miss, with space enough never to
+/// collect.
 fn latencies(ssd: &Resolved, direction: &str) -> [Nanos; 4] {
     let bytes = ssd.drive.part.page_bytes;
     let mut run = Run::new(ssd, &format!("rw={direction},bs={bytes},n=300"));
@@ -16,9 +17,9 @@ fn latencies(ssd: &Resolved, direction: &str) -> [Nanos; 4] {
     ["mean", "p50", "p99", "max"].map(|name| printed["latency_ns"][direction][name].as_u64().unwrap())
 }
 
-/// Miss with a clean victim: 2 (command + tR + transfer). Miss with a dirty victim, for a write: the translation page is read and
-/// programmed, and then the page itself. The entry that is wanted is in the same translation page: it is read from memory or, where
-/// operations of a block keep their order, from flash.
+/// Miss with a clean victim: 2 (command + tR + transfer). Miss with a dirty victim, for a write: the layer reads and
+/// programs the translation page, then programs the page. The wanted entry is in the same translation page: the layer
+/// reads the entry from memory or, if operations of a block keep their order, from flash.
 #[test]
 fn misses_add_reads_and_programs_of_translation_pages() {
     for part in ["mlc-4k", "mlc-8k", "tlc-16k"] {
@@ -27,8 +28,10 @@ fn misses_add_reads_and_programs_of_translation_pages() {
             drive(
                 "tlc-32g",
                 &format!(
-                    "ssd.part={part} ftl.name={layer} buffer.ack=program ftl.cmt=8B host.link_rate=unlimited ssd.channels=2 \
-                     ssd.planes_per_die=1 ssd.blocks_per_plane=64 ssd.over_provisioning=200% part.pages_per_block=32 {same}"
+                    "ssd.part={part} ftl.name={layer} buffer.ack=program ftl.cmt=8B host.link_rate=unlimited \
+                     ssd.channels=2 \
+                     ssd.planes_per_die=1 ssd.blocks_per_plane=64 ssd.over_provisioning=200% part.pages_per_block=32 \
+                     {same}"
                 ),
             )
         };

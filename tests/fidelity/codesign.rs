@@ -1,5 +1,5 @@
-//! The co-designed file system on the drive of its paper: DRAM permission exchanges, command groups, the size of the map, and
-//! the imbalance of files.
+//! The co-designed file system on the drive of its paper: DRAM permission exchanges, command groups, the size of the
+//! map, and the imbalance of files.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::config::Resolved;
@@ -19,8 +19,9 @@ fn small(ftl: &str, more: &str) -> Resolved {
     drive("codesign-8ch", &format!("{sets} ftl.name={ftl} {more}"))
 }
 
-/// One request at a time: each command group waits for its DRAM permission exchange, and exchanges are serial; so a write of k
-/// pages on k channels takes k exchanges, command, transfer and program of the last page, a read of a page one exchange.
+/// One request at a time. Each command group waits for a DRAM permission exchange, and exchanges are serial. A write of
+/// k pages on k channels takes k exchanges, then command, transfer and program of the last page; a read of a page takes
+/// one exchange.
 #[test]
 fn permission_exchanges_are_serial() {
     for ftl in ["codesign", "fs-page"] {
@@ -50,10 +51,12 @@ fn groups(summary: &Summary) -> u64 {
     summary.ftl_stats["fs_command_groups"].as_u64().unwrap()
 }
 
-/// 32 pages on 8 channels of two dies with two planes each, one request at a time. In turn the four pages of a channel arrive
-/// one after the other, so that a die programs its first page when the second arrives: the last channel loads both dies, and
-/// each programs twice. In one group they arrive together: four loads, and a plane command programs two of them at once. Sec.
-/// III-C.3; without plane commands there is no gain.
+/// 32 pages on 8 channels of two dies with two planes each, one request at a time. In turn, the four pages of a channel
+/// arrive one by one, and a die programs the first page when the second arrives. The last channel loads both dies, and
+/// each programs twice.
+///
+/// In one group the pages arrive together: four loads, and a plane command programs two pages at once (Sec. III-C.3).
+/// Without plane commands there is no gain.
 #[test]
 fn deep_writes_use_plane_commands() {
     let groups = 3000;
@@ -82,8 +85,8 @@ fn deep_writes_use_plane_commands() {
     }
 }
 
-/// Writes of a page at multiples of eight pages, eight at a time: by address all wait for the two dies of one channel, in order of
-/// arrival each has a channel of its own.
+/// Writes of a page at multiples of eight pages, eight at a time: by address all wait for the two dies of one channel,
+/// in order of arrival each has a channel of its own.
 #[test]
 fn the_address_names_the_channel() {
     let mean = |scheme: &str, turn: &str| {
@@ -97,8 +100,8 @@ fn the_address_names_the_channel() {
     assert_eq!(mean("static", "arrival"), by_address);
 }
 
-/// A read of 8 pages after a grouped write: of consecutive pages four are on a channel, of pages apart one (one request at a
-/// time, with serial exchanges of all groups and serial transfers).
+/// A read of 8 pages after a grouped write: of consecutive pages four are on a channel, of pages apart one (one request
+/// at a time, with serial exchanges of all groups and serial transfers).
 #[test]
 fn deep_writes_decide_how_wide_later_reads_are() {
     for (pages, on_one, groups) in [("consecutive", 4, 2), ("apart", 1, 8)] {
@@ -114,8 +117,8 @@ fn deep_writes_decide_how_wide_later_reads_are() {
     }
 }
 
-/// Requests of 32 pages on 8 channels: in turn each page is a group, with dynamic depth each channel has one. At 16 pages there
-/// is no depth (Sec. III-C.3).
+/// Requests of 32 pages on 8 channels: in turn each page forms a group, with dynamic depth each channel forms one. At
+/// 16 pages there is no depth (Sec. III-C.3).
 #[test]
 fn depth_makes_fewer_groups() {
     for (scheme, kib, wanted) in [("rr", 128, 32), ("depth", 128, 8), ("hybrid", 128, 8), ("depth", 64, 16)] {
@@ -126,8 +129,8 @@ fn depth_makes_fewer_groups() {
     }
 }
 
-/// Sec. III-A: "the size of mapping table in block level is reduced by 255/256 compared with page mapping", for the same
-/// number of pages.
+/// Sec. III-A: "the size of mapping table in block level is reduced by 255/256 compared with page mapping", for the
+/// same number of pages.
 #[test]
 fn the_block_map_is_a_share_of_the_page_map() {
     let bytes = |ftl: &str| {
@@ -142,9 +145,9 @@ fn the_block_map_is_a_share_of_the_page_map() {
     assert_eq!(codesign, 8 * blocks);
 }
 
-/// Sec. III-B: "every channel has similar free space" and "similar worn-out level", under steady overwrites, long enough to
-/// exceed the allowed initial differences. Fairness puts overwritten pages back into their channel, so that a channel of hot
-/// pages wears faster until it is avoided.
+/// Sec. III-B: "every channel has similar free space" and "similar worn-out level", under steady overwrites, long
+/// enough to exceed the allowed initial differences. Fairness puts overwritten pages back into their channel, so that a
+/// channel of hot pages wears faster until it is avoided.
 #[test]
 fn channels_stay_even() {
     for scheme in ["rr", "fairness", "depth", "hybrid"] {
@@ -216,8 +219,8 @@ fn files(scheme: &str) -> Summary {
     run::run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(())).unwrap().summary
 }
 
-/// Under fairness every file has an imbalance rate of at most 1/4, as no request is of whole rounds; in turn few have
-/// (Sec. II-B).
+/// Under fairness every file has an imbalance rate of at most 1/4, because no request has whole rounds only; in turn
+/// few files do (Sec. II-B).
 #[test]
 fn fairness_lays_files_evenly() {
     let (rr, fairness) = (files("rr"), files("fairness"));

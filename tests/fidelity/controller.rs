@@ -6,15 +6,15 @@ use palimpsest_lab::metrics::summary::{Latency, Promise};
 /// Times that no other sum contains.
 const TIMES: &str = "host.t_link=700ns controller.iops=500000 controller.t_read=5us controller.t_write=3us \
      controller.t_end=1100ns buffer.t_write=4us buffer.t_write_next=460ns host.t_request=0ns";
-/// Flash that is never waited for.
+/// A link without transfer time.
 const NO_FLASH: &str = "host.link_rate=unlimited";
 
 fn all_take(times: &Latency, expected: u64, what: &str) {
     assert_eq!([times.mean, times.p50, times.p99, times.max], [expected; 4], "{what}");
 }
 
-/// Read = link latency + processors + t_read + what flash and link take + t_end + link latency. Requests that need no flash
-/// leave out flash alone.
+/// Read = link latency + processors + t_read + flash and link time + t_end + link latency. Requests that need no flash
+/// omit flash time only.
 #[test]
 fn a_read_adds_the_times_of_the_controller() {
     let (link, processors, before, end) = (700, 2000, 5000, 1100);
@@ -33,10 +33,10 @@ fn a_read_adds_the_times_of_the_controller() {
     }
 }
 
-/// Buffered write = link latency + processors + t_write + the link's transfer + buffer.t_write and buffer.t_write_next for each
-/// further subpage + t_end + link latency; a flush of nothing lacks transfer and buffer.
+/// Buffered write = link latency + processors + t_write + the link's transfer + buffer.t_write and buffer.t_write_next
+/// for each further subpage + t_end + link latency; a flush of nothing lacks transfer and buffer.
 #[test]
-fn a_buffered_write_adds_the_times_of_the_controller_and_of_the_buffer() {
+fn a_buffered_write_adds_controller_and_buffer_times() {
     let ssd = drive("tlc-32g", &format!("ftl.name=subpage buffer.size=1GiB {TIMES}"));
     for kib in [4, 16, 128] {
         let result = Run::new(&ssd, &format!("rw=write,bs={kib}k,size=64MiB,n=100")).result();
@@ -46,7 +46,7 @@ fn a_buffered_write_adds_the_times_of_the_controller_and_of_the_buffer() {
     }
 }
 
-/// Processors that take `controller.iops` requests a second take no more, and no fewer where flash and depth allow more.
+/// Processors of `controller.iops` serve exactly that rate if flash and depth allow more.
 #[test]
 fn requests_a_second_saturate() {
     for (iops, depth) in [(50_000, 16), (500_000, 64), (1_000_000, 256)] {
@@ -74,8 +74,8 @@ fn poisson_arrivals_wait_for_the_processors() {
     }
 }
 
-/// A volatile buffer acknowledges a write on any layer when its data has come, and a flush takes the rest of the program: command +
-/// transfer + tPROG from the submission of the write. A protected buffer makes a flush free.
+/// A volatile buffer acknowledges a write on any layer as soon as the data arrives. A flush then takes the rest of the
+/// program: command + transfer + tPROG from the submission of the write. A protected buffer makes a flush free.
 #[test]
 fn a_volatile_buffer_makes_flushes_wait_for_programs() {
     for layer in ["page", "subpage"] {
@@ -99,7 +99,7 @@ fn a_volatile_buffer_makes_flushes_wait_for_programs() {
     }
 }
 
-/// Writes into a volatile buffer are no faster than programs once it is full.
+/// A full volatile buffer accepts writes no faster than flash programs them.
 #[test]
 fn a_volatile_buffer_fills_up() {
     let rate = |how: &str| {
@@ -112,8 +112,9 @@ fn a_volatile_buffer_fills_up() {
     assert!((volatile / programs - 1.0).abs() < 0.03);
 }
 
-/// A fast cache of n blocks in each of P planes takes n P (pages of a block / bits of a cell) pages at tPROG of single bits, and what
-/// follows goes to blocks of all bits at their tPROG: total time, and no page is written twice before the drive is full.
+/// A fast cache of n blocks in each of P planes takes n P (pages of a block / bits of a cell) pages at tPROG of single
+/// bits. Later pages go to blocks of all bits at their tPROG: total time, and the drive writes no page twice before it
+/// is full.
 #[test]
 fn a_fast_cache_takes_writes_at_its_own_speed_until_it_is_full() {
     for (cell, bits) in [("tlc", 3), ("qlc", 4)] {
@@ -131,7 +132,7 @@ fn a_fast_cache_takes_writes_at_its_own_speed_until_it_is_full() {
         let off = result.simulated_ns as f64 / form as f64 - 1.0;
         println!("{cell}: {} ns, form {form} ns ({:+.2} %)", result.simulated_ns, 100.0 * off);
         assert!(off.abs() < 0.02);
-        // What the cache holds is read back, and folding does not lose it.
+        // Cached data is read back, and folding does not lose data.
         run.workload = "rw=randwrite,bs=16k,n=300k,norandommap,iodepth=8".into();
         (run.precondition, run.payload) = ("fill:100%", palimpsest_lab::nand::data::Payload::Tag);
         run.fidelity = palimpsest_lab::run::Fidelity::Count;
@@ -139,7 +140,7 @@ fn a_fast_cache_takes_writes_at_its_own_speed_until_it_is_full() {
     }
 }
 
-/// Pages of the types of a word line take their own sensing times, in the order of their programs.
+/// Each page of a word line has the sensing time of its type, in the order of programs.
 #[test]
 fn pages_of_a_word_line_have_sensing_times_of_their_own() {
     let times = r#"part.t_read_types=["30us","50us","90us"]"#.replace(' ', "");
@@ -153,7 +154,8 @@ fn pages_of_a_word_line_have_sensing_times_of_their_own() {
     assert_eq!((reads.p50, reads.max), (50_000 + rest, 90_000 + rest));
 }
 
-/// Each result says where the data of a write is at its acknowledgement, and when a power cut cannot lose the data any more.
+/// Each result states where the data of a write is at the acknowledgement, and when a power cut can no longer lose that
+/// data.
 #[test]
 fn a_result_states_the_promise_of_its_drive() {
     let promise = |ssd: &str, set: &str| Run::new(&drive(ssd, set), "rw=write,bs=4k,size=1MiB,n=10").result().promise;

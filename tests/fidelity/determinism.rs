@@ -4,7 +4,7 @@ use crate::bench::{Run, drive};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::Fidelity;
 
-/// The result, but for what is under the names `without`.
+/// The result without the fields `without`.
 fn printed(run: &Run<'_>, without: &[&str]) -> String {
     let mut result = serde_json::to_value(run.result()).unwrap();
     let names = result.as_object_mut().unwrap();
@@ -16,7 +16,8 @@ fn printed(run: &Run<'_>, without: &[&str]) -> String {
 
 #[test]
 fn equal_seeds_give_equal_results_and_others_do_not() {
-    const FAULTS: &str = "faults.program_fail=0.01% faults.erase_fail=0.1% faults.read_fail=1% faults.initial_bad=1% ftl.victim=d-choices:4";
+    const FAULTS: &str = "faults.program_fail=0.01% faults.erase_fail=0.1% faults.read_fail=1% faults.initial_bad=1% \
+        ftl.victim=d-choices:4";
     for layer in ["page", "subpage"] {
         for (fidelity, more, payload) in [
             (Fidelity::Timed, "", Payload::None),
@@ -37,7 +38,8 @@ fn equal_seeds_give_equal_results_and_others_do_not() {
     }
 }
 
-/// Without data whole pages are programmed a shorter way than with it, which the model suite, whose drives all keep data, does not take.
+/// Without data, whole pages take a shorter path than with data. The model suite never takes this path, because all its
+/// drives keep data.
 #[test]
 fn kept_data_changes_no_figure() {
     for layer in ["page", "subpage", "mga", "dftl"] {

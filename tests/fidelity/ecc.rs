@@ -1,5 +1,4 @@
-//! Read errors against the binomial distribution: a read of n code words fails with 1 - (1 - p)^n, whatever the
-//! command.
+//! Read errors against the binomial distribution: a read of n code words fails with 1 - (1 - p)^n, for every command.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::run::Fidelity;
@@ -15,7 +14,7 @@ fn word_fails(bits: i32, strength: i32, rate: f64) -> f64 {
     1.0 - read
 }
 
-/// A share of N draws is within 4 standard deviations, sqrt(q (1 - q) / N) each, of its probability q with 99.994 %.
+/// A share of N draws is within 4 standard deviations, sqrt(q (1 - q) / N) each, of the probability q with 99.994 %.
 #[test]
 fn reads_fail_as_often_as_the_words_that_they_need() {
     for (ftl, strength, rate) in [("page-fgm", 8, 2e-4), ("dma-fgm", 8, 2e-4), ("spftl", 8, 2e-4), ("spftl", 20, 8e-4)]

@@ -1,5 +1,5 @@
-//! The fixed share of a fast cache (`ftl.slc_fixed`) against closed forms: what a full drive takes at the speed of single bits, write
-//! amplification with the over-provisioning that is left, and wear of its blocks.
+//! The fixed share of a fast cache (`ftl.slc_fixed`) against closed forms: the pages that a full drive takes at the
+//! speed of single bits, write amplification with the remaining over-provisioning, and wear of the share's blocks.
 
 use crate::bench::{Run, drive};
 use crate::forms;
@@ -11,7 +11,8 @@ fn full_drive(fixed: &str, more: &str) -> Resolved {
     drive(
         "tlc-32g",
         &format!(
-            "ssd.planes_per_die=1 ssd.blocks_per_plane=400 part.pages_per_block=96 ftl.slc_fixed={fixed} part.t_program_slc=100us \
+            "ssd.planes_per_die=1 ssd.blocks_per_plane=400 part.pages_per_block=96 ftl.slc_fixed={fixed} \
+             part.t_program_slc=100us \
              part.t_program=400us ftl.gc_background=true ftl.gc_stop=3blocks ftl.moved_to=plane \
              buffer.ack=program {more}"
         ),
@@ -25,8 +26,8 @@ fn cached_pages(ssd: &Resolved) -> u64 {
     u64::from(ssd.drive.fixed_single()) * u64::from(geometry.planes()) * pages
 }
 
-/// A full drive that was idle takes n P (pages of a block / bits of a cell) pages at tPROG of single bits, of n blocks in each of P planes; and
-/// as much again at that of all bits, and of what collection moves meanwhile.
+/// An idle full drive takes n P (pages of a block / bits of a cell) pages at tPROG of single bits, with n blocks in
+/// each of P planes. Twice as many pages take tPROG of all bits for the second half, plus the moves of collection.
 #[test]
 fn a_full_drive_has_the_fixed_share_of_its_cache() {
     for bits in ["tlc", "qlc"] {
@@ -75,11 +76,13 @@ fn steady(ssd: &Resolved) -> palimpsest_lab::metrics::summary::Summary {
     run.result()
 }
 
-/// All writes go through the cache of C pages, of which exp(-C/U) are still valid when their block is folded; what is folded is written to the
-/// other blocks like what a host writes: WA = 1 + s A, with s that share and A greedy's closed form of what is left, rho = (U - C (1 + s)/2) /
-/// ((N - f - 1) b). An erase of a block of the share is C/f pages of the host.
+/// All writes go through the cache of C pages. A share s = exp(-C/U) is still valid when the block is folded, and goes
+/// to the other blocks like host writes: WA = 1 + s A.
+///
+/// A is greedy's closed form for the remaining space, rho = (U - C (1 + s)/2) / ((N - f - 1) b). Each erase of a block
+/// of the share stores C/f pages of the host.
 #[test]
-fn write_amplification_where_all_writes_go_through_the_fixed_share() {
+fn write_amplification_with_all_writes_through_the_fixed_share() {
     for (op, fixed, pace) in [("28%", 20, "block"), ("28%", 100, "block"), ("15%", 20, "paced"), ("28%", 100, "paced")]
     {
         let (blocks, b) = (2048, 66);
@@ -110,7 +113,7 @@ fn write_amplification_where_all_writes_go_through_the_fixed_share() {
     }
 }
 
-/// Writes go past the cache when it is full: write amplification is that of the over-provisioning that is left.
+/// A full cache is bypassed: the write amplification follows from the remaining over-provisioning.
 #[test]
 fn write_amplification_past_the_fixed_share() {
     let (blocks, b) = (2048, 66);

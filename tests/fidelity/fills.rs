@@ -1,8 +1,8 @@
-//! Preconditioning writes a drive as a host does that fills it: by whole pages.
+//! Preconditioning writes whole pages, like a host that fills the drive.
 
 use crate::bench::{Run, drive};
 
-/// DRAM of the map after a fill, of a layer that needs more of it for pages that hold fragments.
+/// DRAM of the map after a fill, with a layer whose map grows with pages that hold fragments.
 fn map_bytes(precondition: &str) -> u64 {
     let ssd = drive("mga-16k", "ftl.name=mga part.nop=3 ssd.blocks_per_plane=16");
     let mut run = Run::new(&ssd, "rw=randread,bs=16k,n=100");

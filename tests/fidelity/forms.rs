@@ -1,7 +1,7 @@
 //! The closed forms of docs/fidelity.md as functions.
 //!
-//! Notation of Desnoyers ("Analytic Models of SSD Write Performance", ACM Transactions on Storage 10 (2), 2014): b pages a
-//! block, rho = logical over physical pages, alpha = 1 / rho.
+//! Notation of Desnoyers ("Analytic Models of SSD Write Performance", ACM Transactions on Storage 10 (2), 2014): b
+//! pages a block, rho = logical over physical pages, alpha = 1 / rho.
 
 /// The principal branch of Lambert's W on [-1/e, infinity): the w with w e^w = x. By Halley's iteration.
 pub fn lambert_w0(x: f64) -> f64 {
@@ -32,9 +32,9 @@ pub fn fifo(rho: f64) -> f64 {
     alpha / (alpha + lambert_w0(-alpha * (-alpha).exp()))
 }
 
-/// Write amplification of greedy cleaning with `b` pages a block and many blocks: with harmonic numbers H, j and a in [0, 1]
-/// solve H_b - H_(j+1) + a/(j+1) = (b - j - 1 + a)/(b rho); J = j + 1 - a is the mean valid count of a victim, and
-/// WA = b/(b - J).
+/// Write amplification of greedy cleaning with `b` pages a block and many blocks: with harmonic numbers H, j and a in
+/// [0, 1] solve H_b - H_(j+1) + a/(j+1) = (b - j - 1 + a)/(b rho); J = j + 1 - a is the mean valid count of a victim,
+/// and WA = b/(b - J).
 ///
 /// Both sides grow linearly in a, so the two are compared over 1 - a = J - j; the root sought is the one below b - 1.
 pub fn greedy(b: u32, rho: f64) -> f64 {
@@ -43,7 +43,7 @@ pub fn greedy(b: u32, rho: f64) -> f64 {
     let mut previous = f64::NAN;
     for j in (0..b - 1).rev() {
         let next = f64::from(j + 1);
-        // The residual at a = 0 and at a = 1: the second is that of j - 1 at a = 0.
+        // The residual at a = 0 and at a = 1; the latter equals the residual of j - 1 at a = 0.
         let at = |a: f64| harmonic_tail + a / next - (pages - next + a) / (pages * rho);
         let (from, to) = (at(0.0), at(1.0));
         if from < 0.0 && to >= 0.0 {

@@ -2,7 +2,7 @@
 
 use crate::bench::{Run, drive};
 
-/// One die with a known time of a page read: the requests of a job can be counted by hand.
+/// One die with a known time of a page read, so that the requests of a job can be counted by hand.
 const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
      ssd.over_provisioning=28% host.link_rate=unlimited sim.cache_register=false";
 
@@ -12,7 +12,8 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
     let ssd = drive("tlc-32g", "ssd.blocks_per_plane=64 ssd.over_provisioning=100% buffer.ack=program");
     let mut run = Run::new(
         &ssd,
-        "[global]\nruntime=2\ntime_based\n[a]\nrw=randread\niodepth=3\n[b]\nrw=randread\nbs=16k\nnumjobs=2\niodepth=4\n",
+        "[global]\nruntime=2\ntime_based\n[a]\nrw=randread\niodepth=3\n\
+         [b]\nrw=randread\nbs=16k\nnumjobs=2\niodepth=4\n",
     );
     run.precondition = "fill:90%";
     let result = run.result();
@@ -21,7 +22,7 @@ fn throughput_times_latency_is_the_sum_of_the_depths() {
     assert!((outstanding / 11.0 - 1.0).abs() < 0.01);
 }
 
-/// A job of depth 1 has runtime / response time requests, from its delay on.
+/// A job of depth 1 completes runtime / response time requests after the delay.
 #[test]
 fn runtime_is_simulated_time() {
     let ssd = drive("tlc-32g", ONE_DIE);
@@ -40,7 +41,7 @@ fn runtime_is_simulated_time() {
     assert_eq!(halved.requests.read, 50_000_000_u64.div_ceil(one));
 }
 
-/// A die that serves in order of arrival shares its time by the depths of the jobs.
+/// A die that serves in order of arrival divides the throughput by the depths of the jobs.
 #[test]
 fn jobs_share_a_die_by_their_depths() {
     let ssd = drive("tlc-32g", ONE_DIE);
@@ -61,7 +62,8 @@ fn warmup_and_data_hold_for_jobs() {
     let ssd = drive("tlc-32g", ONE_DIE);
     let mut run = Run::new(
         &ssd,
-        "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n[c]\nstonewall\nrw=randrw\nrate_iops=5k\nopen_loop\nn=500\n",
+        "[a]\nrw=randwrite\nn=3000\n[b]\nrw=randread\niodepth=2\nn=1000\n\
+         [c]\nstonewall\nrw=randrw\nrate_iops=5k\nopen_loop\nn=500\n",
     );
     run.precondition = "fill:90%";
     run.payload = palimpsest_lab::nand::data::Payload::Tag;

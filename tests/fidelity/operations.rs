@@ -1,5 +1,5 @@
-//! The times of the flash operations of single requests, at every preset: sums of part timings, to the nanosecond, in the
-//! columns that a user gets. `timing.rs` has the latencies that follow.
+//! The times of the flash operations of single requests, at every preset: sums of part timings, to the nanosecond, in
+//! the columns that users get. `timing.rs` checks the resulting latencies.
 
 use crate::bench::{Run, drive, small};
 use palimpsest_lab::config::{Resolved, ssd_presets};
@@ -32,8 +32,8 @@ fn timeline(run: &Run<'_>) -> (Operations, TimedRequests) {
     (operations, requests)
 }
 
-/// The next request starts when the one before it has ended; the last of the warm-up, which is under way when the measurement
-/// starts, is not in the timeline.
+/// Each request starts at the end of the previous one. The timeline omits the last request of the warm-up, because that
+/// request is running when the measurement starts.
 #[test]
 fn page_writes_and_reads() {
     for ssd in presets() {
@@ -79,7 +79,7 @@ fn page_writes_and_reads() {
     }
 }
 
-/// A part of a page is written behind the read of the whole: its gate.
+/// A write of a part of a page waits for the read of the whole page: the write's gate.
 #[test]
 fn a_small_write_follows_its_read() {
     for ssd in presets() {
@@ -97,7 +97,7 @@ fn a_small_write_follows_its_read() {
     }
 }
 
-/// A write of one plane waits for the erase that makes room: the erase belongs to the request that needs it.
+/// A write of one plane waits for the erase that makes room: the erase belongs to the request that needs the block.
 #[test]
 fn an_erase_is_in_the_plan_of_the_write_behind_it() {
     let ssd = drive(

@@ -1,4 +1,4 @@
-//! Patrol reads in idle time: as many as have their turn, and what they save.
+//! Patrol reads in idle time: their number, and the data that they save.
 
 use crate::bench::{Run, small};
 use palimpsest_lab::metrics::summary::Summary;
@@ -7,8 +7,8 @@ use palimpsest_lab::nand::data::Payload;
 /// A small drive, and requests with idle time between them.
 fn run(sets: &str, workload: &str) -> Summary {
     let drive = "ftl.name=page ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=20 part.pages_per_block=32 \
-         ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false ftl.gc_idle=100us ftl.gc_pace=block ecc.strength=20 \
-         ecc.t_retries=[\"50us\",\"60us\"] ecc.retry_rates=[\"80%\",\"60%\"] part.ber_fresh=0.02% \
+         ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false ftl.gc_idle=100us ftl.gc_pace=block \
+         ecc.strength=20 ecc.t_retries=[\"50us\",\"60us\"] ecc.retry_rates=[\"80%\",\"60%\"] part.ber_fresh=0.02% \
          part.word_size=1KiB";
     let ssd = small("tlc-32g", &format!("{drive} {sets}"));
     let mut run = Run::new(&ssd, workload);
@@ -16,7 +16,8 @@ fn run(sets: &str, workload: &str) -> Summary {
     run.result()
 }
 
-/// In T all P pages of the drive have had T / `ftl.patrol` turns each, and the V programmed pages were read: V T / `ftl.patrol`.
+/// In T, each of the drive's P pages has T / `ftl.patrol` turns, and only the V programmed pages are read: V T /
+/// `ftl.patrol` reads.
 #[test]
 fn every_page_has_its_turn() {
     // Logical pages, of 640.
@@ -27,14 +28,14 @@ fn every_page_has_its_turn() {
         let reads = result.flash.by_cause["patrol"].reads;
         println!("{rounds} rounds: {reads} reads of {programmed} pages");
         assert!(reads.abs_diff(programmed * rounds) <= 3 * rounds, "{reads}");
-        // The host never waits for more than one of them.
+        // The host never waits for more than one patrol read.
         assert!(result.latency_ns.unwrap().read.unwrap().max < 200_000);
     }
     let none = run("ftl.patrol=0ns", "rw=randread,bs=4k,n=300,rate_iops=1000,open_loop");
     assert_eq!(none.flash.by_cause["patrol"].reads, 0);
 }
 
-/// Data that ages, and that hardly anyone reads, is lost without a patrol; with one it is moved while it can be corrected.
+/// Data that ages and is rarely read is lost without a patrol; a patrol moves such data while errors are correctable.
 #[test]
 fn a_patrol_saves_what_the_host_does_not_read() {
     let aged = |patrol: &str| {

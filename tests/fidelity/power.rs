@@ -1,14 +1,15 @@
-//! Power of flash over time (docs/fidelity.md): sums of what the part says.
+//! Power of flash over time (docs/fidelity.md): sums of the part's energies.
 
 use crate::bench::{Run, drive};
 
-/// A drive of one die, in which nothing takes time but arrays and bus.
-const ONE_DIE: &str = "ftl.name=page ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 part.pages_per_block=64 \
-     part.e_program=30uJ part.e_read=4uJ ftl.gc_pace=block sim.cache_register=false";
+/// A drive of one die; only arrays and bus take time.
+const ONE_DIE: &str = "ftl.name=page ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
+     part.pages_per_block=64 part.e_program=30uJ part.e_read=4uJ ftl.gc_pace=block sim.cache_register=false";
 
-/// Windows hold the energy of all operations; a die that programs one page after the other takes e_program / (command + transfer + tPROG).
+/// Windows hold the energy of all operations; a die that programs continuously takes e_program / (command + transfer +
+/// tPROG).
 #[test]
-fn a_die_that_programs_without_a_pause_takes_the_energy_of_a_program_in_its_time() {
+fn power_of_a_busy_die_is_program_energy_over_program_time() {
     let ssd = drive("tlc-32g", ONE_DIE);
     let outcome = Run::new(&ssd, "rw=write,bs=16k,n=1000,iodepth=8").outcome(true);
     let (summary, series) = (outcome.summary, outcome.detail.time.unwrap());
@@ -28,8 +29,8 @@ fn a_die_that_programs_without_a_pause_takes_the_energy_of_a_program_in_its_time
     assert!(sum >= total * (1.0 - 1e-9) && sum - last <= total * (1.0 + 1e-9), "{sum} {total}");
 }
 
-/// A program that reads suspend takes nothing meanwhile: watts stay below what all planes that work take at once, and the law at the end of the run
-/// holds it to the energy of flash.
+/// A suspended program takes no energy: watts stay below the power of all working planes together, and the law at the
+/// end of the run compares the sum with the energy of flash.
 #[test]
 fn what_is_suspended_takes_no_power() {
     let sets =
@@ -52,7 +53,7 @@ fn what_is_suspended_takes_no_power() {
     }
 }
 
-/// The mean is energy over its time, which ends with the last flash operation and not with the last answer.
+/// Mean power is energy over the time to the end of the last flash operation, not to the last acknowledgement.
 #[test]
 fn mean_power_is_energy_over_its_time() {
     let ssd = drive("tlc-32g", &format!("{ONE_DIE} ftl.name=subpage ftl.streams=1 buffer.ack=buffer buffer.size=4MiB"));
@@ -64,7 +65,7 @@ fn mean_power_is_energy_over_its_time() {
     assert!(time > summary.simulated_ns, "the buffer answers before its pages are programmed");
 }
 
-/// A figure that the part gives no energy for is null, never 0.
+/// Figures are null, never 0, if the part gives no energy.
 #[test]
 fn energy_and_power_are_null_where_the_part_has_no_energies() {
     let of = |preset: &str, sets: &str| {

@@ -6,8 +6,8 @@ use crate::bench::{Run, drive};
 const ONE_DIE: &str = "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
      ssd.over_provisioning=28% host.link_rate=unlimited sim.cache_register=false";
 
-/// Poisson arrivals at one die with a constant service time s are an M/D/1 queue: the mean wait is rho s / (2 (1 - rho))
-/// (Pollaczek and Khinchine).
+/// Poisson arrivals at one die with a constant service time s are an M/D/1 queue: the mean wait is rho s / (2 (1 -
+/// rho)) (Pollaczek and Khinchine).
 #[test]
 fn poisson_reads_of_one_die_wait_as_in_an_m_d_1_queue() {
     let ssd = drive("tlc-32g", ONE_DIE);
@@ -51,9 +51,9 @@ fn throughput_times_latency_is_the_queue_depth() {
     }
 }
 
-/// A die whose cache register serves programs only reads like one without: eight reads in flight take eight times what
-/// one takes, command + sensing + transfer, where cached reads take the longer of sensing and transfer each. Its programs
-/// are those of the register: writes take the same.
+/// A die whose cache register serves programs only reads like a die without the register. Eight reads in flight take
+/// eight times one read, command + sensing + transfer; cached reads take the longer of sensing and transfer each.
+/// Writes take the same time as with the register.
 #[test]
 fn a_die_without_cached_reads_is_busy_until_the_data_has_left() {
     let mean = |sets: &str, workload: &str| {

@@ -74,7 +74,7 @@ fn reads_and_writes_have_caps_of_their_own() {
     }
 }
 
-/// Flash has no notion of a rate: without time, requests of one direction are those of a loop without one.
+/// Flash has no notion of a rate: in counted runs, a rate does not change the requests of one direction.
 #[test]
 fn a_rate_changes_no_request_of_one_direction() {
     let counted = |keys: &str| {
@@ -87,7 +87,7 @@ fn a_rate_changes_no_request_of_one_direction() {
     assert_eq!(counted(",rate_iops=1000,open_loop"), closed);
 }
 
-/// `host.iodepth` replaces the depth of the workload and leaves its rate, in a specification and over all jobs of a
+/// `host.iodepth` replaces the depth of the workload and keeps the rate, in a specification and over all jobs of a
 /// file.
 #[test]
 fn a_depth_of_the_host_keeps_the_rate() {

@@ -17,9 +17,9 @@ fn sequential(sets: &str) -> (Summary, u64) {
     (run.result(), part.t_command + part.t_read + part.bus_rate.time_for(16384))
 }
 
-/// Without read-ahead each read senses its page: 4 T a page. With it, once the second read has shown the stream, pages are sensed one behind the
-/// other: of page n the host has all by (n + 3) T, as the first two reads sense page 0 each, and the rest of it is sensed once more. A page
-/// more ahead changes nothing on one die.
+/// Without read-ahead each read senses the page: 4 T a page. With read-ahead, the second read reveals the stream, and
+/// pages are sensed back to back. The host has all of page n by (n + 3) T, because the first two reads sense page 0
+/// each, and the rest of page 0 is sensed once more. More pages ahead change nothing on one die.
 #[test]
 fn a_die_never_waits_for_the_host() {
     let (plain, page) = sequential("");
@@ -34,26 +34,27 @@ fn a_die_never_waits_for_the_host() {
         // The rest of page 0, the other pages, and those beyond the last.
         assert_eq!(found.subpages_read, 2 + 4 * (PAGES - 1 + pages));
         assert_eq!((found.subpages_hit, ahead.host.subpages_hit), (4 * PAGES - 2, 4 * PAGES - 2));
-        // A page is dropped when the stream has passed it.
+        // A page is dropped once the stream has passed.
         assert_eq!((found.subpages_wasted, found.buffer_bytes_peak), (0, (pages + 1) * 16384));
         assert_eq!(ahead.flash.by_cause["host"].reads, 2);
         assert_eq!(ahead.flash.by_cause["read_ahead"].reads, PAGES + pages);
     }
 }
 
-/// A host that takes c for each read, with 4 c > T and 2 c > T, waits for flash in the first three reads only: each other takes c.
+/// A host that takes c for each read, with 4 c > T and 2 c > T, waits for flash in the first three reads only: each
+/// other read takes c.
 #[test]
 fn a_slow_host_never_waits_for_flash() {
     let (ahead, page) = sequential("controller.read_ahead=2 host.t_request=40us");
     assert!((40_000..2 * 40_000).contains(&page));
     let latency = ahead.latency_ns.unwrap().read.unwrap();
     assert_eq!((latency.p50, latency.p90), (40_000, 40_000));
-    // Reads 0 and 1 sense page 0 and take T + c each. At the submission of read 1 the rest of page 0 and page 1 are planned behind it, and are
-    // there at 3 T + c and 4 T + c. Read 2 waits for the one; read 4 comes at 3 T + 3 c, and the other is there, as T < 2 c.
+    // Reads 0 and 1 sense page 0 and take T + c each. Read 1 plans the rest of page 0 and page 1, which arrive at 3 T +
+    // c and 4 T + c. Read 2 waits for the rest of page 0. Read 4 comes at 3 T + 3 c and finds page 1, because T < 2 c.
     assert_eq!(ahead.simulated_ns, 3 * page + (4 * PAGES - 1) * 40_000);
 }
 
-/// What a hit waits for crosses the host link when it is there, and what is there at once: four transfers at the end of the last page.
+/// Hits cross the host link when the page arrives: four transfers after the end of the last page.
 #[test]
 fn hits_cross_the_host_link() {
     let (ahead, page) = sequential("ftl.name=subpage controller.read_ahead=1 host.link_rate=1GB/s");
@@ -71,7 +72,7 @@ fn pages_ahead_use_dies_side_by_side() {
     assert!((four - PAGES as f64 / 4.0).abs() < 4.0);
 }
 
-/// Random reads, and streams of one read, cost nothing; a stream that ends wastes what was read for it.
+/// Random reads and streams of one read cost nothing; a stream that ends wastes the pages read ahead.
 #[test]
 fn what_is_not_asked_for_is_wasted() {
     let ssd = drive("tlc-32g", &format!("{ONE_PLANE} controller.read_ahead=2 controller.read_streams=1"));
@@ -79,7 +80,7 @@ fn what_is_not_asked_for_is_wasted() {
     run.precondition = "fill:10%";
     let found = run.result().read_ahead.unwrap();
     assert!(found.subpages_read < 40 && found.subpages_wasted + found.subpages_hit <= found.subpages_read, "{found:?}");
-    // Runs of four pages: of each, what is ahead at its end is never asked for.
+    // Runs of four pages: the pages ahead at the end of each run are never requested.
     run.workload = "rw=randread,percentage_random=6,bs=4k,size=64MiB,n=3200".into();
     let found = run.result().read_ahead.unwrap();
     println!("runs of 16 reads: {found:?}");

@@ -4,14 +4,15 @@ use crate::bench::{Run, small};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::plan::scan::OUT_OF_BAND_BYTES;
 
-/// One die without a cache register reads the out-of-band areas of P pages one after the other: P x (command + array + transfer), and
-/// at the most as much again for what the cut left: torn blocks, and pages that are moved.
+/// One die without a cache register reads the out-of-band areas of P pages one by one: P x (command + array +
+/// transfer). Torn blocks and moved pages take at most the same time again.
 #[test]
 fn one_die_recovers_in_the_time_of_its_reads() {
     for (blocks, cut) in [(16, 900), (32, 1700)] {
         let sets = format!(
             "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane={blocks} \
-             part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false faults.power_cuts=at:{cut}"
+             part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false \
+             faults.power_cuts=at:{cut}"
         );
         let ssd = small("tlc-32g", &sets);
         let part = &ssd.drive.part;
@@ -30,15 +31,16 @@ fn one_die_recovers_in_the_time_of_its_reads() {
     }
 }
 
-/// With a checkpoint, one die reads its pages and two records, the first page of each block, and of blocks that were written since what is new:
-/// no more than the programs since, and an erased page of each frontier. All that was acknowledged is read back.
+/// With a checkpoint, one die reads the checkpoint's pages, two records and the first page of each block. Of blocks
+/// written since, recovery reads the new pages: at most the programs since, and an erased page of each frontier. All
+/// acknowledged data is read back.
 #[test]
 fn a_checkpoint_leaves_little_to_read() {
     let run = |checkpoint: &str| {
         let sets = format!(
             "ftl.name=page part.page_size=4KiB ssd.channels=1 ssd.planes_per_die=1 ssd.blocks_per_plane=64 \
-             part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false faults.power_cuts=at:9000 \
-             ftl.checkpoint={checkpoint}"
+             part.pages_per_block=64 ssd.over_provisioning=60% ftl.streams=1 sim.cache_register=false \
+             faults.power_cuts=at:9000 ftl.checkpoint={checkpoint}"
         );
         let ssd = small("tlc-32g", &sets);
         let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,n=6000,norandommap");
@@ -54,17 +56,17 @@ fn a_checkpoint_leaves_little_to_read() {
     let (pages, every) = (tables.div_ceil(geometry.page_bytes().into()), (4 << 20) / u64::from(geometry.page_bytes()));
     let cost = cost.unwrap();
     println!("{pages} pages; {cost:?}; {power:?}, without {whole:?}");
-    // The last may be under way.
+    // The last checkpoint may still be running.
     assert!(cost.begun > 2 && (0..=pages).contains(&(cost.begun * (pages + 1) - cost.page_programs)));
     let least = pages + 2 + u64::from(geometry.blocks()) - 6;
-    // The newest whole one was begun no more than one and a half times that before.
+    // The newest complete checkpoint began at most one and a half intervals before.
     assert!((least..=least + every * 3 / 2 + 64).contains(&power.pages_scanned), "{}", power.pages_scanned);
     assert!(2 * power.pages_scanned < whole.pages_scanned);
     let [with, without] = [power, whole].map(|power| power.recovery_ns.unwrap().mean);
     assert!(2 * with < without, "{with} and {without} ns");
 }
 
-/// Counted and timed runs of one schedule lose nothing that was durable, and the same run twice is the same.
+/// Counted and timed runs of one schedule lose no durable data, and repeated runs agree.
 #[test]
 fn schedules_repeat() {
     let ssd = small(

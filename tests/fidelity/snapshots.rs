@@ -64,14 +64,14 @@ fn check_validity(layer: &str, ssd: &Resolved, series: &BlockSeries) {
     let filled = ssd.drive.logical_bytes() as f64;
     let block_bytes = f64::from(geometry.subpages_per_block()) * f64::from(geometry.subpage_bytes);
     let share = blocks_at_the_end(series, valid) * block_bytes / filled;
-    // Metadata of a file system are valid, too, and so is a page of which another place has some subpages. Page maps have neither.
+    // Valid subpages include a file system's metadata, and pages that partly have a newer copy. Page maps have neither.
     let most = if layer == "page" { 1.001 } else { 1.1 };
     // New units in buffers and open pages have no valid copy until they are programmed.
     assert!((0.98..most).contains(&share), "{layer}: {share} of the filled range is valid");
 }
 
 #[test]
-fn low_pages_that_are_programmed_again_show_and_so_do_pages_that_take_another_program() {
+fn reused_and_partial_blocks_show_in_snapshots() {
     for (layer, state, spec) in [("llh", "reused", "bs=4k"), ("mga", "partial", "bs=4k")] {
         let ssd = ssd(layer);
         let mut run = Run::new(&ssd, &format!("rw=randwrite,{spec},n=60k,iodepth=8,random_distribution=zipf:1.1"));
@@ -84,7 +84,7 @@ fn low_pages_that_are_programmed_again_show_and_so_do_pages_that_take_another_pr
 }
 
 #[test]
-fn windows_have_percentiles_between_their_mean_and_their_maximum_or_near_it() {
+fn percentiles_of_windows_are_between_mean_and_maximum() {
     // Acknowledged at the program, requests keep the queue full.
     let ssd = drive("tlc-32g", &format!("ftl.name=page buffer.ack=program {SETS}"));
     let mut run = Run::new(&ssd, "rw=randrw,bs=4k,n=20k,iodepth=8");

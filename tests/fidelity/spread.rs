@@ -1,4 +1,4 @@
-//! SPREAD: times of its reads on an idle drive (Table I of the paper), and figures that the three layers share.
+//! SPREAD: times of reads on an idle drive (Table I of the paper), and figures that the three layers share.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::metrics::summary::Summary;
@@ -13,7 +13,7 @@ fn result(ftl: &str, sets: &str, precondition: &str, workload: &str, seed: u64) 
     run.result()
 }
 
-/// A read of n KiB takes tR(n) + tDMA(n): Table I to the nanosecond, and for the baselines their own words.
+/// A read of n KiB takes tR(n) + tDMA(n): Table I to the nanosecond, and the baselines' words.
 #[test]
 fn table_1_is_what_a_host_read_takes() {
     let t_read = [35_000u64, 45_000, 55_000, 65_000, 75_000, 85_000, 95_000, 99_000];
@@ -33,8 +33,8 @@ fn table_1_is_what_a_host_read_takes() {
     }
 }
 
-/// The host link carries what is asked: 2 KiB of a mapping unit of 4 KiB take half of its time, and a request over two units no
-/// more than one of its size within one.
+/// The host link carries only the requested bytes: 2 KiB of a mapping unit of 4 KiB take half of the unit's time, and a
+/// request over two units takes no more than a request of the same size within one.
 #[test]
 fn the_host_link_carries_what_is_asked() {
     let read = |layer: &str, workload: &str| {
@@ -54,7 +54,7 @@ fn the_host_link_carries_what_is_asked() {
     assert_eq!(read("page-fgm", "bs=4k,size=6k,blockalign=2k,offset=2k"), 99_000 + 409_600, "over two units");
 }
 
-/// A retry of a spread read senses its own code words again, and costs their time.
+/// A retry of a spread read senses the code words again, and costs their time.
 #[test]
 fn a_retry_costs_what_is_sensed() {
     let read = |layer: &str| {
@@ -66,7 +66,8 @@ fn a_retry_costs_what_is_sensed() {
     assert_eq!(LAYERS.map(read), [99_000 * 2 + 20_000, 99_000 * 2 + 2_500, 35_000 * 2 + 2_500]);
 }
 
-/// One layer, three commands: all operations except reads are the same, and only `spftl` senses no more than the wanted words.
+/// One layer, three commands: all operations except reads are the same, and only `spftl` senses no more than the wanted
+/// words.
 #[test]
 fn the_three_layers_differ_in_their_reads_only() {
     let workload = "rw=randrw,rwmixread=50,bssplit=4k/50:16k/50,n=30k,size=90%,norandommap";

@@ -1,18 +1,21 @@
-//! Superblocks that are blocks to the layer, under uniform random writes, against greedy collection in closed form (Desnoyers 2014): of D dies and b
-//! pages a block they are blocks of D b pages (`ftl.superblocks = collected`), and with parity (`ftl.rain = N`) blocks of N b pages, of which every N take
-//! one more. One superblock of the plane is open or free, so rho = U/((B - 1) D b) with B superblocks.
+//! Superblocks that the layer uses as blocks, under uniform random writes, against greedy collection in closed form
+//! (Desnoyers 2014). D dies and b pages a block make blocks of D b pages (`ftl.superblocks = collected`).
+//!
+//! With parity (`ftl.rain = N`) a superblock has blocks of N b pages, and every N pages take one more. One superblock
+//! of the plane is open or free, so rho = U/((B - 1) D b) with B superblocks.
 
 use crate::bench::{Run, drive};
 use crate::forms;
 use palimpsest_lab::run::Fidelity;
 
-/// `dies` dies of one plane of 512 blocks of 16 pages of 4 KiB: write amplification of a superblock that all of them are, and what the form says of it
-/// without parity.
+/// `dies` dies of one plane of 512 blocks of 16 pages of 4 KiB: write amplification with one superblock over all dies,
+/// and the form's value without parity.
 fn amplification(dies: u32, op: &str, sets: &str) -> (f64, f64) {
     let ssd = drive(
         "tlc-32g",
         &format!(
-            "ftl.name=page part.page_size=4KiB part.subpage_size=4KiB ssd.channels={dies} ssd.planes_per_die=1 ssd.blocks_per_plane=512 \
+            "ftl.name=page part.page_size=4KiB part.subpage_size=4KiB ssd.channels={dies} ssd.planes_per_die=1 \
+             ssd.blocks_per_plane=512 \
              part.pages_per_block=16 ssd.over_provisioning={op} ftl.streams=1 ftl.gc_start=1block ftl.gc_stop=1block \
              ftl.gc_pace=block ftl.moved_to=plane ftl.allocation=round-robin {sets}"
         ),

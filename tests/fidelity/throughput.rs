@@ -8,9 +8,9 @@ fn reaches(what: &str, measured: f64, bound: f64, share: f64) {
     assert!(measured <= bound * 1.001 && measured >= bound * share, "{what}");
 }
 
-/// Random reads on four channels of two dies: IOPS <= 4 min(2/(tR(n) + tDMA(n)), 1/tDMA(n)), with tR and tDMA of n words of
-/// 2 KiB from Table I of the SPREAD paper (docs/fidelity.md). The paper's platform measured less than these bounds:
-/// spread over page 2.2 times for 2 KiB and 1.9 times for 4 KiB, where the bounds have 3.2 and 2.4.
+/// Random reads on four channels of two dies: IOPS <= 4 min(2/(tR(n) + tDMA(n)), 1/tDMA(n)), with tR and tDMA of n
+/// words of 2 KiB from Table I of the SPREAD paper (docs/fidelity.md). The paper's platform measured less than these
+/// bounds: spread is 2.2x faster than page for 2 KiB and 1.9x for 4 KiB; the bounds give 3.2x and 2.4x.
 #[test]
 fn spread_reads_reach_their_bounds() {
     let (sense, dma) = ([35e-6, 45e-6], [2.5e-6, 5e-6]);
@@ -31,10 +31,10 @@ fn spread_reads_reach_their_bounds() {
     }
 }
 
-/// The series over time gives operations to the moment they ran: in no window are there more programs or erases than the planes can do, and
-/// none gets lost.
+/// The series over time assigns operations to the moment they ran: no window has more programs or erases than the
+/// planes can do, and no operation is lost.
 #[test]
-fn no_window_of_the_series_has_more_operations_than_the_planes_can_do() {
+fn no_window_has_more_operations_than_the_planes_can_do() {
     for io in ["iodepth=32", "rate_iops=20k,open_loop"] {
         let ssd = drive("tlc-32g", "ssd.blocks_per_plane=40 part.pages_per_block=64 ssd.over_provisioning=28%");
         let mut run = Run::new(&ssd, &format!("rw=randwrite,bs=4k,n=60k,{io}"));
@@ -42,7 +42,7 @@ fn no_window_of_the_series_has_more_operations_than_the_planes_can_do() {
         let outcome = run.outcome(true);
         let (series, summary) = (outcome.detail.time.unwrap(), outcome.summary);
         let (part, planes) = (&ssd.drive.part, u64::from(ssd.drive.geometry.planes()));
-        // One that began before the window may end in it.
+        // An operation that began before the window may end within.
         let most = |array: u64| planes * (series.window_ns / array + 1);
         let busiest = |counts: &[u64]| *counts.iter().max().unwrap();
         let (programs, erases) = (busiest(&series.programs), busiest(&series.erases));
@@ -88,15 +88,15 @@ fn sequential_bandwidth_is_bound_by_link_bus_or_dies() {
     reaches("sequential write, link", link, 0.5e9, 0.95);
 }
 
-/// Random reads of a die of P planes, deep: where planes read independently P reads take P commands + tR + P transfers, else two pages seldom
-/// have one address, and a read takes command + tR + transfer.
+/// Random reads of a die of P planes, deep: where planes read independently P reads take P commands + tR + P transfers,
+/// else two pages seldom have one address, and a read takes command + tR + transfer.
 #[test]
 fn planes_read_together_at_one_address_or_at_any() {
     for planes in [2u32, 4] {
         for how in ["aligned", "independent"] {
             let sets = format!(
-                "ssd.channels=1 ssd.planes_per_die={planes} ssd.blocks_per_plane=64 ssd.over_provisioning=28% ftl.read=dma \
-                 sim.cache_register=false sim.plane_reads={how} host.link_rate=unlimited"
+                "ssd.channels=1 ssd.planes_per_die={planes} ssd.blocks_per_plane=64 ssd.over_provisioning=28% \
+                 ftl.read=dma sim.cache_register=false sim.plane_reads={how} host.link_rate=unlimited"
             );
             let ssd = drive("tlc-32g", &sets);
             let mut run = Run::new(&ssd, "rw=randread,bs=4k,n=40k,iodepth=256");

@@ -1,7 +1,7 @@
 //! One request at a time: response times are sums of part timings, to the nanosecond (docs/fidelity.md).
 //!
-//! Every SSD preset, with its own bus, word and page times. Transfers over the host link overlap those on the bus, so the
-//! link shows only where it is the slower of the two.
+//! Every SSD preset, with bus, word and page times of the preset. Transfers over the host link overlap transfers on the
+//! bus, so only a link slower than the bus shows.
 
 use crate::bench::{Run, drive, small};
 use palimpsest_lab::config::{DriveConfig, Resolved, ssd_presets};
@@ -55,7 +55,8 @@ fn halves(low: Nanos, high: Nanos) -> [Nanos; 4] {
     [(low + high).div_ceil(2), low, high, high]
 }
 
-/// Full-page write = command + transfer + tPROG; read = command + tR + transfer. A page of a pair has its own tPROG and tR.
+/// Full-page write = command + transfer + tPROG; read = command + tR + transfer. A page of a pair has a tPROG and tR of
+/// that page.
 #[test]
 fn pages_take_command_array_and_transfer() {
     for ssd in drives("") {
@@ -73,9 +74,10 @@ fn pages_take_command_array_and_transfer() {
     }
 }
 
-/// Pages of one request on different channels take as long as one; on two dies of each channel the second transfer follows
-/// the first: write = n (command + transfer) + tPROG, the first of them no sooner than the host link has brought all. For reads the sensing
-/// overlaps: read = command + tR + n transfers (n commands where tR is shorter than what is queued before).
+/// Pages of one request on different channels take as long as one page. On two dies of each channel the second transfer
+/// follows the first. Write = n (command + transfer) + tPROG; the first command waits until the host link has
+/// transferred all data. Sensing of reads overlaps: read = command + tR + n transfers (n commands if tR is shorter than
+/// the queue before).
 #[test]
 fn requests_of_several_pages_spread_over_channels_and_dies() {
     for ssd in drives(
@@ -95,7 +97,7 @@ fn requests_of_several_pages_spread_over_channels_and_dies() {
             let mut read = Run::new(&ssd, &workload("read"));
             read.precondition = "fill:5%";
             let first = part.t_command + part.t_read + transfer(drive, part.page_bytes);
-            // Pages of all channels arrive at once, and cross the link one after the other, while those of other dies arrive.
+            // Pages of all channels arrive at once, and cross the link one by one while pages of other dies arrive.
             let page_on_link = drive.host.link_rate.time_for(u64::from(part.page_bytes));
             let on_link = |pages: u32| u64::from(pages - 1) * page_on_link;
             let on_bus = u64::from(dies - 1) * transfer(drive, part.page_bytes).max(part.t_command);
@@ -120,8 +122,8 @@ fn a_small_write_to_the_page_map_adds_the_read() {
     }
 }
 
-/// A small write to the subpage map that nothing follows is programmed when its page has waited for `buffer.timeout`; where
-/// a page is one subpage it adds the read at once.
+/// A small write to the subpage map without a successor is programmed after `buffer.timeout`. If a page has one
+/// subpage, the write adds the read at once.
 #[test]
 fn a_small_write_to_the_subpage_map_waits_for_the_timeout() {
     for ssd in drives("part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us") {
@@ -137,8 +139,8 @@ fn a_small_write_to_the_subpage_map_waits_for_the_timeout() {
     }
 }
 
-/// Sequential overwrites of a drive of one plane: victims hold nothing, so a collection is one erase, and the write that
-/// starts it waits for command + tERS.
+/// Sequential overwrites of a drive of one plane. Victims hold no valid data, so a collection is one erase, and the
+/// write that starts the collection waits for command + tERS.
 #[test]
 fn an_erase_is_seen_by_the_write_behind_it() {
     for layer in LAYERS {
@@ -161,14 +163,14 @@ fn an_erase_is_seen_by_the_write_behind_it() {
     }
 }
 
-/// A layer of the registry on a drive that it can have, with pages of equal times.
+/// A layer of the registry on a drive that meets the layer's needs, with pages of equal times.
 fn of_registry(entry: &'static Entry) -> Resolved {
     let needs = entry.needs().join(" ");
     let equal = "part.t_program_high=1ms part.t_program=1ms part.t_read=50us part.t_read_high=50us";
     drive("spread-16g", &format!("ftl.name={} buffer.ack=program host.link_rate=unlimited {equal} {needs}", entry.name))
 }
 
-/// Before a command of a file system goes the exchange of permission.
+/// Each command of a file system follows a permission exchange.
 fn before_command(entry: &Entry, drive: &DriveConfig) -> Nanos {
     if entry.is_file_system() { drive.ftl.get("fs.dispatch_overhead") } else { 0 }
 }
@@ -178,7 +180,7 @@ fn units_apart(entry: &Entry) -> bool {
     entry.hot_and_cold || entry.below.is_some_and(units_apart)
 }
 
-/// A page of its own takes command, array and transfer with every layer of the registry, by whatever command it reads.
+/// A write or read of one page takes command, array and transfer with every layer of the registry, by any read command.
 #[test]
 fn one_page_takes_command_array_and_transfer_with_every_layer() {
     for entry in layers() {
@@ -186,12 +188,13 @@ fn one_page_takes_command_array_and_transfer_with_every_layer() {
         let (drive, part) = (&ssd.drive, &ssd.drive.part);
         let (bytes, before) = (part.page_bytes, before_command(entry, drive));
         let mut write = Run::new(&ssd, &format!("rw=write,bs={bytes},n=1"));
-        // A file system is made with the first request, and writes out of place; other layers merge or clean where data is.
+        // The first request creates a file system, which writes out of place; other layers merge or collect written
+        // blocks.
         write.precondition = if entry.is_file_system() { "fill:1%" } else { "none" };
         // Their banks share the units of a page: each waits in an open page for others, until the timeout.
         let wait = if units_apart(entry) { drive.host.buffer_timeout } else { 0 };
         let write = latency(&write, "write");
-        // A file system may place a request across two pages of a layer that maps subpages: the larger piece is seen.
+        // A file system may place a request across two pages of a layer that maps subpages: the larger piece decides.
         let least = if entry.is_file_system() {
             drive.geometry.subpages_per_page.div_ceil(2)
         } else {
@@ -202,7 +205,7 @@ fn one_page_takes_command_array_and_transfer_with_every_layer() {
             pieces.map(|bytes| before.max(wait) + part.t_command + transfer(drive, bytes) + part.t_program);
         assert!(expected.any(|time| write == [time; 4]), "{}: {write:?}", name(&ssd));
         let mut read = Run::new(&ssd, &format!("rw=randread,bs={bytes},size={bytes},n=20"));
-        // The first request brings the entry of a cached map.
+        // The first request loads the entry of a cached map.
         (read.precondition, read.warmup) = ("fill:1%", 1);
         let sensing = match entry.read {
             Some(ReadMode::Spread) => *part.t_read_words.last().unwrap(),
@@ -212,7 +215,7 @@ fn one_page_takes_command_array_and_transfer_with_every_layer() {
     }
 }
 
-/// A small `llh` drive whose hot writes are reused at once, one request at a time, each programmed before its answer.
+/// A small `llh` drive that reuses hot pages at once, one request at a time, acknowledged after the program.
 fn reusing(more: &str) -> Resolved {
     small(
         "llh-16g",
@@ -223,8 +226,8 @@ fn reusing(more: &str) -> Resolved {
     )
 }
 
-/// Codes take time in the controller: an encoding each second write, a decoding each read of a coded page. Low pages of the code
-/// `table` are coded from their first write on.
+/// Codes take time in the controller: an encoding for each second write, a decoding for each read of a coded page. Code
+/// `table` encodes low pages from the first write on.
 #[test]
 fn a_code_takes_its_time() {
     let measured = |more: &str, workload: &str, precondition: &str| {

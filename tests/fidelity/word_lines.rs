@@ -1,5 +1,5 @@
-//! Word lines programmed in one shot (docs/fidelity.md): single requests to the nanosecond, bandwidth by registers and bus, power, and the fast
-//! cache beside them.
+//! Word lines programmed in one shot (docs/fidelity.md): single requests to the nanosecond, bandwidth by registers and
+//! bus, power, and a fast cache beside word lines.
 
 use crate::bench::{Run, drive};
 use palimpsest_lab::config::Resolved;
@@ -24,8 +24,8 @@ fn on_bus(ssd: &Resolved) -> Nanos {
     ssd.drive.part.t_command + ssd.drive.part.bus_rate.time_for(PAGE)
 }
 
-/// A write of a word line takes N (command + transfer) + tPROG of the shot; so does one of 4 KiB, padded when nothing follows it, after
-/// the timeout. A flush behind a volatile buffer waits for it, from the write on.
+/// A write of a word line takes N (command + transfer) + tPROG of the shot. A lone write of 4 KiB takes the same after
+/// the timeout, with padding. A flush of a volatile buffer waits for the program, from the write on.
 #[test]
 fn a_word_line_takes_the_transfers_of_its_pages_and_one_shot() {
     let ssd = with("buffer.ack=program");
@@ -45,8 +45,8 @@ fn a_word_line_takes_the_transfers_of_its_pages_and_one_shot() {
     assert_eq!((flushed.write.unwrap().max, flushed.all.unwrap().max), (0, shot));
 }
 
-/// The page map maps a word line as a whole: a write of 4 KiB reads its pages one after the other, and programs all of them. With room for all of its map
-/// the cached one does the same.
+/// The page map maps a word line as a whole: a write of 4 KiB reads the pages one by one and programs all. The cached
+/// map does the same if memory holds the whole map.
 #[test]
 fn the_page_map_reads_and_programs_a_word_line_for_less() {
     for layer in ["page", "dftl"] {
@@ -70,8 +70,8 @@ fn the_page_map_reads_and_programs_a_word_line_for_less() {
     }
 }
 
-/// A read senses the page that holds what it wants, in the time of its type: command + tR + transfer; one of a whole word line senses its
-/// pages one after the other. With `dma` only the wanted words cross the bus.
+/// A read senses only the page of the wanted data, in the time of the page's type: command + tR + transfer. A read of a
+/// whole word line senses the pages one by one. With `dma` only the wanted words cross the bus.
 #[test]
 fn a_read_senses_the_pages_that_it_wants() {
     let types = [40_000, 50_000, 70_000];
@@ -96,9 +96,10 @@ fn a_read_senses_the_pages_that_it_wants() {
     assert_eq!([times.p50, times.max], [50_000 + rest, 70_000 + rest]);
 }
 
-/// D dies of a channel, of which each takes in R pages while its array programs: a word line each max(tPROG, R x) + (N - R) x, x = command +
-/// transfer of a page; without the cache register N x + tPROG. The bus carries one page in x. Dies that load at the same time take turns page by
-/// page, and stay in step: then each page that is not hidden takes D x.
+/// D dies of a channel, each of which takes in R pages while the array programs. A word line takes max(tPROG, R x) + (N
+/// - R) x, with x = command + transfer of a page; without the cache register N x + tPROG. The bus carries one page in
+/// x. Dies that load at the same time take turns page by page, and stay in step: then each page that is not hidden
+/// takes D x.
 #[test]
 fn bandwidth_follows_registers_and_bus() {
     for (rate, dies) in [("400MB/s", 1), ("100MB/s", 1), ("100MB/s", 2), ("100MB/s", 4), ("1.6GB/s", 4)] {
@@ -122,8 +123,8 @@ fn bandwidth_follows_registers_and_bus() {
     }
 }
 
-/// Windows hold the energy of all operations, that of a program being the shot's: e_program / (N x + tPROG) where one follows the other, and
-/// nothing while pages are on the bus.
+/// Windows hold the energy of all operations; a program counts as one shot: e_program / (N x + tPROG) for back-to-back
+/// programs, and nothing while pages are on the bus.
 #[test]
 fn the_energy_is_that_of_the_shot() {
     let ssd = with("ftl.gc_pace=block part.e_program=90uJ part.bus_rate=50MB/s");
@@ -136,12 +137,14 @@ fn the_energy_is_that_of_the_shot() {
     assert_eq!(summary.energy_uj.program, Some(90.0 * summary.flash.page_programs as f64));
 }
 
-/// A fast cache beside them: its blocks take a third of their pages at tPROG of single bits, one after the other, and what follows goes to word
-/// lines. A flush there programs no more pages than hold something.
+/// A fast cache beside word lines: cached blocks hold a third of their pages, at tPROG of single bits each. Later pages
+/// go to word lines. A flush of cached pages programs no more pages than hold data.
 #[test]
 fn a_fast_cache_programs_single_pages() {
-    let sets = "part.t_program_slc=100us ftl.slc_cache=9% ssd.planes_per_die=4 sim.cache_register=true sim.multi_plane=waiting \
-         part.bus_rate=1.6GB/s part.cache_pages=3 part.pages_per_block=264 ssd.blocks_per_plane=266 ssd.over_provisioning=7%";
+    let sets = "part.t_program_slc=100us ftl.slc_cache=9% ssd.planes_per_die=4 sim.cache_register=true \
+         sim.multi_plane=waiting \
+         part.bus_rate=1.6GB/s part.cache_pages=3 part.pages_per_block=264 ssd.blocks_per_plane=266 \
+         ssd.over_provisioning=7%";
     let ssd = with(sets);
     let (part, planes) = (&ssd.drive.part, 4);
     let most = u64::from((f64::from(ssd.drive.geometry.blocks_per_plane) * 0.09) as u32);
@@ -149,7 +152,7 @@ fn a_fast_cache_programs_single_pages() {
     let mut run = Run::new(&ssd, &format!("rw=write,bs=96k,size=1536MiB,n={},iodepth=64", total / (96 << 10)));
     let result = run.result();
     assert_eq!(result.write_amplification, Some(1.0));
-    // Pages here are word lines; those of the cache hold as much, on three word lines.
+    // Pages here are word lines; a cached page holds as much, on three word lines.
     let pages = total / (N * PAGE);
     let cached = most * planes * u64::from(part.pages_per_block / 3);
     let form = (cached * N * part.t_program_slc + (pages - cached) * part.t_program) / planes;

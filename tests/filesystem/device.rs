@@ -69,7 +69,7 @@ impl Memory {
         self.operations == self.cut_at
     }
 
-    /// Runs `act` without power cuts; its operations do not count.
+    /// Runs `act` without power cuts; operations of `act` do not count.
     pub fn without_cuts<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let (operations, cut_at) = (self.operations, std::mem::replace(&mut self.cut_at, u64::MAX));
         let done = act(self);
@@ -77,7 +77,7 @@ impl Memory {
         done
     }
 
-    /// Sets the next page of each block, as a mount finds it.
+    /// Sets the next page of each block to the page that a mount finds.
     pub fn mounted(&mut self) {
         for block in 0..self.shape.blocks() {
             self.written[block as usize] = self.frontier(block);

@@ -34,8 +34,8 @@ fn write(filesystem: &mut FileSystem, device: &mut Memory, ino: u32, page: u64) 
     device.hint
 }
 
-/// A log of four pages is overwritten in turn, a film only grows. The file system learns that the log is hot and the
-/// film cold, also again after a mount, which starts without history.
+/// A log of four pages is overwritten in turn; a film only grows. The file system learns that the log is hot and the
+/// film cold, even after a mount, which starts without history.
 #[test]
 fn a_log_becomes_hot_and_a_film_cold() {
     let mut device = Memory::new(SHAPE, 1);

@@ -25,7 +25,7 @@ pub enum Operation {
 
 use Operation::{Create, MakeDirectory, Read, RemoveDirectory, Rename, Sync, Truncate, Unlink, Write};
 
-/// The directory of a path, and the name in it.
+/// Directory and name of a path.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').expect("a path has a slash")
 }
@@ -61,7 +61,7 @@ impl Tree {
             Some(None) => Ok(()),
             Some(Some(_)) => Err(Refusal::NotDirectory),
             None => {
-                // A file in the path is `NotDirectory`; a missing name in it is `NotFound`.
+                // A file in the path is `NotDirectory`; a missing name there is `NotFound`.
                 let (parent, _) = split(path);
                 self.directory(parent)?;
                 Err(Refusal::NotFound)

@@ -10,7 +10,7 @@ use palimpsest_lab::rng::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Runs `case` with seeds 0 to `seeds`; returns the sum of its counts.
+/// Runs `case` with seeds 0 to `seeds`; returns the sum of all counts.
 fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let range = match number("MODEL_SEED") {
@@ -107,7 +107,7 @@ fn check(filesystem: &FileSystem, device: &Memory) {
     filesystem.check(|block| device.written(block)).unwrap_or_else(|what| panic!("check: {what}"));
 }
 
-/// Runs `operation` on both sides, which must agree. False if the file system was full and had to stay as it was.
+/// Runs `operation` on both sides, which must agree. False if the file system was full and had to stay unchanged.
 fn both(
     filesystem: &mut FileSystem,
     device: &mut Memory,
@@ -132,7 +132,7 @@ fn both(
     }
 }
 
-/// Commits by the log in [`remounted`], over all its seeds.
+/// Commits by the log in [`remounted`], over all seeds.
 static LOGGED: AtomicU64 = AtomicU64::new(0);
 
 /// Random operations with remounts. Returns the number of cleaned blocks.
@@ -276,8 +276,8 @@ fn cut_everywhere(seed: u64, steps: usize, stride: u64) -> u64 {
     cuts
 }
 
-/// Fills most of the device, and lets the power fail `rounds` times, often before a commit has ended: each cut may
-/// waste the pages of the commit. Afterwards removed files must free space again.
+/// Fills most of the device and cuts the power `rounds` times, often before a commit has ended: each cut may waste the
+/// pages of the commit. Afterwards removed files must free space again.
 fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
     let case = Case::new(seed);
     let (mut device, mut draw) = (Memory::new(case.shape, seed), case.draw());
@@ -326,9 +326,9 @@ fn cut_again_and_again(seed: u64, rounds: u32) -> u64 {
     u64::from(rounds)
 }
 
-/// Once red (seeds 22, 24 and 71): a commit took all the pages that a cleaned block gave, and a block of metadata was
-/// cleaned again and again, because only the commit moves metadata. The file system was full for good, with more than a
-/// block of empty pages.
+/// Once red (seeds 22, 24 and 71): a commit took all pages that a cleaned block freed. A block of metadata was cleaned
+/// again and again, because only the commit moves metadata. The file system stayed full, with more than a block of
+/// empty pages.
 #[test]
 fn cuts_one_after_the_other_leave_space() {
     let cuts =

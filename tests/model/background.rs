@@ -53,14 +53,15 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
     idle_with(entry, seed, &[]).is_some()
 }
 
-/// As [`idle`], with `more` settings; the reads of the patrol.
+/// As [`idle`], with `more` settings; returns the reads of the patrol.
 pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
     let mut rng = Rng::new(seed, 0xba5e);
     let shape = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?;
     let mut changes =
         vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
-    // Four requests must end between two cuts. They may copy two blocks each, with copies of paired pages; and every block of the drive, where
-    // victims need not gain anything. Such reads go first, and were all that ran: between two cuts nothing changed, and again and again.
+    // Four requests must end between two cuts, or the run repeats forever: reads run first, and alone they change
+    // nothing. Four requests may copy two blocks each, with copies of paired pages, and copy every block if victims
+    // need not gain space.
     let geometry = &shape.drive.geometry;
     let gains = ["greedy", "cost-benefit"].contains(&shape.drive.log.victim.as_str());
     let copied = if gains { 0 } else { 5 * geometry.pages() as u32 };
@@ -94,8 +95,8 @@ pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64>
             let flash = outcome.summary.flash;
             let (cuts, scanned) = outcome.summary.power.map_or((0, 0), |power| (power.cuts, power.pages_scanned));
             count_cuts(cuts);
-            // What recovery scans, or was planned and never ran, is no operation between two cuts. What a cut tears, or takes back on its way
-            // to the array (one in each of the two registers of a die), counts no more.
+            // Scans of recovery, and operations that were planned and never ran, do not count between two cuts.
+            // Operations that a cut tears or rolls back (one in each of the two registers of a die) no longer count.
             let run = flash.page_reads + flash.page_programs + flash.erases - scanned;
             let torn = 3 * u64::from(geometry.planes());
             assert!(run + cuts * torn >= cuts * u64::from(apart), "{cuts} cuts {apart} apart in {run} operations");
@@ -107,7 +108,7 @@ pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64>
     }
 }
 
-/// Reads with errors, and a patrol: of pages that are moved, trimmed and written meanwhile.
+/// Reads with errors, and a patrol over pages that are moved, trimmed and written meanwhile.
 #[test]
 fn a_patrol_while_the_host_is_idle() {
     let more = [
@@ -128,8 +129,8 @@ fn collection_while_the_host_is_idle() {
     for_each_seed("background::collection_while_the_host_is_idle", 6, idle);
 }
 
-/// Once red: a cut came in the operation of that number in the plan, which a die without work ran at once. Less and less ran between
-/// two cuts, and more and more requests waited.
+/// Once red: a cut counted planned operations, some of which an idle die ran at once. Fewer and fewer operations ran
+/// between two cuts, and more and more requests waited.
 #[test]
 fn cuts_count_what_ran_on_all_dies() {
     assert!(idle(crate::drives::entry("block"), 1055));

@@ -1,4 +1,4 @@
-//! What operations of one block wait for: to the nanosecond, with plans by hand and on a preset.
+//! Order of operations of one block: to the nanosecond, with plans by hand and on a preset.
 
 use crate::engine::{Bench, COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Unverified, config, first, times};
 use palimpsest_lab::ftl;
@@ -11,7 +11,7 @@ use palimpsest_lab::units::Nanos;
 
 use Op::{Erase, Program, Read};
 
-/// A read waits for what runs in its die, and not for programs that wait for their turn on its block.
+/// A read waits for the running operation of the die, and not for programs that wait for earlier programs of the block.
 #[test]
 fn reads_do_not_wait_for_programs_of_other_pages() {
     let alone = COMMAND + TRANSFER + PROGRAM;
@@ -22,7 +22,7 @@ fn reads_do_not_wait_for_programs_of_other_pages() {
     assert_eq!(of("sim.block_order=planned"), 4 * alone + COMMAND + SENSE + TRANSFER);
 }
 
-/// What a program has not stored yet is in the controller, and takes no flash.
+/// Data that a program has not stored yet is in the controller; such a read takes no flash operation.
 #[test]
 fn pages_under_way_are_read_from_memory() {
     let ops =
@@ -36,7 +36,7 @@ fn pages_under_way_are_read_from_memory() {
     assert_eq!(done, [alone, 2 * alone, 20_000, 20_000]);
     let io = &bench.drive.io;
     assert_eq!((io.nand.counters().reads, io.counters.reads[0], io.counters.memory_reads[0]), (0, 0, 2));
-    // Not before the host link has brought it, nor after the program has ended. The first request writes one sector.
+    // Memory has the data from the host link's transfer until the program ends. The first request writes one sector.
     let link = 4_096_000;
     let slow = ["host.link_rate=0.125MB/s"];
     let done = times(&slow, 1, &[(0, Program(first(1))), (20_000, Read(first(1)))]);
@@ -48,7 +48,7 @@ fn pages_under_way_are_read_from_memory() {
     assert_eq!(planned[3], 2 * alone + 2 * (COMMAND + SENSE + TRANSFER), "without, they wait for their programs");
 }
 
-/// An erase waits for the reads of its block that were planned before, whatever the scheduler prefers.
+/// An erase waits for reads of the block that were planned before, with every scheduler.
 #[test]
 fn an_erase_waits_for_reads_of_its_block() {
     for order in ["sim.block_order=needed", "sim.block_order=planned"] {
@@ -75,10 +75,10 @@ impl Observer for LongestRead {
     }
 }
 
-/// On `default`, a read 20 us after a write of a page of other data that lies in the same block: it waited for the program; now that is
-/// suspended.
+/// On `default`, a read 20 us after a write of another page in the same block suspends the program. Earlier versions
+/// waited for the program.
 #[test]
-fn a_read_beside_a_write_of_other_data_takes_little_longer_than_alone() {
+fn a_read_beside_a_write_takes_little_longer_than_alone() {
     let longest = |changes: &[&str], writes: bool| {
         let sets =
             ["ssd.blocks_per_plane=16", "part.pages_per_block=32", "ssd.over_provisioning=28%", "host.t_request=0ns"];

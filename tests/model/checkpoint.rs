@@ -50,7 +50,7 @@ fn cuts_in_recovery_and_again_later() {
     });
 }
 
-/// Blocks fail, those of checkpoints too.
+/// Blocks fail, blocks of checkpoints too.
 #[test]
 fn cuts_and_faults() {
     for_each_seed("checkpoint::cuts_and_faults", 6, |entry, seed| {
@@ -98,7 +98,8 @@ pub fn timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
     true
 }
 
-/// Once red: the first page of a block held padding alone, and the cut corrupted it; so the block seemed to have been erased since.
+/// Once red: the first page of a block held only padding, and the cut corrupted that page; recovery took the block for
+/// erased since.
 #[test]
 fn a_corrupted_page_of_padding_does_not_void_a_block() {
     let entry = crate::drives::entry("subpage");
@@ -130,7 +131,7 @@ fn long_cuts_in_timed_runs() {
     for_each_seed("--ignored checkpoint::long_cuts_in_timed_runs", 200, |entry, seed| timed(entry, seed + 1000, 20));
 }
 
-/// A record that does not wait until all is programmed that the tables point to: a cut finds it.
+/// A record that does not wait for all programs that the tables refer to: a cut finds the mutant.
 #[test]
 fn a_cut_finds_a_record_that_is_ahead_of_what_it_points_to() {
     let early = Mutation { kind: OperationKind::Program, cause: Cause::Checkpoint, drops_after: true };

@@ -1,4 +1,5 @@
-//! Dies that fail: what they held is lost and reads say so, all else is there, and the drive goes on with the others.
+//! Failing dies: reads of their data report the loss, all other data is intact, and the drive continues with the other
+//! dies.
 
 use crate::drives::{Limits, Shape, build_with_spare, draw, needed, pick, plain};
 use crate::harness::{Model, count_cuts, for_each_seed, is_partial, note};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static LOST: AtomicU64 = AtomicU64::new(0);
 static REWRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// A drive of several dies, of which one fails, or more.
+/// A drive of several dies, of which some fail.
 struct Case {
     shape: Shape,
     model: Model,
@@ -62,7 +63,7 @@ impl Case {
         (self.model.drive.io.nand().failed_dies().len(), self.model.drive.power_cuts)
     }
 
-    /// Whatever the host writes now is there, and so is all that no die held which failed.
+    /// Data that the host writes now is readable, as is all data that no failed die held.
     fn write_all_again(&mut self) -> Result<()> {
         self.model.check();
         self.model.read_back()?;
@@ -74,7 +75,7 @@ impl Case {
         self.model.check();
         let unreadable = self.model.shadow.unreadable;
         self.model.read_back()?;
-        // A die takes what was written before it failed, a power cut the write that it interrupts and what is not durable.
+        // A die loses earlier writes; a power cut loses the interrupted write and data that is not durable.
         if self.mishaps() == begun {
             assert_eq!(
                 self.model.shadow.unreadable, unreadable,
@@ -95,7 +96,7 @@ impl Case {
             Err(error) => panic!("{error}"),
         }
         let lost: u64 = self.model.drive.io.counters.lost.iter().sum();
-        // What is read back after a power cut is lost to the verifier, not to the host.
+        // Data that is read back after a power cut is lost to the verifier, not to the host.
         let (unreadable, read_back) = (self.model.shadow.unreadable, self.model.drive.power_cuts > 0);
         assert!(lost > 0 || read_back || unreadable == 0, "only what a read lost is unreadable");
         let none_failed = self.model.drive.io.nand().failed_dies().is_empty();
@@ -117,7 +118,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
         match case.model.count(command) {
             Ok(()) => {}
             Err(Error::WornOut(_)) => {
-                // It can still be read.
+                // The drive is still readable.
                 case.model.drive.io.set_power_cut_at(None);
                 case.model.interrupted(command);
                 case.model.read_back().unwrap_or_else(|error| panic!("at the end of its life, {command:?}: {error}"));
@@ -167,8 +168,8 @@ fn dies_fail_in_timed_runs() {
     for_each_seed("dies::dies_fail_in_timed_runs", 20, timed);
 }
 
-/// What a die held that has failed takes no space elsewhere: a recovery moves none of it, though it knows the die from the first program on, and all
-/// that the drive holds could not be on the others.
+/// Data of a failed die takes no space elsewhere. Recovery moves none of that data although recovery knows of the
+/// failure from the first program on, because the other dies could not hold all data of the drive.
 #[test]
 fn recovery_moves_nothing_that_a_die_held() {
     for entry in REGISTRY.iter().filter(|entry| entry.outlives_dies && !entry.is_file_system()) {

@@ -1,5 +1,5 @@
-//! Small drives of every shape, drawn from a seed and built through the configuration, so that only what a user can configure
-//! is tested.
+//! Small drives of every shape, drawn from a seed and built through the configuration, so that tests cover only drives
+//! that users can configure.
 
 use palimpsest_lab::config::{DriveConfig, resolve};
 use palimpsest_lab::ftl::Entry;
@@ -10,22 +10,22 @@ use palimpsest_lab::nand::part::ReadMode;
 use palimpsest_lab::plan::checkpoint::Contents;
 use palimpsest_lab::rng::Rng;
 
-/// A drive and the settings that make it, for messages.
+/// A drive and its settings, for messages.
 #[derive(Clone)]
 pub struct Shape {
     pub drive: DriveConfig,
     pub settings: Vec<String>,
 }
 
-/// What is drawn.
+/// Bounds of the drawn drive.
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// Physical subpages at the most, or so: a plane has at least the blocks that it needs.
+    /// Physical subpages at the most, approximately: a plane has at least the blocks that the layer needs.
     pub subpages: u64,
     pub planes: u64,
 }
 
-/// One of `choices`.
+/// A random element of `choices`.
 pub fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u64) as usize]
 }
@@ -37,8 +37,8 @@ pub fn build(ftl: &str, settings: &[String]) -> Result<Shape, String> {
     Ok(Shape { drive, settings: settings.to_vec() })
 }
 
-/// `settings` with `blocks` in a plane, of which `spare` are spare when the drive is full, and as many more as the layer
-/// reserves.
+/// `settings` with `blocks` in a plane, of which `spare` are spare when the drive is full. Adds the blocks that the
+/// layer reserves.
 pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64) -> Result<Shape, String> {
     let sized = |more: u64| {
         let over_provisioning = ((spare + more) as f64 / (blocks - spare) as f64 * 1e7).ceil() / 1e5;
@@ -70,7 +70,7 @@ pub fn build_with_spare(ftl: &str, settings: &[String], blocks: u64, spare: u64)
     }
 }
 
-/// Settings of a small plain drive, to be changed by what follows them.
+/// Settings of a small plain drive, a base for later changes.
 pub fn plain(channels: u32, blocks: u32, pages: u32, subpages: u32) -> Vec<String> {
     let page_bytes = subpages * 4096;
     let spread: Vec<String> = (1..=page_bytes / 2048).map(|words| format!("\"{}us\"", 20 + 2 * words)).collect();
@@ -98,7 +98,7 @@ pub fn with(base: &[String], changes: &[&str]) -> Vec<String> {
     kept.chain(changes.iter().map(|&change| change.to_owned())).collect()
 }
 
-/// Draws a drive. `None` where the layer or the configuration does not accept what was drawn.
+/// Draws a drive. `None` if the layer or the configuration rejects the settings.
 pub fn draw(ftl: &str, rng: &mut Rng, limits: Limits) -> Option<Shape> {
     draw_with(ftl, rng, limits, &[])
 }
@@ -136,10 +136,10 @@ pub fn draw_with(ftl: &str, rng: &mut Rng, limits: Limits, more: &[&str]) -> Opt
     build_with_spare(ftl, &with(&settings, more), blocks, spare).ok()
 }
 
-/// `settings`, with a pace of collection, and in some drives with a controller that takes time, a buffer that the power empties,
-/// superblocks, and a fast cache.
+/// `settings` with a pace of collection. Some drives also get a controller that takes time, a volatile buffer,
+/// superblocks or a fast cache.
 fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
-    // Its own draws: what else is drawn does not depend on them.
+    // A separate generator, so that other draws do not depend on these.
     let text = settings.concat();
     let seed = text.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let rng = &mut Rng::new(seed, 0xc7);
@@ -194,18 +194,19 @@ pub fn fixed_share(rng: &mut Rng) -> Vec<&'static str> {
     }
 }
 
-/// `settings`, where cells have several bits in half of all drives with programs that corrupt the other pages of their word line.
+/// `settings`; half of the drives whose cells have several bits also get programs that corrupt the other pages of the
+/// word line.
 pub fn with_pairs(rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let corrupts = rng.below(2) == 0 && !settings.iter().any(|setting| setting == "part.cell=slc");
     with(settings, if corrupts { &["part.pair_corruption=true"] } else { &[] })
 }
 
-/// The layer of that name.
+/// The layer called `name`.
 pub fn entry(name: &str) -> &'static Entry {
     find_layer(name).expect("a layer of the registry")
 }
 
-/// `settings` with what the layer `entry`, and the one below it, need and vary.
+/// `settings` with needs and variations of the layer `entry` and the layer below.
 pub fn of_layer(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let below = entry.below.map_or_else(|| settings.to_vec(), |below| of_layer(below, rng, settings));
     let needed = with(&below, entry.model.needs);
@@ -213,7 +214,7 @@ pub fn of_layer(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String
     with(&needed, &varied.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// `settings` with what the layer `entry`, and the one below it, cannot do without.
+/// `settings` with the needs of the layer `entry` and the layer below.
 pub fn needed(entry: &Entry, settings: &[String]) -> Vec<String> {
     with(settings, &entry.needs())
 }
@@ -254,7 +255,7 @@ fn draw_part(rng: &mut Rng, set: &mut impl FnMut(&str, String)) {
     set("part.t_resume", pick(rng, &["0ns", "10us"]).into());
 }
 
-/// A read command, or that of the layer's name, and what a spread command can do.
+/// Draws a read command if the layer fixes none, and the abilities of spread commands.
 fn draw_reads(entry: &Entry, rng: &mut Rng, page_bytes: u64, set: &mut impl FnMut(&str, String)) {
     let words: Vec<u64> = [512, 1024, 2048].into_iter().filter(|word| page_bytes.is_multiple_of(*word)).collect();
     let word = pick(rng, &words);

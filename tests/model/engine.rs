@@ -1,5 +1,5 @@
-//! The engine's times, with plans by hand: to the nanosecond where one or two operations are under way, and as properties
-//! under random load.
+//! The engine's times, with plans by hand: to the nanosecond while one or two operations run, and as properties under
+//! random load.
 
 use crate::drives::{build, pick, plain, with};
 use palimpsest_lab::config::DriveConfig;
@@ -89,7 +89,7 @@ impl Verifier for Unverified {
     }
 }
 
-/// When each request completed. Their sizes distinguish requests.
+/// When each request completed. Sizes distinguish requests.
 #[derive(Default)]
 pub struct Times(pub Vec<(usize, Nanos)>);
 
@@ -121,7 +121,7 @@ pub fn drive(config: &DriveConfig, written: u32, layer: Box<dyn Ftl>) -> Drive {
         }
     }
     let engine = Engine::new(&config.sim, &config.geometry, &config.part, config.host_times());
-    // Scripts order what they erase.
+    // Scripts state the order of erases.
     let guarantee = Guarantee { durable: Durability::Programmed, protected: true };
     Drive::new(Io::new(nand, true), layer, engine, guarantee)
 }
@@ -141,7 +141,7 @@ impl Bench {
         Bench { drive, script, times: Times::default(), submitted: 0 }
     }
 
-    /// Lets time pass until `time`, then submits `op`. Returns its number.
+    /// Processes events up to `time`, then submits `op`. Returns the request's number.
     pub fn at(&mut self, time: Nanos, op: Op, cause: Cause) -> usize {
         while self.drive.next_time().is_some_and(|next| next <= time) {
             self.drive.step(&mut self.times, &mut Unverified).expect("a legal plan");
@@ -201,13 +201,14 @@ fn one_die_works_one_after_the_other() {
 }
 
 #[test]
-fn the_cache_register_moves_one_page_while_the_array_senses_the_next() {
+fn the_cache_register_moves_a_page_while_the_next_is_sensed() {
     let on = "sim.cache_register=true";
-    // The command of the next read pauses the data of this one, which does not include the delay; the data after it does.
+    // The command of the next read pauses the data of this read, which excludes the delay; later data includes the
+    // delay.
     let reads = times(&[on], 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
     let each = COMMAND + SENSE;
     assert_eq!(reads, [each + TRANSFER, 2 * each + TRANSFER, 3 * each + TRANSFER]);
-    // Where the bus is the slower of the two, it never rests.
+    // If the bus is slower than the array, the bus never rests.
     let slow = [on, "part.bus_rate=40MB/s"];
     let transfer = 10 * TRANSFER;
     let reads = times(&slow, 1, &[(0, Read(0)), (0, Read(1)), (0, Read(2))]);
@@ -224,7 +225,7 @@ fn planes_run_together() {
     let two = ["ssd.planes_per_die=2", "sim.multi_plane=true"];
     // Planes 0 and 1 hold blocks 0 to 7 and 8 to 15. Commands and data take the bus in turn, the array works once.
     let reads = times(&two, 1, &[(0, Read(first(0) + 3)), (0, Read(first(8) + 3))]);
-    // The first is under way before the second arrives, in the same nanosecond: it does not wait for company.
+    // The first starts before the second arrives in the same nanosecond: no operation waits for company.
     assert_eq!(reads[0], COMMAND + SENSE + TRANSFER);
     let ops = [(0, Erase(1)), (5, Program(first(2))), (5, Program(first(10))), (5, Program(first(11) + 1))];
     let done = times(&two, 0, &ops);
@@ -273,10 +274,11 @@ fn a_read_suspends_an_erase() {
         let read = SUSPEND + COMMAND + SENSE + TRANSFER;
         assert_eq!(done, [COMMAND + ERASE + read + RESUME, arrival + read]);
     }
-    // Nothing is suspended that ends sooner by itself.
+    // A program or erase that ends sooner by itself is not suspended.
     let done = times(&SUSPENDS, 1, &[(0, Erase(1)), (1_990_000, Read(0))]);
     assert_eq!(done, [COMMAND + ERASE, COMMAND + ERASE + COMMAND + SENSE + TRANSFER]);
-    // Reads of other pages of the block suspend as others do; where all wait for their turn, nothing is suspended for them.
+    // Reads of other pages of the block suspend, too; in the planned order all wait for their turn, and nothing is
+    // suspended.
     let ops = [(0, Program(first(1))), (300_000, Program(first(1) + 1)), (400_000, Read(first(1)))];
     let loaded = COMMAND + TRANSFER;
     assert_eq!(times(&SUSPENDS, 1, &ops)[1..], [300_000 + loaded + PROGRAM + read() + RESUME, 400_000 + read()]);
@@ -287,7 +289,7 @@ fn a_read_suspends_an_erase() {
 
 #[test]
 fn a_read_suspends_a_program_that_still_takes_its_data() {
-    // It arrives while the program is loaded: the array can be suspended as soon as it works.
+    // The read arrives while the program is loaded: the array can be suspended as soon as programming starts.
     let done = times(&SUSPENDS, 1, &[(0, Program(first(1))), (5_000, Read(0))]);
     let loaded = COMMAND + TRANSFER;
     let read = SUSPEND + COMMAND + SENSE + TRANSFER;
@@ -296,20 +298,21 @@ fn a_read_suspends_a_program_that_still_takes_its_data() {
     assert_eq!(done, [COMMAND + ERASE + read + RESUME, COMMAND + read], "and an erase behind its command");
 }
 
-/// The cache register moves the next page while the array programs: that does not hold up a read, and the page stays in the register.
+/// The cache register loads the next page while the array programs. Loading does not delay a read, and the page stays
+/// in the register.
 #[test]
 fn a_read_suspends_a_program_in_front_of_the_cache_register() {
     let settings = [&SUSPENDS[..], &["sim.cache_register=true"]].concat();
     let (loaded, read) = (COMMAND + TRANSFER, SUSPEND + COMMAND + SENSE + TRANSFER);
     let done = times(&settings, 1, &[(0, Program(first(1))), (50_000, Read(0))]);
     assert_eq!(done, [loaded + PROGRAM + read + RESUME, 50_000 + read]);
-    // With the next page in the register, and while it is moved there.
+    // With the next page in the register, and while the register loads.
     for arrival in [50_000, 15_000] {
         let done = times(&settings, 1, &[(0, Program(first(1))), (0, Program(first(2))), (arrival, Read(0))]);
         let end = loaded + PROGRAM + read + RESUME;
         assert_eq!(done, [end, end + PROGRAM, arrival + read], "a read at {arrival}");
     }
-    // A die with more programs than it can do serves reads in the time that one takes.
+    // A die with more programs than time serves each read in the time of a lone read.
     for scheduler in ["sim.scheduler=fifo", "sim.scheduler=read-first"] {
         let settings = [&settings[..], &[scheduler]].concat();
         let mut ops: Vec<(Nanos, Op)> =
@@ -367,9 +370,10 @@ fn reads_first_until_the_bound() {
     assert!(reads[2] < reads[1]);
 }
 
-/// Programs of a block become ready one by one: however many wait, no more than one of them goes before reads in such a time.
+/// Programs of a block become ready one by one: at most one of many waiting programs goes before reads within such a
+/// time.
 #[test]
-fn one_program_of_a_block_goes_before_reads_in_the_time_of_the_bound() {
+fn one_program_of_a_block_goes_before_reads_within_the_bound() {
     const BOUND: Nanos = 1_000_000;
     for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
         let settings = ["sim.scheduler=read-first", "sim.starvation_bound=1ms", cache];
@@ -411,11 +415,11 @@ fn the_host_first() {
 
 #[test]
 fn the_host_link_cuts_through() {
-    // A fast link sends while the bus moves, and ends with it.
+    // A fast link sends while the bus transfers, and both end together.
     let done = times(&["host.link_rate=4GB/s"], 1, &[(0, Read(0))]);
     assert_eq!(done, [COMMAND + SENSE + TRANSFER]);
-    // A slow one (40.96 us a sector) begins with the first byte that leaves the die. Request n asks for n + 1 sectors of its page,
-    // and no others cross the link.
+    // A slow link (40.96 us a sector) begins with the first byte that leaves the die. Request n reads n + 1 sectors of
+    // the page, and no other sectors cross the link.
     let link = 4 * TRANSFER;
     let done = times(&["host.link_rate=12.5MB/s"], 1, &[(0, Read(0))]);
     assert_eq!(done, [COMMAND + SENSE + link]);
@@ -424,7 +428,7 @@ fn the_host_link_cuts_through() {
     assert_eq!(done, [COMMAND + SENSE + link, COMMAND + SENSE + 3 * link]);
 }
 
-/// The link carries the sectors that are written: request n has n + 1, of 4.096 ms each at 125 kB/s.
+/// The link carries the written sectors: request n has n + 1, of 4.096 ms each at 125 kB/s.
 #[test]
 fn a_write_is_programmed_when_its_data_has_come() {
     let link = 4_096_000;
@@ -434,7 +438,7 @@ fn a_write_is_programmed_when_its_data_has_come() {
     assert_eq!(done, [link + PROGRAM, 3 * link + PROGRAM], "the link brings one after the other");
 }
 
-/// The host takes its time for each request, and for several at once.
+/// The host takes time for each request, and for several at once.
 #[test]
 fn time_in_the_host_comes_on_top_and_overlaps() {
     let both = [(0, Read(first(0))), (0, Read(first(8)))];
@@ -444,8 +448,8 @@ fn time_in_the_host_comes_on_top_and_overlaps() {
     assert_eq!(second - first, COMMAND + SENSE + TRANSFER, "the die does not wait for the host");
 }
 
-/// The order of operations on one block is that of their submission as far as flash needs it, or all of it, whatever the policy and
-/// however dies overlap.
+/// Operations on one block keep the order of their submission: as far as flash needs, or all of them, with every policy
+/// and however dies overlap.
 #[test]
 fn the_order_within_a_block_never_changes() {
     let seeds = 0..std::env::var("MODEL_CASES").map_or(150, |text| text.parse().expect("a number"));
@@ -467,7 +471,7 @@ fn the_order_within_a_block_never_changes() {
         let config = config(&settings.iter().map(String::as_str).collect::<Vec<_>>());
         let mut bench = Bench::new(&config, 2);
         let blocks = config.geometry.blocks();
-        // The next page of each block; reads need one that is written.
+        // The next page of each block; reads need a written page.
         let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
         let (mut now, mut log) = (0, Vec::new());
         for _ in 0..300 {
@@ -490,9 +494,9 @@ fn the_order_within_a_block_never_changes() {
         }
         let done = bench.run();
         for (later, &(block, op)) in log.iter().enumerate() {
-            // What changes the block starts after everything before it, and everything after it starts later.
+            // An operation that changes the block starts after all earlier ones, and all later ones start afterwards.
             for earlier in (0..later).filter(|&earlier| log[earlier].0 == block) {
-                // A read passes programs and, where all that it wants is in memory, erases; a program passes reads.
+                // A read passes programs and, if memory holds all wanted data, erases; a program passes reads.
                 let free = match (log[earlier].1, op) {
                     (Read(_), Read(_)) => true,
                     (_, Read(_)) | (Read(_), Program(_)) => seed % 3 > 0,
@@ -513,7 +517,7 @@ fn the_order_within_a_block_never_changes() {
     }
 }
 
-/// A write buffer of one page: a write is acknowledged when it has room, which the program before it makes.
+/// A write buffer of one page: a write is acknowledged when the previous program has freed the buffer.
 #[test]
 fn a_full_write_buffer_holds_writes_back() {
     let entry = ftl::find("subpage").expect("a registered layer");
@@ -523,7 +527,7 @@ fn a_full_write_buffer_holds_writes_back() {
     drive.start_timing().expect("nothing to program");
     let mut times = Times::default();
     for number in 0..4u64 {
-        // Sizes distinguish requests; each is one subpage at its own place.
+        // Sizes distinguish requests; each is one subpage at a separate place.
         let extent = Extent { sector: number * 8, sectors: number as u32 + 1 };
         drive.submit(Command::new(RequestKind::Write, extent), 0, &mut Unverified).expect("room");
         drive.harvest(&mut times, &mut Unverified).expect("room");

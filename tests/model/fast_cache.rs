@@ -1,6 +1,6 @@
-//! The fixed share of a fast cache (`ftl.slc_fixed`), with each layer that can have one: random requests against the shadow, counted and timed,
-//! failing programs and erases, folding in idle time, power cuts with and without checkpoints, and that what it promises is so on flash:
-//! its blocks hold the host's data only, and no other block is theirs.
+//! The fixed share of a fast cache (`ftl.slc_fixed`), with each layer that supports one: random requests against the
+//! shadow, counted and timed, failing programs and erases, folding in idle time, and power cuts with and without
+//! checkpoints. Also checks on flash that blocks of the share, and no others, are fast, and hold the host's data only.
 
 use crate::background::idle_with;
 use crate::drives::{Limits, Shape, draw_with, pick, with};
@@ -33,7 +33,7 @@ fn cached(rng: &mut Rng) -> Vec<&'static str> {
     settings
 }
 
-/// What `seed` draws, with `more` settings. `None` where the layer cannot have that.
+/// The drive of `seed`, with `more` settings. `None` if the layer rejects them.
 fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Option<(Shape, Rng)> {
     let mut rng = Rng::new(seed, 0xfa57);
     let settings: Vec<String> = cached(&mut rng).into_iter().map(String::from).collect();
@@ -44,7 +44,7 @@ fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Opt
     Some((shape, rng))
 }
 
-/// Layers that cannot have one are done.
+/// Layers without a fast cache are done.
 fn can(entry: &Entry) -> bool {
     entry.fast_cache
 }
@@ -141,8 +141,8 @@ fn folding_while_the_host_is_idle() {
     });
 }
 
-/// Without a dynamic share the blocks of the fixed one, and no others, hold one bit a cell, and have as many pages; they are written over and over,
-/// and folded.
+/// Without a dynamic share, the blocks of the fixed share, and no others, hold one bit a cell, with as many pages. They
+/// are overwritten again and again, and folded.
 #[test]
 fn the_fixed_share_and_no_other_block_holds_one_bit_a_cell() {
     let (folds, erases) = (Cell::new(0), Cell::new([0; 2]));

@@ -1,4 +1,4 @@
-//! Failing programs and erases, reads that need a retry, bad blocks: what was acknowledged stays readable.
+//! Failing programs and erases, reads that need a retry, bad blocks: acknowledged data stays readable.
 
 use crate::drives::{Limits, Shape, build, draw, with};
 use crate::harness::{Model, for_each_seed, is_partial, note};
@@ -20,7 +20,7 @@ fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate
     build(entry.name, &shape.settings).ok()
 }
 
-/// `settings` with reads whose bits are wrong for the reads of their blocks: some need retries, some fail for good.
+/// `settings` with bit errors that grow with the reads of a block: some reads need retries, some fail for good.
 fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
     let refresh = format!("ecc.refresh_retries={}", rng.below(3));
     let disturb = format!("ecc.disturb_reads={}", [5, 20, 80][rng.below(3) as usize]);
@@ -38,7 +38,7 @@ fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
     )
 }
 
-/// Reads deliver what the host wrote, or say that it is lost.
+/// Reads deliver the host's data, or report the loss.
 fn read_errors(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0xecc0);
     let Some(shape) = draw(entry.name, &mut rng, Limits { subpages: 1024, planes: 4 }) else { return false };
@@ -75,7 +75,7 @@ fn reads_that_fail_for_good() {
     assert!(happened.iter().all(|&count| count > 0) || is_partial(), "{happened:?}");
 }
 
-/// Once red: the reads of moves made other blocks due, and those were moved too, without end.
+/// Once red: the reads of moves made other blocks due for refresh, and moving those never ended.
 #[test]
 fn refresh_ends() {
     assert!(read_errors(crate::drives::entry("dftl"), 701_015));
@@ -93,7 +93,7 @@ fn ended(error: &Error) -> bool {
     matches!(error, Error::WornOut(_))
 }
 
-/// Whether reads program flash: then a drive may come to the end of its life in a read, too, of a block that fails.
+/// Whether reads program flash: then a failing block may end the drive's life during a read, too.
 fn reads_write(shape: &Shape) -> bool {
     shape.settings.iter().any(|setting| setting == "ftl.merge_on_read=true")
 }
@@ -109,7 +109,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
         match model.count(command) {
             Ok(()) => {}
             Err(error) if ended(&error) => {
-                // It can still be read, unless a read has to write.
+                // The drive is still readable, unless a read must write.
                 model.interrupted(command);
                 match model.read_back() {
                     Ok(()) => {}

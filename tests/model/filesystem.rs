@@ -1,5 +1,5 @@
-//! The file systems as layers: sequences of requests, counted and timed, and power cuts, as for every other layer, on drives
-//! that have room for a file system. Writes are durable after a flush only.
+//! The file systems as layers: sequences of requests, counted and timed, and power cuts, as for every other layer, on
+//! drives large enough for a file system. Writes are durable after a flush only.
 
 use crate::drives::{Shape, build, of_layer, pick, plain, with};
 use crate::harness::{Model, for_each_seed_of, note};
@@ -34,7 +34,7 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     build(entry.name, &draw_below(entry, rng, &settings)).ok()
 }
 
-/// What the layer varies, and the buffer of one that has one.
+/// Variations of the layer, and of the buffer if the layer has one.
 fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let below = entry.below.expect("a file system is above a layer");
     let streams = ["ftl.streams=3", "buffer.timeout=300us"];
@@ -140,7 +140,7 @@ fn long_sequences() {
     });
 }
 
-/// Every operation is cut, of drives whose seeds are `part` modulo 4.
+/// Cuts every operation, on drives whose seeds are `part` modulo 4.
 fn long_power_cuts(part: u64) {
     let test = format!("--ignored filesystem::long_power_cuts_{part}");
     for_each_seed_of(ENTRIES, &test, 6, |entry, seed| cut(entry, 1000 + 4 * seed + part, 1, 150));

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts what completes.
+/// Counts completions.
 #[derive(Default)]
 pub struct Completions {
     /// Completions by kind and bytes.
@@ -54,7 +54,7 @@ pub struct Model {
     pub shadow: Shadow,
     pub completions: Completions,
     submitted: BTreeMap<(u8, u64), i64>,
-    /// Requests so far: they name one of a few files in turn, or none.
+    /// Requests so far; each names one of a few files in turn, or none.
     served: u32,
 }
 
@@ -78,7 +78,7 @@ impl Model {
         self.drive.count(command, &mut self.shadow)
     }
 
-    /// `command` as one of the present file.
+    /// `command` as a request of the present file.
     fn named(&mut self, command: Command) -> Command {
         self.served += 1;
         command.with(Directives { owner: self.served / 3 % 5, queue: 0 })
@@ -95,7 +95,7 @@ impl Model {
         assert_eq!(nand.sum_of_erases(), nand.counters().erases, "erases of blocks and of flash");
     }
 
-    /// The drive came to the end of its life in `command`.
+    /// The drive's life ended during `command`.
     pub fn interrupted(&mut self, command: Command) {
         self.drive.end_life();
         self.shadow.power_failed(&mut self.drive.io, command);
@@ -167,32 +167,33 @@ pub fn note(settings: &[String]) {
 }
 
 /// The long tests run one seed in so many, because `make test-long` must end within an hour on two cores; `make soak`
-/// runs new seeds for as long as one likes.
+/// runs new seeds for any time.
 const LONG_SHARE: u64 = 3;
 /// Drives that are drawn for one case at most.
 const MOST_DRAWS: u64 = 60;
-/// From the seed of one draw to the next: another residue of whatever tests take seeds modulo.
+/// Step from the seed of one draw to the next: changes the residue for tests that use seeds modulo a small number.
 const SEED_STEP: u64 = 1_000_003;
 
-/// What failed with `seed`, and what repeats it.
+/// The failure of `seed`, and the command that repeats the case.
 fn failure(test: &str, entry: &Entry, seed: u64, panic: &(dyn Any + Send)) -> String {
     let what = panic.downcast_ref::<String>().map(String::as_str);
     let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
     let settings = SETTINGS.with(|noted| noted.borrow().join(" --set "));
     format!(
-        "{what}\nrepeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-lab --test model -- --exact {test}\n\
+        "{what}\nrepeat with: MODEL_SEED={seed} MODEL_FTL={} cargo test -p palimpsest-lab --test model -- --exact \
+         {test}\n\
          its drive: --set {settings}",
         entry.name,
     )
 }
 
-/// Runs `case` for every layer with seeds 0 to `seeds`. `case` returns whether the layer can have what the seed drew; if
+/// Runs `case` for every layer with seeds 0 to `seeds`. `case` returns whether the layer supports the drawn drive; if
 /// not, another is drawn.
 pub fn for_each_seed(test: &str, seeds: u64, case: impl Fn(&'static Entry, u64) -> bool) {
     for_each_seed_of(REGISTRY, test, seeds, case);
 }
 
-/// Whether one seed or one layer is run: not all that is to happen does.
+/// Whether the run is limited to one seed or one layer, so that checks of coverage do not apply.
 pub fn is_partial() -> bool {
     ["MODEL_SEED", "MODEL_FTL"].iter().any(|name| std::env::var_os(name).is_some())
 }
@@ -214,7 +215,7 @@ pub fn for_each_seed_of(
             from..from + number("MODEL_CASES").unwrap_or(seeds)
         }
     };
-    // To the last seed, whatever is red.
+    // To the last seed, despite failures.
     let goes_on = std::env::var_os("MODEL_ALL").is_some();
     let mut red = 0;
     for entry in entries.into_iter().filter(|entry| only.as_ref().is_none_or(|only| only == entry.name)) {

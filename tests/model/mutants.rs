@@ -1,11 +1,13 @@
-//! Layers that plan wrongly, and must be found out: mutants of every layer of the registry.
+//! Mutants of every layer of the registry: layers with wrong plans that the check of times must find.
 //!
-//! A mutation drops a gate of one kind of operation that is done for one cause: a program does not wait for what it stores, an
-//! erase not for the copies, or what waits for an operation goes on when that is planned (an acknowledgement before the program, a
-//! delivery before the read). Where a layer has such gates the check of times must find the mutant; the table says where it
-//! has not, or why nothing is wrong without them, and is itself checked. Copies of paired pages are the controller's, not a layer's, and are
-//! left to power cuts in timed runs (`power_timed`): without their gates only a cut shows what is wrong. Buffers acknowledge
-//! programs here, so that all layers have something to lose.
+//! A mutation drops a gate of one kind of operation with one cause. A program then does not wait for the stored data,
+//! or an erase for the copies. Or a follower starts once an operation is planned: an acknowledgement before the
+//! program, a delivery before the read.
+//!
+//! If a layer has such a gate, the check of times must find the mutant. The table states the gates that a layer lacks,
+//! and why some dropped gates are harmless; a test verifies the table. The controller, not a layer, copies paired
+//! pages: those gates are left to power cuts in timed runs (`power_timed`), because only a cut reveals their absence.
+//! Buffers acknowledge programs here, so that all layers can lose data.
 
 use crate::drives::{Shape, build, draw, pick, with};
 use crate::harness::{Model, note};
@@ -20,9 +22,9 @@ use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Drives that show what a layer plans, and that what is harmless stays so.
+/// Drives that reveal the gates of a layer, and show that harmless mutations stay harmless.
 const SEEDS: u64 = 12;
-/// Drives on which a mutant is looked for.
+/// Drives tried to find a mutant.
 const MOST_SEEDS: u64 = 60;
 
 fn name(mutation: Mutation) -> String {
@@ -32,7 +34,7 @@ fn name(mutation: Mutation) -> String {
     format!("{} {kind} {gate}", CAUSE_NAMES[cause as usize])
 }
 
-/// Runs requests on a drive of `seed`: what could be planted, and what the check says of `mutation`.
+/// Runs requests on a drive of `seed`: the possible mutations, and whether the check finds `mutation`.
 fn run(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<(BTreeMap<Mutation, u64>, bool)> {
     run_with(entry, seed, mutation, "host.t_request=0ns")
 }
@@ -55,7 +57,7 @@ fn run_with(
     Some(run_shape(entry, &shape, seed, mutation, &mut rng))
 }
 
-/// As [`run`], on a drive of its own.
+/// As [`run`], on the drive `shape`.
 pub fn run_shape(
     entry: &'static Entry,
     shape: &Shape,
@@ -79,7 +81,7 @@ pub fn run_shape(
     (plantable.unwrap_or_default(), found)
 }
 
-/// Every mutation: the operations, why they are done, and whether the gate that they follow is dropped.
+/// Every mutation: the operation's kind and cause, and whether the dropped gate is the gate that the operation follows.
 fn mutations() -> Vec<Mutation> {
     use Cause::{Gc, Host, Merge, Metadata, Prefetch, Rmw};
     use OperationKind::{Erase, Program, Read};
@@ -97,15 +99,16 @@ fn mutations() -> Vec<Mutation> {
     .concat()
 }
 
-/// What comes of each of [`mutations`], in their order: `x` is found; `.` has no such gate. Where a gate is dropped and nothing is
-/// wrong:
-/// - `e`: only erases wait for these programs, and an erase follows what replaces its content in any case;
-/// - `d`: what waits is in the same die, behind the read;
-/// - `m`: an update of the map goes before the read of the entry that is wanted, an order that no data needs;
-/// - `c`: later programs wait for an erase so that recovery finds one merge half done; power cuts in timed runs find the mutant;
-/// - `s`: an erase of trimmed data waits for that of older copies, which a power cut would else bring back where collection counts on
-///   the space; what comes back is allowed;
-/// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for it.
+/// The outcome of each of [`mutations`], in order: `x` is found; `.` has no such gate. Harmless if dropped:
+///
+/// - `e`: only erases wait for these programs, and an erase follows the replacement of its content in any case;
+/// - `d`: the waiting operation is in the same die, behind the read;
+/// - `m`: an update of the map goes before the read of the wanted entry, an order that no data needs;
+/// - `c`: later programs wait for an erase so that recovery finds one merge half done; power cuts in timed runs find
+///   the mutant;
+/// - `s`: an erase of trimmed data waits for the erase of older copies, which a power cut would otherwise restore while
+///   collection counts on the space; the restored data is allowed;
+/// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for that moment.
 #[rustfmt::skip]
 const TABLE: &[(&str, [&str; 6])] = &[
     ("page", ["xx..", "xx..", "xx.x..", "......", "..", "x."]),
@@ -145,7 +148,7 @@ fn row(entry: &'static Entry) -> Vec<char> {
             return '.';
         }
         let harmless = expected.get(index).copied().filter(|cell| "cedmst".contains(*cell));
-        // What is rare needs many drives to be found.
+        // Rare mutations need many drives.
         let seeds = if harmless.is_some() { 0..SEEDS } else { 0..MOST_SEEDS };
         let mut seeds = seeds.filter(|&seed| can_plant(seed, mutation));
         let found = seeds.any(|seed| run(entry, seed, Some(mutation)).is_some_and(|(_, found)| found));
@@ -164,7 +167,8 @@ fn every_mutant_below_a_file_system_is_found() {
     check_table(layers().filter(|entry| entry.is_file_system()));
 }
 
-/// A second in the host comes after all that a request must wait for: the check still finds drives that are done too early.
+/// A second in the host follows everything that a request must wait for: the check still finds drives that act too
+/// early.
 #[test]
 fn time_in_the_host_hides_nothing() {
     let early = |kind| Mutation { kind, cause: Cause::Host, drops_after: false };

@@ -1,5 +1,5 @@
-//! What the engine lets happen at the same time, with plans by hand: an operation starts when all that it follows has ended; a
-//! die does one operation, or one of each of its planes with one command; what became ready together goes together.
+//! Concurrency in the engine, with plans by hand. An operation starts when all its predecessors have ended. A die does
+//! one operation, or one for each plane with one command. Operations that become ready together start together.
 
 use crate::drives::pick;
 use crate::engine::{COMMAND, ERASE, Op, PROGRAM, SENSE, TRANSFER, Times, Unverified, config, drive, first};
@@ -14,7 +14,7 @@ use palimpsest_lab::units::Nanos;
 
 use Op::{Erase, Program, Read};
 
-/// A request: its operations, which all start after the operations of these requests before it.
+/// A request: all its operations start after the operations of the requests in `after`.
 #[derive(Debug, Clone)]
 struct Step {
     ops: Vec<Op>,
@@ -72,7 +72,7 @@ impl Ftl for Graph {
     }
 }
 
-/// When each of `steps` has ended, submitted at the times given to a drive whose first two blocks of each plane are full.
+/// When each of `steps` ended, submitted at the times `at` to a drive whose first two blocks of each plane are full.
 fn ends(config: &DriveConfig, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
     let graph = Graph { steps: steps.to_vec(), ended: Vec::new() };
     let (mut drive, mut times) = (drive(config, 2, Box::new(graph)), Times::default());
@@ -94,7 +94,7 @@ fn ends(config: &DriveConfig, steps: &[Step], at: &[Nanos]) -> Vec<Nanos> {
     ends
 }
 
-/// The least time from the start of an operation to its end.
+/// The least duration of an operation.
 fn shortest(op: Op) -> Nanos {
     match op {
         Read(_) => COMMAND + SENSE + TRANSFER,
@@ -103,7 +103,7 @@ fn shortest(op: Op) -> Nanos {
     }
 }
 
-/// Block, and page in it; of an erase none.
+/// Block and page within the block; erases have no page.
 fn place(op: Op) -> (u32, Option<u32>) {
     match op {
         Read(ppn) | Program(ppn) => (ppn / 16, Some(ppn % 16)),
@@ -111,8 +111,8 @@ fn place(op: Op) -> (u32, Option<u32>) {
     }
 }
 
-/// Random operations of one step each, after up to two steps before them. With `apart`, some blocks are read and others written, so
-/// that nothing is read from memory.
+/// Random operations of one step each, after up to two earlier steps. With `apart`, some blocks are read and others
+/// written, so that memory serves no read.
 fn draw(config: &DriveConfig, rng: &mut Rng, count: usize, apart: bool) -> Vec<Step> {
     let blocks = config.geometry.blocks();
     let mut next: Vec<u32> = (0..blocks).map(|block| if block % 8 < 2 { 16 } else { 0 }).collect();
@@ -132,7 +132,7 @@ fn draw(config: &DriveConfig, rng: &mut Rng, count: usize, apart: bool) -> Vec<S
                 Erase(block)
             }
         };
-        // Mostly lately submitted ones, and often the same, so that one gate lets several go.
+        // Mostly recent steps, often the same, so that one gate starts several.
         let after = (0..rng.below(3)).filter(|_| number > 0);
         let after = after.map(|_| number.saturating_sub(1 + rng.below(12) as usize) / 4 * 4).filter(|&at| at < number);
         steps.push(Step { after: after.collect(), ops: vec![op] });
@@ -141,7 +141,7 @@ fn draw(config: &DriveConfig, rng: &mut Rng, count: usize, apart: bool) -> Vec<S
 }
 
 #[test]
-fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
+fn operations_wait_for_predecessors_and_no_die_does_two() {
     let seeds = 0..std::env::var("MODEL_CASES").map_or(60, |text| text.parse().expect("a number"));
     let (mut at_once, mut together, mut apart) = (0, 0, 0);
     for seed in seeds {
@@ -183,7 +183,7 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
                     continue;
                 }
                 let kinds = [steps[number].ops[0], steps[other].ops[0]].map(|op| std::mem::discriminant(&op));
-                // Arrays work together and end together; pages that were read leave one behind the other.
+                // Arrays work together and end together; read pages leave one by one.
                 let one_end = ends[number] == ends[other] || matches!(step.ops[0], Read(_));
                 let at_any_page = matches!(step.ops[0], Read(_)) && config.sim.independent_reads;
                 let fits = page == other_page || at_any_page;
@@ -207,7 +207,7 @@ fn nothing_starts_before_what_it_follows_and_no_die_does_two_things() {
 fn what_is_ready_together_goes_together() {
     let planes = ["ssd.planes_per_die=4", "ssd.chips_per_channel=2", "sim.multi_plane=true"];
     let config = config(&planes);
-    // Dies take planes in turn: the even planes are those of die 0.
+    // Dies take planes in turn: the even planes belong to die 0.
     let plane = |plane: u32| plane * 8 + 2;
     let four: Vec<Op> = [0, 2, 4, 6].map(|index| Program(first(plane(index)))).into();
     let loaded = 4 * (COMMAND + TRANSFER);

@@ -1,8 +1,8 @@
 //! Power cuts: at every operation of a workload, in recovery, and again later.
 //!
-//! What was acknowledged before the cut reads back. A trim is one more version, of zeros, which the next flush makes
-//! durable. A cut never brings back a version older than the last durable one. A request that the cut interrupted, and
-//! writes that were not acknowledged where the buffer is lost, are old or new, each subpage for itself.
+//! Data acknowledged before the cut must read back. A trim is one more version, of zeros, which the next flush makes
+//! durable. A cut never restores a version older than the last durable one. After a cut, each subpage of an interrupted
+//! request is old or new, as is each unacknowledged write if the buffer is lost.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick, plain, with, with_pairs};
 use crate::harness::{count_cuts, drive, for_each_seed, note};
@@ -21,9 +21,9 @@ use palimpsest_lab::sim::drive::{Command, Directives, Drive};
 #[derive(Clone, Default, Hash)]
 pub struct Known {
     current: u64,
-    /// What it may also hold after a power cut.
+    /// Other versions that a read may return after a power cut.
     also: Vec<u64>,
-    /// Everything it ever held, for messages.
+    /// All versions ever written, for messages.
     ever: Vec<u64>,
 }
 
@@ -45,13 +45,13 @@ impl Known {
     }
 }
 
-/// A drive that loses its power, and what the host knows of it.
+/// A drive that loses power, and the host's record of the content.
 pub struct Powered {
     pub drive: Drive,
     known: Vec<Known>,
     scratch: Buffers,
     per_subpage: u32,
-    /// Whether a write is durable when it returns.
+    /// Whether a write is durable on return.
     durable: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Powered {
 #[derive(Debug, Clone)]
 pub struct Cuts {
     pub first: u64,
-    /// Within recovery, one after the other.
+    /// Within recovery, one by one.
     pub in_recovery: Vec<u64>,
     pub second: Option<u64>,
 }
@@ -85,12 +85,12 @@ impl Powered {
         u64::from(self.drive.ftl.unit_subpages() * self.per_subpage)
     }
 
-    /// Whether its buffer survives a power cut.
+    /// Whether the buffer survives a power cut.
     pub fn keeps_memory(&self) -> bool {
         self.drive.io.plan.protected
     }
 
-    /// What the host knows.
+    /// The host's record.
     pub fn knows(&self) -> &[Known] {
         &self.known
     }
@@ -135,7 +135,7 @@ impl Powered {
         self.known.iter_mut().for_each(|known| known.also.clear());
     }
 
-    /// Checks what was delivered; `after_cut` accepts and adopts what a cut may have left.
+    /// Checks delivered data; `after_cut` accepts and adopts any version that a cut may leave.
     fn verify(&mut self, extent: Extent, after_cut: bool) {
         let mut delivered = self.drive.io.host_mut().take_delivered();
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
@@ -169,7 +169,7 @@ impl Powered {
         }
     }
 
-    /// The cut came during `command`: it may be done, or not, each subpage for itself.
+    /// The cut came during `command`: each subpage may be old or new.
     pub fn interrupted(&mut self, command: Command) {
         let _ = self.drive.io.host_mut().take_delivered();
         for piece in pieces(command.extent, self.per_subpage) {
@@ -191,7 +191,7 @@ impl Powered {
         }
     }
 
-    /// Power is back; it fails again after each of `again` operations of recovery.
+    /// Restores power; power fails again after each of `again` operations of recovery.
     pub fn recover(&mut self, again: &[u64]) -> Flash<()> {
         count_cuts(1 + again.len() as u64);
         for &after in again {
@@ -209,7 +209,7 @@ impl Powered {
         self.rebuild()
     }
 
-    /// Recovers as a drive does.
+    /// Recovers the way a drive does.
     fn rebuild(&mut self) -> Flash<()> {
         let Drive { io, ftl, .. } = &mut self.drive;
         io.restore_pages();
@@ -230,14 +230,14 @@ impl Powered {
         Ok(())
     }
 
-    /// The drive comes to the end of its life: where no block fails, since there is no room.
+    /// The drive's life ends: if no block fails, flash must have no room.
     fn ends(&self, shape: &Shape) -> bool {
         let io = &self.drive.io;
         assert!(shape.drive.faults.any() || !has_room(io, shape), "the drive ends with room:{}", picture(io));
         false
     }
 
-    /// Runs `commands` through `cuts`. False where the drive came to the end of its life.
+    /// Runs `commands` through `cuts`. False if the drive's life ended.
     fn run(&mut self, shape: &Shape, commands: &[Command], cuts: &Cuts) -> bool {
         self.drive.io.set_power_cut_at(Some(cuts.first));
         let mut second = cuts.second;
@@ -281,7 +281,7 @@ impl Powered {
     }
 }
 
-/// Fills a small drive and overwrites it.
+/// Fills a small drive, then overwrites.
 pub fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
     let mut mix = Mix::new(&shape.drive, seed);
     let page = u64::from(shape.drive.geometry.page_bytes()) / 512;
@@ -290,10 +290,10 @@ pub fn workload(shape: &Shape, seed: u64, overwrites: usize) -> Vec<Command> {
     commands
 }
 
-/// Cuts one workload at every `stride`-th of its operations.
+/// Cuts one workload at every `stride`-th operation.
 ///
-/// A program that is cut off spoils a page, and a drive with the least over-provisioning has only one to lose: a second cut
-/// may end it.
+/// An interrupted program spoils a page, and a drive with the least over-provisioning can lose only one: a second cut
+/// may end the drive's life.
 pub fn cut_everywhere(
     entry: &'static Entry,
     shape: &Shape,
@@ -414,8 +414,8 @@ fn cuts_and_faults() {
     for_each_seed("power::cuts_and_faults", 24, |entry, seed| faulty(entry, seed, 5));
 }
 
-/// Once red: four cuts, two of them in recovery, spoil what is programmed in the last free block, and its pages that are left do not do for
-/// cleaning. It holds nothing, so that it is erased.
+/// Once red: four cuts, two of them in recovery, spoiled the pages programmed in the last free block, and too few pages
+/// were left for collection. The block holds no data, so that the drive may erase the block.
 #[test]
 fn a_begun_block_of_spoiled_pages_is_space() {
     let (mga, seed) = (crate::drives::entry("mga"), 1032);

@@ -1,7 +1,7 @@
 //! Power cuts in timed runs: planned operations have not run, some are torn, many requests are in flight.
 //!
-//! What was acknowledged before the cut reads back as soon as the layer has recovered. What was not, and was repeated after it, is
-//! old or new, each subpage for itself.
+//! Data acknowledged before the cut must read back once the layer has recovered. Each subpage of a request that was not
+//! acknowledged, and repeated later, is old or new.
 
 use crate::drives::{Limits, Shape, build, draw, entry, pick, plain, with};
 use crate::harness::{Model, count_cuts, for_each_seed_of, note};
@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SMALL: Limits = Limits { subpages: 512, planes: 4 };
 
-/// Pages that the runs of one case may encode: a drive whose code does not fit its pages may try again with each write.
+/// Encodings allowed in the runs of one case: a drive whose code does not fit the pages may retry on each write.
 const MOST_ENCODINGS: u64 = 5000;
 
 /// Requests on a drive, of which the first `counted` are not timed.
@@ -37,7 +37,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// What `seed` draws, with `more` settings.
+    /// The case of `seed`, with `more` settings.
     fn draw(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<Case> {
         let mut rng = Rng::new(seed, 0x7c07);
         let shape = match entry.below {
@@ -59,13 +59,13 @@ impl Case {
         Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
     }
 
-    /// Runs it, with a cut in flash operation `cut`; returns the drive, and the flash operations when timing started. None where the cut
-    /// ends one of the smallest drives.
+    /// Runs the case, with a cut in flash operation `cut`. Returns the drive, and the flash operations at the start of
+    /// timing; `None` if the cut ends the life of a very small drive.
     fn play(&self, cut: Option<u64>) -> Option<(Model, u64)> {
         self.play_mutant(cut, None)
     }
 
-    /// As [`Self::play`], of a drive that plans wrongly.
+    /// As [`Self::play`], with a drive that plans wrongly.
     fn play_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(Model, u64)> {
         let mut model = Model::new(&self.shape, self.entry, self.payload, self.seed);
         model.drive.verify_times(mutation);
@@ -99,12 +99,13 @@ impl Case {
         Some((model, start))
     }
 
-    /// Runs it, and reads everything back; returns the flash operations at its start and end, unless that comes by the cut.
+    /// Runs the case and reads everything back. Returns the flash operations at start and end; `None` if the cut ends
+    /// the drive's life.
     pub fn run(&self, cut: Option<u64>) -> Option<(u64, u64)> {
         self.run_mutant(cut, None)
     }
 
-    /// As [`Self::run`], of a drive that plans wrongly.
+    /// As [`Self::run`], with a drive that plans wrongly.
     pub fn run_mutant(&self, cut: Option<u64>, mutation: Option<Mutation>) -> Option<(u64, u64)> {
         let (model, start) = self.play_mutant(cut, mutation)?;
         let end = model.drive.io.nand().operations();
@@ -120,7 +121,7 @@ fn read_back(mut model: Model, cut: Option<u64>) {
     model.check();
 }
 
-/// How often the layer of `model` encoded a page, or tried to, where contents are bytes: that may take some 20 ms each time.
+/// Encodings of pages, failed ones too, by the layer of `model`, if contents are bytes: each may take 20 ms.
 fn encodings(model: &Model) -> u64 {
     let own = model.drive.ftl.figures().own.into_iter();
     let counts = own.filter_map(|(name, figure)| match figure {
@@ -154,7 +155,7 @@ pub fn cut_case(case: &Case, cuts: u64) {
     });
 }
 
-/// What all dies work on is torn, and not the one operation that the cut comes in.
+/// A cut tears the running operation of every die, not only the operation of the cut.
 #[test]
 fn a_cut_tears_what_every_die_works_on() {
     let settings = with(&plain(4, 12, 8, 1), &["buffer.ack=program", "ssd.over_provisioning=100%"]);
@@ -175,8 +176,8 @@ fn a_cut_tears_what_every_die_works_on() {
     assert_eq!(dies.len(), 4, "a page of each die");
 }
 
-/// A program that does not wait until the pages that it may corrupt are copied: a cut finds it. The scheduler lets the host's programs
-/// overtake the copies; else a die would keep them in order.
+/// A program that does not wait for copies of the pages at risk: a cut finds the mutant. The scheduler lets the host's
+/// programs overtake the copies, because a die would otherwise keep the order.
 #[test]
 fn a_cut_finds_a_program_that_is_ahead_of_its_copies() {
     let more = [
@@ -211,7 +212,8 @@ fn cuts_in_timed_runs_of_file_systems() {
     for_each_seed_of(ENTRIES, "power_timed::cuts_in_timed_runs_of_file_systems", 6, |entry, seed| cut(entry, seed, 5));
 }
 
-/// Once red: operations that run together end at one moment, and a read of what one of them programs may start then.
+/// Once red: operations that run together end at one moment, and a read of a page that one of them programs may start
+/// then.
 #[test]
 fn reads_start_at_the_moment_when_their_program_ends() {
     let more = [
@@ -230,19 +232,20 @@ fn reads_start_at_the_moment_when_their_program_ends() {
     }
 }
 
-/// Once red: the cut comes while the link brings what a protected buffer takes. Neither recovery, nor what is planned after it, may use
-/// that before it is there.
+/// Once red: the cut comes while the link transfers data into a protected buffer. Neither recovery nor later plans may
+/// use the data before the transfer ends.
 #[test]
 fn what_is_on_the_link_at_the_cut_comes_in_its_time() {
     let slow = ["buffer.ack=buffer", "host.link_rate=1MB/s"];
     let test = "power_timed::what_is_on_the_link_at_the_cut_comes_in_its_time";
-    // Layers without a buffer of their own program at once what the link has brought.
+    // Layers without a buffer program the data of the link at once.
     for_each_seed_of(REGISTRY, test, 5, |entry, seed| cut_with(entry, seed, 4, &slow));
 }
 
-/// Once red: there was space, and the layer did not find it: in another plane than that whose moved data had none (spftl); in the block of the
-/// map (dftl); in the block of hot data, and in pages that the file system had trimmed (fs-llh); and, without a cut, in blocks of cold data
-/// that wait to be written again; and again in another plane, where the pages that cleaning needs were spoiled (sector-log).
+/// Once red: the layer did not find existing space. The space was in another plane than the plane whose moved data had
+/// none (spftl), in the block of the map (dftl), or in the block of hot data and in pages that the file system had
+/// trimmed (fs-llh). Without a cut: in blocks of cold data that wait to be written again. And again in another plane,
+/// where the pages that collection needs were spoiled (sector-log).
 #[test]
 fn space_after_a_cut_is_found() {
     let cut = [("spftl", 1119, 943), ("dftl", 1019, 2291), ("fs-llh", 701_006, 5921), ("sector-log", 1036, 6518)];

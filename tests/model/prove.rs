@@ -1,14 +1,17 @@
-//! Every power cut of every sequence of requests on a tiny drive, and every cut of the recoveries from them: not drawn, but all.
+//! Every power cut of every sequence of requests on a tiny drive, and every cut of the recoveries: exhaustive, not
+//! random.
 //!
-//! A drive has two planes of four blocks of four pages, and what its layer reserves. From each of several states of use, all sequences of a
-//! length of writes and trims of some units, and flushes, are run, and the power fails in each of their flash operations in turn; then
-//! in each operation of that recovery. After the recovery the layer's tables agree, what was acknowledged reads back, and the request is
-//! served again. A state that was seen before (what is on flash and what the host knows, with no memory that survives) has been
-//! survived already: that, and that all cuts of a sequence but those in its last request are those of a shorter one, is what makes
-//! it possible. Timed, all requests are in flight at once, and a cut tears what every die works on. Ignored: more than two cuts, requests
-//! that are no whole units, file systems (their smallest drive is too large).
+//! A drive has two planes of four blocks of four pages, plus the layer's reserved blocks. From each of several initial
+//! states, the test runs all sequences, of a given length, of flushes and of writes and trims of some units. Power
+//! fails in each flash operation in turn, then in each operation of that recovery. After the recovery the layer's
+//! tables must agree, acknowledged data must read back, and the request is served again.
 //!
-//! `make prove LENGTH=4` prints how many states each layer survived; the default suite has a small scope of it.
+//! Two facts bound the work. States seen before (flash content and the host's record, with no memory that survives) are
+//! skipped. And all cuts of a sequence except the cuts in the last request belong to a shorter sequence. In timed runs,
+//! all requests are in flight at once, and a cut tears the running operation of every die. Ignored: more than two cuts,
+//! requests that are no whole units, file systems (their smallest drive is too large).
+//!
+//! `make prove LENGTH=4` prints the number of states that each layer survived; the default suite has a small scope.
 
 use crate::drives::{Shape, build_with_spare, needed, plain, with};
 use crate::harness::{count_cuts, for_each_seed_of, is_partial, note};
@@ -24,19 +27,20 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What is enumerated.
+/// Bounds of the enumeration.
 #[derive(Clone, Copy)]
 struct Scope {
     /// Requests of the longest sequence.
     length: u32,
     units: u64,
-    /// Whether it begins on a drive that is only full, and on one that is used longer, besides one that erases a block next.
+    /// Whether to begin also on a drive that is only full, and on one used longer, besides one that erases a block
+    /// next.
     more_states: bool,
     /// Whether recoveries are cut, too.
     nested: bool,
 }
 
-/// What a layer survived.
+/// Counts for one layer.
 #[derive(Debug, Default)]
 struct Survived {
     sequences: u64,
@@ -75,13 +79,14 @@ fn alphabet(shape: &Shape, entry: &'static Entry, units: u64) -> Vec<Command> {
     changes.chain([Command::FLUSH]).collect()
 }
 
-/// What is before the sequences: a full drive, and `overwrites` of its first units.
+/// Requests before the sequences: a full drive, and `overwrites` of the first units.
 fn used(shape: &Shape, requests: &[Command], overwrites: usize) -> Vec<Command> {
     let writes = requests.iter().copied().filter(|request| request.kind == RequestKind::Write).cycle();
     fill(&shape.drive, u64::from(shape.drive.geometry.page_bytes()) / 512).chain(writes.take(overwrites)).collect()
 }
 
-/// How many overwrites to begin with: the next one erases a block, and where more states are wanted none, and some more.
+/// Numbers of initial overwrites: one after which the next overwrite erases a block; with `more`, also none, and some
+/// more.
 fn overwrites(entry: &'static Entry, shape: &Shape, requests: &[Command], more: bool) -> Vec<usize> {
     let mut life = Powered::new(shape, entry, 1);
     let erased = (0..).zip(used(shape, requests, 300)).find(|&(_, command)| {
@@ -134,8 +139,8 @@ impl Prover<'_> {
         }
     }
 
-    /// One life with a cut in operation `cut` and in these operations of its recovery, which takes the number of operations that is
-    /// returned; none for a state that was survived before.
+    /// One life with a cut in operation `cut` and in the operations `nested` of the recovery. Returns the number of the
+    /// recovery's operations; `None` for a state seen before.
     fn life(&mut self, commands: &[Command], cut: u64, nested: &[u64]) -> Option<u64> {
         let mut life = Powered::new(self.shape, self.entry, 1);
         life.drive.io.set_power_cut_at(Some(cut));
@@ -169,7 +174,8 @@ impl Prover<'_> {
         panic!("{commands:?}: the power did not fail in {cut}")
     }
 
-    /// The power is back: everything acknowledged is there, and `command` is served again. Returns the operations up to the recovery.
+    /// After power returns, all acknowledged data is readable, and `command` is served again. Returns the operations up
+    /// to the end of recovery.
     fn settle(&self, life: &mut Powered, command: Command, nested: &[u64]) -> Flash<u64> {
         life.recover(nested)?;
         let recovered = life.operations();
@@ -183,7 +189,7 @@ impl Prover<'_> {
     }
 }
 
-/// What is on flash, and what the host knows of it.
+/// A hash of flash content and the host's record.
 fn image(life: &Powered, command: Command) -> u64 {
     let mut hash = DefaultHasher::new();
     let nand = life.drive.io.nand();
@@ -239,7 +245,8 @@ fn prove(entry: &'static Entry, scope: Scope, more: &[&str]) -> Survived {
     all
 }
 
-/// As [`prove`], timed: all sequences of the length, whose requests are in flight at once, and one cut. Returns the lives.
+/// As [`prove`], timed: all sequences of the length, with all requests in flight at once, and one cut. Returns the
+/// lives.
 fn prove_timed(entry: &'static Entry, scope: Scope) -> u64 {
     let shape = tiny(entry, "buffer.ack=program", &[]);
     note(&shape.settings);
@@ -268,7 +275,7 @@ fn prove_timed(entry: &'static Entry, scope: Scope) -> u64 {
     lives
 }
 
-/// What makes programs corrupt the other pages of their word line, on parts that can.
+/// Settings with which programs corrupt the other pages of the word line, for parts that support them.
 fn corrupting(entry: &Entry) -> Option<&'static [&'static str]> {
     let needs = entry.needs();
     match needs.iter().find(|need| need.starts_with("part.cell=")) {
@@ -301,7 +308,7 @@ fn every_cut_of_every_short_sequence_in_flight() {
     });
 }
 
-/// All sequences of `PROVE_LENGTH` requests (4, if it is not set) over three units.
+/// All sequences of `PROVE_LENGTH` requests (default 4) over three units.
 #[test]
 #[ignore = "minutes to hours"]
 fn long_every_cut_of_every_sequence() {
@@ -314,8 +321,8 @@ fn long_every_cut_of_every_sequence() {
         let pairs = |more| prove(entry, Scope { length: length - 1, ..scope }, more).states;
         let pairs = corrupting(entry).map_or(0, pairs);
         println!(
-            "{}: {states} states survived, and {pairs} where programs corrupt others ({sequences} sequences, {lives} lives, {torn} \
-             with an erase cut off, {ended} ended by a second cut); {timed} lives in flight",
+            "{}: {states} states survived, and {pairs} where programs corrupt others ({sequences} sequences, {lives} \
+             lives, {torn} with an erase cut off, {ended} ended by a second cut); {timed} lives in flight",
             entry.name
         );
         true

@@ -1,5 +1,5 @@
-//! Parity across dies: nothing is lost when a die fails, in counted and timed runs, with power cuts; pages that cannot be read are rebuilt; and what it
-//! costs is what closed forms say.
+//! Parity across dies: a failing die loses no data, in counted and timed runs, with power cuts; uncorrectable reads are
+//! rebuilt; and the costs match closed forms.
 
 use crate::drives::{Limits, Shape, build, draw_with, pick, plain, with};
 use crate::harness::{Model, count_cuts, for_each_seed, is_partial, note};
@@ -23,7 +23,7 @@ static REBUILT: AtomicU64 = AtomicU64::new(0);
 static MOVED: AtomicU64 = AtomicU64::new(0);
 static FAILED_READS: AtomicU64 = AtomicU64::new(0);
 
-/// What only some drives have, and what parity refuses.
+/// Settings that exclude features of some drives only, and features which parity refuses.
 const NEEDS: [&str; 4] =
     ["part.order=ascending", "ftl.slc_cache=0 blocks", "ftl.slc_fixed=0 blocks", "ftl.superblock_dies=0"];
 
@@ -62,7 +62,8 @@ fn cut_power(model: &mut Model, rng: &mut Rng, operations: u64) {
     }
 }
 
-/// Stripes that were not full when the power failed are those that may lose what a die held that failed before: their parity was in memory.
+/// Only stripes that were open when the power failed may lose data of an earlier failed die: their parity was in
+/// memory.
 fn nothing_is_lost(model: &mut Model, cut: bool) {
     let io = &model.drive.io;
     let lost: u64 = io.counters.lost.iter().sum();
@@ -125,8 +126,8 @@ pub fn timed(entry: &'static Entry, seed: u64) -> bool {
     true
 }
 
-/// The power fails in a drive of which all dies work, and it goes on: of what its dies had not begun, and of what they were programming, no more space
-/// is lost than cleaning leaves, and no data.
+/// The power fails in a drive with all dies working, and the drive continues. Of pages that dies had not begun or were
+/// programming, the drive loses no more space than collection leaves, and no data.
 pub fn healthy(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
@@ -159,7 +160,8 @@ fn a_power_cut_ends_no_drive_whose_dies_work() {
     for_each_seed("rain::a_power_cut_ends_no_drive_whose_dies_work", 20, healthy);
 }
 
-/// The power fails again and again, where pages that it left out before are still to be programmed, and then a die fails: nothing is lost.
+/// The power fails repeatedly while pages left out by earlier cuts are still to be programmed; then a die fails: no
+/// data is lost.
 pub fn cut_again_and_again(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
@@ -178,7 +180,7 @@ fn nothing_is_lost_where_the_power_fails_again_and_again() {
     for_each_seed("rain::nothing_is_lost_where_the_power_fails_again_and_again", 10, cut_again_and_again);
 }
 
-/// After a recovery every stripe has its parity again, on flash or in memory: a die that fails then loses nothing.
+/// After a recovery every stripe has parity again, on flash or in memory: a die that fails then loses no data.
 fn after_a_cut(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
@@ -215,7 +217,7 @@ fn a_die_that_fails_after_a_power_cut_loses_nothing() {
     for_each_seed("rain::a_die_that_fails_after_a_power_cut_loses_nothing", 20, after_a_cut);
 }
 
-/// The power fails in every third operation of a workload, those of parity among them, then in recovery, and again.
+/// The power fails in every third operation of a workload, programs of parity included, then in recovery, and again.
 #[test]
 fn power_cuts_everywhere() {
     for_each_seed("rain::power_cuts_everywhere", 3, |entry, seed| {
@@ -235,7 +237,8 @@ fn power_cuts_everywhere() {
     });
 }
 
-/// Reads whose bits are wrong for the reads of their blocks: those that fail for good are rebuilt, unless another of their stripe fails, too.
+/// Bit errors that grow with the reads of a block: uncorrectable reads are rebuilt, unless another read of the stripe
+/// fails, too.
 fn failing_reads(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
@@ -304,7 +307,8 @@ fn long_nothing_is_lost() {
     });
 }
 
-/// Runs a drive that plans wrongly; whether the check of times finds that, and how often it could be planted.
+/// Runs a drive that plans wrongly. Returns whether the check of times finds the mutation, and the number of planted
+/// mutations.
 fn mutant(seed: u64, mutation: Mutation) -> Option<(bool, u64)> {
     let entry = crate::drives::entry("page");
     let shape = drawn(entry, seed, &["buffer.ack=program"])?;
@@ -320,7 +324,7 @@ fn mutant(seed: u64, mutation: Mutation) -> Option<(bool, u64)> {
     Some((found, planted.unwrap_or(0)))
 }
 
-/// Parity that is programmed before its data is there, and rebuilt data that is delivered before all others of its stripe are read.
+/// Parity programmed before the data arrives, and rebuilt data delivered before all other pages of the stripe are read.
 #[test]
 fn the_check_of_times_finds_parity_and_rebuilds_that_come_early() {
     for mutation in [
@@ -342,7 +346,8 @@ fn small(dies: u32, data: u32, more: &[&str]) -> (Shape, Model) {
     (shape, model)
 }
 
-/// Programs of parity are those of the host and of collection over N, up to the stripes that are open; layers see N of N + 1 pages.
+/// Programs of parity are the programs of host and collection over N, up to the open stripes; layers see N of N + 1
+/// pages.
 #[test]
 fn parity_costs_a_page_for_each_stripe() {
     for (dies, data) in [(2, 1), (4, 3), (4, 1), (8, 7), (6, 2)] {
@@ -366,7 +371,8 @@ fn parity_costs_a_page_for_each_stripe() {
     }
 }
 
-/// A read of a page of a dead die takes as long as reads of the others of its stripe, on channels of their own, side by side: as long as one.
+/// A read of a page of a dead die reads the other pages of the stripe on separate channels, side by side, in the time
+/// of one read.
 #[test]
 fn a_rebuilt_read_takes_as_long_as_one_of_its_members() {
     let (shape, mut model) = small(4, 3, &["host.link_rate=unlimited"]);
@@ -387,7 +393,7 @@ fn a_rebuilt_read_takes_as_long_as_one_of_its_members() {
     let operation = model.drive.io.nand().operations();
     model.drive.io.nand.fail_dies(&[(operation + 1, 2)]);
     let after: Vec<u64> = (0..12).map(|page| read(&mut model, page)).collect();
-    // Command, sensing and transfer, whatever die: side by side they take what one takes.
+    // Command, sensing and transfer for any die: parallel reads take the time of one.
     assert_eq!(after, times);
     let figures = model.drive.io.rain_figures().expect("parity");
     let rebuilds = model.drive.io.counters.reads[Cause::Rebuild as usize];

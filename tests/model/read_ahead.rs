@@ -94,7 +94,7 @@ fn what_is_read_ahead_is_what_the_host_wrote() {
     });
 }
 
-/// A controller that gives the host what it reads ahead before it was sensed is found out, on every layer.
+/// A controller that delivers read-ahead data before sensing is found, on every layer.
 #[test]
 fn data_that_is_delivered_before_it_was_sensed_is_found() {
     let early = Mutation { kind: OperationKind::Read, cause: Cause::ReadAhead, drops_after: false };

@@ -1,4 +1,4 @@
-//! Each key states its readers (`Key::readers`, `Key::needs`, `Entry::keys`); runs here say whether that is true. A key
+//! Each key states its readers (`Key::readers`, `Key::needs`, `Entry::keys`); runs here verify the statement. A key
 //! that a drive accepts must make a difference in some run, and a key that a drive refuses must make none: in the
 //! result, in the wear of any block, in any histogram.
 
@@ -51,7 +51,8 @@ impl Source for Bursts {
     }
 }
 
-/// All that a run shows of the drive of `resolved`, but its configuration; the error where there is no result.
+/// A hash of everything that a run shows of the drive of `resolved`, except the configuration; of the error if there is
+/// no result.
 fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
     let mut mix = Mix::new(&resolved.drive, seed);
     let commands: Vec<Command> = (0..if long { 1500 } else { 260 }).map(|_| mix.next()).collect();
@@ -109,7 +110,7 @@ const ERRORS: &[&str] = &[
 
 const ENERGIES: &[&str] = &["part.e_read=20uJ", "part.e_program=40uJ", "part.e_erase=90uJ"];
 
-/// Settings with which a key makes a difference on these small drives, beside the conditions that it states.
+/// Settings with which a key makes a difference on these small drives, beside the conditions of the key.
 const SCENES: &[(&str, &[&str])] = &[
     ("ftl.gc_start", &["ftl.gc_pace=block", "ftl.gc_stop=3 blocks"]),
     ("ftl.gc_stop", &["ftl.gc_pace=block"]),
@@ -165,10 +166,10 @@ const VALUES: &[(&str, &[&str])] = &[
     ("ftl.victim", &["fifo", "d-choices:1", "windowed:2", "cost-benefit"]),
 ];
 
-/// Keys of what is around a run: a reader of traces reads them.
+/// Keys of trace readers, which runs do not read.
 const OF_TRACES: &[&str] = &["host.fold", "host.compact"];
 
-/// Whether runs here can tell who reads `key`. Descriptions of the part and of the drive's size are no feature.
+/// Whether runs here can verify the readers of `key`. Descriptions of the part and of the drive's size are no features.
 fn is_tested(key: &Known) -> bool {
     let describes = ["ssd", "part"].contains(&key.split().0);
     let stated = !key.readers.is_empty() || !key.needs.is_empty();
@@ -238,7 +239,7 @@ fn resolved(entry: &Entry, settings: &[String]) -> Option<Resolved> {
     resolve("model.toml", Some(entry.name), settings, &|_| Ok(String::new())).ok()
 }
 
-/// What runs of one layer showed, by settings; whether they are long, and their seed.
+/// Results of runs of one layer, by settings; whether the runs are long, and their seed.
 #[derive(Default)]
 struct Runs(BTreeMap<(bool, u64, Vec<String>), Option<u64>>);
 
@@ -292,8 +293,8 @@ fn has_choice(entry: &Entry, scene: &[String], key: &Known) -> bool {
     says(entry, scene, key) == Some(true) && values(key).iter().any(other)
 }
 
-/// Checks the statement of `key` on the layer `entry`: whether the key makes a difference there, or what is wrong. If the
-/// layer does not read the key, `most` values are tried.
+/// Checks the statement of `key` on the layer `entry`: returns whether the key makes a difference there, or the
+/// contradiction. If the layer does not read the key, `most` values are tried.
 fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::result::Result<bool, String> {
     let scenes = scenes(entry, key);
     let mut possible = Vec::new();
@@ -361,7 +362,7 @@ fn file_systems_read_the_shared_keys_below() {
     check(ENTRIES.iter().step_by(3), 2, |_, key| is_shared(key));
 }
 
-/// The other keys, each on its own layers, or on the first one where the layer does not matter.
+/// The other keys, each on all its layers, or on the first one if the layer does not matter.
 #[test]
 fn other_keys_are_read() {
     let is_own = |entry: &Entry, key: &Known| match &key.layers {

@@ -1,4 +1,5 @@
-//! Reuse of low pages: the block life cycle, real codes on an overwritten drive, and erases and energy against closed form.
+//! Reuse of low pages: the block life cycle, real codes on an overwritten drive, and erases and energy against closed
+//! form.
 
 use crate::drives::{build, plain, with};
 use crate::harness::Model;
@@ -69,8 +70,8 @@ fn blocks_go_through_the_states_of_the_paper() {
     step(&mut model, 0, 8);
     assert_eq!(count(&model, "transition_clean_partially_used"), 1);
     assert_eq!(count(&model, "partially_used_blocks"), 1);
-    // The threshold is reached: the block is reused, pair by pair: a low page stores one subpage now, a high page two. The
-    // low pages still hold the present content of what is being written: only what is overwritten first makes room.
+    // The threshold is reached, so the block is reused pair by pair: a low page now stores one subpage, a high page
+    // two. The low pages still hold the present content of the written units: only the first overwrites make room.
     step(&mut model, 8, 8);
     assert_eq!(count(&model, "reused_low_pages"), 0, "all low pages hold valid data");
     assert_eq!(count(&model, "transition_partially_used_used"), 1, "high pages alone: write H");
@@ -92,8 +93,8 @@ fn blocks_go_through_the_states_of_the_paper() {
     model.read_back().expect("what was written");
 }
 
-/// As in the FTL that the authors of the LLH paper published: overwrites of what waits in a merge buffer take places of their
-/// own, a hole where they were, and cleaning leaves one more clean block where blocks are opened before it.
+/// As in the FTL that the authors of the LLH paper published. Overwrites of data in a merge buffer take new places and
+/// leave a hole at the old one, and collection leaves one more clean block if blocks are opened before.
 #[test]
 fn the_baseline_writes_and_cleans_as_the_published_ftl() {
     let run = |changes: &[&str]| {
@@ -117,7 +118,7 @@ fn the_baseline_writes_and_cleans_as_the_published_ftl() {
     assert_eq!(run(&["ftl.absorb=false", "buffer.ack=program"]).0, 0, "what is acknowledged must be durable");
 }
 
-/// Half of all encodings fail: with `ftl.wom_retry` the next hot data tries the page again, so that no low page is left.
+/// Half of all encodings fail: with `ftl.wom_retry` the next hot data retries the page, so that no low page is left.
 #[test]
 fn a_failed_encoding_is_tried_again() {
     let run = |retry: &str| {
@@ -158,7 +159,7 @@ fn outside_the_safe_share_of_life_nothing_is_reused() {
     assert_eq!(count(&model, "reused_low_pages"), settled);
 }
 
-/// Everything is really encoded, and flash checks each bit: random overwrites of ten times the drive, read back.
+/// All data is really encoded, and flash checks each bit: random overwrites of ten times the drive, read back.
 #[test]
 fn a_drive_overwritten_ten_times_reads_back_through_every_code() {
     for code in ["polar", "polar-repair", "table", "fountain"] {
@@ -192,7 +193,7 @@ fn a_drive_overwritten_ten_times_reads_back_through_every_code() {
     }
 }
 
-/// Erases for `writes` logical pages of which a share `hot` is hot; hot and cold data each go round.
+/// Erases for `writes` logical pages, a share `hot` of which is hot; hot and cold data each cycle through their range.
 fn erases(ftl: &str, hot: f64, failure: &str, writes: u64) -> (f64, f64, f64) {
     let changes = [
         "ssd.over_provisioning=100%".to_owned(),
@@ -205,7 +206,7 @@ fn erases(ftl: &str, hot: f64, failure: &str, writes: u64) -> (f64, f64, f64) {
         format!("ftl.wom_failure={failure}"),
     ];
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
-    // Blocks of 64 subpages; eight that wait hold 256 hot ones, which are all there are.
+    // Blocks of 64 subpages; eight waiting blocks hold 256 hot ones, which is all hot data.
     let mut model = model(ftl, (1, 64, 32, 2), Payload::None, &changes);
     let (hot_units, units) = (256, model.config.logical_subpages());
     let (mut next, mut sum) = ([0u64; 2], 0.0);
@@ -230,10 +231,10 @@ fn erases(ftl: &str, hot: f64, failure: &str, writes: u64) -> (f64, f64, f64) {
     (erases, reusable, if reuse { share(&model, "wom_failure_share") } else { 0.0 })
 }
 
-/// E'/E = (1 - X) + X / (1 + y (1 - p) / 4) (LLH paper, Sec. 4, where y = 1 and p = 0: (5 - X) / 5), with X the hot share,
-/// and y and p, the reusable low pages and the failures, as the run measures them. Hot data goes round and leaves whole
-/// blocks invalid, so that y = 1 but at the start. Of a failed encoding the page goes to a used block: with p = 10 % that
-/// adds X (p / 5) (1 - 1 / 1.225), 0.4 %.
+/// E'/E = (1 - X) + X / (1 + y (1 - p) / 4) (LLH paper, Sec. 4, where y = 1 and p = 0: (5 - X) / 5). X is the hot
+/// share; y and p, the reusable low pages and the failures, are the run's measurements. Cyclic hot data leaves whole
+/// blocks invalid, so that y = 1 except at the start. The page of a failed encoding goes to a used block: with p = 10 %
+/// that adds X (p / 5) (1 - 1 / 1.225), 0.4 %.
 #[test]
 fn erases_fall_as_the_closed_form_says() {
     for (hot, failure) in [(0.0, "0%"), (0.25, "0.25%"), (0.5, "0%"), (0.9, "0.25%"), (0.9, "10%")] {
@@ -246,9 +247,9 @@ fn erases_fall_as_the_closed_form_says() {
     }
 }
 
-/// Table 5 of the LLH paper on chip A16: what an LLH cycle takes gives its average of a logical write, 145.71 uJ, and of a
-/// read, 60.79 uJ. The average of the baseline, 132.64 uJ, comes out with the erase of the LLH column, 186.49 uJ; with its
-/// own, 192.79 uJ, it is 132.67 uJ.
+/// Table 5 of the LLH paper on chip A16: the energies of an LLH cycle give the paper's average of a logical write,
+/// 145.71 uJ, and of a read, 60.79 uJ. The average of the baseline, 132.64 uJ, follows with the erase of the LLH
+/// column, 186.49 uJ; the baseline's erase, 192.79 uJ, gives 132.67 uJ.
 #[test]
 fn energies_of_a_cycle_give_the_averages_of_the_paper() {
     let settings = ["ssd.part=a16", "ssd.channels=1", "ssd.blocks_per_plane=8", "ssd.over_provisioning=100%"];
@@ -279,7 +280,7 @@ fn energies_of_a_cycle_give_the_averages_of_the_paper() {
     }
     let before = total(&nand);
     (0..256).for_each(|page| assert!(!nand.read(page, 0b1111, ReadCommand::PAGE).expect("a read")));
-    // What a low page stores takes two of them.
+    // Data of a low page takes two pages.
     let reads = (total(&nand) - before + 128.0 * 50.37) / 320.0;
     assert!((reads - 60.79).abs() < 0.01 || (reads - 60.80).abs() < 0.01, "{reads}");
     let erased = total(&nand);

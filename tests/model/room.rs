@@ -1,13 +1,15 @@
-//! Whether a drive had to end. A power cut spoils the pages that it tears, and brings back what was trimmed and not yet erased, which
-//! cleaning had counted as space. The smallest drives have a page or two to lose, and may end so: where it shows on flash that nothing
-//! fits anywhere any more. Ignored: over how many frontiers a layer must spread what it writes.
+//! Whether the end of a drive's life was necessary. A power cut spoils the pages that the cut tears, and restores
+//! trimmed data that was not yet erased, though collection had counted on the space. The smallest drives can lose a
+//! page or two, and may end so, if flash shows that no plane has room. Ignored: the number of frontiers over which a
+//! layer must spread writes.
 
 use crate::drives::{Shape, build, build_with_spare, entry, needed, plain, with};
 use palimpsest_lab::ftl::REGISTRY;
 use palimpsest_lab::nand::{Nand, TORN};
 use palimpsest_lab::plan::Io;
 
-/// Whether the drive has little more space than its frontiers and the block to clean into take. What a layer reserves is none.
+/// Whether the drive has little more space than the frontiers and the block for collection take. Space that a layer
+/// reserves does not count.
 pub fn is_tight(shape: &Shape) -> bool {
     let (drive, geometry) = (&shape.drive, &shape.drive.geometry);
     let spare = (geometry.pages() - drive.logical_pages()) / u64::from(geometry.pages_per_block * geometry.planes());
@@ -31,15 +33,15 @@ fn the_smallest_drive_of_each_layer_is_tight() {
     }
 }
 
-/// Whether some plane has a block to clean: one whose newest copies fit into the erased pages of the others, and that has a page of
-/// anything else. Where a layer's data cannot go to another plane, each must have one.
+/// Whether some plane has a collectable block: the block's newest copies fit into the erased pages of the others, and
+/// the block has at least one other page. If a layer's data cannot go to another plane, each plane must have one.
 pub fn has_room(io: &Io, shape: &Shape) -> bool {
     let (nand, geometry) = (io.nand(), *io.geometry());
     let newest = newest(nand);
     let plane_has_room = |plane: u32| {
         let blocks = plane * geometry.blocks_per_plane..(plane + 1) * geometry.blocks_per_plane;
         let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block) && !nand.is_always_single(block)).collect();
-        // A block of single bits has fewer pages, and gives a whole one back.
+        // A block of single bits has fewer pages, and frees a whole block.
         let is_single = |block: u32| nand.is_single(block) && nand.next_page(block) > 0;
         let single = geometry.pages_per_block / nand.part().cell.bits();
         let size = |block: u32| if is_single(block) { single } else { geometry.pages_per_block };
@@ -64,7 +66,7 @@ pub fn has_room(io: &Io, shape: &Shape) -> bool {
     }
 }
 
-/// Of each logical subpage the physical one with its newest copy.
+/// For each logical subpage, the physical subpage with the newest copy.
 fn newest(nand: &Nand) -> Vec<Option<u32>> {
     let subpages = nand.geometry().subpages() as u32;
     let mut newest: Vec<Option<u32>> = vec![None; subpages as usize];
@@ -77,7 +79,8 @@ fn newest(nand: &Nand) -> Vec<Option<u32>> {
     newest
 }
 
-/// What flash holds, for messages: for each page of each block `v` newest copies, `o` older ones, `x` nothing, `.` erased.
+/// Content of flash, for messages: for each page of each block `v` newest copies, `o` older ones, `x` nothing, `.`
+/// erased.
 pub fn picture(io: &Io) -> String {
     let (nand, geometry) = (io.nand(), *io.geometry());
     let (newest, width) = (newest(nand), geometry.subpages_per_page);

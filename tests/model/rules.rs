@@ -1,4 +1,4 @@
-//! The rules of flash really refuse: illegal operations by hand, each with its rule and what happened before.
+//! The rules of flash refuse illegal operations: each case by hand, with its rule and history.
 
 use crate::drives::{build, plain, with};
 use palimpsest_lab::nand::data::{Data, Payload};

@@ -237,7 +237,8 @@ fn every_layer_passes_the_check_on_every_preset() {
     assert!(unchecked.is_empty(), "layers without a checked preset: {unchecked:?}");
 }
 
-/// Two layers that differ in nothing but their names have the same results: `page-fgm` is `subpage` that reads whole pages.
+/// Two layers that differ in nothing but their names have the same results: `page-fgm` is `subpage` that reads whole
+/// pages.
 #[test]
 fn layers_that_differ_in_name_alone_compare_equal() {
     for buffer in ["buffer.ack=buffer", "buffer.ack=program", "buffer.ack=volatile"] {

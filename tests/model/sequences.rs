@@ -11,7 +11,7 @@ use palimpsest_lab::sim::drive::Command;
 pub const SMALL: Limits = Limits { subpages: 2048, planes: 4 };
 const LARGE: Limits = Limits { subpages: 30_000, planes: 8 };
 
-/// A random start, a full drive, and five times its size in overwrites.
+/// A random start, a full drive, and overwrites of five times the drive's size.
 pub fn requests(shape: &Shape, seed: u64) -> Vec<Command> {
     let mut rng = Rng::new(seed, 0x5e9);
     let mut mix = Mix::new(&shape.drive, seed);
@@ -42,7 +42,7 @@ fn counted(entry: &'static Entry, seed: u64, limits: Limits, payload: Payload, c
     true
 }
 
-/// Counts [`requests`] on a drive, and reads it back.
+/// Counts [`requests`] on a drive, and reads the drive back.
 pub fn count_requests(shape: &Shape, entry: &'static Entry, seed: u64, payload: Payload, check_every: usize) {
     note(&shape.settings);
     let mut model = Model::new(shape, entry, payload, seed);
@@ -111,7 +111,7 @@ fn timed_sequences_of_bytes() {
     for_each_seed("sequences::timed_sequences_of_bytes", 5, |entry, seed| timed(entry, seed, Payload::Bytes));
 }
 
-/// Once red: the copies of one word line were in every full block that is kept for copies, so that none of those was erased.
+/// Once red: every full block of copies held copies of one word line, so that none was erased.
 #[test]
 fn copies_of_one_word_line_may_be_in_every_block_of_copies() {
     let cells = ["part.cell=qlc", "part.pair_corruption=true"];
@@ -127,20 +127,23 @@ fn copies_of_one_word_line_may_be_in_every_block_of_copies() {
     }
 }
 
-/// Once red: with what waited to be moved, hot data that could not be encoded took two pages, the second of them in the last clean block.
+/// Once red: together with data waiting to be moved, hot data that could not be encoded took two pages, the second in
+/// the last clean block.
 #[test]
-fn what_cannot_be_encoded_leaves_the_last_clean_block_to_cleaning() {
+fn failed_encodings_leave_the_last_clean_block_to_collection() {
     assert!(timed(entry("llh"), 1_000_327, Payload::Tag));
 }
 
-/// Once red: the block with the fewest valid units was of a class without room, and others were not looked at.
+/// Once red: the block with the fewest valid units belonged to a class without room, and collection considered no other
+/// block.
 #[test]
 fn where_one_class_has_no_room_another_is_cleaned() {
     assert!(counted(entry("subpage"), 1_001_680, SMALL, Payload::Tag, 1));
     assert!(timed(entry("page-fgm"), 1_000_977, Payload::Tag));
 }
 
-/// Once red: the only erased block came of programming what waited of one class, after the other had found nothing to clean.
+/// Once red: the only erased block came from programming the waiting data of one class, after the other class had found
+/// no block to collect.
 #[test]
 fn what_waits_of_one_class_makes_room_for_another() {
     assert!(counted(entry("page-fgm"), 1_000_225, LARGE, Payload::Tag, 97));

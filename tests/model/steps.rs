@@ -1,5 +1,5 @@
-//! Steps of collection in the engine, with plans by hand: reads of the host, then theirs, then programs, then theirs, unless many wait or
-//! a write waits for one.
+//! Steps of collection in the engine, with plans by hand: reads of the host, then reads of steps, then programs, then
+//! programs of steps, unless many steps wait or a write waits for a step.
 
 use crate::engine::Op::{Erase, Program, Read};
 use crate::engine::{Bench, COMMAND, ERASE, Op, PROGRAM, SENSE, SUSPENDS, TRANSFER, config, first};
@@ -36,7 +36,7 @@ fn steps_come_last_and_their_reads_behind_those_of_the_host() {
     ];
     let (host, step, behind) = (WRITE + READ, WRITE + 2 * READ, 2 * WRITE + 2 * READ);
     assert_eq!(times(&[], &ops), [WRITE, behind + WRITE, behind, step, host]);
-    // In order of arrival they are like all others.
+    // In order of arrival, steps are like all other operations.
     let fifo = scheduled("fifo", &[], &ops);
     assert_eq!(fifo, [WRITE, 2 * WRITE, 3 * WRITE, 3 * WRITE + READ, 3 * WRITE + 2 * READ]);
 }
@@ -46,7 +46,7 @@ fn a_step_that_has_waited_goes_in_its_turn() {
     let mut ops = vec![(Program(first(1)), Cause::Host), (Program(first(2)), STEP)];
     ops.extend((1..16).map(|page| (Program(first(1) + page), Cause::Host)));
     let done = times(&["sim.starvation_bound=1ms"], &ops);
-    // It was ready after 1 ns: the fifth program begins before it has waited for 1 ms, the sixth after.
+    // The step was ready after 1 ns: the fifth program begins before the step has waited for 1 ms, the sixth after.
     assert_eq!(done[1], 6 * WRITE);
 }
 

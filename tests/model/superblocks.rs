@@ -1,5 +1,5 @@
-//! Superblocks that are collected as one block (`ftl.superblocks = collected`): random requests against the shadow, counted, timed and with power cuts,
-//! and the counts of a drive that has such blocks from the factory.
+//! Superblocks that are collected as one block (`ftl.superblocks = collected`): random requests against the shadow,
+//! counted, timed and with power cuts. Counts equal the counts of a drive whose blocks are that large.
 
 use crate::drives::{Limits, Shape, build, draw_with, pick, plain, with};
 use crate::harness::{Model, count_cuts, for_each_seed, note};
@@ -11,7 +11,7 @@ use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::power_cuts::{PowerCuts, Schedule};
 
-/// What only some drives have, and what such superblocks refuse.
+/// Settings that exclude features of some drives only, and features which such superblocks refuse.
 const NEEDS: [&str; 4] =
     ["part.order=ascending", "ftl.slc_cache=0 blocks", "ftl.slc_fixed=0 blocks", "ftl.superblocks=collected"];
 
@@ -62,7 +62,7 @@ pub fn life(entry: &'static Entry, seed: u64) -> bool {
     true
 }
 
-/// The drive with so much spare space that it outlives many power cuts, each of which spoils a page of each die.
+/// The drive with so much spare space that it survives many power cuts, each of which spoils a page of each die.
 pub fn with_spare(entry: &'static Entry, shape: &Shape) -> Option<Shape> {
     build(entry.name, &with(&shape.settings, &["ssd.over_provisioning=400%"])).ok()
 }
@@ -84,14 +84,15 @@ pub fn run_through_cuts(model: &mut Model, rng: &mut Rng, seed: u64, least: u64)
     count_cuts(model.drive.power_cuts);
 }
 
-/// The power fails again and again, where pages that it left out before are still to be programmed, and blocks are erased in part.
+/// The power fails repeatedly while pages left out by earlier cuts are still to be programmed, and blocks are partly
+/// erased.
 fn cut_again_and_again(entry: &'static Entry, seed: u64) -> bool {
     if !entry.takes_parity {
         return true;
     }
     let Some(shape) = drawn(entry, seed).and_then(|shape| with_spare(entry, &shape)) else { return false };
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
-    // A request may have to wait until a block is cleaned, of which a cut leaves nothing.
+    // A request may have to wait until a block is collected, and a cut loses that work.
     let to_clean = 3 * u64::from(shape.drive.geometry.pages_per_block * shape.drive.part.pages_per_program);
     run_through_cuts(&mut model, &mut Rng::new(seed, 0x5b12), seed, 20 + to_clean);
     model.read_back().unwrap_or_else(|error| panic!("{error}"));
@@ -114,7 +115,8 @@ fn long_sequences() {
     for_each_seed("--ignored superblocks::long_sequences", 1000, |entry, seed| life(entry, seed + 1000));
 }
 
-/// The power fails in every third operation of a workload, erases of parts of a superblock among them, then in recovery, and again.
+/// The power fails in every third operation of a workload, partial erases of a superblock included, then in recovery,
+/// and again.
 #[test]
 fn power_cuts_everywhere() {
     for_each_seed("superblocks::power_cuts_everywhere", 3, |entry, seed| {
@@ -134,8 +136,8 @@ fn power_cuts_everywhere() {
     });
 }
 
-/// A superblock of D dies is a block of D times the pages: what is programmed, and of which blocks, is what a drive of fewer dies with such blocks
-/// does, and each erase is one of D blocks.
+/// A superblock of D dies is a block of D times the pages. The drive programs the same pages of the same blocks as a
+/// drive of fewer dies with such blocks, and each erase is an erase of D blocks.
 #[test]
 fn counts_are_those_of_blocks_as_large() {
     for (dies, of) in [(2, 2), (4, 2), (8, 4), (8, 0)] {

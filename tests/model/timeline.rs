@@ -1,5 +1,5 @@
-//! The timeline: single operations to the nanosecond, laws of every row under every layer, what a window leaves out, and that
-//! nothing changes where one is kept.
+//! The timeline: single operations to the nanosecond, laws of every row under every layer, operations outside a window,
+//! and no effect of a timeline on the run.
 
 use crate::drives::{Limits, Shape, draw};
 use crate::engine::{Bench, COMMAND, ERASE, Op, PROGRAM, SENSE, SUSPENDS, TRANSFER, config, first};
@@ -20,7 +20,7 @@ fn span(from: Nanos, until: Nanos) -> Span {
     Span { from, until }
 }
 
-/// The timeline of these operations, each a request of its own, submitted at the times given.
+/// The timeline of `ops`, each a separate request, submitted at the given times.
 fn recorded(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<TimedOperation> {
     let mut bench = Bench::new(&config(changes), written);
     bench.drive.engine.record(ALL);
@@ -56,7 +56,7 @@ fn single_operations() {
 fn operations_of_one_die_and_of_one_bus_wait() {
     let ops =
         recorded(&["ssd.chips_per_channel=2"], 1, &[(0, Read(first(0))), (0, Read(first(8))), (0, Read(first(0)))]);
-    // Commands follow each other; the second page waits for the bus, the third operation for its die.
+    // Commands follow each other; the second page waits for the bus, the third operation for the die.
     assert_eq!(ops[1].start, COMMAND);
     assert_eq!(ops[1].array, span(2 * COMMAND, 2 * COMMAND + SENSE));
     assert_eq!(ops[1].transfer.from, ops[0].transfer.until);
@@ -93,7 +93,7 @@ fn run(entry: &'static Entry, seed: u64, window: Option<Window>) -> Option<Model
     Some(model)
 }
 
-/// When whatever follows an operation may go on.
+/// When followers of an operation may start.
 fn over(operation: &TimedOperation) -> Nanos {
     operation.delivered.unwrap_or(operation.end)
 }
@@ -120,7 +120,7 @@ fn check_apart(what: &str, spans: &mut [(Span, i64)]) {
     }
 }
 
-/// What an array works on, suspensions apart.
+/// The spans in which the array works, without suspensions.
 fn works(each: &TimedOperation) -> Vec<Span> {
     let mut from = each.array.from;
     let mut spans = Vec::new();

@@ -1,7 +1,8 @@
-//! Whole runs in which the power fails, as a user runs them with `faults.power_cut_at` and `faults.power_cuts`, and when it does so.
+//! Whole runs with power cuts, as a user runs them with `faults.power_cut_at` and `faults.power_cuts`, and the moments
+//! of the cuts.
 //!
-//! Of a schedule only operations that ran count, also those of recovery; not what the verifier reads back, nor what was planned and
-//! undone by a cut.
+//! Schedules count only operations that ran, including recovery. The verifier's reads do not count, nor do planned
+//! operations that a cut rolls back.
 
 use crate::drives::{Limits, Shape, build, draw, entry, plain, with};
 use crate::harness::{Model, count_cuts, for_each_seed, for_each_seed_of, note};
@@ -62,7 +63,7 @@ pub fn whole_run(entry: &'static Entry, seed: u64) -> bool {
     true
 }
 
-/// Whether the run of [`whole_run`] ends the smallest of drives, and flash has no room any more.
+/// Whether the run of [`whole_run`] ends a very small drive, and flash has no room left.
 fn ends_without_room(entry: &'static Entry, shape: &Shape, seed: u64, cut: u64) -> bool {
     let mut model = Model::new(shape, entry, Payload::Tag, seed);
     model.shadow.expect_power_cut(true);
@@ -101,7 +102,7 @@ fn run_whole(
     if summary.lifetime.worn_out { Err(Error::WornOut("the drive ends".into())) } else { Ok(summary) }
 }
 
-/// A whole run in which the power fails again and again, as a user runs it with `faults.power_cuts`.
+/// A whole run with repeated power cuts, as a user runs one with `faults.power_cuts`.
 pub fn whole_run_with_cuts(entry: &'static Entry, seed: u64) -> bool {
     whole_run_with_cuts_after(entry, seed, 150, 300)
 }
@@ -127,7 +128,7 @@ pub fn whole_run_with_cuts_after(entry: &'static Entry, seed: u64, least: u64, m
     let fidelity = if (seed / 2).is_multiple_of(2) { Fidelity::Count } else { Fidelity::Timed };
     let power = match run_whole(entry, &shape, seed, fidelity, "fill:100%,random:0.5x") {
         Ok(summary) => summary.power.expect("cuts were to come"),
-        // On the smallest drives a write may need more operations than there are between two cuts.
+        // On the smallest drives a write may need more operations than run between two cuts.
         Err(Error::DriveFailed(what)) if what.contains("no request completed") => return true,
         Err(error) => panic!("{error}"),
     };
@@ -166,7 +167,7 @@ fn whole_runs_with_many_cuts() {
     }
 }
 
-/// Once red: what was read back after a cut counted, so that the operations of the next cuts in the list had passed.
+/// Once red: reads of the verifier after a cut counted, so that the operations of the next cuts in the list had passed.
 #[test]
 fn every_cut_of_a_list_comes() {
     let own = ["ssd.over_provisioning=100%", "buffer.ack=program"];
@@ -203,7 +204,7 @@ fn long_whole_runs_of_file_systems_with_a_cut() {
     for_each_seed_of(ENTRIES, test, 500, |entry, seed| whole_run(entry, seed + 1000));
 }
 
-/// Cuts so dense that those of a run corrupt pages of more and more word lines, each of which has to be read from a copy.
+/// Cuts so dense that a run's cuts corrupt pages of more and more word lines, each of which must be read from a copy.
 #[test]
 #[ignore = "minutes"]
 fn long_whole_runs_with_dense_cuts() {

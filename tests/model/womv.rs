@@ -1,4 +1,4 @@
-//! Passes over blocks under a voltage code: erases against closed form, and what trims and power cuts leave of free blocks.
+//! Passes over blocks under a voltage code: erases against closed form, and free blocks after trims and power cuts.
 
 use crate::drives::{Shape, build, plain, with};
 use crate::harness::Model;
@@ -34,7 +34,7 @@ fn count(model: &Model, name: &str) -> u64 {
     }
 }
 
-/// E(k, N) / E = N / (k t) where collection finds whole blocks dead (docs/wom-v.md, "Bounds"): data that goes round.
+/// E(k, N) / E = N / (k t) if collection finds whole blocks dead (docs/wom-v.md, "Bounds"): cyclic data.
 #[test]
 fn erases_are_those_of_the_closed_form_where_data_goes_round() {
     let erases = |ftl: &str, changes: &[&str]| {
@@ -60,8 +60,9 @@ fn erases_are_those_of_the_closed_form_where_data_goes_round() {
     }
 }
 
-/// Trimmed data must not come back in blocks that are free: the next pass over those begins at once with a word line that stores
-/// nothing. Where that would take more than an eighth of the spare space, as in small blocks, they are erased.
+/// Trimmed data must not reappear in free blocks: the next pass over such blocks begins at once with a word line that
+/// stores no data. If that would take more than an eighth of the spare space, as in small blocks, the blocks are
+/// erased.
 #[test]
 fn trimmed_data_does_not_wait_in_free_blocks() {
     for (acknowledge, pages, small) in [("buffer", 256, false), ("program", 256, false), ("program", 32, true)] {
@@ -90,7 +91,8 @@ fn trimmed_data_does_not_wait_in_free_blocks() {
     }
 }
 
-/// Once red: a mark took all of a block of one word line, which then was free and had no page; so did a program that was cut off.
+/// Once red: a mark filled a block of one word line, which then was free and had no page; so did an interrupted
+/// program.
 #[test]
 fn blocks_of_one_word_line_have_none_for_a_mark() {
     let settings = ["part.pages_per_block=4", "ssd.blocks_per_plane=60", "buffer.ack=program"];

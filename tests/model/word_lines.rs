@@ -1,5 +1,6 @@
-//! Word lines that are programmed in one shot (`part.pages_per_program`), with each layer that can have them: random requests against the
-//! shadow, failing programs, power cuts, checkpoints, a fast cache of single bits, and mutants of plan and engine.
+//! Word lines that are programmed in one shot (`part.pages_per_program`), with each layer that supports them: random
+//! requests against the shadow, failing programs, power cuts, checkpoints, a fast cache of single bits, and mutants of
+//! plan and engine.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw_with, entry, fixed_share, pick, with};
 use crate::harness::{Model, for_each_seed, note};
@@ -53,7 +54,7 @@ pub fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
     settings
 }
 
-/// What `seed` draws, with `more` settings. `None` where the layer cannot have that.
+/// The drive of `seed`, with `more` settings. `None` if the layer rejects them.
 fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Option<(Shape, Rng)> {
     let mut rng = Rng::new(seed, 0x3b17);
     let settings = word_lines(entry, &mut rng);
@@ -63,7 +64,7 @@ fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Opt
     Some((shape, rng))
 }
 
-/// Layers that cannot have them are done.
+/// Layers without word lines are done.
 fn can(entry: &Entry) -> bool {
     entry.word_lines
 }
@@ -205,7 +206,7 @@ fn mutants_are_found() {
     assert!(!sound.is_empty() && !sound.contains(&true));
 }
 
-/// A drive that reads flash, and not its memory, where a shot has not ended: the check of times finds the read.
+/// A drive that reads flash, and not memory, before the end of a shot: the check of times finds the read.
 #[test]
 fn a_read_before_the_end_of_the_shot_is_found() {
     let more =
@@ -231,7 +232,7 @@ fn a_read_before_the_end_of_the_shot_is_found() {
     assert!(early > 0, "no mutant is found");
 }
 
-/// A layer that programs pages singly is refused in a line, and so is what no part has.
+/// A layer that programs pages singly refuses word lines; impossible parts are refused, too.
 #[test]
 fn what_cannot_be_is_refused() {
     let tlc = ["part.cell=tlc", "part.pages_per_program=3", "part.t_read_words=[]", "ssd.over_provisioning=100%"];

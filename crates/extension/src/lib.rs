@@ -1,6 +1,6 @@
 //! The Python module `palimpsest._core`: the bindings with the layers of the registry, and no others.
 //!
-//! A library of its own, as `examples/ring` is: both link the same bindings, which are compiled once.
+//! A separate library, like `examples/ring`: both link the same bindings, which are compiled once.
 
 use pyo3::prelude::*;
 

@@ -74,8 +74,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same above mga, which programs pages again"),
     file_system!("fs-llh", llh::ENTRY, MappedUnit::Subpage(llh::UNITS), PACKED, ABSORBED, varies_with_discards;
         "the same above llh, with lifetime hints (ftl.classifier = hint)"),
-    file_system!("fs-hotcold", hotcold::ENTRY, MappedUnit::Subpage(hotcold::UNITS), PACKED, ABSORBED, varies_with_discards;
-        "the same above hotcold: fs-llh without reuse"),
+    file_system!("fs-hotcold", hotcold::ENTRY, MappedUnit::Subpage(hotcold::UNITS), PACKED, ABSORBED,
+        varies_with_discards; "the same above hotcold: fs-llh without reuse"),
 ];
 
 /// Drives with room for metadata.

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_pass_the_processors_one_by_one_and_wait_beside_each_other() {
+    fn processors_take_requests_one_by_one_and_waits_overlap() {
         let mut controller = Controller::new(TIMES).unwrap();
         controller.submit(0, 0, RequestKind::Read, 1);
         controller.submit(0, 0, RequestKind::Read, 2);

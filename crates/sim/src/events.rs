@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_whose_place_was_kept_comes_as_if_it_had_been_added_then() {
+    fn an_event_with_a_reserved_place_keeps_that_order() {
         let mut queue = EventQueue::default();
         let kept = queue.reserve(5, Event::Wake(1));
         queue.push(5, Event::Moved(2));

@@ -1,8 +1,9 @@
-//! A trace in batches of requests, so that one thread reads and parses the next while another serves the last.
+//! A trace in batches of requests, so that one thread reads and parses the next batch while another serves the last.
 //!
-//! [`Batch::read`] is for the thread that reads, [`Batched`] for the one that serves: it gives the requests, errors, places and counts of
-//! skipped lines that the source would give, each after the same request. What carries batches from one to the other is up to the
-//! caller. Not for sources whose requests depend on completions ([`Source::jobs`]), or that name files ([`Source::file_names`]).
+//! The reading thread calls [`Batch::read`], the serving thread [`Batched`]. [`Batched`] returns the requests, errors,
+//! places and counts of skipped lines of the source, each after the same request. The caller transfers batches between
+//! the threads. Not for sources whose requests depend on completions ([`Source::jobs`]), or that name files
+//! ([`Source::file_names`]).
 
 use crate::request::{Arrivals, Request, Source};
 use palimpsest_flash::error::Result;
@@ -12,11 +13,11 @@ const REQUESTS: usize = 1024;
 
 /// Consecutive requests of a source.
 pub struct Batch {
-    /// Each with its line.
+    /// Requests with their lines.
     requests: Vec<(Request, u64)>,
     /// Malformed lines skipped so far, from the request of this number on.
     skipped: Vec<(usize, u64)>,
-    /// The source ended behind them, in this line and for this reason.
+    /// The line and the reason of the source's end behind these requests.
     end: Option<(u64, Result<()>)>,
 }
 
@@ -41,7 +42,7 @@ impl Batch {
         batch
     }
 
-    /// Whether nothing comes behind it.
+    /// Whether no batch follows.
     pub fn is_last(&self) -> bool {
         self.end.is_some()
     }
@@ -50,14 +51,14 @@ impl Batch {
 /// The next batch, in the order of reading.
 ///
 /// # Errors
-/// What else ends the run.
+/// Errors of the transfer that end the run.
 pub type NextBatch = Box<dyn FnMut() -> Result<Batch> + Send>;
 
 /// A source whose requests come in batches.
 pub struct Batched {
     next: NextBatch,
     batch: Batch,
-    /// Requests of the batch that were given, and entries of its skipped lines.
+    /// Requests of the batch already returned, and entries of skipped lines already counted.
     given: usize,
     passed: usize,
     line: u64,
@@ -71,8 +72,8 @@ pub struct Batched {
 }
 
 impl Batched {
-    /// The requests of `source`, of which none was read, as `next` gives them; the function that it is given to makes that. A source
-    /// that has no lines or names files is returned as it is.
+    /// Returns the requests of `source`, which must be unread, in batches from `carry(source)`. A source without lines,
+    /// or with file names, is returned unchanged.
     pub fn of(source: Box<dyn Source>, carry: impl FnOnce(Box<dyn Source>) -> NextBatch) -> Box<dyn Source> {
         let (Some(line), None) = (source.line(), source.file_names()) else { return source };
         let place = source.place();
@@ -92,7 +93,7 @@ impl Batched {
         })
     }
 
-    /// Goes on to the next batch, or to the end.
+    /// Continues with the next batch, or ends.
     #[cold]
     fn pass_batch(&mut self) -> Result<Option<Request>> {
         loop {
@@ -109,7 +110,7 @@ impl Batched {
         }
     }
 
-    /// Counts the lines that were skipped before the request that comes next.
+    /// Counts the lines that were skipped before the next request.
     #[inline]
     fn pass_skipped(&mut self) {
         while let Some(&(at, skipped)) = self.batch.skipped.get(self.passed)
@@ -169,7 +170,7 @@ mod tests {
     use palimpsest_flash::rng::Rng;
     use std::io::Cursor;
 
-    /// Everything that a source says after each request, to its end and once more.
+    /// All that a source reports after each request, to the end and once more.
     fn said(mut source: Box<dyn Source>) -> Vec<String> {
         let mut said = Vec::new();
         loop {
@@ -178,7 +179,7 @@ mod tests {
             let ended = !matches!(next, Ok(Some(_)));
             said.push(format!("{next:?} {figures:?} {:?} {}", source.arrivals(), source.has_volumes()));
             if ended {
-                // After an error nothing is asked for.
+                // After an error no request is expected.
                 said.extend(next.is_ok().then(|| format!("{:?}", source.next_request())));
                 return said;
             }

@@ -14,20 +14,20 @@ pub use palimpsest_flash::units::SECTOR_BYTES;
 pub struct Request {
     /// Arrival since the start of the workload, in nanoseconds; ignored by a closed loop.
     pub arrival: Nanos,
-    /// Its operation.
+    /// Operation.
     pub kind: RequestKind,
     /// First 512-byte sector (0 for a flush).
     pub sector: u64,
     /// Number of sectors (0 for a flush, else > 0).
     pub sectors: u32,
-    /// Its file or stream by the workload's numbers; 0 without one.
+    /// File or stream by the workload's numbers; 0 without one.
     pub stream: u32,
-    /// Its file by the source's [`FileNames`]; [`NO_FILE`] without a name.
+    /// File by the source's [`FileNames`]; [`NO_FILE`] without a name.
     pub file: u32,
 }
 
 impl Request {
-    /// Its file or stream as one number: the named file, else the stream; 0 without either.
+    /// File or stream as one number: the named file, else the stream; 0 without either.
     #[inline]
     pub fn owner(&self) -> u32 {
         if self.file == NO_FILE { self.stream } else { self.file + 1 }
@@ -46,10 +46,10 @@ pub enum Arrivals {
     },
 }
 
-/// What is due of [`Jobs`] at a time.
+/// Next step of [`Jobs`] at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// A request, and the number of its job. Its arrival is the time at which it was due.
+    /// A request, and the number of the job. The arrival is the time at which the request was due.
     Request(Request, u32),
     /// None before this time, unless a request completes.
     At(Nanos),
@@ -59,16 +59,16 @@ pub enum Due {
     Nothing,
 }
 
-/// Jobs that share a drive, each with requests of its own outstanding, that begin and end by the simulated clock: the next
-/// request depends on the completions of the drive.
+/// Jobs that share a drive, each with a separate number of outstanding requests, and with begin and end by the
+/// simulated clock: the next request depends on the completions of the drive.
 pub trait Jobs {
-    /// What is due at `now`, in nanoseconds since the first call; `now` never decreases.
+    /// The request due at `now`, in nanoseconds since the first call, or when to call again; `now` must never decrease.
     ///
     /// # Errors
     /// As [`Source::next_request`].
     fn due(&mut self, now: Nanos) -> Result<Due>;
 
-    /// Lifts the depths of the jobs, where the host keeps one for all; false, and without effect, if no job has a rate
+    /// Lifts the depths of the jobs if the host has one depth for all; false, and without effect, if no job has a rate
     /// to keep.
     fn lift_depths(&mut self) -> bool;
 
@@ -81,16 +81,16 @@ pub trait Source: Send {
     /// The next request, or `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Input`](palimpsest_flash::error::Error::Input) with file and line where a trace is malformed.
+    /// [`Error::Input`](palimpsest_flash::error::Error::Input) with file and line if a trace is malformed.
     fn next_request(&mut self) -> Result<Option<Request>>;
 
-    /// The next of the writes that create the workload's files before a run, which are not requests of the run; `None` after the
-    /// last, or without files.
+    /// The next of the writes that create the workload's files before a run, which are not requests of the run; `None`
+    /// after the last, or without files.
     fn next_of_layout(&mut self) -> Option<Request> {
         None
     }
 
-    /// The workload as jobs, where the order of its requests depends on the drive. A timed run then calls these; only a counted
+    /// The workload as jobs if the order of requests depends on the drive. A timed run then calls these; only a counted
     /// run, which has no clock, calls [`next_request`](Self::next_request).
     fn jobs(&mut self) -> Option<&mut dyn Jobs> {
         None
@@ -99,8 +99,8 @@ pub trait Source: Send {
     /// The place of the last request, for error messages (`FILE:LINE`, or the name of the generator).
     fn place(&self) -> String;
 
-    /// The line or record of the last request in a file that is read once from its start, where [`place`](Self::place) is that of the
-    /// file, a colon and this number (1 before the first); `None` for other sources.
+    /// The line or record of the last request, for a file that is read once from the start; `None` for other sources.
+    /// [`place`](Self::place) is then the name of the file, a colon and this number (1 before the first).
     fn line(&self) -> Option<u64> {
         None
     }
@@ -108,7 +108,7 @@ pub trait Source: Send {
     /// The loop of the workload unless the user sets one.
     fn arrivals(&self) -> Arrivals;
 
-    /// The number of all requests, where it is known without reading them.
+    /// The number of all requests, if known without reading them.
     fn expected_requests(&self) -> Option<u64> {
         None
     }
@@ -118,7 +118,7 @@ pub trait Source: Send {
         true
     }
 
-    /// The names for [`Request::file`] of the requests so far, where the workload has names and they were requested.
+    /// The names for [`Request::file`] of the requests so far, if the workload has names and they were requested.
     fn file_names(&self) -> Option<&FileNames> {
         None
     }
@@ -143,15 +143,15 @@ pub trait Source: Send {
         &[]
     }
 
-    /// What the whole workload needs of a drive, from a reading of its own; none where it cannot be read again.
+    /// The needs of the whole workload, from a separate reading; `None` if the workload cannot be read again.
     ///
     /// # Errors
-    /// Those of reading, but for malformed lines.
+    /// Errors of reading, except malformed lines.
     fn survey(&mut self) -> Result<Option<Survey>> {
         Ok(None)
     }
 
-    /// What the user should know of how the workload was played.
+    /// Notes for the user on how the workload was played.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

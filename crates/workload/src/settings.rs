@@ -51,8 +51,8 @@ keys! {
         /// bytes of the write buffer
         pub buffer_bytes: u64 = "buffer.size", Bytes { min: 512, max: 1 << 40 }, "1MiB",
             read_by[OPEN_PAGES, ACKNOWLEDGED];
-        /// a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power cut
-        /// empties
+        /// a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power
+        /// cut empties
         pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer";
         /// a flush waits for programs, or ends at once, since the buffer is protected
         pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]) => is("free"), "programs",

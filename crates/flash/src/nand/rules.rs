@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn ascending_order_allows_going_back_to_programmed_pages_up_to_nop() {
+    fn ascending_order_allows_reprogramming_pages_up_to_nop() {
         let part = Part { nop: 2, order: ProgramOrder::Ascending, ..slc() };
         assert_eq!(check(&part, &[1, 1, 1, 0, 0, 0, 0, 0], 0), Ok(()));
         assert_eq!(check(&part, &[2, 1, 1, 0, 0, 0, 0, 0], 0), Err(Rule::TooManyPrograms));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ideal_part_programs_low_pages_again_after_their_high_pages() {
+    fn an_ideal_part_reprograms_low_pages_after_high_pages() {
         let part = Part { cell: CellKind::Mlc, nop: 2, order: ProgramOrder::LowHighLow, ..slc() };
         assert_eq!(check(&part, &[1; 8], 0), Ok(()));
         assert_eq!(check(&part, &[2, 1, 1, 1, 1, 1, 1, 1], 0), Err(Rule::TooManyPrograms));

@@ -73,7 +73,7 @@ fn of_two_subpages(payload: Payload) -> Nand {
 }
 
 #[test]
-fn bytes_of_a_layers_own_are_kept_in_every_payload_until_the_erase() {
+fn bytes_of_the_layer_stay_until_the_erase_with_every_payload() {
     for payload in [Payload::None, Payload::Tag, Payload::Bytes] {
         let mut nand = of_two_subpages(payload);
         let page: Vec<u8> = (0..5000u32).map(|byte| byte as u8).collect();
@@ -240,7 +240,7 @@ fn a_high_page_that_is_cut_off_corrupts_its_low_page() {
 }
 
 #[test]
-fn a_corrupted_page_is_read_from_its_copy_until_its_block_is_erased() {
+fn a_corrupted_page_is_read_from_its_copy_until_the_erase() {
     let mut nand = corrupting();
     let data = filled(&mut nand, 3);
     nand.keep_block(1);
@@ -265,7 +265,7 @@ fn a_corrupted_page_is_read_from_its_copy_until_its_block_is_erased() {
 }
 
 #[test]
-fn word_lines_are_programmed_whole_and_once_and_read_page_by_page() {
+fn word_lines_are_programmed_whole_and_read_page_by_page() {
     let tlc = Part { cell: CellKind::Tlc, page_bytes: 8192, pages_per_block: 12, pair_corruption: true, ..slc() };
     assert!(
         tlc.shares_word_lines()
@@ -297,7 +297,7 @@ fn word_lines_are_programmed_whole_and_once_and_read_page_by_page() {
 
 /// Die 0 of a superblock of two is behind when the power fails: it goes on in its order, until a later page of it is programmed.
 #[test]
-fn pages_of_a_superblock_that_a_cut_left_out_are_programmed_in_the_order_of_their_die() {
+fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
     let part = slc();
     let subpages = part.subpages_per_page();
     let shape = stripes::StripeShape { data: 2, parity: false };
@@ -331,7 +331,7 @@ fn pages_of_a_superblock_that_a_cut_left_out_are_programmed_in_the_order_of_thei
 /// Parity is programmed when its data is in memory, and so before pages of its stripe that are on a die which is behind. After a cut these are
 /// programmed in the order of their die, whether their stripe can still have parity or not; once a die has failed, where any place is left.
 #[test]
-fn pages_of_stripes_with_parity_that_a_cut_left_out_are_programmed_while_they_have_a_place() {
+fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     let part = slc();
     let subpages = part.subpages_per_page();
     let shape = stripes::StripeShape { data: 2, parity: true };
@@ -401,7 +401,7 @@ fn pages_of_stripes_with_parity_that_a_cut_left_out_are_programmed_while_they_ha
 
 /// A die of a superblock that is to be erased is behind when the power fails: it has yet to program what the erase of the other has taken.
 #[test]
-fn a_superblock_that_is_erased_in_part_is_torn_whatever_a_die_had_not_programmed() {
+fn a_partly_erased_superblock_is_torn() {
     let part = slc();
     let subpages = part.subpages_per_page();
     let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);

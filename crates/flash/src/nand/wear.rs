@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_programmed_as_usual_grows_to_the_limit_at_its_endurance() {
+    fn a_normally_used_block_reaches_the_limit_at_its_endurance() {
         for bias in [Bias::None, Bias::Reprogram, Bias::Voltage] {
             let wear = Wear::new(&a16(), bias);
             assert!(near(wear.bit_error_rate(0.0, 0.0, false), 1e-5));

@@ -89,7 +89,7 @@ mod tests {
     /// Once red: a cut found the second write begun and the newer copy not, and a commit of a file system not durable whose page before was
     /// gone.
     #[test]
-    fn a_second_write_follows_what_replaces_its_page_and_the_barrier() {
+    fn a_second_write_follows_the_replacement_and_the_barrier() {
         let geometry = Geometry {
             channels: 1,
             chips_per_channel: 1,

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_covers_what_is_wanted_legally_and_none_is_quicker() {
+    fn every_choice_covers_the_wanted_words_and_none_is_quicker() {
         let part = part();
         let time = |words: WordMask| part.t_read_words[(words.count_ones() - 1) as usize];
         for words in 1..256u64 {

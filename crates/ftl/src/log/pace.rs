@@ -281,7 +281,7 @@ mod tests {
     /// Regression: units in an open page, valid in the victim until programmed, counted both as waiting and as left in
     /// the victim.
     #[test]
-    fn the_rest_of_a_victim_takes_the_pages_that_it_was_said_to_take() {
+    fn the_rest_of_a_victim_takes_the_announced_pages() {
         let geometry = Geometry {
             channels: 1,
             chips_per_channel: 1,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_of_a_superblock_take_turns_until_a_block_of_each_is_full() {
+    fn planes_of_a_superblock_take_turns_until_their_blocks_fill() {
         let geometry = Geometry {
             channels: 2,
             chips_per_channel: 1,

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overwritten_gives_its_memory_to_what_it_is_overwritten_with() {
+    fn overwriting_data_reuses_the_memory_of_the_old_data() {
         let mut buffers = Buffers::new(512);
         buffers.forget_overwritten(3);
         let mut slab = Slab::new(3 * 512);

@@ -473,7 +473,7 @@ fn erased_blocks_give_their_space_back() {
 }
 
 #[test]
-fn bytes_that_do_not_match_their_checksum_are_lost_and_never_false() {
+fn bytes_with_a_wrong_checksum_are_lost_and_never_false() {
     let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
     let data = nand.buffers().keep(&[3; 4096]);
     let _ = nand.program(0, 1, &[1], &[data]).unwrap();

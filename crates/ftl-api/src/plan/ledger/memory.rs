@@ -159,7 +159,7 @@ mod tests {
     /// Once wrong: a page that was rebuilt, erased and programmed again in one call had the content that it had before, so that a copy of it
     /// counted as older than it was.
     #[test]
-    fn a_page_that_was_rebuilt_and_is_programmed_again_has_its_new_content() {
+    fn a_rebuilt_page_that_is_reprogrammed_has_its_new_content() {
         let physical = Geometry {
             channels: 2,
             chips_per_channel: 1,

@@ -96,7 +96,7 @@ fn a_translation_costs_what_the_paper_says() {
 }
 
 #[test]
-fn a_request_waits_for_the_update_of_the_victim_and_for_its_own_entry() {
+fn a_request_waits_for_the_victim_update_and_its_own_entry() {
     let mut rig = small();
     assert_eq!([rig.read(200), rig.write(1), rig.write(200), rig.read(1)], [(1, 0), (0, 0), (0, 0), (0, 0)]);
     rig.io.plan.timed = true;

@@ -41,7 +41,7 @@ fn single_pages_of_many_logical_blocks_merge_once_a_log_block() {
 }
 
 #[test]
-fn the_first_page_of_a_logical_block_begins_the_sequential_log_block() {
+fn a_first_page_begins_the_sequential_log_block() {
     let mut rig = Rig::new(&ENTRY, 2, 4);
     rig.write(0..3);
     rig.write([2 * PAGES + 5]);
@@ -67,7 +67,7 @@ fn a_page_out_of_order_ends_the_sequential_log_block() {
 }
 
 #[test]
-fn a_victim_with_pages_of_the_sequential_logical_block_takes_those_along() {
+fn a_victim_takes_along_pages_of_the_sequential_logical_block() {
     let mut rig = Rig::new(&ENTRY, 2, 10);
     rig.write([1, 2 * PAGES + 2, 0]);
     // The SW log block holds page 0 of logical block 0, the RW one page 1; six more fill the RW one.

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_threshold_falls_when_victims_hold_more_and_rises_when_they_hold_less() {
+    fn the_threshold_falls_with_fuller_victims_and_rises_otherwise() {
         let mut threshold = Threshold::new(4);
         threshold.update(10, 2, 5);
         assert_eq!(threshold.now, 4, "nothing to compare with");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slowed_threshold_moves_after_steps_in_a_row_down_to_its_floor() {
+    fn a_slowed_threshold_moves_after_several_steps_to_its_floor() {
         let mut threshold = Threshold::new(3).slowed(2, 2);
         let mut seen = Vec::new();
         for valid in [10, 12, 9, 13, 14, 15, 16, 17, 18] {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_rule_compares_the_cheapest_victim_with_the_last_ones_and_full_blocks() {
+    fn the_published_rule_compares_the_cheapest_victim_with_means() {
         let mut threshold = Threshold::new(5).slowed(2, 4);
         threshold.judge(99, 2, 100, 7);
         threshold.judge(99, 2, 100, 7);

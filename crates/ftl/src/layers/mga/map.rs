@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_goes_when_the_page_is_whole_again_or_overwritten_or_forgotten() {
+    fn an_entry_goes_with_a_whole_overwritten_or_forgotten_page() {
         let mut map = Map::new(2, 4, true);
         map.set_full(0, 9);
         let entry = map.make_partial(0);

@@ -108,7 +108,7 @@ fn figure_6(reads: u32) -> (Bench, u32, u32) {
 }
 
 #[test]
-fn figure_3_small_writes_map_by_subpages_and_large_ones_by_pages() {
+fn figure_3_small_writes_map_by_subpage_large_ones_by_page() {
     let mut bench = Bench::new(&[ALWAYS_SHARED]);
     for lpn in [0, 2, 3] {
         bench.write(lpn, 0, 4);
@@ -228,7 +228,7 @@ fn the_boundary_is_the_table_of_the_text() {
 }
 
 #[test]
-fn exclusive_allocation_gives_each_logical_page_its_own_page_and_shared_fills_what_is_open() {
+fn exclusive_allocation_separates_logical_pages_shared_does_not() {
     let mut bench = Bench::new(&[ALWAYS_EXCLUSIVE]);
     (0..4).for_each(|lpn| bench.write(lpn, lpn, 1));
     let pages: Vec<u32> = (0..4).map(|lpn| bench.places(lpn)[lpn as usize].0).collect();
@@ -336,7 +336,7 @@ fn cleaning_gathers_by_logical_page() {
 }
 
 #[test]
-fn blocks_of_half_free_pages_are_cleaned_where_nothing_is_invalid() {
+fn blocks_of_half_free_pages_are_collected_without_invalid_ones() {
     // One subpage in each page that the layer may take, none invalid; then whole pages need room.
     let mut bench = Bench::new(&[ALWAYS_EXCLUSIVE, "ssd.over_provisioning=34%"]);
     let logical = bench.ftl.map.logical_pages();
@@ -378,7 +378,7 @@ fn read_counts_age_if_they_are_set_to() {
 }
 
 #[test]
-fn reads_of_a_page_that_is_mapped_whole_count_too_or_only_those_of_one_with_a_subpage_map() {
+fn reads_count_for_all_pages_or_for_subpage_mapped_ones_only() {
     // After six reads a logical page must be in one page: the small write moves the other three subpages along.
     for (whose, pages) in [("ftl.read_count=page", 1), ("ftl.read_count=entry", 2)] {
         let mut bench = Bench::new(&[ALWAYS_SHARED, whose]);

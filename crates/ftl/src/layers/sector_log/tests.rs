@@ -142,7 +142,7 @@ fn the_oldest_block_is_merged_when_few_are_free() {
 }
 
 #[test]
-fn a_full_drive_with_the_least_space_takes_small_writes_for_ever() {
+fn a_full_drive_with_least_space_takes_endless_small_writes() {
     for (nop, order) in [(1, ProgramOrder::Strict), (2, ProgramOrder::Ascending), (4, ProgramOrder::Any)] {
         // Ten blocks: two of log, two spare.
         let mut rig = Rig::new(10, 48, nop, order);

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_full_blocks_moves_on_and_full_planes_are_left_alone() {
+    fn a_window_of_full_blocks_advances_and_skips_full_planes() {
         let mut rng = Rng::new(0, 0);
         assert_eq!(choose(&mut *new("windowed:2"), &mut closed_blocks(&[8, 8, 1]), &mut rng), Some(0));
         assert_eq!(choose(&mut *new("windowed:2"), &mut closed_blocks(&[8, 8]), &mut rng), None);

@@ -4,7 +4,7 @@ use super::*;
 use palimpsest_flash::rng::Rng;
 
 #[test]
-fn percentiles_are_within_a_fifth_of_a_percent_of_the_sorted_values() {
+fn percentiles_are_within_0_2_percent_of_the_sorted_values() {
     let mut rng = Rng::new(5, 0);
     let mut values: Vec<u64> = (0..10_000).map(|_| rng.below(1 << rng.clone().below(40).max(1))).collect();
     let mut histogram = Histogram::new();

@@ -152,7 +152,7 @@ fn timed(resolved: &Resolved, options: &Options, runs: bool) -> (String, bool) {
 }
 
 #[test]
-fn a_timed_run_that_takes_whole_pages_has_the_result_of_one_that_does_not() {
+fn whole_pages_do_not_change_the_result_of_a_timed_run() {
     let (mut rng, mut drives, mut taken) = (Rng::new(6, 19), 0, 0);
     while drives < 100 {
         let layer = crate::layers::find_layer(["page", "page", "subpage"][rng.below(3) as usize]).unwrap();

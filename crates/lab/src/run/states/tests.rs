@@ -121,7 +121,7 @@ fn results_are_the_same_on_every_layer() {
 }
 
 #[test]
-fn results_are_the_same_with_faults_errors_and_policies_that_draw() {
+fn results_agree_with_faults_errors_and_random_policies() {
     let faults = ["faults.program_fail=0.1%", "faults.erase_fail=0.1%", "faults.read_fail=1%", "faults.initial_bad=1%"];
     let errors = ["ecc.strength=8", "ecc.disturb_reads=2000", "ecc.t_retention=1000s"];
     let streams = ["ftl.streams=3", "ftl.victim=d-choices:3"];

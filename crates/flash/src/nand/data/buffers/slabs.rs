@@ -272,7 +272,7 @@ mod tests {
     use std::panic::AssertUnwindSafe;
 
     #[test]
-    fn what_is_received_in_a_row_stays_so_and_takes_the_memory_of_what_went() {
+    fn consecutive_pages_stay_together_and_reuse_freed_memory() {
         let mut slabs = Slabs::new(512);
         let mut filled = Slab::new(8 * 512);
         let mut firsts = Vec::new();
