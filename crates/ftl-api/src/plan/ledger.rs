@@ -1,5 +1,5 @@
-//! The ledger of a checked run: the records of a plan against which `sim` verifies times. They name the source of each
-//! program's data, the data that each operation stores or destroys, and the promise of each request.
+//! The ledger of a checked run: records against which `sim` verifies times. They name the source of each program's
+//! data, the data that each operation stores or destroys, and the promise of each request.
 //!
 //! Each piece of data carries an *origin*. The origin of a load is the read of that subpage in the same call: the
 //! latest before the load, else the first after. The origin of a piece of a host write is its arrival over the host
@@ -107,7 +107,7 @@ pub(super) struct Programmed {
 /// An operation of the plan with its effect on data.
 #[derive(Debug, Clone)]
 pub struct Noted {
-    /// The operation, as planned before any mutation.
+    /// The operation, before any mutation.
     pub operation: Operation,
     /// Number of the flash operation.
     pub number: u64,
@@ -118,7 +118,7 @@ pub struct Noted {
 /// The promise of a completed request.
 #[derive(Debug, Clone, Default)]
 pub struct Promise {
-    /// Events that the data waits for which a read delivered, or which a write stored or was merged with.
+    /// Events that the delivered or written data waits for, merged data included.
     pub sources: Vec<Source>,
     /// Logical subpages of a write that must be durable when the request completes.
     pub stored: Vec<Stored>,
@@ -194,7 +194,7 @@ pub struct Ledger {
     reads: FxHashMap<u32, u64>,
     /// Physical subpages read from memory in this call.
     hits: FxHashSet<u32>,
-    /// Physical subpages rebuilt in this call, with their origins.
+    /// Physical subpages rebuilt in this call, with origins.
     rebuilt: FxHashMap<u32, u32>,
     cells: Cells,
     /// Reads of the layer's own bytes in this call, by logical number and cause.
@@ -312,7 +312,7 @@ impl Ledger {
         Data { origin, ..data }
     }
 
-    /// Attaches an origin to `data`, which the host wrote to `lsn` over `old` and which arrives over the link at `at`.
+    /// Attaches an origin to `data`, which the host wrote to `lsn` over `old`; the link transfers it until `at`.
     pub(super) fn written(&mut self, lsn: u32, old: Data, data: Data, at: Nanos) -> Data {
         if !self.active {
             return data;
@@ -432,7 +432,7 @@ impl Ledger {
             if data.origin != 0 {
                 origins.push(data.origin);
             }
-            // Zeros of a subpage not written since its trim may be lost.
+            // Zeros of a subpage not written since a trim may be lost.
             let is_blank = data.origin == 0 && data == Data::ZERO && program.own.is_empty();
             let content = if is_blank { 0 } else { self.content_of(data.origin) };
             self.kept.insert(content);
