@@ -14,8 +14,8 @@
 //! 4. An erase or second write starts only when no data is lost: for each logical subpage in the block or page that the
 //!    host has not trimmed, a newer program has ended. With protected buffers no data is lost, because hold-up energy
 //!    programs everything in the controller.
-//! 5. Behind a barrier of a file system, records of the file system, and operations that change a block's content,
-//!    start when everything planned before the barrier, or an equal copy, is programmed.
+//! 5. Behind a barrier of a file system, its records start only when everything planned before the barrier, or an equal
+//!    copy, is programmed. The same holds for operations that change a block's content.
 //! 6. A read starts when its data is programmed.
 //! 7. Programs and erases of a block start in the order of planning. An operation that changes a block's content (an
 //!    erase, a second program) starts after reads of the block planned before.

@@ -1,8 +1,8 @@
 //! The schedule of die failures: a key of the configuration, and the failures drawn from it. Flash models the effect of
 //! a failure.
 //!
-//! Schedules count planned flash operations from the start of the measured part of the run or of its warm-up, whereas
-//! power cuts count operations that have run.
+//! Schedules count planned flash operations, from the start of the measured part of the run or of its warm-up. Power
+//! cuts count operations that have run.
 
 use crate::power_cuts::{number, shown};
 use palimpsest_flash::rng::Rng;

@@ -1,9 +1,9 @@
 //! Fingerprints of sectors: 32 bits that depend on every bit of a sector, 0 for zeros, stored in place of the bytes.
 //! One in 2^32 wrong sectors passes as correct.
 //!
-//! Each of eight lanes sums, over its words of all stripes, the products of their halves under the key of the place, as
-//! in XXH3 (Collet, 2019), and the words of the neighbouring lane. Multiplications fold the lanes, as in wyhash (Wang
-//! Yi, 2019). Processors with AVX2 compute four lanes at once.
+//! Each of eight lanes sums over its words of all stripes: the product of a word's halves under the key of the place,
+//! as in XXH3 (Collet, 2019). The lane also adds the words of its neighbour. Multiplications fold the lanes, as in
+//! wyhash (Wang Yi, 2019). Processors with AVX2 compute four lanes at once.
 
 /// Words of a stripe, one per lane.
 const LANES: usize = 8;

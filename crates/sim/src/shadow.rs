@@ -5,10 +5,10 @@
 //! not read data therefore fails. For bytes the shadow stores a fingerprint of 32 bits per sector.
 //!
 //! After a power cut a subpage may also hold an earlier version whose successor was not durable, or the version of the
-//! interrupted request, but never a version older than the last durable one. A trim is a version of zeros, which the
-//! next flush makes durable. The first read decides between the versions; later reads must agree. In a timed run a cut
-//! interrupts many requests, and a change is durable only when a completed request implies it. Ignored: one in 2^32
-//! wrong sectors with an equal fingerprint.
+//! interrupted request. A subpage must never hold a version older than the last durable one. A trim is a version of
+//! zeros, which the next flush makes durable. The first read decides between the versions; later reads must agree. In a
+//! timed run a cut interrupts many requests, and a change is durable only when a completed request implies it. Ignored:
+//! one in 2^32 wrong sectors with an equal fingerprint.
 
 use crate::drive::{Command, Verifier};
 use crate::fingerprint::{fingerprint, fingerprints};

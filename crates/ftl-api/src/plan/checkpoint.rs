@@ -15,8 +15,8 @@
 //!
 //! Pages of checkpoints have their own cause. The controller spreads them over host writes until half of the bytes
 //! between two checkpoints are programmed. If a block fails, a spare replaces the block and the checkpoint is
-//! abandoned. Without spare blocks checkpoints end. Ignored: the memory that holds the tables meanwhile, the place
-//! where the list of these blocks is stored, and bit errors in a checkpoint (assumed to be stored twice).
+//! abandoned. Without spare blocks checkpoints end. Ignored: the memory for the tables meanwhile, the storage of the
+//! list of these blocks, and bit errors in a checkpoint (assumed to be stored twice).
 
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use crate::Programs;

@@ -179,7 +179,6 @@ pub struct Ledger {
     flat: u32,
     /// Number of the next operation of the plan.
     next: u64,
-    /// Number of contents made.
     contents: u64,
     /// Content of each physical subpage.
     content_at: Vec<u64>,
@@ -192,7 +191,6 @@ pub struct Ledger {
     unresolved: Vec<(usize, Vec<u32>)>,
     /// Reads of this call, by physical subpage.
     reads: FxHashMap<u32, u64>,
-    /// Physical subpages read from memory in this call.
     hits: FxHashSet<u32>,
     /// Physical subpages rebuilt in this call, with origins.
     rebuilt: FxHashMap<u32, u32>,
@@ -218,7 +216,6 @@ pub struct Ledger {
     mutation: Option<Mutation>,
     /// True while the controller reads a page to copy it, because the layer never sees that data.
     pub(super) copying: bool,
-    /// Mutations that would have changed an operation, and how many each.
     plantable: FxHashMap<Mutation, u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Second writes: programs of low pages again with a write-once-memory code, reads of coded pages, and programs of word
-//! lines as later generations of a code of cells.
+//! Second writes: low pages are programmed again with a write-once-memory code, and coded pages are read. Word lines
+//! are programmed as later generations of a code of cells.
 //!
 //! Ignored: the codes themselves, which layers apply; here they cost time and transfers.
 

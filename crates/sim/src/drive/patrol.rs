@@ -2,9 +2,10 @@
 //! layer.
 //!
 //! A block is due when a read needed `ecc.refresh_retries` retry steps, because its data is old or the block was read
-//! often, or when a power cut left pages that are read from copies. The layer relocates a due block before the next
-//! write, or while the host is idle. A patrol reads all programmed pages once in `ftl.patrol`, evenly over that time,
-//! while the host is idle. Turns that are late by more than a round are skipped. Ignored: erased blocks.
+//! often. A block is also due when a power cut left pages that are read from copies. The layer relocates a due block
+//! before the next write, or while the host is idle. A patrol reads all programmed pages once in `ftl.patrol`, evenly
+//! over that time, while the host is idle. Turns that are late by more than a round are skipped. Ignored: erased
+//! blocks.
 
 use super::Drive;
 use palimpsest_flash::nand::{Flash, TORN, UNWRITTEN};

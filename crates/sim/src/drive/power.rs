@@ -4,7 +4,7 @@
 //! back, and the host repeats unanswered requests unless it drops them. Host and link keep their power. Recovery reads
 //! all out-of-band areas ([`Io::scan`]), then the layer rebuilds its tables. In timed runs the engine times these
 //! operations, and requests wait. Ignored: the time without power, the layer's work on tables in the controller, and
-//! that a layer may have to wait for the scan of one die before a write to another.
+//! writes that must wait for the scan of another die.
 //!
 //! [`Io::scan`]: palimpsest_ftl_api::plan::Io::scan
 

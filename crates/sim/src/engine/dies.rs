@@ -140,8 +140,8 @@ impl Engine {
             || self.ready[self.pending[index].plane as usize].behind_steps > 0
     }
 
-    /// The next operation after class 0 and its class, if steps of collection are ready. `step`, the oldest step, goes
-    /// before `other`, the oldest of class 1, only if `step` is older and either has waited for the bound or the plane
+    /// The next operation after class 0 and its class, if steps of collection are ready. `step` is the oldest step,
+    /// `other` the oldest of class 1. `step` goes first only if it is older, and has waited for the bound or its plane
     /// needs space.
     fn beside_steps(&self, other: First, step: First) -> (First, usize) {
         if other.is_none() {

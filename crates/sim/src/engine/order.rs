@@ -1,9 +1,9 @@
 //! The order of operations on a block.
 //!
 //! Programs and erases of a block start in the order of planning. An erase, or a program that changes the content of
-//! pages, also starts after reads of the block planned before. No other order is needed: a read's data is programmed
-//! when the read is planned, because pages under way are read from memory, and programs of other pages do not affect
-//! the read. With [`BlockOrder::Planned`] reads keep the order of planning too. No order holds between blocks.
+//! pages, also starts after reads of the block planned before. No other order is needed. A read's data is programmed
+//! when the read is planned, because pages under way are read from memory. Programs of other pages do not affect the
+//! read. With [`BlockOrder::Planned`] reads keep the order of planning too. No order holds between blocks.
 
 use super::{Engine, NONE};
 use crate::settings::{BlockOrder, Suspend};

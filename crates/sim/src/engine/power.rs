@@ -3,7 +3,7 @@
 //! A cut comes in the middle of one operation, half-way through its time in the array. Operations count when they
 //! start, so operations planned earlier that still wait for a slower die do not count. A cut tears the operations in
 //! the arrays, and cancels all later ones. If the controller's memory is protected, hold-up energy completes all
-//! programs, erases and moves at the time of the cut, and drops reads that only serve a reader. Only ended operations
+//! programs, erases and moves at the time of the cut. Reads that only serve a reader are dropped. Only ended operations
 //! are counted; all others add the energy that their arrays have consumed. Ignored: the progress of a torn operation,
 //! and the time for which hold-up energy must last.
 

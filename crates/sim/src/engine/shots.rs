@@ -2,9 +2,9 @@
 //! bus between them. The array starts when the die has all pages.
 //!
 //! With the cache register a die loads the first pages of the next word line while its array programs another, up to
-//! its number of registers (`part.cache_pages`), and the rest after that program has ended. Loaded pages stay in the
-//! die during a suspension, and no more are loaded until the array resumes. Ignored: registers that the array frees
-//! before the shot has ended, and the arrival over the host link of all pages of a word line but the last.
+//! its number of registers (`part.cache_pages`). The other pages follow after that program has ended. Loaded pages stay
+//! in the die during a suspension, and no more are loaded until the array resumes. Ignored: registers that the array
+//! frees before the shot has ended, and the arrival over the host link of all pages of a word line but the last.
 
 use super::super::events::Event;
 use super::super::settings::Suspend;
