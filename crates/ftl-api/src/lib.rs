@@ -347,8 +347,8 @@ pub struct Entry {
     pub fast_cache: bool,
     /// True if the layer continues on the other dies after one has failed.
     pub outlives_dies: bool,
-    /// True if pages may have parity across dies. The layer must then program each page whole and once, and move
-    /// rebuilt pages when [`plan::Io`] asks.
+    /// True if pages may have parity across dies. The layer must then program each page whole and once, and move pages
+    /// that [`plan::Io`] rebuilds.
     pub takes_parity: bool,
     /// How often the layer programs a page before the erase, because a checkpoint can skip only pages that no longer
     /// change.
