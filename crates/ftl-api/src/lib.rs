@@ -1,8 +1,8 @@
-//! A flash translation layer: the trait, its entry in the registry, and the flash that it gets.
+//! A flash translation layer: its trait, its entry in the registry, and its access to flash.
 //!
-//! A layer is sans-I/O: it gets an extent and an [`Io`], through which it acts on flash; it has no queue, no clock and
-//! no engine. The same code runs counted, timed, with or without contents. `docs/write-an-ftl.md` explains it with a
-//! complete layer.
+//! A layer is sans-I/O: each call passes an extent and an [`Io`], through which the layer changes flash. A layer has no
+//! queue, no clock and no engine. The same code therefore runs counted or timed, with or without contents.
+//! `docs/write-an-ftl.md` shows a complete layer.
 
 pub mod plan;
 
@@ -19,53 +19,54 @@ pub use palimpsest_flash::{keys, words};
 use plan::Io;
 use settings::Settings;
 
-/// What a layer is built from.
+/// Parameters of [`Entry::build`].
 #[derive(Debug, Clone)]
 pub struct Blueprint {
-    /// The values of all keys; each layer takes its own.
+    /// The values of all keys; each layer reads only its own.
     pub settings: Settings,
     /// Logical pages that the drive exports.
     pub logical_pages: u32,
-    /// Whether open pages survive a power cut. If not, the program of an open page must signal the gates of its writes.
+    /// True if open pages survive a power cut. If false, the program of an open page must signal the gates of its
+    /// writes.
     pub protected: bool,
-    /// How long a partly filled page may wait.
+    /// The longest time that a partly filled page may wait for more data.
     pub buffer_timeout: Nanos,
-    /// For policies that draw at random.
+    /// Seed for policies that draw at random.
     pub seed: u64,
 }
 
-/// DRAM that a layer's tables take.
+/// DRAM of a layer's tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     /// Bytes of each table now.
     pub tables: Vec<(&'static str, u64)>,
-    /// The most that all tables took together.
+    /// Largest sum of all tables so far.
     pub peak_bytes: u64,
 }
 
-/// A figure of a layer's own. The run subtracts its value before the measurement, by the type of figure.
+/// A figure of one layer. The run subtracts the value at the start of the measurement as the type of figure requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Figure {
-    /// Something counted since the drive was new.
+    /// Events since the drive was new.
     Count(u64),
-    /// How much there is of something, now or at its peak.
+    /// An amount, now or at the peak.
     Level(u64),
-    /// A count as a share of another.
+    /// A count as a share of another count.
     ShareOfCount(u64, u64),
-    /// A level as a share of another.
+    /// A level as a share of another level.
     ShareOfLevel(u64, u64),
 }
 
-/// What a layer reports beside what flash and engine count.
+/// Figures of a layer beside the counters of flash and engine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LayerFigures {
-    /// Its tables.
+    /// Memory of the tables.
     pub mapping: Mapping,
     /// Collections of garbage.
     pub gc_runs: u64,
-    /// Blocks erased by them.
+    /// Blocks erased by collections.
     pub gc_erased: u64,
-    /// Subpages moved by them.
+    /// Subpages moved by collections.
     pub gc_moved_subpages: u64,
     /// Merges of scattered subpages.
     pub merges: u64,
@@ -73,17 +74,17 @@ pub struct LayerFigures {
     pub merge_moved_subpages: u64,
     /// Blocks retired.
     pub retired_blocks: u64,
-    /// Share of the endurance of its part in which it programs low pages again.
+    /// Share of the endurance of the part in which the layer programs low pages again.
     pub safe_life: f64,
-    /// Figures of its own, by name.
+    /// Figures of this layer alone, by name.
     pub own: Vec<(&'static str, Figure)>,
-    /// What the user should know of this layer on this drive, each in a sentence.
+    /// Remarks for the user about this layer on this drive, each one sentence.
     pub remarks: Vec<String>,
 }
 
-/// [`Ftl::state`] and [`Ftl::state_mut`] of a layer that has a [`State`], as [`macro@palimpsest_flash::state`] makes
-/// one of its fields. Such a layer reads no keys of the host, the controller and the engine, of which states do not
-/// depend.
+/// Implements [`Ftl::state`] and [`Ftl::state_mut`] for a layer with a [`State`] (see
+/// [`macro@palimpsest_flash::state`]). Such a layer must not read keys of the host, the controller or the engine,
+/// because stored states do not depend on them.
 #[macro_export]
 macro_rules! keeps_state {
     () => {
@@ -99,33 +100,33 @@ macro_rules! keeps_state {
 
 /// A flash translation layer.
 ///
-/// Extents are within the logical pages of the [`Blueprint`] and cover a sector at least; they may begin and end at any
-/// sector, except those of [`Self::trim`]. After an error of any method the next call is [`Self::recover`], or none but
+/// Callers keep extents within the logical pages of the [`Blueprint`], and at least one sector long. An extent may
+/// begin and end at any sector, except in [`Self::trim`]. After an error the caller may call only [`Self::recover`] or
 /// [`Self::figures`].
 pub trait Ftl: Send {
-    /// Subpages of the unit that the layer maps: what can be trimmed, and what preconditioning writes.
+    /// Subpages of the mapping unit. Trims cover whole units, and preconditioning writes whole units.
     fn unit_subpages(&self) -> u32;
 
-    /// Subpages of the smallest run that crosses the host link.
+    /// Subpages of the smallest transfer over the host link.
     fn transfer_subpages(&self) -> u32 {
         self.unit_subpages()
     }
 
-    /// A request for `extent` comes after some others (`soon`: after a few). Layers may prefetch memory.
+    /// Announces a later request for `extent` (`soon`: only a few requests come before). A layer may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 
-    /// Serves a write: [`Io::written`] gives the new content of each piece of the extent over its old content. The
-    /// request completes when its gate ([`Io::request`]) closes: when every operation that signals it has ended, at
-    /// once if none does.
+    /// Serves a write. For each piece of the extent, [`Io::written`] returns the new content from the old content. The
+    /// request completes when every operation that signals its gate ([`Io::request`]) has ended, or at once if none
+    /// does.
     ///
     /// # Errors
-    /// [`palimpsest_flash::nand::Halt`]: passed on from flash; the layer itself makes only
+    /// Passes on every [`palimpsest_flash::nand::Halt`] of flash. A layer itself may return only
     /// [`palimpsest_flash::nand::Halt::NoSpace`].
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Writes whole pages of the `units` units from `first` on, none of which was ever written, as a [`Self::write`] of
-    /// each page would: in counted runs, for preconditioning. Returns how many units it wrote: fewer, or none, if a
-    /// write does more than to fill pages in turn.
+    /// Writes `units` units from `first` on, in whole pages, with the same effect as one [`Self::write`] per page. Only
+    /// preconditioning in counted runs calls this, and no unit may have been written before. Returns the number of
+    /// units written. The layer must stop early, or return 0, where a write would do more than fill the next page.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -133,32 +134,33 @@ pub trait Ftl: Send {
         Ok(0)
     }
 
-    /// Serves a read: delivers each logical subpage that the extent touches once, in any order, those never written as
-    /// zeros (which [`Io::count_unwritten`] counts).
+    /// Serves a read: must deliver each logical subpage that the extent touches exactly once, in any order. Subpages
+    /// never written are delivered as zeros and counted by [`Io::count_unwritten`].
     ///
     /// # Errors
     /// As [`Self::write`].
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Unmaps the units of `extent`, which are whole: they read as zeros. The drive journals the trim
-    /// ([`palimpsest_flash::nand::Nand::note_trimmed`]).
+    /// Unmaps the whole units of `extent`: later reads must return zeros. The drive journals the trim
+    /// ([`palimpsest_flash::nand::Nand::note_trimmed`]), so the layer need not.
     ///
     /// # Errors
     /// As [`Self::write`].
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()>;
 
-    /// Programs all buffered units; the request completes when they are programmed (its gate as for [`Self::write`]).
+    /// Programs all buffered units. The request must not complete before they are programmed (its gate as for
+    /// [`Self::write`]).
     ///
     /// # Errors
     /// As [`Self::write`].
     fn flush(&mut self, io: &mut Io) -> Flash<()>;
 
-    /// When [`Self::timer`] is due.
+    /// The time at which the drive must call [`Self::timer`]; `None` for never.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
 
-    /// The deadline has come.
+    /// Called when the deadline has passed.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -166,7 +168,7 @@ pub trait Ftl: Send {
         Ok(())
     }
 
-    /// One step of work for an idle drive. False where there is none.
+    /// Performs one step of background work while the drive is idle. Returns false if no work is left.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -174,8 +176,8 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
-    /// Moves the valid data of `block` elsewhere and erases the block, because reads of it needed many retries. False, and
-    /// without effect, if the block is not full or there is no room.
+    /// Moves the valid data of `block` elsewhere and erases the block, because reads of the block needed many retries.
+    /// Returns false and must change nothing if the block is not full or no room is left.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -183,69 +185,69 @@ pub trait Ftl: Send {
         Ok(false)
     }
 
-    /// After a power cut: rebuilds every table from flash and from a protected buffer, all that survives. A second
-    /// power cut may interrupt it. Called only where the payload keeps program numbers
+    /// Rebuilds every table after a power cut, from flash and from a protected buffer alone. A second power cut may
+    /// interrupt the recovery. Called only if the payload keeps program numbers
     /// ([`palimpsest_flash::nand::Nand::sequence`]).
     ///
     /// # Errors
     /// As [`Self::write`].
     fn recover(&mut self, io: &mut Io) -> Flash<()>;
 
-    /// Appends the tables of a checkpoint to `bytes`, as many as [`Entry::tables`] says. By default the place of each
-    /// logical subpage, which [`Self::recover`] finds in the out-of-band areas; a layer with tables of its own finds
-    /// them as [`plan::Io::tables`].
+    /// Appends the tables for a checkpoint to `bytes`, at most [`Entry::tables`] bytes. The default saves the place of
+    /// each logical subpage, which [`Self::recover`] reads from the out-of-band areas. A layer with other tables must
+    /// read them back from [`plan::Io::tables`].
     fn save_tables(&self, io: &Io, bytes: &mut Vec<u8>) {
         io.save_places(bytes);
     }
 
-    /// Checks every table against itself and against flash. Slow.
+    /// Checks every table against the other tables and against flash. Slow.
     ///
     /// # Errors
-    /// What disagrees.
+    /// The first contradiction found.
     fn check(&mut self, io: &Io) -> Result<(), String>;
 
     /// Figures for the results.
     fn figures(&self) -> LayerFigures;
 
-    /// The state, for runs that keep what preconditioning made of the drive ([`mod@palimpsest_flash::state`]): `None`
-    /// where the layer has no such form, and every run preconditions. [`crate::keeps_state!`] is both methods.
+    /// The layer's state, for runs that store a preconditioned drive ([`mod@palimpsest_flash::state`]). With `None`
+    /// every run preconditions again. [`crate::keeps_state!`] implements both methods.
     fn state(&self) -> Option<&dyn State> {
         None
     }
 
-    /// The state of this new layer, to be taken over from another one of the same blueprint.
+    /// The state of this new layer, to be filled from another layer of the same blueprint.
     fn state_mut(&mut self) -> Option<&mut dyn State> {
         None
     }
 
-    /// Adds to each entry of `valid` how many subpages of that physical block are valid: would have to move before its
-    /// erase. False where the layer has no such counts. For charts: called some hundred times in a run.
+    /// Adds to each entry of `valid` the number of valid subpages of that physical block, which collection would have
+    /// to move. Returns false if the layer has no such counts. Charts call this some hundred times in a run.
     fn count_valid(&self, _valid: &mut [u32]) -> bool {
         false
     }
 }
 
-/// When what a write stored cannot be lost any more.
+/// The event after which a power cut can no longer lose a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// When it is acknowledged: it is programmed then.
+    /// The acknowledgement, because the data is programmed by then.
     Programmed,
-    /// When it is acknowledged: the buffer that holds it survives a power cut.
+    /// The acknowledgement, because the buffer survives a power cut.
     Buffered,
-    /// When a flush behind it is acknowledged: all is programmed then.
+    /// The acknowledgement of a later flush, because all data is programmed by then.
     Flushed,
 }
 
-/// What a layer promises of writes.
+/// The durability that a layer promises for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guarantee {
-    /// When they are durable.
+    /// The event that makes writes durable.
     pub durable: Durability,
-    /// Whether what its buffer holds, and what is planned, is still programmed when the power fails.
+    /// True if buffered data and planned operations are still programmed when the power fails.
     pub protected: bool,
 }
 
-/// What a configuration describes, for a layer to check.
+/// A configuration, for a layer to check.
 pub struct Proposal<'a> {
     /// The values of all keys.
     pub settings: &'a Settings,
@@ -260,21 +262,21 @@ pub struct Proposal<'a> {
 /// Why a layer refuses a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit {
-    /// The keys that contradict each other; the message shows them with their values.
+    /// The contradictory keys; the message shows them with their values.
     pub keys: Vec<&'static str>,
-    /// What is wrong, and what was expected.
+    /// The problem, and the expected values.
     pub what: String,
 }
 
 impl Unfit {
-    /// The refusal `what` of the values of `keys`.
+    /// Refuses the values of `keys`, with `what` as the message.
     pub fn new(keys: &[&'static str], what: impl Into<String>) -> Self {
         Unfit { keys: keys.into(), what: what.into() }
     }
 }
 
-/// Returns an [`Unfit`] from the function if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`, the
-/// message as for `format!`.
+/// Returns an [`Unfit`] from the function if a condition holds: `refuse_if!(CONDITION => KEY, ..; MESSAGE)`. The
+/// message takes arguments as `format!` does.
 #[macro_export]
 macro_rules! refuse_if {
     ($broken:expr => $($key:expr),+; $($what:tt)+) => {
@@ -289,87 +291,87 @@ macro_rules! refuse_if {
 pub enum Programs {
     /// Once.
     Once,
-    /// Once for each of its subpages.
+    /// Once for each subpage of the page.
     Subpages,
     /// Again over data, with a code.
     OverData,
 }
 
-/// Small drives for the model suite, which draws their shapes: what every drive of a layer needs, and how its own keys vary.
+/// Small drives for the model suite: the suite draws their shapes, the layer states its needs and varies its own keys.
 pub struct Model {
-    /// Settings that a drive of the layer needs; they replace what the suite draws.
+    /// Settings that a drive of the layer needs; they override drawn settings.
     pub needs: &'static [&'static str],
-    /// Settings that differ from drive to drive, each `key=value`, from a source of random numbers and what was drawn
-    /// so far.
+    /// Draws settings that differ from drive to drive, each `key=value`, from a random source and the settings drawn so
+    /// far.
     pub varies: fn(&mut Rng, &[String]) -> Vec<String>,
     /// The fewest subpages that a page must have.
     pub subpages_per_page: u32,
-    /// Blocks of a plane that it needs beyond those of any layer.
+    /// Blocks per plane beyond the needs of any layer.
     pub blocks: u32,
-    /// Whether what it stores stays in the plane that the address names, though others have room.
+    /// True if data stays in the plane that the address names, even if other planes have room.
     pub banked: bool,
 }
 
 impl Model {
-    /// Any drive will do.
+    /// No needs: any drive will do.
     pub const ANY: Model =
         Model { needs: &[], varies: |_, _| Vec::new(), subpages_per_page: 1, blocks: 0, banked: false };
 }
 
-/// One line of the registry: all that other code uses of a layer.
+/// One line of the registry. Other code must use a layer only through this entry.
 pub struct Entry {
     /// Name in the configuration.
     pub name: &'static str,
     /// A line for `palimpsest list`.
     pub about: &'static str,
-    /// The keys that it reads: its own, and those of `log::settings` that it shares with other layers. Keys that state
-    /// their readers ([`Key::readers`]) need not be here.
+    /// Keys that the layer reads: its own, and keys of `log::settings` that it shares with other layers. Keys that
+    /// state their readers ([`Key::readers`]) may be left out.
     pub keys: fn() -> Vec<&'static Key>,
-    /// The layer below, where this one is a file system; it uses the keys of that layer too.
+    /// The layer below a file system, whose keys the file system uses too.
     pub below: Option<&'static Entry>,
     /// Keys of the layer below that make no difference below this file system.
     pub hides: &'static [&'static str],
-    /// Whether it classifies writes by the lifetime that a file system above expects (classifier `hint`).
+    /// True if the layer classifies writes by the lifetime that a file system above expects (classifier `hint`).
     pub takes_hints: bool,
-    /// Whether it always separates hot data from cold and moved data, whatever `ftl.streams`.
+    /// True if the layer always separates hot data from cold and moved data, whatever `ftl.streams`.
     pub hot_and_cold: bool,
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
-    /// Whether the layer gathers writes in open pages, which lie in the write buffer, and counts their room itself
-    /// ([`plan::Io::take_buffer`]).
+    /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
+    /// [`plan::Io::take_buffer`].
     pub gathers: bool,
-    /// Whether its pages can be word lines that are programmed in one shot (`part.pages_per_program`): it writes a page once, whole, and maps
-    /// what is smaller.
+    /// True if pages may be word lines that are programmed in one shot (`part.pages_per_program`). The layer must then
+    /// write each page whole and once, and map smaller units.
     pub word_lines: bool,
-    /// Whether it can have a fixed share of a fast cache (`ftl.slc_fixed`), as layers of one log can.
+    /// True if the layer may have a fixed share of a fast cache (`ftl.slc_fixed`), as layers of one log may.
     pub fast_cache: bool,
-    /// Whether it goes on with the other dies when one has failed.
+    /// True if the layer continues on the other dies after one has failed.
     pub outlives_dies: bool,
-    /// Whether it programs each page whole and once, and moves what [`plan::Io`] rebuilds: pages can have parity across
-    /// dies.
+    /// True if pages may have parity across dies. The layer must then program each page whole and once, and move pages
+    /// that [`plan::Io`] rebuilds.
     pub takes_parity: bool,
-    /// How often the layer programs a page before the erase: what of the flash a checkpoint knows for good.
+    /// How often the layer programs a page before the erase, because a checkpoint can skip only pages that no longer
+    /// change.
     pub programs: Programs,
-    /// Bytes of the tables in a checkpoint of a drive with so many logical subpages.
+    /// Bytes of the tables in a checkpoint, for a number of logical subpages.
     pub tables: fn(&Settings, &Geometry, u64) -> u64,
-    /// Blocks of each plane that it reserves, beyond those of logical pages.
+    /// Blocks of each plane that the layer reserves, beyond the blocks of logical pages.
     pub reserved: fn(&Settings, &Geometry) -> u32,
-    /// The key of their number; empty where there is none.
+    /// The key that sets the reserved blocks; empty if none does.
     pub reserved_key: &'static str,
-    /// The part as the layer uses it: with a code of cells, say. Parts that it cannot use stay as they are, for `check`
-    /// to refuse.
+    /// The part as the layer uses it, with a code of cells for example. Parts that the layer cannot use must be
+    /// returned unchanged, for `check` to refuse.
     pub part: fn(&Settings, Part) -> Part,
-    /// Refuses a drive that it cannot run on.
+    /// Refuses a drive that the layer cannot run on.
     pub check: fn(&Proposal<'_>) -> Result<(), Unfit>,
     /// Drives of the model suite.
     pub model: Model,
-    /// Builds one over erased flash.
+    /// Builds the layer over erased flash.
     pub build: fn(&Io, &Blueprint) -> Box<dyn Ftl>,
 }
 
 impl Entry {
-    /// A layer without keys or needs of its own, for `..Entry::PLAIN`: it lacks a name, a description and how it is
-    /// built.
+    /// Defaults for `..Entry::PLAIN`: no keys and no needs. An entry must add a name, a description and `build`.
     pub const PLAIN: Entry = Entry {
         name: "",
         about: "",
@@ -394,12 +396,12 @@ impl Entry {
         build: |_, _| panic!("an entry of a layer has `build`"),
     };
 
-    /// Whether it is a file system above a layer.
+    /// True for a file system above a layer.
     pub fn is_file_system(&self) -> bool {
         self.below.is_some()
     }
 
-    /// Whether it has `feature`.
+    /// True if the layer has `feature`.
     pub fn has(&self, feature: Feature) -> bool {
         match feature {
             Feature::OpenPages => self.gathers,
@@ -408,7 +410,7 @@ impl Entry {
         }
     }
 
-    /// Whether `reader` reads `key` on this layer, where the conditions of the reader hold.
+    /// True if `reader` reads `key` on this layer, provided that the conditions of the reader hold.
     pub fn has_reader(&self, reader: &Reader, key: &Key) -> bool {
         match reader.layers {
             Layers::Any => true,
@@ -417,13 +419,13 @@ impl Entry {
         }
     }
 
-    /// Whether it, or the layer below it, lists `key`.
+    /// True if this layer, or the layer below, lists `key`.
     pub fn lists(&self, key: &str) -> bool {
         let by_below = || self.below.is_some_and(|below| below.lists(key)) && !self.hides.contains(&key);
         (self.keys)().iter().any(|own| own.name == key) || by_below()
     }
 
-    /// Settings that a drive of the model suite needs: those of the layer below, then its own.
+    /// Settings that a drive of the model suite needs: first those for the layer below, then this layer's.
     pub fn needs(&self) -> Vec<&'static str> {
         let mut needs = self.below.map_or_else(Vec::new, Entry::needs);
         needs.extend(self.model.needs);
@@ -435,7 +437,7 @@ impl Entry {
         self.model.subpages_per_page.max(self.below.map_or(1, Entry::least_subpages))
     }
 
-    /// Blocks of a plane that it writes to at once.
+    /// Frontiers of a plane: blocks that the layer writes to at the same time.
     pub fn frontiers(&self, settings: &Settings) -> u32 {
         if self.hot_and_cold { 2 } else { settings.get("ftl.streams") }
     }

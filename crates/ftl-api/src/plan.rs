@@ -1,9 +1,9 @@
-//! The flash that a translation layer gets: it changes cells immediately and records the operations that the engine times.
+//! A layer's access to flash: each call changes cells at once and records the operations that the engine times.
 //!
-//! Each call changes flash (through [`Nand`], which refuses what the part forbids) and, in timed runs, appends one
-//! operation to the plan of the present call. The layer gives the gate that an operation follows ([`Gate`]); programs and erases of one
-//! block keep their order in any case, and what is read is what was there when the read was planned. There is no clock, queue or source of random numbers here; `now` and the load of the dies
-//! are values that the drive sets before each call.
+//! Each call changes flash (through [`Nand`], which refuses operations that the part forbids). In timed runs the call
+//! also appends one operation to the plan. The layer names the gate that an operation must follow ([`Gate`]). Programs
+//! and erases of one block keep their order without gates, and a read returns the content at the time of planning. This
+//! module has no clock, queue or random source: the drive sets `now` and the load of the dies before each call.
 
 pub mod checkpoint;
 mod commands;
@@ -40,11 +40,12 @@ use palimpsest_flash::units::Nanos;
 use port::{HostPort, Piece};
 pub use runs::{Copies, WholePage};
 
-/// Something that closes when the operations that signal it have ended. Stale gates count as closed.
-// One number: two that were stored one by one are slow to load together, and every operation has its gates.
+/// A gate closes when all operations that signal it have ended. Operations and requests wait for gates. A stale gate
+/// counts as closed.
+// One number, because every operation copies gates, and loading two fields that were just stored separately is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
-    /// The generation, and below it the slot.
+    /// The generation in the upper half, the slot in the lower.
     bits: u64,
 }
 
@@ -66,41 +67,40 @@ impl Gate {
         Gate { bits: u64::from(generation) << 32 | u64::from(slot) }
     }
 
-    /// Its place among the gates of a run.
+    /// Index among the gates of a run.
     #[inline]
     pub fn slot(self) -> u32 {
         self.bits as u32
     }
 
-    /// How many gates had the slot before it.
+    /// Number of gates that used the slot before.
     #[inline]
     pub fn generation(self) -> u32 {
         (self.bits >> 32) as u32
     }
 
-    /// Whether this is no gate.
+    /// True for [`Gate::NONE`].
     #[inline]
     pub fn is_none(self) -> bool {
         self.slot() == u32::MAX
     }
 }
 
-/// The request that is served, and when.
+/// The present request, and the time.
 pub struct Present {
     pub now: Nanos,
-    /// Closes when the request completes; in a write that the write buffer acknowledges, when its programs have ended.
+    /// Closes when the request completes. For a write that the write buffer acknowledges: when its programs have ended.
     pub gate: Gate,
-    /// Of a write of a file system that the write buffer acknowledges: the gate that its programs signal.
+    /// For a write of a file system that the write buffer acknowledges: the gate that its programs must signal.
     pub stored: Gate,
-    /// Additions of the host to the command.
+    /// Directives of the host's command.
     pub directives: Directives,
-    /// The inner request that is served.
     inner: Inner,
     /// Subpages of the write buffer that the request takes.
     pub buffer_taken: u32,
-    /// When the host link has brought what the request writes.
+    /// Time at which the host link has transferred the data of the write.
     pub data_at: Nanos,
-    /// Bytes that the request asks for and no read brings yet.
+    /// Bytes of the request that no read has put on the host link yet.
     pub link_left: u64,
 }
 
@@ -108,42 +108,49 @@ pub struct Present {
 #[derive(Clone, Copy, Default)]
 pub struct DieLoad {
     pub operations: u32,
-    /// Reads among them.
+    /// Reads among `operations`.
     pub reads: u32,
 }
 
-/// What a layer gets with each call: flash, the plan, the data of the request, and the load of the dies.
+/// The interface of a layer in each call: flash, the plan, the data of the request, and the load of the dies.
+///
+/// Every command changes cells and counters at once. In timed runs the command also plans an operation, whose end may
+/// signal a gate. A layer must read each subpage whose content it loads, in the same call. A layer must name in `after`
+/// every gate that an operation depends on. Flash may change only by these commands.
 pub struct Io {
-    /// Flash. Layers read its state ([`Io::nand`]); only the commands change it.
+    /// Flash. Layers may read the state ([`Io::nand`]); only commands may change it.
     pub nand: Nand,
     pub plan: Plan,
     pub present: Present,
     pub host: HostPort,
-    /// One entry a die.
+    /// One entry per die.
     pub dies: Vec<DieLoad>,
     pub counters: IoCounters,
-    /// The file groups of the files, by owner; empty where the workload has no names.
+    /// File groups by owner; empty if the workload names no files.
     pub file_groups: Vec<FileGroup>,
-    /// What a checked run writes down of the plan.
+    /// Records of a checked run; see [`ledger`].
     pub ledger: Option<Box<Ledger>>,
-    /// What a power cut takes back; `None` where none is to come in a timed run.
+    /// Log for the rollback at a power cut; `None` unless a power cut is scheduled in a timed run.
     pub undo: Option<Box<undo::PlanUndo>>,
-    /// Added to the time by which the age of data counts.
+    /// Added to the present time for the age of data.
     pub data_age: Nanos,
     /// Checkpoints of the layer's tables.
     checkpoints: Option<Box<checkpoint::Checkpoints>>,
-    /// Copies of pages, where a program can corrupt others.
+    /// Copies of pages, if a program of the part can corrupt other pages.
     guard: Option<Box<pairs::PairGuard>>,
     /// Parity across dies.
     rain: Option<Box<rain::Rain>>,
-    /// Whether pages are programmed and copied many at once where nothing can fail (`runs`). The result is the same; off to show that.
+    /// True if the fast path for whole pages may be used (`runs`). The result is the same; tests switch it off to prove
+    /// that.
     pub in_runs: bool,
 }
 
-palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built { present, dies, file_groups, undo, data_age, checkpoints, rain, in_runs });
+palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
+    present, dies, file_groups, undo, data_age, checkpoints, rain, in_runs
+});
 
 impl Io {
-    /// Flash `nand` for a run that is timed, or only counted.
+    /// An interface to `nand`, for a timed or a counted run.
     pub fn new(mut nand: Nand, timed: bool) -> Self {
         let guard = pairs::PairGuard::new(&mut nand);
         let dies = nand.physical().dies() as usize;
@@ -186,7 +193,7 @@ impl Io {
         &self.counters
     }
 
-    /// Cuts the power during flash operation number `operation`, or never: see [`Nand::set_power_cut_at`].
+    /// Cuts the power during flash operation number `operation`; `None`: never. See [`Nand::set_power_cut_at`].
     pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
         self.nand.set_power_cut_at(operation);
     }
@@ -222,15 +229,17 @@ impl Io {
     }
 }
 
-/// The request that is served.
+/// The present request.
 impl Io {
-    /// The gate whose closing completes the present request; [`Gate::NONE`] in background work.
+    /// The gate of the present request; [`Gate::NONE`] in background work. Operations that the request must wait for
+    /// must signal it.
     #[inline]
     pub fn request(&self) -> Gate {
         self.present.gate
     }
 
-    /// The gate that programs of a file system's write signal if the write buffer acknowledges the write; else none.
+    /// The gate that programs of a file system's write must signal if the write buffer acknowledges the write; else
+    /// none.
     #[inline]
     pub fn stored(&self) -> Gate {
         self.present.stored
@@ -242,18 +251,19 @@ impl Io {
         self.present.directives.owner
     }
 
-    /// The groups of that file.
+    /// The groups of the file named by [`Self::owner`].
     pub fn file_group(&self) -> FileGroup {
         self.file_groups.get(self.owner() as usize).copied().unwrap_or_default()
     }
 
-    /// The present request takes `subpages` of the write buffer, until programs free them.
+    /// Takes `subpages` of the write buffer for the present request. Programs must free them ([`Program::frees`]).
     #[inline]
     pub fn take_buffer(&mut self, subpages: u32) {
         self.present.buffer_taken += subpages;
     }
 
-    /// Whether contents matter at all. Without, [`Self::written`] and [`Self::deliver`] do nothing, and may be left out.
+    /// True if the run models contents. If false, [`Self::written`] and [`Self::deliver`] do nothing, and a layer may
+    /// skip them.
     #[inline]
     pub fn has_contents(&self) -> bool {
         self.host.has_contents()
@@ -265,8 +275,8 @@ impl Io {
         self.host.sectors_per_subpage()
     }
 
-    /// The content of a subpage after the present write put `piece` over `old`: what it held, [`Data::ZERO`] if it was never
-    /// written.
+    /// Returns the content of a subpage after the present write of `piece`. `old` must be the content before,
+    /// [`Data::ZERO`] if never written.
     #[inline]
     pub fn written(&mut self, piece: Piece, old: Data) -> Data {
         if self.host.has_contents() || self.ledger.is_some() { self.merged(piece, old) } else { Data::ZERO }
@@ -281,26 +291,27 @@ impl Io {
         }
     }
 
-    /// Hands logical subpage `lsn` to the host.
+    /// Delivers logical subpage `lsn` to the host.
     #[inline]
     pub fn deliver(&mut self, lsn: u32, data: Data) {
         self.host.deliver(lsn, data);
     }
 
-    /// Logical subpages `first` to `end`, as the layer numbers them, need not be stored any more. For whoever trims them.
+    /// Declares that logical subpages `first` to `end`, as the layer numbers them, need not be stored any more. A
+    /// caller that trims them must call this.
     pub fn forget(&mut self, first: u32, end: u32) {
         if let Some(ledger) = &mut self.ledger {
             ledger.forget(first, end, self.nand.operations());
         }
     }
 
-    /// The host reads `subpages` that it never wrote: they are zeros, and no flash is read.
+    /// Counts `subpages` that the host reads but never wrote: they are zeros without a flash read.
     #[inline]
     pub fn count_unwritten(&mut self, subpages: u32) {
         self.counters.unwritten_subpages += u64::from(subpages);
     }
 
-    /// The host reads `subpages` that an open page holds: no flash is read.
+    /// Counts `subpages` that the host reads from an open page, without a flash read.
     #[inline]
     pub fn count_buffered(&mut self, subpages: u32) {
         self.counters.memory_reads[Cause::Host as usize] += u64::from(subpages);
@@ -311,7 +322,7 @@ impl Io {
         &self.host
     }
 
-    /// The host's end of the link, for whoever plays the host.
+    /// The host's data, for callers that act as the host.
     pub fn host_mut(&mut self) -> &mut HostPort {
         &mut self.host
     }
@@ -319,8 +330,8 @@ impl Io {
 
 /// Memory of the controller.
 impl Io {
-    /// Content of physical subpage `psn` (its page times the subpages of a page, plus its place there), after
-    /// [`Self::read`]. Lives until the end of the request, unless pinned.
+    /// Content of physical subpage `psn` (page times subpages per page, plus the index in the page). A [`Self::read`]
+    /// of the subpage must be planned in the same call. The content lives until the end of the request, unless pinned.
     #[inline]
     pub fn load_subpage(&mut self, psn: u32) -> Data {
         let data = self.nand.load(psn);
@@ -330,19 +341,20 @@ impl Io {
         }
     }
 
-    /// As [`Self::load_subpage`], of a page that [`Self::reprogram`] programs next: that checks when it was read.
+    /// As [`Self::load_subpage`], for a page that [`Self::reprogram`] programs next, whose program is checked against
+    /// the last read.
     pub fn load_cells(&mut self, psn: u32) -> Data {
         self.nand.load(psn)
     }
 
-    /// Bytes of the layer's own in physical subpage `psn`, after [`Self::read`]; none where none were programmed.
+    /// The layer's own bytes in physical subpage `psn`, after [`Self::read`]; empty if none were programmed.
     #[inline]
     pub fn own(&self, psn: u32) -> &[u8] {
         self.nand.own(psn).unwrap_or_default()
     }
 
-    /// The layer found the place of logical subpages `first` to `end` in its own bytes in physical subpage `psn`: reads of them for the host
-    /// follow the read of that.
+    /// Declares that the layer located logical subpages `first` to `end` by its own bytes in physical subpage `psn`.
+    /// Host reads of them must then follow the read of `psn`.
     #[inline]
     pub fn found(&mut self, first: u32, end: u32, psn: u32) {
         if let Some(ledger) = &mut self.ledger {
@@ -350,7 +362,7 @@ impl Io {
         }
     }
 
-    /// Keeps `data` in memory beyond the present request.
+    /// Keeps `data` in memory beyond the present request. Each pin needs one [`Self::unpin`].
     #[inline]
     pub fn pin(&mut self, data: Data) {
         self.nand.buffers().pin(data);
@@ -359,19 +371,19 @@ impl Io {
         }
     }
 
-    /// Takes back one [`Self::pin`].
+    /// Undoes one [`Self::pin`].
     #[inline]
     pub fn unpin(&mut self, data: Data) {
         self.nand.buffers().unpin(data);
     }
 
-    /// Puts a copy of the bytes of one subpage into memory, where contents are bytes: records of the layer's own.
+    /// Stores a copy of the bytes of one subpage in memory, for the layer's own records. Contents must be bytes.
     pub fn keep(&mut self, bytes: &[u8]) -> Data {
         self.nand.buffers().keep(bytes)
     }
 
-    /// As [`Self::keep`], of bytes that were made of `from`: they are there when all of it is, and are another form of the
-    /// content of the first.
+    /// As [`Self::keep`], for bytes computed from `from`. The bytes are available when all of `from` is, and count as
+    /// another form of the first content.
     pub fn keep_derived(&mut self, bytes: &[u8], from: &[Data]) -> Data {
         let lost = from.contains(&Data::LOST);
         let data = if lost { Data::LOST } else { self.nand.buffers().keep(bytes) };
@@ -386,7 +398,7 @@ impl Io {
         self.nand.buffered(data)
     }
 
-    /// All of it, for whoever plays the host.
+    /// All buffers, for callers that act as the host.
     pub fn buffers(&mut self) -> &mut Buffers {
         self.nand.buffers()
     }
@@ -394,21 +406,22 @@ impl Io {
 
 /// Gates.
 impl Io {
-    /// A new gate, for `signal` of the operations that it waits for and `after` of those that follow them. It
-    /// closes when all that signal it have ended; one without a signal stays open, and operations that follow it never start:
-    /// make a gate only for operations that signal it. [`Gate::NONE`] in counted runs.
+    /// Opens a gate: operations to wait for name it as `signal`, and operations that follow them as `after`. The gate
+    /// closes when all operations that signal it have ended. A gate without a signal never closes, and operations that
+    /// follow it never start: a layer must open gates only for operations that signal them. Returns [`Gate::NONE`] in
+    /// counted runs.
     #[inline]
     pub fn gate(&mut self) -> Gate {
         if self.plan.timed { self.plan.gates.open() } else { Gate::NONE }
     }
 
-    /// Whether `gate` has not closed yet.
+    /// True if `gate` has not closed yet.
     #[inline]
     pub fn is_open(&self, gate: Gate) -> bool {
         self.plan.gates.is_open(gate)
     }
 
-    /// `later` also waits for `earlier`, unless that has closed already.
+    /// Makes `later` also wait for `earlier`, unless `earlier` has closed. `later` must be open or none.
     pub fn link(&mut self, earlier: Gate, later: Gate) {
         if self.plan.timed && self.plan.gates.is_open(earlier) && !later.is_none() {
             if self.ledger.as_ref().is_some_and(|ledger| ledger.mutates()) && !self.plan.gates.is_open(later) {
@@ -419,7 +432,7 @@ impl Io {
         }
     }
 
-    /// A gate that closes with those of `gates` that are open; none where all have closed.
+    /// A gate that closes when all of `gates` have closed; none if they have already.
     pub fn all_of(&mut self, gates: &[Gate]) -> Gate {
         let mut open = gates.iter().copied().filter(|&gate| self.plan.gates.is_open(gate));
         match (open.next(), open.next()) {
@@ -433,7 +446,7 @@ impl Io {
         }
     }
 
-    /// `gate`, which is open or none, also waits for the moment `at`.
+    /// Makes `gate`, which must be open or none, also wait for the time `at`.
     pub fn delay(&mut self, gate: Gate, at: Nanos) {
         if self.plan.timed && !gate.is_none() {
             self.plan.gates.expect(gate);
@@ -441,7 +454,7 @@ impl Io {
         }
     }
 
-    /// Erases from now on follow `gate`, too: what was trimmed must be there until then.
+    /// Makes all later erases and programs over data follow `gate`, because trimmed data must survive until then.
     pub fn barrier(&mut self, gate: Gate) {
         self.plan.barrier = gate;
         if let Some(ledger) = &mut self.ledger {
@@ -449,23 +462,23 @@ impl Io {
         }
     }
 
-    /// What is planned from now on was sent together, as command group `group`; 0: each alone.
+    /// Sets the command group of operations planned from now on; 0: each alone.
     pub fn set_group(&mut self, group: u16) {
         self.plan.group = group;
     }
 
-    /// What is planned from now on is a step of collection that can wait until dies have nothing else to do, or not.
+    /// Declares whether operations planned from now on are steps of collection that may wait until their dies are idle.
     #[inline]
     pub fn set_step(&mut self, step: bool) {
         self.plan.step = step;
     }
 
-    /// Operations that are planned from now on get their energy, of what flash takes from now on.
+    /// Meters the energy of operations planned from now on.
     pub fn meter(&mut self) {
         self.plan.metered = Some(self.nand.counters().energy());
     }
 
-    /// `gate`, if something signals it by now; else none, and the gate is no more.
+    /// Returns `gate` if any operation signals it; otherwise releases the gate and returns [`Gate::NONE`].
     pub fn used(&mut self, gate: Gate) -> Gate {
         if !self.plan.gates.is_open(gate) || self.plan.gates.slots[gate.slot() as usize].remaining > 0 {
             return gate;

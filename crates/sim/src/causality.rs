@@ -1,25 +1,26 @@
-//! Time is verified like data: what a checked run holds against the times of the engine.
+//! The check of times in a checked run: the engine must not start or end an operation before the data it needs is
+//! there.
 //!
-//! The [ledger](palimpsest_ftl_api::plan::ledger) says what each operation of a plan means for data; the engine says when it
-//! starts, brings its data, and ends. Seven laws follow, for any layer; the engine alone is to answer for the last two:
+//! The [ledger](palimpsest_ftl_api::plan::ledger) records the effect of each planned operation on data. The engine
+//! reports when each operation starts, moves its data, and ends. Seven laws must hold for every layer; only the engine
+//! can break the last two:
 //!
-//! 1. A program starts when its data is there: what was read has arrived in the controller (for a second write the old cells,
-//!    too), and its transfer does not end before the host link has brought what the host wrote. A read starts when the part of the map
-//!    that locates it has arrived, where that is in flash.
-//! 2. A write is acknowledged when what it stored is as safe as the layer declares ([`Durability`]): programmed, or arrived and
-//!    held in a protected buffer. A flush of a file system, when all that was written before is programmed.
-//! 3. A read completes when what it delivers has arrived at the host.
-//! 4. An erase, or a second write, starts when nothing is lost by it: of each logical subpage that the block, or the page, holds and the host
-//!    has not trimmed, a newer program has ended. Nothing is lost where buffers are protected: what is in the controller will be programmed.
+//! 1. A program starts after its data has arrived in the controller (for a second write, the old cells too). Its
+//!    transfer does not end before the host link has transferred the host's data. A read starts after the part of a map
+//!    in flash that locates the data has arrived.
+//! 2. A write is acknowledged when its data is as safe as the layer declares ([`Durability`]): programmed, or arrived
+//!    and held in a protected buffer. A flush of a file system completes when everything written before is programmed.
+//! 3. A read completes when its data has arrived at the host.
+//! 4. An erase or second write starts only when no data is lost: for each logical subpage in the block or page that the
+//!    host has not trimmed, a newer program has ended. With protected buffers no data is lost, because hold-up energy
+//!    programs everything in the controller.
+//! 5. Behind a barrier of a file system, its records start only when everything planned before the barrier, or an equal
+//!    copy, is programmed. The same holds for operations that change a block's content.
+//! 6. A read starts when its data is programmed.
+//! 7. Programs and erases of a block start in the order of planning. An operation that changes a block's content (an
+//!    erase, a second program) starts after reads of the block planned before.
 //!
-//! 5. Behind a barrier of a file system, its records, and what changes what a block holds, start when all is programmed that was planned
-//!    before the barrier, or an equal copy is.
-//!
-//! 6. A read starts when what it reads is programmed.
-//! 7. Programs and erases of a block start in the order in which they are planned. What changes what a block holds (an erase, a second
-//!    program) starts after reads of the block that were planned before.
-//!
-//! Ignored: when the layer's own records in memory are up to date.
+//! Ignored: the time at which the layer's records in memory are up to date.
 
 use palimpsest_flash::nand::{Nand, TORN};
 use palimpsest_flash::units::Nanos;
@@ -29,10 +30,10 @@ use palimpsest_ftl_api::{Durability, Guarantee};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 
-/// Events that an error shows.
+/// Number of events that an error lists.
 const SHOWN: usize = 8;
 
-/// How far an operation has come.
+/// Progress of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Waits,
@@ -45,18 +46,18 @@ enum State {
 struct Tracked {
     noted: Noted,
     state: State,
-    /// When it came that far.
+    /// Time of the last change of `state`.
     at: Nanos,
 }
 
-/// Content on flash: the number of the program that stored it, and its own.
+/// A copy on flash: program number and content number.
 #[derive(Debug, Clone, Copy, Default)]
 struct Copy {
     program: u64,
     content: u64,
 }
 
-/// What the completion of a request waits for.
+/// The condition for the completion of a request.
 enum Pledge {
     Read(Promise),
     Write(Promise),
@@ -69,25 +70,27 @@ pub struct Causality {
     guarantee: Guarantee,
     /// Operations that have not ended, and some that have.
     operations: VecDeque<Tracked>,
-    /// Number of the first of them in the plan.
+    /// Number in the plan of the first of `operations`.
     base: u64,
-    /// Of each logical subpage the newest copy whose program has ended, and the newest that is planned.
+    /// For each logical subpage, the newest copy whose program has ended, and the newest planned copy.
     ended: Vec<Copy>,
     planned: Vec<Copy>,
-    /// Logical subpages of which they differ, where a flush waits for them.
+    /// Logical subpages where the two differ, if flushes must wait for them.
     under_way: BTreeSet<u32>,
-    /// Flushes need not wait for logical subpages from this one on: a layer's own map, which recovery rebuilds.
+    /// First logical subpage that flushes need not wait for: from here on is the layer's own map, which recovery
+    /// rebuilds.
     pub flushed: u32,
     pledges: BTreeMap<u32, Pledge>,
-    /// What started in the present event, with the barriers that it must follow.
+    /// Operations that started in the present event, with the barriers that they must follow.
     barred: Vec<(u64, Barrier)>,
-    /// What operations, with their numbers, have come to lately, and when.
+    /// The last changes of state, each with operation, number and time.
     recent: VecDeque<(Operation, u64, State, Nanos)>,
     violation: Option<String>,
 }
 
 impl Causality {
-    /// A check that begins with the state of `nand` and operation `next` of the plan, of a layer that gives `guarantee`.
+    /// A check that starts with the present content of `nand` and operation `next` of the plan, for a layer that gives
+    /// `guarantee`.
     pub fn new(nand: &Nand, next: u64, guarantee: Guarantee) -> Self {
         let subpages = nand.geometry().subpages() as u32;
         let mut ended = vec![Copy::default(); subpages as usize];
@@ -112,17 +115,17 @@ impl Causality {
         }
     }
 
-    /// Whether a write is kept in a buffer that survives a power cut.
+    /// True if writes are acknowledged from a buffer that survives a power cut.
     pub fn is_buffered(&self) -> bool {
         self.guarantee.durable == Durability::Buffered
     }
 
-    /// The first law that was broken.
+    /// Takes the message of the first broken law.
     pub fn violation(&mut self) -> Option<String> {
         self.violation.take()
     }
 
-    /// A call of the layer is over: takes what it planned. Returns its promise.
+    /// Adds the operations of a call that the layer has finished. Returns the promise of the call.
     pub fn accept(&mut self, call: Call, ledger: &mut Ledger, now: Nanos) -> Promise {
         if let Some(what) = call.violation {
             let last = call.noted.last().map_or_else(|| "the request".into(), name);
@@ -148,22 +151,22 @@ impl Causality {
         call.promise
     }
 
-    /// Request `id` is a read, and completes no earlier than `promise` says.
+    /// Registers read `id`, which must not complete before `promise` holds.
     pub fn read(&mut self, id: u32, promise: Promise) {
         self.pledges.insert(id, Pledge::Read(promise));
     }
 
-    /// Request `id` is a write.
+    /// Registers write `id`, which must not complete before `promise` holds.
     pub fn write(&mut self, id: u32, promise: Promise) {
         self.pledges.insert(id, Pledge::Write(promise));
     }
 
-    /// Whether a flush waits for programs.
+    /// True if a flush must wait for programs.
     fn flushes_wait(&self) -> bool {
         self.guarantee.durable == Durability::Flushed && !self.guarantee.protected
     }
 
-    /// Request `id` is a flush.
+    /// Registers flush `id`, which must wait for everything written before.
     pub fn flush(&mut self, id: u32) {
         if self.flushes_wait() {
             let all = self.under_way.range(..self.flushed).map(|&lsn| (lsn, self.planned[lsn as usize]));
@@ -176,7 +179,7 @@ impl Causality {
         self.operations.get(order.checked_sub(self.base)? as usize)
     }
 
-    /// Operation `order` has come to `state` at `now`.
+    /// Records that operation `order` has reached `state` at `now`.
     fn advance(&mut self, order: u64, state: State, now: Nanos) {
         let index = (order - self.base) as usize;
         let Some(tracked) = self.operations.get_mut(index) else { return };
@@ -187,7 +190,7 @@ impl Causality {
         self.recent.push_back((tracked.noted.operation, tracked.noted.number, state, now));
     }
 
-    /// Operation `order` starts at `now`; the transfer of a program ends at `loaded`.
+    /// Records that operation `order` starts at `now`; the transfer of a program ends at `loaded`.
     pub fn started(&mut self, order: u64, now: Nanos, loaded: Nanos) {
         if self.violation.is_none()
             && let Some(why) = self.too_early(order, loaded)
@@ -205,7 +208,7 @@ impl Causality {
         self.advance(order, State::Runs, now);
     }
 
-    /// The last page of the word line that program `order` writes has come to the die at `loaded`, later than it started.
+    /// Records that the last page of the word line of program `order` reaches the die at `loaded`, after the start.
     pub fn loaded(&mut self, order: u64, loaded: Nanos) {
         let Some(Tracked { noted, .. }) = self.tracked(order) else { return };
         let Fact::Program { sources, .. } = &noted.fact else { return };
@@ -216,7 +219,7 @@ impl Causality {
         }
     }
 
-    /// Why operation `order` may not start yet.
+    /// The reason why operation `order` may not start yet.
     fn too_early(&self, order: u64, loaded: Nanos) -> Option<String> {
         let tracked = self.tracked(order)?;
         match &tracked.noted.fact {
@@ -244,13 +247,13 @@ impl Causality {
         }
     }
 
-    /// What of `behind`, which is planned before on the same block, an operation overtakes.
+    /// A message if an operation of `behind`, planned earlier on the same block, has not started.
     fn overtakes(&self, behind: &[u64]) -> Option<String> {
         let early = behind.iter().find(|&&order| !self.has_come(Source::Read(order), State::Runs, 0))?;
         Some(format!("before what was planned before it on its block: {}", self.progress(*early)))
     }
 
-    /// What an operation that destroys what its block `held` would lose.
+    /// A message if destroying `held` would lose data.
     fn destroys(&self, held: &[(u32, u64)]) -> Option<String> {
         if self.guarantee.protected {
             return None;
@@ -264,7 +267,7 @@ impl Causality {
         })
     }
 
-    /// Whether `source` has brought its data at `now`: a read must have come to `state`.
+    /// True if `source` has delivered by `now`: a read must have reached `state`.
     fn has_come(&self, source: Source, state: State, now: Nanos) -> bool {
         match source {
             Source::Read(order) => order < self.base || self.tracked(order).is_some_and(|read| read.state >= state),
@@ -272,7 +275,7 @@ impl Causality {
         }
     }
 
-    /// How far operation `order` has come, in words.
+    /// The progress of operation `order`, for messages.
     fn progress(&self, order: u64) -> String {
         let Some(Tracked { noted, state, at }) = self.tracked(order) else { return "an operation that ended".into() };
         let state = match state {
@@ -284,12 +287,12 @@ impl Causality {
         format!("{} {state} at {at} ns", name(noted))
     }
 
-    /// The data of read `order` is in the controller.
+    /// Records that the data of read `order` is in the controller.
     pub fn arrived(&mut self, order: u64, now: Nanos) {
         self.advance(order, State::Arrived, now);
     }
 
-    /// Operation `order` has ended.
+    /// Records that operation `order` has ended.
     pub fn ended(&mut self, order: u64, now: Nanos) {
         self.advance(order, State::Ended, now);
         let index = (order - self.base) as usize;
@@ -307,7 +310,7 @@ impl Causality {
         }
     }
 
-    /// An event is over: what it started must have come after its barriers.
+    /// Checks at the end of an event that the operations started in the event follow their barriers.
     pub fn event_ended(&mut self, io: &Io, now: Nanos) {
         while let Some((order, barrier)) = self.barred.pop() {
             let early = match io.ledger.as_ref().and_then(|ledger| self.unsafe_before(barrier.until, ledger)) {
@@ -321,7 +324,7 @@ impl Causality {
         }
     }
 
-    /// The first program before number `until` of the plan that has not ended and stores what is nowhere else.
+    /// The first program before number `until` of the plan that has not ended and stores the only copy of some data.
     fn unsafe_before(&self, until: u64, ledger: &Ledger) -> Option<u64> {
         let before = self.operations.iter().take(until.saturating_sub(self.base) as usize);
         let mut running = (self.base..).zip(before).filter(|(_, tracked)| tracked.state != State::Ended);
@@ -335,13 +338,13 @@ impl Causality {
         early.map(|(order, _)| order)
     }
 
-    /// Whether the power would take `copy` of logical subpage `lsn`, which is not programmed, with all that is equal or newer.
+    /// True if a power cut now would lose `copy` of logical subpage `lsn` and every equal or newer copy.
     fn would_be_lost(&self, lsn: u32, copy: Copy, ledger: &Ledger) -> bool {
         let ended = self.ended[lsn as usize];
         ended.program < copy.program && ended.content != copy.content && !ledger.is_forgotten(lsn, copy.content)
     }
 
-    /// Request `id` completes at `now`.
+    /// Checks that request `id` may complete at `now`.
     pub fn completed(&mut self, id: u32, ledger: &Ledger, now: Nanos) {
         let Some(pledge) = self.pledges.remove(&id) else { return };
         let broken = match &pledge {
@@ -385,7 +388,7 @@ impl Causality {
         }
     }
 
-    /// The newest program of `lsn`, in words.
+    /// The progress of the newest program of `lsn`, for messages.
     fn newest_program(&self, lsn: u32) -> String {
         let newest = self.planned[lsn as usize].program;
         let at = self.operations.iter().position(|other| other.noted.number == newest);
@@ -411,7 +414,6 @@ impl Causality {
     }
 }
 
-/// An operation in words.
 fn name(noted: &Noted) -> String {
     describe(&noted.operation, noted.number)
 }

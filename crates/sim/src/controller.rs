@@ -1,10 +1,11 @@
-//! The controller's own time: how long each request takes before its first flash command and after its last, and how many
-//! requests a second the processors take.
+//! The time of the controller: the latency of each request before the first flash command and after the last, and the
+//! request rate of the processors.
 //!
-//! The processors are one server with the same time for each request; so throughput saturates, and requests wait for each other.
-//! Each job of a workload has a submission queue of its own, and the queues take turns (NVMe Base Specification, round-robin arbitration);
-//! within a queue, first come, first served. The times before and after flash are delays, beside those of other requests. Ignored:
-//! that firmware takes longer for large requests, and that its own work (collection, background) takes processors from requests.
+//! The processors are one server with the same time for each request, so throughput saturates and requests queue. Each
+//! job of a workload has its own submission queue, and queues take turns (NVMe Base Specification, round-robin
+//! arbitration). Each queue is first come, first served. The times before and after flash are delays that overlap with
+//! the delays of other requests. Ignored: that firmware takes longer for large requests, and that its own work
+//! (collection, background) occupies processors.
 
 use super::settings::ControllerTimes;
 use palimpsest_flash::geometry::RequestKind;
@@ -19,30 +20,31 @@ struct Submitted {
     id: u32,
 }
 
-/// Requests on their way from the host to the translation layer.
+/// Requests between the host and the translation layer.
 pub struct Controller {
     times: ControllerTimes,
     /// The submission queue of each job.
     queues: Vec<VecDeque<Submitted>>,
-    /// The queue whose turn it is.
+    /// The queue to serve next.
     turn: usize,
-    /// When the processors have taken all requests so far.
+    /// Time at which the processors are free.
     free_at: Nanos,
-    /// When each request that they have taken is ready for the layer, and its number, the first first.
+    /// Requests that the processors have served: the time at which each is ready for the layer, and the number, in
+    /// order of time.
     taken: VecDeque<(Nanos, u32)>,
-    /// When something happens next; [`Nanos::MAX`]: nothing does.
+    /// Time of the next event; [`Nanos::MAX`]: none.
     next: Nanos,
 }
 
 impl Controller {
-    /// An idle controller; `None` where it takes no time before flash.
+    /// An idle controller; `None` if requests take no time before flash.
     pub fn new(times: ControllerTimes) -> Option<Self> {
         let takes_time = times.t_link + times.t_request + times.t_read + times.t_write > 0;
         let (queues, taken) = (Vec::new(), VecDeque::new());
         takes_time.then_some(Controller { times, queues, turn: 0, free_at: 0, taken, next: Nanos::MAX })
     }
 
-    /// Request `id` of `job` leaves the host at `now`.
+    /// Submits request `id` of `job` at `now`.
     #[inline]
     pub fn submit(&mut self, now: Nanos, job: u32, kind: RequestKind, id: u32) {
         if self.queues.len() <= job as usize {
@@ -53,14 +55,14 @@ impl Controller {
         self.next = self.next.min(at.max(self.free_at));
     }
 
-    /// When the processors take the next request that is known so far.
+    /// Time at which the processors serve the next request known so far.
     #[inline]
     fn next_start(&self) -> Nanos {
         let first = self.queues.iter().filter_map(|queue| queue.front()).map(|first| first.at).min();
         first.map_or(Nanos::MAX, |at| at.max(self.free_at))
     }
 
-    /// The processors take the next request, at `now`.
+    /// Serves the next request at `now`.
     #[inline]
     fn start(&mut self, now: Nanos) {
         let count = self.queues.len();
@@ -81,13 +83,13 @@ impl Controller {
         }
     }
 
-    /// When something happens next; [`Nanos::MAX`]: nothing does.
+    /// Time of the next event; [`Nanos::MAX`]: none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
         self.next
     }
 
-    /// The request that is ready for the layer by `now`.
+    /// Returns a request that is ready for the layer by `now`.
     #[inline]
     pub fn ready(&mut self, now: Nanos) -> Option<u32> {
         let mut start = self.next_start();
@@ -103,7 +105,7 @@ impl Controller {
         ready
     }
 
-    /// Whether it has request `id`.
+    /// True if request `id` is in the controller.
     pub fn holds(&self, id: u32) -> bool {
         self.taken.iter().any(|&(_, held)| held == id)
             || self.queues.iter().flatten().any(|submitted| submitted.id == id)
@@ -117,7 +119,7 @@ mod tests {
     const TIMES: ControllerTimes =
         ControllerTimes { t_link: 3, t_request: 10, t_read: 100, t_write: 50, t_end: 7, t_buffer: 0, t_buffer_next: 0 };
 
-    /// When each request is ready, until the controller is empty.
+    /// Times at which all requests become ready.
     fn drain(controller: &mut Controller) -> Vec<(Nanos, u32)> {
         let mut ready = Vec::new();
         while controller.next_time() < Nanos::MAX {
@@ -145,7 +147,7 @@ mod tests {
         let mut controller = Controller::new(ControllerTimes { t_link: 0, t_read: 0, ..TIMES }).unwrap();
         (0..4).for_each(|id| controller.submit(0, 0, RequestKind::Read, id));
         controller.submit(15, 1, RequestKind::Read, 9);
-        // It waits for the request that the processors have at 15, not for all that came before it.
+        // Request 9 waits only for the request in service at 15, not for all that were submitted earlier.
         assert_eq!(drain(&mut controller), [(10, 0), (20, 1), (30, 9), (40, 2), (50, 3)]);
     }
 

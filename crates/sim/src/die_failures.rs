@@ -1,8 +1,8 @@
-//! When dies fail in a run: a key of the configuration, and the failures that it describes. What a failed die does is
-//! flash's.
+//! The schedule of die failures: a key of the configuration, and the failures drawn from it. Flash models the effect of
+//! a failure.
 //!
-//! Flash operations that are planned count, from when the measured part of the run or its warm-up starts, as those of
-//! power cuts that run.
+//! Schedules count planned flash operations, from the start of the measured part of the run or of its warm-up. Power
+//! cuts count operations that have run.
 
 use crate::power_cuts::{number, shown};
 use palimpsest_flash::rng::Rng;
@@ -12,15 +12,15 @@ use palimpsest_ftl_api::keys::Notated;
 /// Longest list of `at`.
 const MOST: usize = 10_000;
 
-/// When dies fail.
+/// The schedule of die failures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DieFailures {
-    /// They do not.
+    /// No failures.
     #[default]
     Never,
-    /// In these operations since the start, in ascending order; the die, where one is named.
+    /// Operations since the start, in ascending order, each with the die if one is named.
     At(Vec<(u64, Option<u32>)>),
-    /// One after the other, after a number of operations that is exponential with this mean.
+    /// One failure after another, each after an exponentially distributed number of operations with this mean.
     Poisson(u64),
 }
 
@@ -62,18 +62,18 @@ impl Notated for DieFailures {
 }
 
 impl DieFailures {
-    /// Failures that it names at the least.
+    /// The least number of failures in this schedule.
     pub fn count(&self) -> u32 {
         if let DieFailures::At(all) = self { all.len() as u32 } else { 0 }
     }
 
-    /// The highest die that it names.
+    /// The highest die named.
     pub fn last_die(&self) -> Option<u32> {
         if let DieFailures::At(all) = self { all.iter().filter_map(|&(_, die)| die).max() } else { None }
     }
 
-    /// The failures of a drive of `dies` dies that start after `operations` flash operations, drawn from `seed`: the
-    /// operation, and the die, each of which fails once.
+    /// Draws the failures of a drive of `dies` dies from `seed`: pairs of operation and die, counted from `operations`
+    /// flash operations on. Each die fails at most once.
     pub fn draw(&self, dies: u32, seed: u64, operations: u64) -> Vec<(u64, u32)> {
         let mut rng = Rng::new(seed, 0xd1ef);
         let named: Vec<u32> = match self {
@@ -104,7 +104,7 @@ impl DieFailures {
     }
 }
 
-/// An operation, and the die that is named behind it.
+/// Parses an operation and an optional die.
 fn failure(text: &str) -> Option<(u64, Option<u32>)> {
     let (at, die) = text.split_once('@').map_or((text, None), |(at, die)| (at, Some(die)));
     let digits = |die: &str| die.bytes().all(|byte| byte.is_ascii_digit()).then(|| die.parse().ok())?;

@@ -1,8 +1,9 @@
 //! A drive: flash, translation layer and engine behind a host interface.
 //!
-//! Requests are submitted and complete; between, the layer plans and the engine times. In counted runs a request completes
-//! when its plan is made. A request first passes the [controller](super::controller), if that takes time. Writes of buffered layers
-//! wait, in order, until the write buffer has room; reads pass them.
+//! The host submits requests; the layer plans them, the engine times the plans, and the requests complete. In counted
+//! runs a request completes when its plan is made. A request first passes the [controller](super::controller), if that
+//! takes time. Writes of buffered layers wait, in order, until the write buffer has room; reads overtake them. Ignored:
+//! requests that the host aborts.
 
 mod admission;
 mod carried;
@@ -43,13 +44,13 @@ use write_back::WriteBack;
 struct InFlight {
     command: Command,
     arrival: Nanos,
-    /// Submitted before the measurement began.
+    /// True if submitted before the measurement began.
     warmup: bool,
-    /// How many requests were planned before it.
+    /// Number of requests planned before, this one included.
     planned: u64,
-    /// Number of its change of data, or of the last before it.
+    /// Number of the data change of this request, or of the last before it.
     change: u64,
-    /// Subpages of the write buffer that this is for, in place of a request.
+    /// Subpages of the write buffer that this entry holds; above 0 the entry is no request.
     held: u32,
 }
 
@@ -64,59 +65,59 @@ pub struct Drive {
     in_flight: Vec<InFlight>,
     free: Vec<u32>,
     outstanding: u32,
-    /// Subpages of the write buffer; `None` if no write passes one.
+    /// Subpages of the write buffer; `None` without one.
     buffer: Option<u64>,
     buffer_used: u64,
     waiting: VecDeque<u32>,
     times: ControllerTimes,
     controller: Option<Controller>,
     write_back: Option<WriteBack>,
-    /// Whether the write buffer acknowledges writes.
+    /// True if the write buffer acknowledges writes.
     acknowledges: bool,
-    /// When all that was written is in the buffer.
+    /// Time at which all writes so far are in the buffer.
     buffered_at: Nanos,
     subpage_bytes: u64,
     unit_sectors: u64,
-    /// Whether requests that are submitted now are not measured: the observer does not get them.
+    /// True if requests submitted now are not measured: the observer must not see them.
     pub warming_up: bool,
-    /// Whether the observer gets the owners of requests.
+    /// True if the observer receives the owners of requests.
     pub reports_owners: bool,
-    /// The queues of completed requests, since the host last took them; `None` if the host does not take them.
+    /// Queues of completed requests that the host has not taken yet; `None` if the host never takes them.
     pub finished: Option<Vec<u32>>,
     guarantee: Guarantee,
-    /// Whether the layer is a file system, which commits on flushes and trims addresses below by itself.
+    /// True for a file system, which commits on flushes and trims addresses of the layer below itself.
     pub is_file_system: bool,
-    /// Writes whose data is still on the host link, and when it will have come, in this order.
+    /// Writes whose data is still on the host link, with the arrival times, in order.
     arriving: VecDeque<(Extent, Nanos)>,
-    /// What the present call promised.
+    /// Promise of the present call.
     promise: Promise,
-    /// What a timeline showed that is over.
+    /// Recording of a timeline whose window has passed.
     recording: Option<Recording>,
-    /// Where a server submits them: what travels with requests.
+    /// Data that travels with requests of a server.
     carried: Option<Box<carried::Carried>>,
-    /// Requests planned so far.
+    /// Number of requests planned.
     plans: u64,
-    /// A power cut is to come in a timed run.
+    /// True if a power cut is scheduled in a timed run.
     cut_ahead: bool,
-    /// Power cuts so far.
+    /// Number of power cuts.
     pub power_cuts: u64,
     streams: Option<Box<read_ahead::Streams>>,
     patrol: Option<patrol::Patrol>,
-    /// What recovery from each took.
+    /// Cost of each recovery.
     pub recoveries: Vec<Recovery>,
-    /// Cuts since a request completed; numbers of flash operations that have not run, or are the verifier's.
+    /// Cuts since the last completed request, and flash operations that have not run or belong to the verifier.
     futile: u32,
     not_run: u64,
-    /// Cuts to come after the next.
+    /// Scheduled cuts after the next.
     to_come: power::ToCome,
-    /// Read this many logical subpages back after a power cut, without time and uncounted.
+    /// Number of logical subpages that are read back after a power cut, without time or counts.
     pub read_back_after_cut: Option<u64>,
-    /// A power cut drops the requests in flight, as the host that sent them knows; else they are repeated.
+    /// True if a power cut drops requests in flight, and the host knows; false if they are repeated.
     pub drops_requests: bool,
 }
 
 impl Drive {
-    /// A drive of these parts without a write buffer, which gives `guarantee`.
+    /// A drive of these parts that gives `guarantee`, without a write buffer.
     pub fn new(mut io: Io, ftl: Box<dyn Ftl>, engine: Engine, guarantee: Guarantee) -> Self {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
@@ -163,8 +164,8 @@ impl Drive {
         }
     }
 
-    /// The times of this drive will be verified against what its layer guarantees, where cells store contents. For tests of the
-    /// check, plans are mutated.
+    /// Verifies the times of this drive against the guarantee of its layer, if the run models contents. Tests of the
+    /// check pass a `mutation` of plans.
     pub fn verify_times(&mut self, mutation: Option<Mutation>) {
         if self.io.has_contents() {
             self.io.ledger = Some(Box::new(Ledger::new(&self.io.nand, mutation)));
@@ -184,8 +185,8 @@ impl Drive {
         (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
     }
 
-    /// Passes `command` to the layer, without time, verifier and read-ahead, and journals its writes and trims; a trim
-    /// covers whole units.
+    /// Passes `command` to the layer, without time, verifier and read-ahead, and journals its writes and trims. A trim
+    /// must cover whole units.
     ///
     /// # Errors
     /// Halts of flash.
@@ -222,18 +223,18 @@ impl Drive {
         }
     }
 
-    /// The logical subpages of whole units `sectors`.
+    /// The logical subpages of the whole units in `sectors`.
     #[inline]
     fn lsns(&self, sectors: Range<u64>) -> Range<u32> {
         let per_subpage = self.subpage_bytes / SECTOR_BYTES;
         (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
     }
 
-    /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Must not be called for a
-    /// file system, which commits trims itself.
+    /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Must not be called
+    /// for a file system, which commits trims itself.
     pub fn keep_trims(&mut self, logical: u64) {
-        // A trim drops data from a buffer: data that a protected buffer acknowledged, or whose write then ends without a
-        // program.
+        // A trim drops data from a buffer: data that a protected buffer acknowledged, or whose write then ends without
+        // a program.
         let drops = self.buffer.is_some() && self.write_back.is_none();
         self.io.nand.keep_trims(logical as u32, self.ftl.unit_subpages(), drops);
     }
@@ -241,7 +242,7 @@ impl Drive {
     /// Serves `command` without time.
     ///
     /// # Errors
-    /// What flash or `verifier` say.
+    /// Errors of flash or `verifier`.
     #[inline]
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.present.directives = command.directives;
@@ -251,16 +252,16 @@ impl Drive {
         Ok(())
     }
 
-    /// From now on operations are timed. What open pages hold is programmed first, so that nothing that is timed later
-    /// began before. A power cut that would come in that comes in the first timed operation.
+    /// Times operations from now on. First programs all open pages, so that no timed operation depends on an untimed
+    /// one. A power cut scheduled for these programs comes in the first timed operation.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn start_timing(&mut self) -> Result<()> {
         let cut = self.io.nand.power_cut_at();
         self.io.nand.set_power_cut_at(None);
         self.io.nand.commit_trims().map_err(explain)?;
-        // The buffer must be empty: what it holds is not counted from here on.
+        // The buffer must be empty, because its present content is not counted from here on.
         self.empty_buffers()?;
         self.io.present.buffer_taken = 0;
         self.plan_in_time();
@@ -270,7 +271,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Plans are for the engine, from now on, and verified if that was asked for.
+    /// Plans for the engine from now on, and verifies times if requested.
     fn plan_in_time(&mut self) {
         self.io.plan.timed = true;
         if let Some(ledger) = &mut self.io.ledger {
@@ -282,7 +283,7 @@ impl Drive {
         }
     }
 
-    /// The call of the layer is over: what it planned is verified from now on.
+    /// Ends a call of the layer and passes its operations to the check.
     #[inline]
     fn close_call(&mut self) {
         if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
@@ -291,14 +292,14 @@ impl Drive {
         }
     }
 
-    /// Gives the check request `id`, which was planned, with what it must wait for.
+    /// Registers the planned request `id` with the check.
     #[cold]
     fn pledge(&mut self, id: u32, kind: RequestKind) {
         let promise = std::mem::take(&mut self.promise);
         let Some(causality) = &mut self.engine.causality else { return };
         match kind {
             RequestKind::Read => causality.read(id, promise),
-            // The buffer holds a part of a unit before the rest is read; flushes and read-back verify the data.
+            // The buffer holds a part of a unit before the rest is read. Flushes and read-back verify the data.
             RequestKind::Write if self.acknowledges => {}
             RequestKind::Write => causality.write(id, promise),
             RequestKind::Flush => causality.flush(id),
@@ -306,8 +307,10 @@ impl Drive {
         }
     }
 
+    /// Reports broken laws of time.
+    ///
     /// # Errors
-    /// [`Error::Rule`] with the first law of time that was broken.
+    /// [`Error::Rule`] with the first broken law.
     #[inline]
     fn verified(&mut self) -> Result<()> {
         match self.engine.causality.as_mut().and_then(|causality| causality.violation()) {
@@ -316,13 +319,14 @@ impl Drive {
         }
     }
 
-    // Kind and extent apart, as they stay in registers then: what was just stored in parts is slow to load as a whole.
+    // Kind and extent are separate parameters because they then stay in registers. Loading a value just stored in parts
+    // is slow.
     #[inline]
     fn serve_verified(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         if kind == RequestKind::Trim {
-            // The verifier, too, gets only the units that the layer unmaps.
+            // The verifier must see only the units that the layer unmaps.
             let Some(extent) = self.whole_units(extent) else { return Ok(()) };
-            // A file system trims the addresses of the layer below by itself.
+            // A file system trims addresses of the layer below itself.
             if !self.is_file_system {
                 let lsns = self.lsns(extent.sector..extent.end());
                 self.io.forget(lsns.start, lsns.end);
@@ -332,7 +336,7 @@ impl Drive {
         self.serve_units(kind, extent, verifier)
     }
 
-    /// Serves what covers whole units where it is a trim.
+    /// Serves a request; a trim must cover whole units.
     #[inline]
     fn serve_units(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         if self.io.has_contents() {
@@ -352,13 +356,13 @@ impl Drive {
         Ok(())
     }
 
-    /// What is trimmed gives its memory away, where nothing brings it back.
+    /// Frees trimmed data, if no power cut could restore it.
     #[cold]
     fn give_away(&mut self, extent: Extent) {
         self.lsns(extent.sector..extent.end()).for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
     }
 
-    /// Plans programs of all that layers buffer, also if a flush of the host is free.
+    /// Plans programs of all buffered data, even if a flush of the host is free.
     fn empty_buffers(&mut self) -> Result<()> {
         let is_free = std::mem::replace(&mut self.io.plan.flush_is_free, false);
         let flushed = self.ftl.flush(&mut self.io).map_err(explain);
@@ -366,7 +370,7 @@ impl Drive {
         flushed
     }
 
-    /// The layer could not serve `command`: after a power cut it is repeated.
+    /// Handles a halt during `command`. After a power cut the command is repeated, unless the host drops requests.
     #[cold]
     fn halted(&mut self, halt: Halt, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         let Halt::PowerCut = halt else { return Err(explain(halt)) };
@@ -376,10 +380,10 @@ impl Drive {
         if self.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
     }
 
-    /// Submits `command`, which arrived at `arrival`, now.
+    /// Submits `command`, which arrived at `arrival`.
     ///
     /// # Errors
-    /// What flash or `verifier` say.
+    /// Errors of flash or `verifier`.
     #[inline(always)]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
         let entry = InFlight { command, arrival, warmup: self.warming_up, planned: 0, change: 0, held: 0 };
@@ -405,7 +409,7 @@ impl Drive {
         }
     }
 
-    /// The number of `entry`.
+    /// Stores `entry` and returns its number.
     #[inline(always)]
     fn enter_flight(&mut self, entry: InFlight) -> u32 {
         match self.free.pop() {
@@ -426,7 +430,7 @@ impl Drive {
         self.plan_command(id, command.kind, command.extent, verifier)
     }
 
-    /// Plans request `id`, whose directives are the present ones.
+    /// Plans request `id`. The caller must have set the present directives.
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
@@ -435,7 +439,7 @@ impl Drive {
         (self.io.present.gate, self.io.present.stored) = match own {
             own if self.is_file_system => (gate, own.unwrap_or(Gate::NONE)),
             Some(own) => (own, Gate::NONE),
-            // Open pages in a protected buffer: nothing waits for their programs, nor the request for what they read.
+            // Open pages in a protected buffer: neither their programs nor reads for them delay the request.
             None if self.acknowledges && kind == RequestKind::Write => (Gate::NONE, Gate::NONE),
             None => (gate, Gate::NONE),
         };
@@ -464,7 +468,7 @@ impl Drive {
         if self.carried.is_some() {
             self.bring_carried(id);
         }
-        // A file system commits on each flush: only the buffer's part of a flush can be free.
+        // A file system commits on each flush, so only the buffer's part of a flush can be free.
         let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free;
         if !is_free || self.is_file_system {
             self.serve_verified(kind, extent, verifier)?;
@@ -483,7 +487,7 @@ impl Drive {
         (entry.planned, entry.change) = (self.plans, self.io.host.changes());
         let left = std::mem::take(&mut self.io.present.link_left);
         if left > 0 {
-            // What needs no flash crosses the link all the same.
+            // Data that needed no flash read crosses the link too.
             data_at = self.engine.send(data_at, left);
         }
         if let Some(timeline) = &mut self.engine.timeline {
@@ -497,7 +501,7 @@ impl Drive {
         Ok(())
     }
 
-    /// When what the host has written to `extent` has come over its link.
+    /// Time at which all data that the host has written to `extent` has arrived over the link.
     #[inline]
     fn arrives(&mut self, extent: Extent) -> Nanos {
         let now = self.engine.now();
@@ -511,7 +515,7 @@ impl Drive {
         self.arriving.iter().filter(|(written, _)| overlaps(written)).fold(now, |last, &(_, at)| last.max(at))
     }
 
-    /// Bytes of `extent` on the host link: its own, or whole units of a layer that transfers more than subpages.
+    /// Bytes of `extent` on the host link, rounded to whole units if the layer transfers more than subpages.
     #[inline]
     pub fn link_bytes(&self, extent: Extent) -> u64 {
         if self.io.host.transfer_subpages == 1 {
@@ -521,7 +525,7 @@ impl Drive {
         (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
     }
 
-    /// Hands the plan to the engine.
+    /// Passes the plan to the engine.
     #[inline]
     fn settle(&mut self) {
         self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));

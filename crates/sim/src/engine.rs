@@ -1,12 +1,12 @@
-//! The engine: from plans to times.
+//! The engine: computes times for plans.
 //!
-//! An operation becomes ready when the gate it follows has closed and what must come before it on its block has started (`order`),
-//! whatever the policy. Ready operations wait in their plane, in order of
-//! arrival. A die starts one batch at a time: the operation that the policy picks, and those of its other planes that may run
-//! with it. What a plan holds, or one gate lets go, becomes ready together, before any die starts. A bus is taken first come,
-//! first served, for data in (with its command and address) and for data out; the command and address of a read or erase go
-//! before data, so that no array waits for the data of another. With the cache register, a die moves one batch while its array
-//! works on the next of the same kind.
+//! An operation becomes ready when its gate has closed and the operations that must precede on the same block have
+//! started (`order`), under every policy. Ready operations wait in their plane in order of arrival. A die starts one
+//! batch at a time: the operation that the policy selects, and operations of other planes that may run with it.
+//! Operations of one plan, or released by one gate, become ready together before any die starts. A bus serves data in
+//! (with command and address) and data out first come, first served. The command and address of a read or erase go
+//! before data, so that no array waits for the data of another. With the cache register, a die transfers one batch
+//! while its array works on the next of the same kind. Ignored: timing variation between dies and blocks.
 
 mod ahead;
 mod bus;
@@ -41,12 +41,12 @@ use pending::{Details, Operations, Pending};
 use ready::Ready;
 
 const NONE: u32 = u32::MAX;
-/// Class of the steps of collection.
+/// Class of collection steps.
 const STEPS: usize = 2;
-/// Turn of what comes behind the reads of such steps.
+/// Turn bit of operations behind the reads of collection steps.
 const BEHIND: u64 = 1 << 63;
 
-/// The engine.
+/// The event engine of a drive.
 pub struct Engine {
     settings: SimSettings,
     geometry: Geometry,
@@ -69,9 +69,9 @@ pub struct Engine {
     order: u64,
     pending: Operations,
     live: u32,
-    /// What has not started on each block.
+    /// Operations of each block that have not started.
     blocks: Vec<order::BlockState>,
-    /// What is planned behind operations that change what a block holds, by their number here.
+    /// Operations planned behind each change of a block, by index of the change.
     behind: Vec<order::Behind>,
     ready: Vec<Ready>,
     dies: Vec<Die>,
@@ -81,22 +81,22 @@ pub struct Engine {
     closing: Vec<u32>,
     crossings: gates::Crossings,
     completed: Vec<u32>,
-    /// Requests that the host still waits for, though the drive is done with them: for the check of times.
+    /// Requests that the drive has completed but the host still waits for; only in checked runs.
     ended_in_drive: Vec<u32>,
-    /// The engine's numbers of the operations of the plan that is taken, where erases follow programs.
+    /// Indices of the present plan's operations, if erases of the plan follow programs.
     accepted: Vec<u32>,
-    /// How far its list of what erases follow was taken.
+    /// Number of entries of `follows` already processed.
     followed: usize,
-    /// Dies to start once a plan was taken or a gate has closed.
+    /// Dies to start after the present plan or gate.
     woken: Vec<u32>,
     buffer_freed: u64,
     ended: ended::Ended,
-    /// Picojoules of what arrays have done.
+    /// Energy of ended work, in picojoules.
     spent: i64,
     collections: Vec<Nanos>,
-    /// What verifies the times of a checked run.
+    /// The check of times in a checked run.
     pub causality: Option<Box<Causality>>,
-    /// Notes the times of operations; `None` where no timeline is kept.
+    /// The timeline; `None` if not recorded.
     pub(super) timeline: Option<Box<Timeline>>,
     power_cut: Option<Box<power::PowerCut>>,
 }
@@ -166,60 +166,60 @@ impl Engine {
         self.order + 1
     }
 
-    /// Operations that have not ended.
+    /// Number of operations that have not ended.
     #[inline]
     pub fn outstanding(&self) -> u32 {
         self.live
     }
 
-    /// Lets time pass until `time`, before which there is no event.
+    /// Advances the clock to `time`. No event may be due before.
     #[inline]
     pub fn advance_to(&mut self, time: Nanos) {
         debug_assert!(time >= self.now && self.next_time().is_none_or(|next| next >= time));
         self.now = time;
     }
 
-    /// Whether there is nothing that a drive or its host would notice.
+    /// True if no completion, freed buffer space or finished collection is pending.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.completed.is_empty() && self.collections.is_empty() && self.buffer_freed == 0 && self.causality.is_none()
     }
 
-    /// Requests completed since the last call.
+    /// Takes a completed request.
     #[inline]
     pub fn take_completed(&mut self) -> Option<u32> {
         self.completed.pop()
     }
 
-    /// Requests that the drive, but not the host, is done with since the last call, in checked runs.
+    /// Takes a request that the drive has completed but the host still waits for; only in checked runs.
     #[inline]
     pub fn take_ended_in_drive(&mut self) -> Option<u32> {
         self.ended_in_drive.pop()
     }
 
-    /// Subpages of the write buffer freed since the last call.
+    /// Takes the number of freed subpages of the write buffer.
     #[inline]
     pub fn take_buffer_freed(&mut self) -> u64 {
         std::mem::take(&mut self.buffer_freed)
     }
 
-    /// Times of collections that have ended since the last call, each from its start to the end of its erase.
+    /// Takes the duration of an ended collection, from the start to the end of the erase.
     #[inline]
     pub fn take_collection(&mut self) -> Option<Nanos> {
         self.collections.pop()
     }
 
-    /// Time that each channel's bus was taken.
+    /// Time for which each channel's bus was busy.
     pub fn bus_busy(&self) -> Vec<Nanos> {
         self.buses.iter().map(|bus| bus.busy).collect()
     }
 
-    /// Time that each die worked.
+    /// Time for which each die was busy.
     pub fn die_busy(&self) -> Vec<Nanos> {
         self.dies.iter().map(|die| die.busy).collect()
     }
 
-    /// `bytes` of a write begin to cross the host link now; returns when they have arrived.
+    /// Starts a transfer of `bytes` of a write over the host link. Returns the time of arrival.
     #[inline]
     pub fn receive(&mut self, bytes: u64) -> Nanos {
         if self.link_rate.0 == 0 {
@@ -229,7 +229,8 @@ impl Engine {
         self.link_in.take(self.now, time)
     }
 
-    /// `bytes` of a read that needed no flash, which are there at `from`, cross the host link; returns when they have arrived.
+    /// Starts a transfer of `bytes` of a read without flash over the host link, available at `from`. Returns the time
+    /// of arrival.
     #[inline]
     pub fn send(&mut self, from: Nanos, bytes: u64) -> Nanos {
         if self.link_rate.0 == 0 {
@@ -239,7 +240,7 @@ impl Engine {
         self.link_out.take(self.now, time).max(from + time)
     }
 
-    /// Takes the plan in `io`.
+    /// Accepts the plan in `io` and starts the dies that can start.
     #[inline]
     pub fn accept(&mut self, io: &mut Io) {
         for index in 0..io.plan.links.len() {
@@ -302,7 +303,7 @@ impl Engine {
             self.add_waiter(io, operation.after, gates::Waiter::Operation(index));
         }
         if waits == 0 {
-            // As what may be encoded first; but not from what was just copied, which is slow to load.
+            // Not from `pending`, because loading a value just copied is slow.
             if operation.codec > 0 {
                 self.encode(index);
             } else {
@@ -315,8 +316,8 @@ impl Engine {
         }
     }
 
-    /// Operation `index`, number `number` of the plan, follows the programs that replace what it erases, and is followed as a
-    /// program. Returns how many it waits for.
+    /// Makes operation `index`, number `number` of the plan, follow the programs that replace the destroyed data, and
+    /// lets later operations follow. Returns the number of programs followed.
     #[inline]
     fn follow(&mut self, io: &mut Io, index: u32, number: u32, stored: u32) -> u32 {
         io.plan.replacing.run(stored, index);
@@ -325,7 +326,7 @@ impl Engine {
         }
         self.accepted.push(index);
         let mut waits = 0;
-        // They are in the order of the erases.
+        // The entries are in the order of the erases.
         while let Some(&(erase, program)) = io.plan.follows.get(self.followed)
             && erase == number
         {
@@ -341,7 +342,8 @@ impl Engine {
         waits
     }
 
-    /// A program has ended that stored what `stored` says: what follows it, the list `followers`, may go on.
+    /// Removes a program that has ended from the lists of stored subpages (from `stored` on), and releases the
+    /// `followers`.
     #[inline]
     fn unfollow(&mut self, io: &mut Io, stored: u32, mut followers: u32) {
         if stored != replacing::NONE {
@@ -354,8 +356,8 @@ impl Engine {
         self.kick_woken(io);
     }
 
-    /// Class of an operation: class 0 goes first, steps of collection last. The reads of these are the first of class 1: they hold little up,
-    /// and the host may wait for what they bring.
+    /// Scheduling class: class 0 goes first, steps of collection last. Reads of such steps are first in class 1,
+    /// because they delay little and the host may wait for their data.
     #[inline]
     fn class_of(&self, kind: OperationKind, cause: Cause, step: bool) -> usize {
         let first = match self.settings.scheduler {
@@ -378,7 +380,7 @@ impl Engine {
         die
     }
 
-    /// Nothing has to happen before operation `index` any more but its encoding, where it has one.
+    /// Starts the encoding of operation `index` if needed; otherwise makes the operation ready.
     #[inline(always)]
     fn encode(&mut self, index: u32) {
         let codec = self.pending.details(index).codec;
@@ -389,7 +391,7 @@ impl Engine {
         }
     }
 
-    /// The data of a program is encoded, or that of a read decoded.
+    /// Handles the end of a program's encoding or a read's decoding.
     fn coded(&mut self, io: &mut Io, index: u32) {
         let pending = &self.pending[index];
         if pending.kind == OperationKind::Read {
@@ -400,7 +402,7 @@ impl Engine {
         self.kick(io, die);
     }
 
-    /// Time of `bytes` on the host link, as [`Transfers::time`].
+    /// Time of `bytes` on the host link, cached as in [`Transfers::time`].
     #[inline]
     fn crossing_time(&mut self, bytes: u64) -> Nanos {
         if self.last_crossing.0 != bytes {
@@ -409,8 +411,8 @@ impl Engine {
         self.last_crossing.1
     }
 
-    /// Handles the next event, and those behind it that come before `until`, as long as none is noticed outside: no request completes,
-    /// no room in the write buffer is freed if something `waits` for that.
+    /// Processes the next event, and later ones before `until`. Stops early when a request completes, a collection
+    /// ends, no operation is left, or room in the write buffer is freed while a request `waits` for room.
     #[inline]
     pub fn run(&mut self, io: &mut Io, until: Nanos, waits: bool) {
         let until = if self.causality.is_some() || self.power_cut.is_some() { 0 } else { until };
@@ -426,7 +428,7 @@ impl Engine {
         }
     }
 
-    /// Handles the next event.
+    /// Processes the next event.
     #[inline]
     pub fn step(&mut self, io: &mut Io) {
         let Some((time, event)) = self.events.pop() else { return };
@@ -446,7 +448,7 @@ impl Engine {
         self.check_erases(io);
     }
 
-    /// What an event started must not come before a barrier.
+    /// Checks that operations started by the present event follow their barriers.
     #[inline]
     pub fn check_erases(&mut self, io: &Io) {
         if let Some(causality) = &mut self.causality {
@@ -454,7 +456,7 @@ impl Engine {
         }
     }
 
-    /// The data of a read has left its die.
+    /// Handles read data that has left the die.
     fn moved(&mut self, io: &mut Io, index: u32) {
         let pending = &self.pending[index];
         let (die, detailed) = (pending.die(), pending.detailed);
@@ -471,8 +473,7 @@ impl Engine {
         self.kick(io, die);
     }
 
-    /// The data of the read `index` has left its die: it is decoded, and crosses the host link if the host wants it. Returns when all that is
-    /// over.
+    /// Decodes the data of read `index`, and sends it over the host link for a host read. Returns the time of the end.
     #[inline]
     fn send_on(&mut self, index: u32) -> Nanos {
         let Pending { cause, bytes, .. } = self.pending[index];
@@ -481,8 +482,8 @@ impl Engine {
         if self.link_rate.0 == 0 || (cause != Cause::Host && link_bytes == 0) {
             return decoded;
         }
-        // Cut through: the link may have been sending since the first byte left the die, but not before; what must be decoded
-        // leaves when that is done.
+        // Cut-through: the link may start with the first byte from the die, but not before. Coded data leaves after
+        // decoding.
         let time = self.crossing_time(u64::from(link_bytes));
         let first_byte = if codec > 0 { decoded } else { self.now - self.transfers.time(bytes) };
         let end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
@@ -490,7 +491,7 @@ impl Engine {
         end
     }
 
-    /// A program or erase has ended.
+    /// Applies the end of a program or erase.
     #[inline]
     fn changed(&mut self, io: &mut Io, index: u32) {
         let Pending { kind, cause, under_way, .. } = self.pending[index];
@@ -509,7 +510,7 @@ impl Engine {
         }
     }
 
-    /// An operation has ended.
+    /// Ends an operation and signals the gate.
     #[inline]
     fn end(&mut self, io: &mut Io, index: u32) {
         let Pending { kind, cause, order, signal, .. } = self.pending[index];

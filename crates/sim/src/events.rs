@@ -1,32 +1,33 @@
-//! The event queue: ordered by time, then by the order in which events were added.
+//! The event queue: ordered by time, then by order of addition.
 //!
-//! One 128-bit key holds time (56 bits: 834 days), order (40 bits) and what happens (32 bits), so that comparing two events
-//! is comparing two numbers. Events wait in two lines: ends of programs and erases, and all others, so that each is added near an end of its line, at the
-//! times of a transfer, a sensing or a program, and few move. The next of a line lie sorted in a ring of 1 KiB; those that do not fit wait in a heap.
+//! One 128-bit key holds time (56 bits: 834 days), order (40 bits) and the event (32 bits), so one comparison of
+//! numbers orders two events. Two lines hold the ends of programs and erases, and all other events. Events of one line
+//! have similar delays, so each is added near the end of its line and few others move. Each line keeps its next events
+//! sorted in a ring of 1 KiB, and the rest in a heap.
 
 use palimpsest_flash::units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The last moment: 834 days after the first.
+/// The last representable time, 834 days.
 pub const END_OF_TIME: Nanos = (1 << 56) - 1;
 
-/// The event, with the number of its die, channel or gate.
+/// An event, with the index of its die, operation, gate or request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A die has sensed its pages.
     Sensed(u32),
     /// An operation's data has left its die.
     Moved(u32),
-    /// A die has finished programming or erasing, unless it was suspended meanwhile (low bits: die; high bits: generation).
+    /// A die has finished a program or erase, unless suspended meanwhile (low bits: die; high bits: generation).
     Finished(u32),
-    /// A die may be able to start something.
+    /// A die may be able to start an operation.
     Wake(u32),
-    /// An operation's data has been encoded; or decoded, and has reached the host.
+    /// An operation's data has been encoded, or decoded and delivered to the host.
     Coded(u32),
-    /// A request's data has reached the drive.
+    /// An event that a gate waits for has happened, such as the arrival of a request's data.
     Accepted(u32),
-    /// A die has taken in a page of a word line, of which others follow.
+    /// A die has loaded one page of a word line, and more follow.
     Loaded(u32),
     /// The power fails.
     PowerFails,
@@ -76,12 +77,12 @@ impl Event {
     }
 }
 
-/// Time, order and what happens; 0 denotes none.
+/// Time, order and event; 0 denotes none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub u128);
 
 impl Key {
-    /// When.
+    /// Time of the event.
     #[inline]
     pub fn time(self) -> Nanos {
         (self.0 >> 72) as Nanos
@@ -93,22 +94,22 @@ impl Key {
     }
 }
 
-/// Events of a line that lie sorted.
+/// Largest number of sorted events in a line.
 const NEAR: usize = 64;
 
-/// No event: behind all of them.
+/// No event: greater than all keys.
 const NEVER: Key = Key(u128::MAX);
 
-/// A ring of the next events, the first of them first.
+/// A ring of the next events, in order.
 struct Ring {
-    /// [`NEVER`] comes first where there is none.
+    /// The first key is [`NEVER`] if the ring is empty.
     keys: [Key; NEAR],
     head: usize,
     length: usize,
 }
 
 impl Ring {
-    /// The key `index` behind the first.
+    /// The key at `index` from the first.
     #[inline]
     fn at(&mut self, index: usize) -> &mut Key {
         &mut self.keys[self.head.wrapping_add(index) % NEAR]
@@ -124,7 +125,7 @@ impl Ring {
         *self.at(self.length.wrapping_sub(1))
     }
 
-    /// Adds a key where it belongs; there is room. What lies before it or behind it, whichever may be less, moves.
+    /// Inserts a key; there must be room. Moves the keys before or behind, whichever are fewer.
     #[inline]
     fn add(&mut self, key: Key) {
         let middle = self.length / 2;
@@ -147,7 +148,7 @@ impl Ring {
         self.length += 1;
     }
 
-    /// Takes the first key; there is one.
+    /// Takes the first key; the ring must not be empty.
     #[inline]
     fn take_first(&mut self) -> Key {
         let key = self.first();
@@ -160,13 +161,13 @@ impl Ring {
     }
 }
 
-/// Events in their order.
+/// Events in order.
 struct Line {
     /// The next events.
     near: Ring,
-    /// How many of these there may be for an event to join them at once: none where there are events behind them.
+    /// Length of `near` below which an event is added there directly; 0 if `far` holds events.
     room: usize,
-    /// Events behind all of these; none where there are none of these.
+    /// Events after all of `near`; empty if `near` is.
     far: BinaryHeap<Reverse<Key>>,
 }
 
@@ -193,7 +194,7 @@ impl Line {
         if self.near.length < self.room { self.near.add(key) } else { self.add_to_many(key) }
     }
 
-    /// Adds an event where there are more than lie sorted.
+    /// Adds an event to a line with more events than the ring holds.
     #[inline(never)]
     fn add_to_many(&mut self, key: Key) {
         self.room = 0;
@@ -207,7 +208,7 @@ impl Line {
         self.near.add(key);
     }
 
-    /// Takes the first event; there is one.
+    /// Takes the first event; the line must not be empty.
     #[inline]
     fn take_first(&mut self) -> Key {
         let key = self.near.take_first();
@@ -217,7 +218,7 @@ impl Line {
         key
     }
 
-    /// The next events of many lie sorted from now on.
+    /// Moves the next events from the heap to the ring.
     #[cold]
     fn sort_next(&mut self) {
         while self.near.length < NEAR / 2
@@ -232,20 +233,20 @@ impl Line {
 /// The event queue.
 #[derive(Default)]
 pub struct EventQueue {
-    /// Ends of programs and erases, which come long after they were added, in about the order in which they were.
+    /// Ends of programs and erases, which are due long after they are added, in about the same order.
     ends: Line,
     others: Line,
     order: u64,
-    /// The event that was taken last.
+    /// The event taken last.
     last: Key,
-    /// The last event for which a place is kept.
+    /// The last reserved event.
     latest: Key,
 }
 
 impl EventQueue {
     #[inline]
     fn key(&mut self, time: Nanos, event: Event) -> Key {
-        // Events behind the end of time come at its end, which ends the run.
+        // Events after the last representable time are due then, where the run ends.
         let time = time.min(END_OF_TIME);
         self.order += 1;
         let order = u128::from(self.order & ((1 << 40) - 1));
@@ -262,7 +263,8 @@ impl EventQueue {
         }
     }
 
-    /// Keeps the place for an event that may be added later. Without it nothing happens then; but the last of them ends a silence.
+    /// Reserves the place of an event, for [`Self::add`]. If no other event is left, time still advances to the last
+    /// reserved one.
     #[inline]
     pub fn reserve(&mut self, time: Nanos, event: Event) -> Key {
         let key = self.key(time, event);
@@ -270,19 +272,19 @@ impl EventQueue {
         key
     }
 
-    /// Adds an event whose place was kept.
+    /// Adds a reserved event.
     #[inline]
     pub fn add(&mut self, key: Key) {
         self.others.add(key);
     }
 
-    /// The event that was taken last.
+    /// The event taken last.
     #[inline]
     pub fn last(&self) -> Key {
         self.last
     }
 
-    /// Nothing happens any more.
+    /// Removes all events.
     pub fn clear(&mut self) {
         (self.ends, self.others, self.latest) = (Line::default(), Line::default(), Key(0));
     }
@@ -370,7 +372,7 @@ mod tests {
         assert_eq!(queue.pop(), Some((5, Event::Wake(1))));
         assert!(queue.last() == kept && later > kept);
         assert_eq!(queue.pop(), Some((5, Event::Moved(2))));
-        // Nothing else is left: time goes to the last that was kept.
+        // No other event is left, so time advances to the last reserved one.
         assert_eq!((queue.next_time(), queue.pop()), (Some(9), Some((9, Event::Nothing))));
         assert_eq!((queue.next_time(), queue.pop()), (None, None));
     }

@@ -1,11 +1,11 @@
-//! What is kept of a sector in place of its bytes, to know them again: a number that depends on every bit of it, 0 for
-//! zeros. One of 2^32 wrong sectors passes for the right one.
+//! Fingerprints of sectors: 32 bits that depend on every bit of a sector, 0 for zeros, stored in place of the bytes.
+//! One in 2^32 wrong sectors passes as correct.
 //!
-//! Each of eight lanes adds up, over its words of all stripes, the products of their halves under the key of the place, as
-//! XXH3 has it (Collet, 2019), and the words of the lane beside it; the lanes are folded by multiplications, as in wyhash
-//! (Wang Yi, 2019). Processors with AVX2 do four lanes at once.
+//! Each of eight lanes sums over its words of all stripes: the product of a word's halves under the key of the place,
+//! as in XXH3 (Collet, 2019). The lane also adds the words of its neighbour. Multiplications fold the lanes, as in
+//! wyhash (Wang Yi, 2019). Processors with AVX2 compute four lanes at once.
 
-/// Words of a stripe, each of a lane.
+/// Words of a stripe, one per lane.
 const LANES: usize = 8;
 
 /// Stripes of a sector.
@@ -14,7 +14,7 @@ const STRIPES: usize = 8;
 /// A sector.
 type Words = [[u8; 8]; LANES * STRIPES];
 
-/// The key of a lane in a stripe is at their sum: digits of pi.
+/// The key of a lane in a stripe is at the sum of both indices: digits of pi.
 const KEYS: [u64; LANES + STRIPES] = [
     0x243f_6a88_85a3_08d3,
     0x1319_8a2e_0370_7344,
@@ -34,17 +34,17 @@ const KEYS: [u64; LANES + STRIPES] = [
     0x6369_20d8_7157_4e69,
 ];
 
-/// What zeros have before they get 0.
+/// The raw value of zeros. Results are combined with this value by exclusive or, so that zeros get 0.
 const ZEROS: u32 = merged(&lanes(&[[0; 8]; LANES * STRIPES]));
 
-/// The number of a sector.
+/// The fingerprint of a sector.
 pub fn fingerprint(sector: &[u8]) -> u32 {
     let mut found = None;
     fingerprints(sector, |number| found = Some(number));
     found.expect("a sector")
 }
 
-/// Calls `see` with the number of each sector of `bytes`, in order.
+/// Calls `see` with the fingerprint of each sector of `bytes`, in order.
 #[inline]
 pub fn fingerprints(bytes: &[u8], see: impl FnMut(u32)) {
     let (words, _) = bytes.as_chunks::<8>();
@@ -56,7 +56,7 @@ pub fn fingerprints(bytes: &[u8], see: impl FnMut(u32)) {
     sectors.iter().map(|sector| merged(&lanes(sector)) ^ ZEROS).for_each(see);
 }
 
-/// What the lanes have added up.
+/// Sums of the lanes.
 #[inline]
 const fn lanes(sector: &Words) -> [u64; LANES] {
     let (mut lanes, mut at) = ([0u64; LANES], 0);
@@ -71,7 +71,7 @@ const fn lanes(sector: &Words) -> [u64; LANES] {
     lanes
 }
 
-/// One number of all.
+/// Folds all lanes into one number.
 #[inline]
 const fn merged(lanes: &[u64; LANES]) -> u32 {
     let (mut all, mut lane) = (KEYS[LANES], 0);
@@ -83,7 +83,7 @@ const fn merged(lanes: &[u64; LANES]) -> u32 {
     all as u32 ^ (all >> 32) as u32
 }
 
-/// Both halves of a product.
+/// Exclusive or of both halves of a product.
 #[inline]
 const fn folded(one: u64, two: u64) -> u64 {
     let product = one as u128 * two as u128;
@@ -101,12 +101,12 @@ mod avx2 {
     /// Lanes of a register.
     const TOGETHER: usize = 4;
 
-    /// As [`super::fingerprints`], of a processor that has AVX2.
+    /// As [`super::fingerprints`]. The processor must have AVX2.
     #[allow(unsafe_code, reason = "only who asked the processor may call what needs its instructions")]
     #[inline]
     pub fn all(sectors: &[Words], see: impl FnMut(u32)) {
         assert!(std::arch::is_x86_feature_detected!("avx2"), "instructions of the processor");
-        // SAFETY: it has AVX2, which is all that the function needs.
+        // SAFETY: the processor has AVX2, the only requirement of the function.
         unsafe { each(sectors, see) };
     }
 
@@ -143,7 +143,7 @@ mod avx2 {
         let mut all = [0; LANES];
         let (registers, _) = all.as_chunks_mut::<TOGETHER>();
         for (register, (products, sums)) in registers.iter_mut().zip(products.into_iter().zip(sums)) {
-            // Each lane gets the sum of the one beside it.
+            // Each lane adds the sum of its neighbour.
             let both = _mm256_add_epi64(products, _mm256_shuffle_epi32::<0b01_00_11_10>(sums));
             *register = [
                 _mm256_extract_epi64::<0>(both) as u64,

@@ -1,9 +1,9 @@
-//! When flash operations happen: a discrete-event engine with the queues and resources of a drive.
+//! The simulation of time: a discrete-event engine with the queues and resources of a drive.
 //!
-//! Models channel buses, dies with their planes and cache registers, multi-plane commands, program and erase suspend, and
-//! the scheduling of each die's queue. Operations arrive as plans of a translation layer that has already changed the
-//! cells; the engine only computes when each of them ends. The controller has times of its own before and after flash.
-//! Ignored: that its DRAM is shared.
+//! Models channel buses, dies with planes and cache registers, multi-plane commands, program and erase suspend, and the
+//! scheduling of each die's queue. A translation layer has changed the cells already when the engine accepts a plan;
+//! the engine only computes when each operation ends. The controller adds latency before and after flash. Ignored:
+//! contention for the controller's DRAM.
 
 pub mod causality;
 mod controller;

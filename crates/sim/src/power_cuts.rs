@@ -1,8 +1,8 @@
-//! When the power fails in a run: a key of the configuration, and the schedule that it describes.
+//! The schedule of power cuts: a key of the configuration, and the cuts drawn from it.
 //!
-//! Flash operations that run count, from when the schedule starts: what is cut is work of flash, not time. What a timed
-//! run has planned and not begun is none. Ignored: cuts that come in a recovery (the model suite has them), and the
-//! time without power.
+//! Schedules count flash operations that have run since their start, because a cut interrupts flash work, not time.
+//! Operations of a timed run that are planned but not begun do not count. Ignored: cuts during recovery (the model
+//! suite has them), and the time without power.
 
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::parse::Parsed;
@@ -11,20 +11,20 @@ use palimpsest_ftl_api::keys::Notated;
 /// Longest list of `at`.
 const MOST: usize = 10_000;
 
-/// The largest number of an operation.
+/// Largest number of an operation.
 const LARGEST: u64 = 1 << 50;
 
-/// When the power fails.
+/// The schedule of power cuts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PowerCuts {
-    /// It does not.
+    /// No cuts.
     #[default]
     Never,
-    /// In every operation of this number since the start or the last recovery.
+    /// A cut in the operation of this number, counted from the start or the last recovery.
     Every(u64),
-    /// In these operations since the start, in ascending order.
+    /// Cuts in these operations since the start, in ascending order.
     At(Vec<u64>),
-    /// After a number of operations that is drawn anew each time, exponential with this mean.
+    /// Cuts after exponentially distributed numbers of operations with this mean, drawn anew each time.
     Poisson(u64),
 }
 
@@ -62,7 +62,7 @@ impl Notated for PowerCuts {
     }
 }
 
-/// A number of operations from 1 on, which may end with k or M.
+/// Parses a number of operations, at least 1, which may end with k or M.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last()? {
         b'k' => (&text[..text.len() - 1], 1000),
@@ -85,12 +85,12 @@ pub(crate) fn shown(text: &str) -> String {
 pub struct Schedule {
     cuts: PowerCuts,
     rng: Rng,
-    /// Operations when it started.
+    /// Number of operations at the start.
     start: u64,
 }
 
 impl Schedule {
-    /// The schedule of `cuts`, drawn from `seed`, that starts after `operations` flash operations.
+    /// A schedule of `cuts`, drawn from `seed`, that starts after `operations` flash operations.
     pub fn new(cuts: PowerCuts, seed: u64, operations: u64) -> Self {
         Schedule { cuts, rng: Rng::new(seed, 0xc075), start: operations }
     }

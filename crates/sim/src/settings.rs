@@ -1,24 +1,27 @@
-//! Settings of the event engine and of the controller.
+//! Settings of the event engine, the controller and read-ahead.
+//!
+//! Ignored here: timings of flash, which are data of the part.
 
 use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_flash::{keys, words};
 use palimpsest_ftl_api::keys::is;
 
 words! {
-    /// Which of the operations waiting at a die goes next. What must keep its order within a block does.
+    /// The policy by which a die selects the next waiting operation. Order required within a block is kept under every
+    /// policy.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Scheduler {
         /// Order of arrival.
         Fifo = "fifo",
-        /// Reads overtake programs and erases, until one of those has waited for the starvation bound.
+        /// Reads overtake programs and erases, until one has waited for the starvation bound.
         ReadFirst = "read-first",
-        /// Operations of the host overtake those of garbage collection and merges, with the same bound.
+        /// Operations for the host overtake those for garbage collection and merges, with the same bound.
         HostFirst = "host-first",
     }
 }
 
 words! {
-    /// Which running operations a read may suspend.
+    /// Running operations that a read may suspend.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Suspend {
         /// None.
@@ -31,11 +34,11 @@ words! {
 }
 
 words! {
-    /// Order of operations that are planned on one block.
+    /// Order of operations planned on one block.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum BlockOrder {
-        /// Programs and erases wait for each other, an erase for the reads before it. A read takes from memory what a
-        /// program has not stored yet.
+        /// Programs and erases wait for each other, and an erase for reads planned before. Reads take data that is not
+        /// programmed yet from memory.
         Needed = "needed",
         /// Each operation waits for those before it.
         Planned = "planned",
@@ -48,9 +51,9 @@ words! {
     pub enum MultiPlane {
         /// None.
         Off = "off",
-        /// Those that wait when the die can start one of them.
+        /// Operations that wait when the die can start one.
         Waiting = "waiting",
-        /// Of these the ones that a file system sent together, as one command group.
+        /// As `waiting`, only for operations that a file system sent together as one command group.
         Group = "group",
     }
 }
@@ -86,7 +89,7 @@ keys! {
 }
 
 keys! {
-    /// Times of the controller; all zero where it takes none.
+    /// Times of the controller; all 0 if requests take no time there.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct ControllerTimes;
 
@@ -108,13 +111,13 @@ keys! {
         pub t_link: Nanos = settings.get("host.t_link");
         /// Time to put the first subpage of a write into the write buffer.
         pub t_buffer: Nanos = settings.get("buffer.t_write");
-        /// Time for each further one.
+        /// Time to put each further subpage into the write buffer.
         pub t_buffer_next: Nanos = settings.get("buffer.t_write_next");
     }
 }
 
 keys! {
-    /// How a drive reads ahead.
+    /// Settings of read-ahead.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct ReadAhead;
 
@@ -131,9 +134,9 @@ keys! {
 /// Times between the host and the drive.
 #[derive(Debug, Clone, Copy)]
 pub struct HostTimes {
-    /// Transfer rate of the link, each way; unlimited when 0.
+    /// Transfer rate of the link, each way; 0: unlimited.
     pub link_rate: Rate,
-    /// Time of each request in the host, on the link and in the controller, from its end in the drive to the answer,
-    /// beside the times of other requests.
+    /// Delay of each request from its end in the drive to the answer at the host: host, link and controller. Delays of
+    /// requests overlap.
     pub t_request: Nanos,
 }

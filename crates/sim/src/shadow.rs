@@ -1,13 +1,14 @@
-//! The host's own view of its data, against which every read is verified.
+//! The host's own record of its data, against which every read is verified.
 //!
-//! Holds for each logical subpage what the host last put there, by the same rule of merging as [`palimpsest_ftl_api::plan::port`] but with
-//! the shadow's own record of what was there before: a layer that loses, mixes up or does not read data fails. Of bytes it keeps a
-//! fingerprint of 32 bits a sector.
+//! The shadow stores the last content of each logical subpage, merged by the same rule as
+//! [`palimpsest_ftl_api::plan::port`] but from the shadow's own earlier content. A layer that loses, mixes up or does
+//! not read data therefore fails. For bytes the shadow stores a fingerprint of 32 bits per sector.
 //!
-//! After a power cut a subpage may also hold an earlier version if its successor was not durable yet, or the version of
-//! the interrupted request, but never a version older than the last durable one. A trim is one more version, of zeros,
-//! which the next flush makes durable. The first read decides which; from then on it must stay. In a timed run many
-//! requests are interrupted: a change is durable when the request that ends says so.
+//! After a power cut a subpage may also hold an earlier version whose successor was not durable, or the version of the
+//! interrupted request. A subpage must never hold a version older than the last durable one. A trim is a version of
+//! zeros, which the next flush makes durable. The first read decides between the versions; later reads must agree. In a
+//! timed run a cut interrupts many requests, and a change is durable only when a completed request implies it. Ignored:
+//! one in 2^32 wrong sectors with an equal fingerprint.
 
 use crate::drive::{Command, Verifier};
 use crate::fingerprint::{fingerprint, fingerprints};
@@ -22,39 +23,40 @@ use palimpsest_ftl_api::plan::port::{HostPort, Piece, pieces};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Loans of a read, at the most: nothing is written to their slabs until it is sent.
+/// Largest number of loans for a read, because lent slabs cannot be written until the read is sent.
 const MOST_LOANS: usize = 4;
 
-/// The view.
+/// The host's record of its data.
 pub struct Shadow {
     payload: Payload,
     per_subpage: u32,
     tags: Vec<u64>,
-    /// Of each sector, with bytes: its fingerprint.
+    /// Fingerprint of each sector, if contents are bytes.
     sectors: Vec<u32>,
-    /// Whether writes are durable when they return, if a power cut is to come.
+    /// True if writes are durable when served; `None` unless a power cut is scheduled.
     cut_ahead: Option<bool>,
-    /// More cuts may come after that.
+    /// True if more cuts may follow the first.
     again: bool,
-    /// A change is durable only when [`Self::settle_durable`] says so: operations are timed.
+    /// True if operations are timed, so that a change is durable only after [`Self::settle_durable`].
     timed: bool,
-    /// Versions of each subpage that a cut may bring back, with the change that replaced each, the oldest first.
+    /// Versions of each subpage that a cut may restore, each with the change that replaced it, the oldest first.
     earlier: BTreeMap<u32, Vec<(Content, Change)>>,
-    /// After a power cut: what each subpage may hold instead, the newest first, and the acknowledged write that is lost then.
+    /// After a power cut: the other versions that each subpage may hold, the newest first, each with the acknowledged
+    /// write that would then be lost.
     doubt: BTreeMap<u32, Vec<(Content, Option<u64>)>>,
     lost: Lost,
-    /// Subpages that reads could not correct, each time they were delivered.
+    /// Uncorrectable subpages, counted at each delivery.
     pub unreadable: u64,
-    /// Whether a fingerprint is one less than what is kept for it, and nothing is kept where the first read is to say what is there.
+    /// True if unknown contents are learned from reads. Stored fingerprints are then one more, and 0 means unknown.
     learns: bool,
 }
 
-// Where contents are no bytes, and no power cut is to come.
+// States exist only where contents are no bytes and no power cut is scheduled.
 palimpsest_flash::state!(Shadow { tags, unreadable } built {
     payload, per_subpage, sectors, cut_ahead, again, timed, earlier, doubt, lost, learns
 });
 
-/// What power cuts lost of what had been acknowledged and not flushed, as far as it was read since.
+/// Acknowledged but unflushed data that power cuts lost, as far as reads have found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Numbers of the writes that are lost, in whole or in part.
@@ -63,12 +65,12 @@ pub struct Lost {
     pub subpages: u64,
 }
 
-/// What replaced a content.
+/// The change that replaced a content.
 #[derive(Clone, Copy)]
 struct Change {
-    /// Its number.
+    /// Number of the change.
     number: u64,
-    /// It was a trim, which only a flush makes durable.
+    /// True for a trim, which only a flush makes durable.
     trim: bool,
 }
 
@@ -76,7 +78,7 @@ struct Change {
 #[derive(Clone, PartialEq, Eq)]
 enum Content {
     Tag(u64),
-    /// Fingerprints of its sectors.
+    /// Fingerprints of the sectors.
     Bytes(Box<[u32]>),
 }
 
@@ -126,7 +128,7 @@ impl Verifier for Shadow {
 }
 
 impl Shadow {
-    /// A view of `subpages` logical subpages of `subpage_bytes` bytes that hold zeros.
+    /// A record of `subpages` logical subpages of `subpage_bytes` bytes, all zeros.
     pub fn new(payload: Payload, subpages: u64, subpage_bytes: u32) -> Self {
         let sized = |wanted: bool| if wanted { subpages as usize } else { 0 };
         let per_subpage = subpage_bytes / SECTOR_BYTES as u32;
@@ -146,35 +148,35 @@ impl Shadow {
         }
     }
 
-    /// A request comes to subpage `lsn`: prefetches what it is verified against.
+    /// Prefetches the data against which a request to subpage `lsn` will be verified.
     #[inline]
     pub fn expect(&self, lsn: u32) {
         prefetch(&self.sectors, self.sectors_of(lsn).start);
     }
 
-    /// What was lost so far.
+    /// Data that power cuts lost so far.
     pub fn lost(&self) -> &Lost {
         &self.lost
     }
 
-    /// Prepares for a power cut: records the contents that it may restore. `durable`: a write cannot be lost once
-    /// it was served.
+    /// Prepares for a power cut: records contents that the cut may restore. `durable`: a served write cannot be lost.
     pub fn expect_power_cut(&mut self, durable: bool) {
         self.cut_ahead = Some(durable);
     }
 
-    /// As [`Self::expect_power_cut`], for many cuts. What each leaves is to be read before the next comes.
+    /// As [`Self::expect_power_cut`], for many cuts. The caller must read everything back after each cut.
     pub fn expect_power_cuts(&mut self, durable: bool) {
         (self.cut_ahead, self.again) = (Some(durable), true);
     }
 
-    /// All is programmed, and from now on operations are timed: changes are durable when [`Self::settle_durable`] says so.
+    /// Starts timing, when everything is programmed. From now on changes are durable only after
+    /// [`Self::settle_durable`].
     pub fn start_timing(&mut self) {
         self.settle_durable(None, u64::MAX);
         self.timed = true;
     }
 
-    /// Changes of `extent` (everywhere, if `None`) up to number `change` are durable.
+    /// Declares changes of `extent` (everywhere, if `None`) up to number `change` durable.
     pub fn settle_durable(&mut self, extent: Option<Extent>, change: u64) {
         let Some(extent) = extent else { return self.settle_all(|by| by.number <= change) };
         for piece in pieces(extent, self.per_subpage) {
@@ -191,19 +193,20 @@ impl Shadow {
         });
     }
 
-    /// The host has flushed: what it wrote is durable.
+    /// Declares all changes durable after a flush of the host.
     pub fn flush(&mut self) {
         if !self.timed {
             self.settle_durable(None, u64::MAX);
         }
     }
 
-    /// The power failed in a timed run; writes with the numbers `unanswered` were not acknowledged.
+    /// Handles a power cut in a timed run; writes with the numbers `unanswered` were not acknowledged.
     pub fn lose_power(&mut self, unanswered: &[u64]) {
         self.doubt_earlier(|by| (!by.trim && !unanswered.contains(&by.number)).then_some(by.number));
     }
 
-    /// Each subpage may hold an earlier version from now on, in place of the acknowledged write that `lost` names.
+    /// Allows each subpage to hold an earlier version from now on; `lost` names the acknowledged write that would be
+    /// lost.
     fn doubt_earlier(&mut self, lost: impl Fn(Change) -> Option<u64>) {
         for (lsn, versions) in std::mem::take(&mut self.earlier) {
             let back = versions.into_iter().rev().map(|(content, by)| (content, lost(by)));
@@ -214,7 +217,7 @@ impl Shadow {
         }
     }
 
-    /// The power failed while the host wrote or trimmed `extent`, or did something else (`None`).
+    /// Handles a power cut while the host wrote or trimmed an extent, or during another request (both `None`).
     pub fn interrupted(&mut self, port: &HostPort, written: Option<Extent>, trimmed: Option<Extent>) {
         self.doubt_earlier(|by| (!by.trim).then_some(by.number));
         for piece in trimmed.into_iter().flat_map(|extent| pieces(extent, self.per_subpage)) {
@@ -243,14 +246,14 @@ impl Shadow {
         }
     }
 
-    /// Places of the sectors of `lsn`.
+    /// Indices of the sectors of `lsn`.
     #[inline]
     fn sectors_of(&self, lsn: u32) -> Range<usize> {
         let per_subpage = self.per_subpage as usize;
         lsn as usize * per_subpage..(lsn as usize + 1) * per_subpage
     }
 
-    /// What becomes of `old` when the present write of `port` puts `piece` over it.
+    /// The content after the present write of `port` puts `piece` over `old`.
     fn overwritten(&self, port: &HostPort, piece: Piece, old: &Content) -> Content {
         match old {
             Content::Tag(tag) => Content::Tag(port.written_tag(piece, *tag)),
@@ -262,7 +265,7 @@ impl Shadow {
         }
     }
 
-    /// `lsn` is about to change: what it holds may come back.
+    /// Records the content of `lsn`, which a cut may restore, before a change.
     #[cold]
     fn remember(&mut self, port: &HostPort, lsn: u32, trim: bool) {
         let (now, durable) = (self.content(lsn), self.cut_ahead == Some(true) && !self.timed);
@@ -273,7 +276,7 @@ impl Shadow {
         }
     }
 
-    /// The present write of `port` also changes what `piece` may hold instead.
+    /// Applies the present write of `port` to the other versions that the subpage of `piece` may hold.
     #[cold]
     fn write_doubtful(&mut self, port: &HostPort, piece: Piece) {
         let Some(contents) = self.doubt.remove(&piece.lsn) else { return };
@@ -283,7 +286,7 @@ impl Shadow {
         }
     }
 
-    /// The host has written `extent`; `port` has the data.
+    /// Records a write of `extent`; `port` has the data.
     pub fn write(&mut self, port: &HostPort, extent: Extent) {
         if self.cut_ahead.is_some() {
             pieces(extent, self.per_subpage).for_each(|piece| self.remember(port, piece.lsn, false));
@@ -308,7 +311,7 @@ impl Shadow {
         }
     }
 
-    /// The host has trimmed whole subpages.
+    /// Records a trim of whole subpages.
     pub fn trim(&mut self, port: &HostPort, extent: Extent) {
         for piece in pieces(extent, self.per_subpage) {
             if self.cut_ahead.is_some() {
@@ -328,11 +331,11 @@ impl Shadow {
         self.sectors[sectors].fill(self.learns.into());
     }
 
-    /// Checks what a read of `extent` delivered: every subpage once, with the content that the host put there. Sorts it, and appends the bytes of
-    /// `extent` to `into`, of which those that are lost mean nothing.
+    /// Verifies a read of `extent`: `delivered` must hold every subpage once, with the content that the host wrote.
+    /// Sorts `delivered`, and appends the bytes of `extent` to `into`; bytes of lost subpages are undefined.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the first subpage that is wrong.
+    /// [`Error::Rule`] with the first wrong subpage.
     pub fn verify(
         &mut self,
         extent: Extent,
@@ -359,10 +362,10 @@ impl Shadow {
             if is_bytes && let Some(&(_, next)) = delivered.get(index + 1) {
                 buffers.prefetch(next);
             }
-            // It is in the cache for the fingerprint then.
+            // First, because the fingerprint then finds the bytes in the cache.
             into.iter_mut().for_each(|into| self.append(extent, lsn, buffers.get(data), into));
             if data == Data::LOST {
-                // The host gets an error, and has to write it again.
+                // The host gets an error, and must write the subpage again.
                 self.unreadable += 1;
                 continue;
             }
@@ -383,13 +386,14 @@ impl Shadow {
         Ok(())
     }
 
-    /// What the drive holds is unknown, and is what reads and writes say from now on: it was served before. It loses no power.
+    /// Learns unknown contents from reads and writes, for a drive that was served before. Power cuts are not supported
+    /// then.
     pub fn learn(&mut self) {
         self.learns = true;
         self.sectors.fill(0);
     }
 
-    /// Whether `lsn` holds `bytes`, as far as that is known; then it is.
+    /// Checks `bytes` of `lsn` against known fingerprints, and learns unknown ones.
     fn learned(&mut self, lsn: u32, bytes: Option<&[u8]>) -> bool {
         let sectors = self.sectors_of(lsn);
         let mut found = bytes.into_iter().flat_map(|bytes| bytes.chunks_exact(SECTOR_BYTES as usize));
@@ -401,7 +405,7 @@ impl Shadow {
         })
     }
 
-    /// If `lsn` holds one of `contents`, that is what it has held since the power cut.
+    /// Adopts the version among `contents` that a read found, if the present one was not found.
     #[cold]
     fn settle(&mut self, lsn: u32, contents: &[(Content, Option<u64>)], data: Data, buffers: &Buffers) {
         let is_found = |content: &Content| match content {
@@ -424,14 +428,14 @@ impl Shadow {
         self.lost.writes.extend(lost);
     }
 
-    /// The bytes of subpage `lsn` within `extent`.
+    /// Byte range of subpage `lsn` within `extent`.
     fn part(&self, extent: Extent, lsn: u32) -> Range<usize> {
         let begin = u64::from(lsn) * u64::from(self.per_subpage);
         let place = |sector: u64| (sector - begin) as usize * SECTOR_BYTES as usize;
         place(extent.sector.max(begin))..place(extent.end().min(begin + u64::from(self.per_subpage)))
     }
 
-    /// Appends the part of subpage `lsn` within `extent`, which holds `bytes`, to `into`; nothing is zeros.
+    /// Appends the part of subpage `lsn` within `extent` to `into`; `None` means zeros.
     fn append(&self, extent: Extent, lsn: u32, bytes: Option<&[u8]>, into: &mut Vec<u8>) {
         let part = self.part(extent, lsn);
         match bytes {
@@ -440,8 +444,8 @@ impl Shadow {
         }
     }
 
-    /// Hands over the bytes of `extent`, of which `delivered` was verified: as loans, or as a copy behind `into` where
-    /// they are in many places, or some have no memory.
+    /// Returns the bytes of `extent`, for which `delivered` was verified: as loans, or as a copy appended to `into` if
+    /// the bytes are in too many places or some have no memory.
     pub fn lend(
         &self,
         extent: Extent,
@@ -460,7 +464,8 @@ impl Shadow {
     }
 }
 
-/// The present write of `port` puts `piece` over a subpage whose sectors have these fingerprints, each more by one if `more`.
+/// Applies the present write of `port` to `piece` of a subpage with these fingerprints, each stored as one more if
+/// `more`.
 fn put(port: &HostPort, piece: Piece, sectors: &mut [u32], more: bool) {
     let mut places = sectors[piece.first as usize..].iter_mut();
     if let Some(found) = port.fingerprints(piece) {
@@ -471,7 +476,7 @@ fn put(port: &HostPort, piece: Piece, sectors: &mut [u32], more: bool) {
     });
 }
 
-/// Whether a subpage whose sectors have these fingerprints holds `bytes`; nothing is zeros.
+/// True if a subpage with these fingerprints holds `bytes`; `None` means zeros.
 fn same(sectors: &[u32], bytes: Option<&[u8]>) -> bool {
     match bytes {
         None => sectors.iter().all(|&sector| sector == 0),
@@ -487,11 +492,11 @@ fn same(sectors: &[u32], bytes: Option<&[u8]>) -> bool {
 mod tests {
     use super::*;
 
-    /// Once wrong: the shadow accepted anything that a trimmed subpage had ever held.
+    /// Regression: the shadow accepted any content that a trimmed subpage had ever held.
     #[test]
     fn a_cut_brings_back_nothing_older_than_what_was_durable() {
         let (extent, buffers) = (Extent { sector: 0, sectors: 1 }, Buffers::new(512));
-        // Two writes, a trim and a power cut; is a read of `version` right then?
+        // After two writes, a trim and a power cut: is a read of `version` accepted?
         let may_hold = |version: usize, flushes: bool| {
             let mut shadow = Shadow::new(Payload::Tag, 1, 512);
             let mut port = HostPort::new(Payload::Tag, 512);
@@ -514,7 +519,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(|version| may_hold(version, true)), [true, false, false]);
     }
 
-    /// A file system answers for a page that it knows, but that was never written, with zeros of its own: after a cut as before.
+    /// A file system serves a page that was never written with its own zeros, after a cut as before.
     #[test]
     fn delivered_zeros_are_what_was_never_written() {
         let mut shadow = Shadow::new(Payload::Bytes, 1, 512);

@@ -1,8 +1,9 @@
-//! A timeline: when each flash operation and request of a part of a run waits, moves data, works in the array, and ends.
+//! A timeline: when each flash operation and request in a part of a run waits, moves data, works in the array, and
+//! ends.
 //!
-//! For whoever debugs gates, and for students. Models nothing: it notes what the engine decides and changes none of it.
-//! Memory holds what is in flight and what lies in the window. Operations planned before the measurement began are left out;
-//! so are the subpages that an operation carries, and the gates that had closed before an operation was planned.
+//! For debugging of gates, and for teaching. The timeline models nothing: it records decisions of the engine and never
+//! changes them. Memory holds operations in flight and recorded ones. Ignored: operations planned before the
+//! measurement, the subpages of an operation, and gates that had closed before an operation was planned.
 
 mod window;
 
@@ -11,10 +12,10 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Operation, OperationKind};
 pub use window::Window;
 
-/// A timeline holds no more operations than this.
+/// Largest number of operations in a timeline.
 pub const MOST_OPERATIONS: usize = 250_000;
 
-/// From a moment until another.
+/// A span of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     pub from: Nanos,
@@ -29,53 +30,53 @@ pub struct Place {
     pub channel: u32,
 }
 
-/// One flash operation with its times, on the engine's clock.
+/// One flash operation with times on the engine's clock.
 #[derive(Debug, Clone)]
 pub struct TimedOperation {
-    /// In order of planning, 1 is the first of the measurement; 0 and below were planned before.
+    /// Number in the order of planning, 1 for the first of the measurement; 0 and below were planned before.
     pub number: i64,
     pub operation: Operation,
     pub place: Place,
-    /// The measured request whose plan holds it; 0: none.
+    /// The measured request whose plan holds the operation; 0: none.
     pub request: u64,
     pub request_kind: Option<RequestKind>,
     pub planned: Nanos,
-    /// Its gate has closed, and the operation before it on the block has started.
+    /// The gate has closed, and the operation before on the same block has started.
     pub ready: Nanos,
-    /// Its command goes over the bus.
+    /// The command goes over the bus.
     pub start: Nanos,
-    /// Its data crosses the bus of the channel; never, for an erase.
+    /// Transfer of data over the channel bus; empty for an erase.
     pub transfer: Span,
-    /// Its plane works, suspensions included.
+    /// Work of the plane, suspensions included.
     pub array: Span,
-    /// Its data has come to the controller, or the cells are programmed or erased.
+    /// The data has arrived in the controller, or the cells are programmed or erased.
     pub end: Nanos,
-    /// The data of a read for the host has crossed the host link.
+    /// The data of a host read has crossed the host link.
     pub delivered: Option<Nanos>,
-    /// Numbers of the operations that closed its gate, or a gate that this one waited for, ascending.
+    /// Numbers of the operations that closed the gate, or a gate that this gate waited for, in ascending order.
     pub follows: Vec<i64>,
-    /// The number of the operation on the same block that had to start before it.
+    /// Number of the operation on the same block that had to start before.
     pub behind: Option<i64>,
-    /// From each suspension until the array works again.
+    /// Suspensions, each until the array resumed.
     pub suspensions: Vec<Span>,
 }
 
-/// One request with its times, on the engine's clock.
+/// One request with times on the engine's clock.
 #[derive(Debug, Clone)]
 pub struct TimedRequest {
-    /// Among the measured requests, from 1.
+    /// Number among the measured requests, from 1.
     pub number: u64,
     pub kind: RequestKind,
     pub extent: Extent,
     pub arrival: Nanos,
-    /// The drive has it.
+    /// The host has submitted the request to the drive.
     pub submitted: Nanos,
-    /// The layer has made its plan: the write buffer had room.
+    /// The layer has planned the request, after the write buffer had room.
     pub planned: Option<Nanos>,
     pub completed: Option<Nanos>,
 }
 
-/// What a window shows.
+/// The content of a window.
 #[derive(Debug, Clone, Default)]
 pub struct Recording {
     /// Start of the measurement.
@@ -84,11 +85,11 @@ pub struct Recording {
     pub operations: Vec<TimedOperation>,
     /// In the order of their numbers.
     pub requests: Vec<TimedRequest>,
-    /// Whether operations of the window were left out, as there were more than [`MOST_OPERATIONS`].
+    /// True if operations of the window were left out, because there were more than [`MOST_OPERATIONS`].
     pub truncated: bool,
 }
 
-/// Notes what lies in a window.
+/// Records the operations and requests of a window.
 pub struct Timeline {
     window: Window,
     recording: Recording,
@@ -97,14 +98,14 @@ pub struct Timeline {
     /// Operations that have not ended, by the engine's index.
     open: Vec<Option<Box<TimedOperation>>>,
     open_operations: usize,
-    /// Numbers of the operations that have signalled a gate which is open, by its slot.
+    /// Numbers of the operations that have signalled each open gate, by slot.
     signalled: Vec<Vec<i64>>,
-    /// Number of the request of each of the device's entries; 0: not measured.
+    /// Number of each request in flight, by the drive's entry; 0: not measured.
     numbers: Vec<u64>,
-    /// Requests in the window that have not completed, in the order of their numbers.
+    /// Requests of the window that have not completed, in the order of their numbers.
     open_requests: Vec<TimedRequest>,
     submitted: u64,
-    /// The request whose plan the engine takes.
+    /// The request whose plan the engine accepts now.
     present: (u64, Option<RequestKind>),
 }
 
@@ -125,7 +126,7 @@ impl Timeline {
         }
     }
 
-    /// What was noted.
+    /// The content of the window so far.
     pub fn recording(&self) -> Recording {
         let mut recording = self.recording.clone();
         recording.operations.sort_unstable_by_key(|operation| operation.number);
@@ -134,7 +135,7 @@ impl Timeline {
         recording
     }
 
-    /// Whether nothing more can come.
+    /// True if nothing more can be recorded.
     pub fn is_over(&self, now: Nanos) -> bool {
         let passed = match self.window {
             Window::Requests { last, .. } => self.submitted >= last,
@@ -143,17 +144,17 @@ impl Timeline {
         passed && self.open_requests.is_empty() && self.open_operations == 0
     }
 
-    /// Whether a request, or an operation of request `request`, that begins at `now` may lie in the window.
+    /// True if an operation of request `request`, or the request itself, that begins at `now` may belong to the window.
     fn may_hold(&self, request: u64, now: Nanos) -> bool {
         match self.window {
-            // What no request asked for belongs to the window while one of its requests is outstanding.
+            // Operations without a request belong to the window while one of its requests is outstanding.
             Window::Requests { .. } if request == 0 => !self.open_requests.is_empty(),
             Window::Requests { first, last } => (first..=last).contains(&request),
             Window::Time { until, .. } => now - self.recording.zero < until,
         }
     }
 
-    /// Whether what ends at `now` ends too soon for the window.
+    /// True if an operation or request that ends at `now` ends before the window.
     fn ends_before(&self, now: Nanos) -> bool {
         matches!(self.window, Window::Time { from, .. } if now - self.recording.zero < from)
     }
@@ -163,9 +164,9 @@ impl Timeline {
     }
 }
 
-/// Calls of the device, kept out of its functions. `id` is its entry for the request.
+/// Calls of the drive, kept out of its functions. `id` is the drive's entry for the request.
 impl Timeline {
-    /// A measured request is submitted.
+    /// Records the submission of a measured request.
     #[cold]
     pub fn submitted(&mut self, id: u32, kind: RequestKind, extent: Extent, arrival: Nanos, now: Nanos) {
         self.submitted += 1;
@@ -177,7 +178,7 @@ impl Timeline {
         }
     }
 
-    /// The engine takes the plan of a request.
+    /// Begins the plan of a request.
     #[cold]
     pub fn begin_plan(&mut self, id: u32, kind: RequestKind, now: Nanos) {
         let number = *at(&mut self.numbers, id);
@@ -187,12 +188,12 @@ impl Timeline {
         }
     }
 
-    /// What the engine takes from now on no request asked for.
+    /// Ends the plan of a request; later operations belong to no request.
     pub fn end_plan(&mut self) {
         self.present = (0, None);
     }
 
-    /// A request has completed.
+    /// Records the completion of a request.
     #[cold]
     pub fn completed(&mut self, id: u32, now: Nanos) {
         let number = std::mem::take(at(&mut self.numbers, id));
@@ -204,9 +205,9 @@ impl Timeline {
     }
 }
 
-/// Calls of the engine. `index` is its entry for the operation, `order` the operation's place in the order of planning.
+/// Calls of the engine. `index` is the engine's entry for the operation, `order` its number in the order of planning.
 impl Timeline {
-    /// An operation is planned, behind the operation of the order `behind` on its block.
+    /// Records a planned operation, behind operation `behind` on its block.
     pub fn planned(
         &mut self,
         index: u32,
@@ -245,18 +246,18 @@ impl Timeline {
         });
     }
 
-    /// The operation that waits or runs under `index`, if the window may hold it.
+    /// The operation under `index`, if the window may hold it.
     pub fn operation(&mut self, index: u32) -> Option<&mut TimedOperation> {
         at(&mut self.open, index).as_deref_mut()
     }
 
-    /// The operation of this order has ended, and signals the gate in `slot`.
+    /// Records that operation `order` has ended and signals the gate in `slot`.
     pub fn signalled(&mut self, slot: u32, order: u64) {
         let number = self.number(order);
         at(&mut self.signalled, slot).push(number);
     }
 
-    /// The gate in `slot` has closed; gives the numbers of the operations that signalled it, ascending.
+    /// Closes the gate in `slot`; returns the numbers of the operations that signalled it, in ascending order.
     pub fn closed(&mut self, slot: u32) -> Vec<i64> {
         let mut numbers = std::mem::take(at(&mut self.signalled, slot));
         numbers.sort_unstable();
@@ -264,12 +265,12 @@ impl Timeline {
         numbers
     }
 
-    /// The gate in `slot` also waited for a gate which these operations closed.
+    /// Records that the gate in `slot` also waited for a gate that these operations closed.
     pub fn linked(&mut self, slot: u32, numbers: &[i64]) {
         at(&mut self.signalled, slot).extend_from_slice(numbers);
     }
 
-    /// An operation has ended, `delivered` where its data went to the host.
+    /// Records the end of an operation; `delivered`: its data went to the host.
     pub fn ended(&mut self, index: u32, ready: Nanos, delivered: bool, now: Nanos) {
         let Some(mut operation) = at(&mut self.open, index).take() else { return };
         self.open_operations -= 1;

@@ -1,19 +1,22 @@
-//! Checkpoints: the tables of the layer are written to flash now and then, so that recovery has less to read.
+//! Checkpoints: the controller writes the layer's tables to flash from time to time, so that recovery reads fewer
+//! pages.
 //!
-//! The controller keeps two areas of blocks, which are bad to layers, and writes a checkpoint into the one that does not hold the newest: of
-//! each block how many pages are written, and the numbers of the programs of the first that holds data and of the last; and the layer's tables
-//! ([`Ftl::save_tables`](crate::Ftl::save_tables)). Its last page, the record, makes it whole, and is programmed when all programs that were
-//! planned before have ended: what the tables point to is there.
+//! The controller reserves two areas of blocks, which layers see as bad, and writes each checkpoint into the area
+//! without the newest one. For each block a checkpoint stores the number of written pages, and the program numbers of
+//! the first page with data and of the last page. The tables of the layer follow
+//! ([`Ftl::save_tables`](crate::Ftl::save_tables)). The last page, the record, completes a checkpoint. The record must
+//! follow all programs planned before, because the tables point to their pages.
 //!
-//! After a power cut the newest whole checkpoint is read, and the first page of each block. A block that begins as the checkpoint says has not
-//! been erased since, and is read from the page on that was erased then; any other is read whole. What the tables say of such a block is
-//! void: it was moved or trimmed before the erase, and what was moved was programmed since. If the layer programs pages again, a checkpoint
-//! also marks the pages that a program may still change; recovery reads these too.
+//! Recovery reads the newest complete checkpoint and the first page of each block. If a block still begins with the
+//! stored program number, the block has not been erased, and recovery reads only pages written since. Recovery reads
+//! any other block whole. Entries of the tables for such a block are void: the layer moved or trimmed that data before
+//! the erase, and programmed moved data later. If the layer programs pages again, a checkpoint also marks pages that a
+//! program may still change, and recovery reads them too.
 //!
-//! Its pages have a cause of their own, and are dealt out over the host's writes until half of the bytes between two checkpoints are programmed. A
-//! block that fails is replaced by a spare one, and the checkpoint that was begun is not finished; without spare blocks there are no more.
-//! Ignored: the memory that holds the tables meanwhile, where the list of these blocks is kept, and wrong bits of a checkpoint (it counts as
-//! stored twice).
+//! Pages of checkpoints have their own cause. The controller spreads them over host writes until half of the bytes
+//! between two checkpoints are programmed. If a block fails, a spare replaces the block and the checkpoint is
+//! abandoned. Without spare blocks checkpoints end. Ignored: the memory for the tables meanwhile, the storage of the
+//! list of these blocks, and bit errors in a checkpoint (assumed to be stored twice).
 
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use crate::Programs;
@@ -21,15 +24,15 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Nand, Outcome, PADDING, TORN, first_subpages};
 
-/// Bytes of the record: number, flash operations before it, bytes of tables, and their sum.
+/// Bytes of the record: number, flash operations before, bytes of tables, checksum.
 const RECORD: usize = 32;
-/// Bytes of a block: number of the first page's program, pages written, and number of the last program, by which layers know the order of
-/// blocks.
+/// Bytes stored per block: program number of the first page, pages written, and program number of the last page. Layers
+/// order blocks by the last number.
 const BLOCK: usize = 20;
-/// Blocks beside the two areas, for those that fail.
+/// Blocks beside the two areas, to replace blocks that fail.
 const SPARE: u32 = 2;
 
-/// What each checkpoint holds.
+/// Sizes of a checkpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Contents {
     /// Bytes of the layer's tables.
@@ -38,10 +41,10 @@ pub struct Contents {
     pub programs: Programs,
 }
 
-/// What checkpoints took, since the drive was new.
+/// Cost of checkpoints since the drive was new.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheckpointFigures {
-    /// Begun.
+    /// Checkpoints begun.
     pub begun: u64,
     /// Pages programmed.
     pub pages: u64,
@@ -51,53 +54,53 @@ pub struct CheckpointFigures {
 
 /// The checkpoints of a drive.
 pub struct Checkpoints {
-    /// Bytes that are programmed between two.
+    /// Bytes programmed between two checkpoints.
     every: u64,
-    /// Blocks of each area; the second is that of the newest.
+    /// Blocks of each area; the second area holds the newest checkpoint.
     areas: [Vec<u32>; 2],
     spare: Vec<u32>,
-    /// Pages of one, without the record.
+    /// Pages of a checkpoint, without the record.
     pages: u32,
     programs: Programs,
     number: u64,
-    /// The next step is due when so many bytes, but for those of checkpoints, have been programmed.
+    /// Bytes programmed, other than for checkpoints, at which the next step is due.
     due: u64,
-    /// What the one that is being written needs.
     begun: Option<Begun>,
-    /// Closes when the last is whole.
+    /// Closes when the last checkpoint is complete.
     done: Gate,
     bytes: Vec<u8>,
     found: Option<Found>,
     /// Checkpoints begun since the drive was new.
     begun_count: u64,
-    /// The program of each subpage when a checkpoint began, by its number: recovery must not need what it does not read.
+    /// Program number of each subpage when each checkpoint began. A check uses them to prove that recovery skips no
+    /// changed page.
     #[cfg(debug_assertions)]
     known: std::collections::BTreeMap<u64, Vec<u64>>,
 }
 
-/// A checkpoint that is being written.
+/// A checkpoint in progress.
 struct Begun {
-    /// Flash operations, and bytes programmed, before it.
+    /// Flash operations, and bytes programmed, before the checkpoint.
     operations: u64,
     programmed: u64,
-    /// Its pages that are written.
     pages: u32,
 }
 
 /// The checkpoint that recovery found.
 struct Found {
-    /// Flash operations before it.
+    /// Flash operations before the checkpoint.
     operations: u64,
     number: u64,
-    /// Where the tables begin in the bytes.
+    /// Offset of the tables in `bytes`.
     tables: usize,
     bytes: Vec<u8>,
-    /// From which page on each block was written since; 0: it is not the block that the checkpoint knew.
+    /// First page of each block written after the checkpoint; 0 if entries of the tables for the block are void.
     since: Vec<u32>,
 }
 
 impl Found {
-    /// Whether a program may have changed page `ppn` of a drive of `blocks` blocks since, which was written then.
+    /// True if a program may have changed page `ppn` after the checkpoint; `blocks` is the number of blocks of the
+    /// drive.
     fn may_have_changed(&self, ppn: u32, blocks: u32) -> bool {
         // Without contents there are no bits, and no recovery.
         let bits = self.bytes.get(blocks as usize * BLOCK..self.tables).unwrap_or_default();
@@ -105,29 +108,29 @@ impl Found {
     }
 }
 
-/// Tables as a checkpoint has them.
+/// Tables of a checkpoint.
 pub struct Tables<'a> {
-    /// What [`super::super::Ftl::save_tables`] wrote.
+    /// Bytes written by [`super::super::Ftl::save_tables`].
     pub bytes: &'a [u8],
-    /// Pages with a program of this number or before are known to them.
+    /// Number of flash operations before the checkpoint: the tables know programs up to this number.
     pub operations: u64,
     since: &'a [u32],
 }
 
 impl Tables<'_> {
-    /// Whether what the tables say of `block` is void.
+    /// True if entries of the tables for `block` are void.
     pub fn is_void(&self, block: u32) -> bool {
         self.since[block as usize] == 0
     }
 
-    /// Pages of `block` from this one on were written since, if any.
+    /// First page of `block` that may have been written after the checkpoint.
     pub fn since(&self, block: u32) -> u32 {
         self.since[block as usize]
     }
 }
 
 impl Contents {
-    /// Bytes before the tables: of each block, and a bit of each page that a program may still change.
+    /// Bytes before the tables: the entries of blocks, and a bit for each page that a program may still change.
     fn before(self, geometry: &Geometry) -> u64 {
         let changes = if self.programs == Programs::Once { 0 } else { geometry.pages().div_ceil(8) };
         u64::from(geometry.blocks()) * BLOCK as u64 + changes
@@ -138,24 +141,23 @@ impl Contents {
         (self.before(geometry) + self.tables).div_ceil(geometry.page_bytes().into())
     }
 
-    /// Blocks of an area.
     fn blocks(self, geometry: &Geometry) -> u32 {
         (self.pages(geometry) + 1).div_ceil(geometry.pages_per_block.into()) as u32
     }
 
-    /// Blocks of a plane that checkpoints take at the most.
+    /// Largest number of blocks per plane that checkpoints reserve.
     pub fn kept_blocks(self, geometry: &Geometry) -> u32 {
         (2 * self.blocks(geometry) + SPARE).div_ceil(geometry.planes())
     }
 }
 
 impl Checkpoints {
-    /// Whether `block` is of an area.
+    /// True if `block` belongs to an area or is a spare.
     fn owns(&self, block: u32) -> bool {
         self.areas.iter().chain([&self.spare]).flatten().any(|&own| own == block)
     }
 
-    /// Block `at` of the area that was to be written has failed.
+    /// Replaces block `at` of the first area, which has failed, by a spare. Without a spare the area is cleared.
     fn replace(&mut self, at: usize) {
         match self.spare.pop() {
             Some(block) => self.areas[0][at] = block,
@@ -163,20 +165,21 @@ impl Checkpoints {
         }
     }
 
-    /// The program of page `index` of the area has failed: the next checkpoint begins when `every` bytes more than `programmed` are.
+    /// Abandons the checkpoint because the program of page `index` failed. The next begins `every` bytes after
+    /// `programmed`.
     fn give_up(&mut self, index: u32, programmed: u64) {
         self.replace(index as usize % self.areas[0].len());
         self.due = programmed + self.every;
     }
 
-    /// Page `index` of the area `blocks`, which are written side by side.
+    /// Page `index` of the area `blocks`. Pages alternate between the blocks, so that programs run in parallel.
     fn page(blocks: &[u32], index: u32, pages_per_block: u32) -> u32 {
         let count = blocks.len() as u32;
         blocks[(index % count) as usize] * pages_per_block + index / count
     }
 }
 
-/// A sum that tells other bytes apart (FNV-1a).
+/// Checksum (FNV-1a).
 fn sum_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
@@ -185,8 +188,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// The first page of `block` that holds data, and the number of its program, as its out-of-band area has it; 0 where nothing in the block
-/// counts. Padding alone does not: a program that is cut off may corrupt such a page, of which there is no copy.
+/// The first page of `block` that holds data, and the program number in its out-of-band area; 0 if the block holds no
+/// data. Padding does not count, because no copy exists of a padding page that an interrupted program corrupted.
 pub(super) fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
     let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
     let written = if nand.is_torn(block) { 0 } else { nand.next_page(block).min(pages) };
@@ -199,7 +202,7 @@ pub(super) fn first_program(nand: &Nand, block: u32) -> (u32, u64) {
     found.unwrap_or((0, 0))
 }
 
-/// The number of the program of the last page of `block`; 0 where none is written.
+/// The program number of the last page of `block`; 0 if no page is written.
 fn last_program(nand: &Nand, block: u32) -> u64 {
     let (pages, width) = (nand.geometry().pages_per_block, nand.geometry().subpages_per_page);
     let Some(page) = nand.next_page(block).min(pages).checked_sub(1) else { return 0 };
@@ -208,8 +211,8 @@ fn last_program(nand: &Nand, block: u32) -> u64 {
 }
 
 impl Io {
-    /// Takes blocks for checkpoints of `contents`, which are due after every `every` bytes from [`Self::begin_checkpoints`] on. Before a layer is
-    /// built, which must not see them.
+    /// Reserves blocks for checkpoints of `contents`, due every `every` bytes after [`Self::begin_checkpoints`]. Must
+    /// be called before a layer is built, because the layer must see these blocks as bad.
     pub fn keep_checkpoints(&mut self, every: u64, contents: Contents) {
         let geometry = *self.geometry();
         let (count, pages) = (contents.blocks(&geometry), contents.pages(&geometry) as u32);
@@ -242,34 +245,35 @@ impl Io {
         }));
     }
 
-    /// Whether a checkpoint is to begin, or more of it to be written.
+    /// True if a checkpoint, or its next step, is due.
     #[inline]
     pub fn checkpoint_due(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(|own| self.programmed_beside() >= own.due)
     }
 
-    /// Bytes programmed, but for those of checkpoints.
+    /// Bytes programmed, without checkpoints.
     fn programmed_beside(&self) -> u64 {
         self.counters.data_bytes - self.counters.checkpoint_bytes
     }
 
-    /// Checkpoints begin: the first is due when as much as between two has been programmed.
+    /// Starts checkpoints: the first is due after `every` more bytes.
     pub fn begin_checkpoints(&mut self) {
         let due = self.checkpoints.as_ref().map(|own| self.programmed_beside() + own.every);
         self.checkpoints.iter_mut().zip(due).for_each(|(own, due)| own.due = due);
     }
 
-    /// What checkpoints took; `None` where there are none.
+    /// Cost of checkpoints; `None` without checkpoints.
     pub fn checkpoint_figures(&self) -> Option<CheckpointFigures> {
         let (pages, bytes) = (self.counters.programs[Cause::Checkpoint as usize], self.counters.checkpoint_bytes);
         self.checkpoints.as_ref().map(|own| CheckpointFigures { begun: own.begun_count, pages, bytes })
     }
 
-    /// Begins a checkpoint with what `save` appends, the tables of the layer, or writes more of it. Returns the gate that its record follows, where
-    /// that is written: whoever times the plan lets it wait for all programs under way.
+    /// Begins a checkpoint with the tables that `save` appends, or writes the next pages of the present checkpoint.
+    /// Returns the gate that the record follows, if the record is planned. In a timed run the caller must link that
+    /// gate to all programs under way.
     ///
     /// # Errors
-    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    /// Every [`palimpsest_flash::nand::Halt`] of flash.
     #[cold]
     pub fn write_checkpoint(&mut self, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
         let Some(mut own) = self.checkpoints.take() else { return Ok(Gate::NONE) };
@@ -287,7 +291,7 @@ impl Io {
                 own.due = u64::MAX;
                 return Ok(Gate::NONE);
             }
-            // The record of the last is still under way.
+            // The record of the last checkpoint is still under way.
             None if self.plan.gates.is_open(own.done) => {
                 own.due = programmed + step;
                 return Ok(Gate::NONE);
@@ -321,7 +325,7 @@ impl Io {
         self.write_record(own, &begun, record)
     }
 
-    /// Puts together what a checkpoint has to hold, and erases its area. False where a block of that fails.
+    /// Assembles a checkpoint and erases its area. Returns false if an erase fails.
     fn begin_area(&mut self, own: &mut Checkpoints, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<bool> {
         own.number += 1;
         own.begun_count += 1;
@@ -355,7 +359,7 @@ impl Io {
         Ok(true)
     }
 
-    /// Appends a bit for each page that a program may still change.
+    /// Appends one bit per page: set if a program may still change the page.
     fn save_changing(&self, over: bool, bytes: &mut Vec<u8>) {
         let pages = self.geometry().pages() as u32;
         for first in (0..pages).step_by(8) {
@@ -382,7 +386,7 @@ impl Io {
         bytes.extend(places.into_iter().flat_map(u32::to_le_bytes));
     }
 
-    /// Writes the record, after `after`.
+    /// Writes the record, which follows the gate `after`.
     fn write_record(&mut self, own: &mut Checkpoints, begun: &Begun, after: Gate) -> Flash<Gate> {
         let mut record = Vec::with_capacity(RECORD);
         for word in [own.number, begun.operations, own.bytes.len() as u64, sum_of(&own.bytes)] {
@@ -393,7 +397,7 @@ impl Io {
             own.give_up(own.pages, begun.programmed);
             return Ok(after);
         }
-        // What is planned of a protected buffer is as good as programmed.
+        // A protected buffer programs everything planned, even after a power cut.
         own.done = if self.plan.protected { Gate::NONE } else { done };
         own.due = begun.programmed + own.every;
         own.areas.swap(0, 1);
@@ -406,7 +410,7 @@ impl Io {
         let holds = if bytes.is_empty() { width } else { (bytes.len() as u32).div_ceil(geometry.subpage_bytes) };
         let (logical, data) = (vec![PADDING; width as usize], vec![Data::ZERO; width as usize]);
         let program = Program::new(ppn, &logical, &data, Cause::Checkpoint);
-        // Before the program, because that notes what it adds to the counters.
+        // Counted before the program, because the program logs its change of the counters.
         let data_bytes = u64::from(holds * self.geometry().subpage_bytes);
         self.counters.checkpoint_bytes += data_bytes;
         let done = self.program(Program { own: bytes, padding: width - holds, after, signal, ..program });
@@ -416,7 +420,7 @@ impl Io {
         done
     }
 
-    /// The power is back: reads the newest whole checkpoint. Returns how many pages that took.
+    /// Reads the newest complete checkpoint after a power cut. Returns the number of pages read.
     ///
     /// # Errors
     /// As [`Self::write_checkpoint`].
@@ -466,7 +470,7 @@ impl Io {
         }))
     }
 
-    /// The bytes of the controller's own in page `ppn`, which is read; `None` where that is not written to its end.
+    /// Reads page `ppn` and returns the controller's bytes in it; `None` if the page is not completely written.
     fn read_own(&mut self, ppn: u32) -> Flash<Option<Vec<u8>>> {
         let block = self.nand.split(ppn).0;
         let readable = self.nand.programs(ppn) > 0 && self.nand.logical_of(ppn).iter().all(|&cell| cell == PADDING);
@@ -481,7 +485,7 @@ impl Io {
         Ok(Some(bytes))
     }
 
-    /// As [`Self::scan`], of what was written to `block` since the checkpoint that was found.
+    /// As [`Self::scan`], for pages of `block` written after the checkpoint that recovery found.
     pub fn scan_since(&mut self, block: u32) -> u64 {
         let Some(mut own) = self.checkpoints.take() else { return self.scan(block) };
         let owned = own.owns(block);
@@ -500,7 +504,7 @@ impl Io {
         scanned
     }
 
-    /// Checks that `block` holds in all pages that recovery skips what it held when the checkpoint began.
+    /// Asserts that all pages of `block` that recovery skips are unchanged since the checkpoint began.
     #[cfg(debug_assertions)]
     fn check_known(&self, known: &[u64], found: &Found, block: u32) {
         let at = block as usize * BLOCK;
@@ -537,7 +541,7 @@ impl Io {
             }
         }
         for page in since.max(looked)..pages {
-            // The first erased page behind what was written is read, too.
+            // The first erased page behind the written ones is read too.
             let written = self.nand.programs(first + page) > 0;
             if !written && (!same || page > since) {
                 continue;
@@ -548,13 +552,13 @@ impl Io {
         u64::from(scanned)
     }
 
-    /// The tables of the checkpoint that was found, for a layer that recovers.
+    /// Tables of the checkpoint that [`Self::find_checkpoint`] found, for the layer's recovery.
     pub fn tables(&self) -> Option<Tables<'_>> {
         let found = self.checkpoints.as_ref()?.found.as_ref()?;
         Some(Tables { bytes: &found.bytes[found.tables..], operations: found.operations, since: &found.since })
     }
 
-    /// The layer has its tables.
+    /// Frees the tables; the layer calls this when its recovery no longer needs them.
     pub fn drop_tables(&mut self) {
         self.checkpoints.iter_mut().for_each(|own| own.found = None);
     }

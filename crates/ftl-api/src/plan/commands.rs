@@ -1,6 +1,8 @@
-//! The flash commands of a layer: the operation, its cause, the gate that it follows, and the gate that it signals.
+//! The flash commands of a layer: each names an operation, its cause, the gate that must close before, and the gate to
+//! signal at the end.
 //!
-//! Each has a constructor for the usual case; `..` sets the rest: `Read { signal, ..Read::new(ppn, subpages, cause) }`.
+//! Each command has a constructor for the usual case; `..` sets the other fields: `Read { signal, ..Read::new(ppn,
+//! subpages, cause) }`.
 
 use super::select::ReadPolicy;
 use super::{Cause, Gate};
@@ -12,22 +14,22 @@ use palimpsest_flash::nand::{SubpageMask, WordMask, first_subpages};
 pub struct Read {
     /// Physical page.
     pub ppn: u32,
-    /// Wanted subpages of the page.
+    /// Subpages of the page to read.
     pub subpages: SubpageMask,
-    /// Wanted code words among them, 0 for all; only the read commands `dma` and `spread` profit.
+    /// Code words to read among `subpages`, 0 for all; only the read commands `dma` and `spread` use them.
     pub words: WordMask,
-    /// Which command reads.
+    /// The read command.
     pub policy: ReadPolicy,
-    /// Why.
+    /// Why the operation is planned.
     pub cause: Cause,
-    /// Starts after this gate has closed.
+    /// The operation starts only after this gate has closed.
     pub after: Gate,
-    /// Waits for the end.
+    /// The gate that waits for the end of the operation.
     pub signal: Gate,
 }
 
 impl Read {
-    /// All of the `subpages` of page `ppn`, by the command for whole pages, without gates.
+    /// Reads all `subpages` of page `ppn` by the command for whole pages, without gates.
     #[inline]
     pub fn new(ppn: u32, subpages: SubpageMask, cause: Cause) -> Self {
         Read { ppn, subpages, words: 0, policy: ReadPolicy::PAGE, cause, after: Gate::NONE, signal: Gate::NONE }
@@ -41,38 +43,39 @@ pub struct Program<'a> {
     pub ppn: u32,
     /// Subpages written, padding included.
     pub written: SubpageMask,
-    /// Logical subpage of each subpage of the page, for the out-of-band area; [`palimpsest_flash::nand::PADDING`] for
-    /// padding. Recovery has only these numbers.
+    /// Logical subpage of each subpage of the page, stored in the out-of-band area; [`palimpsest_flash::nand::PADDING`]
+    /// for padding. Recovery has only these numbers.
     pub logical: &'a [u32],
     /// Content of each subpage of the page.
     pub data: &'a [Data],
-    /// Bytes of the layer's own in the subpages written, from the first on, in every payload ([`super::Io::own`]).
+    /// The layer's own bytes, from the first written subpage on, stored with every payload ([`super::Io::own`]).
     pub own: &'a [u8],
-    /// Bytes of the layer's own in the spare area, beside the logical numbers; none: it is left as it is
+    /// The layer's own bytes in the spare area, beside the logical numbers. If empty, the spare area stays unchanged
     /// ([`palimpsest_flash::nand::Nand::spare`]).
     pub spare: &'a [u8],
-    /// Of a part with a code of cells, the generation; [`palimpsest_flash::nand::Nand::probe_generation`] says which are allowed.
+    /// Generation, for a part with a code of cells; [`palimpsest_flash::nand::Nand::probe_generation`] returns the
+    /// allowed ones.
     pub generation: u32,
     /// Subpages among `written` that are padding.
     pub padding: u32,
-    /// Subpages that cross the bus (the controller's page buffer fills the rest of the page with ones).
+    /// Subpages that cross the bus. The controller's page buffer fills the rest of the page with ones.
     pub transferred: u32,
-    /// Subpages of the write buffer that are free when the program has ended; 0 in layers that are not buffered.
+    /// Subpages of the write buffer that the end of the program frees; 0 in layers without a buffer.
     pub frees: u32,
-    /// Whether the cells of the block hold one bit each, as in a fast cache: with the times of that.
+    /// True if cells of the block hold one bit each, as in a fast cache, with the timing of that mode.
     pub single: bool,
-    /// Why.
+    /// Why the operation is planned.
     pub cause: Cause,
-    /// Whether it stores what the host may still be sending, though it is not done for the host alone.
+    /// True if the program stores data that the host may still be sending, although its cause is not the host alone.
     pub from_host: bool,
-    /// Starts after this gate has closed.
+    /// The operation starts only after this gate has closed.
     pub after: Gate,
-    /// Waits for the end.
+    /// The gate that waits for the end of the operation.
     pub signal: Gate,
 }
 
 impl<'a> Program<'a> {
-    /// All of page `ppn`: `logical` and `data` have one entry a subpage. No padding, no gates.
+    /// Programs all of page `ppn`; `logical` and `data` must have one entry per subpage. No padding, no gates.
     #[inline]
     pub fn new(ppn: u32, logical: &'a [u32], data: &'a [Data], cause: Cause) -> Self {
         let subpages = data.len() as u32;
@@ -101,16 +104,17 @@ impl<'a> Program<'a> {
 pub struct Erase {
     /// The block.
     pub block: u32,
-    /// Why.
+    /// Why the operation is planned.
     pub cause: Cause,
-    /// Starts after this gate has closed: that of the programs that moved the block's data elsewhere.
+    /// The operation starts only after this gate has closed. Programs that moved the block's data must signal this
+    /// gate.
     pub after: Gate,
-    /// Waits for the end.
+    /// The gate that waits for the end of the operation.
     pub signal: Gate,
 }
 
 impl Erase {
-    /// Of `block`, without gates.
+    /// Erases `block`, without gates.
     #[inline]
     pub fn new(block: u32, cause: Cause) -> Self {
         Erase { block, cause, after: Gate::NONE, signal: Gate::NONE }

@@ -1,6 +1,6 @@
-//! Why flash operations are done, and what they moved, by that.
+//! Causes of flash operations, and counters by cause.
 
-/// Why an operation is done.
+/// The reason for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cause {
@@ -10,21 +10,21 @@ pub enum Cause {
     Gc,
     /// Merging of scattered subpages.
     Merge,
-    /// Read half of a read-modify-write.
+    /// Read of a read-modify-write.
     Rmw,
-    /// Reading cells that are about to be programmed again.
+    /// Read of cells that are about to be programmed again.
     Prefetch,
-    /// The layer's or the file system's own records.
+    /// Records of the layer or the file system.
     Metadata,
-    /// Reading what a stream of the host comes to next.
+    /// Read of data that a sequential reader will request next.
     ReadAhead,
     /// Checkpoints of the layer's tables.
     Checkpoint,
-    /// Reading what is stored now and then, whether it can still be read.
+    /// Patrol read: checks from time to time that stored data is still readable.
     Patrol,
     /// Parity across dies.
     Parity,
-    /// Reading the other pages of a stripe for one that cannot be read, or for its parity.
+    /// Read of the other pages of a stripe, to rebuild a page or to compute parity.
     Rebuild,
 }
 
@@ -43,11 +43,11 @@ palimpsest_flash::state_of_words!(Cause {
 });
 
 impl Cause {
-    /// Causes of reads that serve a reader alone: a power cut drops these, also where hold-up energy ends everything
-    /// else.
+    /// Causes of reads that serve only a reader. A power cut drops these, even if hold-up energy completes all other
+    /// operations.
     pub const DROPPED: [Cause; 3] = [Cause::Host, Cause::ReadAhead, Cause::Patrol];
 
-    /// Whether the host waits for what is done so, or soon will.
+    /// True if the host waits, or soon will wait, for operations of this cause.
     #[inline]
     pub fn is_awaited(self) -> bool {
         matches!(self, Cause::Host | Cause::Rmw | Cause::Prefetch | Cause::ReadAhead | Cause::Rebuild)
@@ -61,7 +61,7 @@ pub const CAUSES: usize = 11;
 pub const CAUSE_NAMES: [&str; CAUSES] =
     ["host", "gc", "merge", "rmw", "prefetch", "metadata", "read_ahead", "checkpoint", "patrol", "parity", "rebuild"];
 
-/// Reads and programs of pages by cause, and what they moved.
+/// Reads and programs of pages, and bytes moved, by cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IoCounters {
     /// Page reads by cause.
@@ -72,23 +72,23 @@ pub struct IoCounters {
     pub erases: u64,
     /// Bytes sensed by cause.
     pub sensed: [u64; CAUSES],
-    /// Of those, bytes that were wanted.
+    /// Bytes wanted among the bytes sensed, by cause.
     pub wanted: [u64; CAUSES],
-    /// Bytes over the buses of the channels.
+    /// Bytes over the channel buses.
     pub bus_bytes: u64,
     /// Bytes of data programmed (valid subpages, no padding).
     pub data_bytes: u64,
-    /// Those of them that second writes of low pages store.
+    /// Data bytes that second writes of low pages stored.
     pub second_bytes: u64,
-    /// Those of them that are checkpoints.
+    /// Data bytes of checkpoints.
     pub checkpoint_bytes: u64,
     /// Bytes programmed as padding.
     pub padding_bytes: u64,
-    /// Subpages that were read from the controller's memory, as their programs had not ended, by cause.
+    /// Subpages read from the controller's memory because their programs had not ended, by cause.
     pub memory_reads: [u64; CAUSES],
-    /// Subpages that reads lost for good, by the cause of the read.
+    /// Subpages lost by uncorrectable reads, by cause of the read.
     pub lost: [u64; CAUSES],
-    /// Subpages that the host read without ever having written them.
+    /// Subpages that the host read but never wrote.
     pub unwritten_subpages: u64,
     /// Blocks that were relocated because reads of them needed many retries.
     pub refreshed_blocks: u64,
@@ -112,7 +112,7 @@ palimpsest_flash::state!(IoCounters {
 });
 
 impl IoCounters {
-    /// What operations added since they were `before`; what the host did, and what needed no flash, is left out.
+    /// Counts added by operations since `before`. Counts of host requests and memory reads are left out.
     pub(super) fn since(&self, before: &IoCounters) -> IoCounters {
         let mut added = IoCounters { unwritten_subpages: 0, memory_reads: [0; CAUSES], ..self.clone() };
         added.take_back(&IoCounters { unwritten_subpages: 0, memory_reads: [0; CAUSES], ..before.clone() });
@@ -127,12 +127,12 @@ impl IoCounters {
         by_cause.chain([erases, bus_bytes]).chain(data)
     }
 
-    /// No count is above that of `most`: what a power cut took back had been counted here.
+    /// Caps each count at its value in `most`, because operations that a power cut rolled back are counted here.
     pub fn limit(&mut self, most: &IoCounters) {
         self.each().zip(most.clone().each()).for_each(|(count, most)| *count = (*count).min(*most));
     }
 
-    /// Takes `added` back.
+    /// Subtracts `added`.
     pub(super) fn take_back(&mut self, added: &IoCounters) {
         self.each().zip(added.clone().each()).for_each(|(count, added)| *count -= *added);
     }

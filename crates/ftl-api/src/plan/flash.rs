@@ -1,4 +1,6 @@
-//! Flash commands: each changes cells and counters at once, and is an operation of the plan in timed runs.
+//! Flash commands: each changes cells and counters at once, and adds an operation to the plan in timed runs.
+//!
+//! Ignored here: time, which the engine computes.
 
 use super::ledger::{Over, Programmed};
 use super::operations;
@@ -12,19 +14,19 @@ use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask, c
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use std::ops::Range;
 
-/// Bytes of one read command.
+/// Bytes moved by one read command.
 pub(super) struct Sensed {
     pub(super) sensed: u32,
     pub(super) moved: u32,
     pub(super) wanted: u32,
-    /// Subpages for the host or the layer.
+    /// Subpages that the host or the layer asked for.
     pub(super) subpages: u32,
 }
 
 impl Io {
-    /// Reads, with one command unless the part's can name but one run of code words ([`select`]). The content is at once at
-    /// [`Io::load_subpage`], whenever the operation is timed to end. Subpages whose program has not ended are read from memory
-    /// ([`super::under_way`]).
+    /// Reads subpages of a page, with one command unless the part's command can name only one run of code words
+    /// ([`select`]). The content is available at once through [`Io::load_subpage`], before the simulated end of the
+    /// operation. Subpages whose program has not ended are read from memory ([`super::under_way`]).
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
@@ -33,7 +35,7 @@ impl Io {
         self.read_here(read)
     }
 
-    /// As [`Self::read`], as a part of its caller: for the one that reads most.
+    /// As [`Self::read`], inlined into the caller that reads most.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -42,7 +44,7 @@ impl Io {
         if self.plan.under_way.holds(read.ppn) { self.read_rest(read) } else { self.read_flash(read) }
     }
 
-    /// Reads what is not read from memory.
+    /// Reads from memory the subpages under way, and from flash all others.
     #[inline(never)]
     fn read_rest(&mut self, read: Read) -> Flash<()> {
         let left = self.read_from_memory(&read);
@@ -61,7 +63,7 @@ impl Io {
         if self.nand.part().pages_per_program > 1 { self.read_word_line(read) } else { self.read_page(read) }
     }
 
-    /// Reads subpages of one page that the part senses.
+    /// Reads subpages of one sensed page.
     #[inline(always)]
     pub(super) fn read_page(&mut self, read: Read) -> Flash<()> {
         let Read { subpages, words, policy, .. } = read;
@@ -86,7 +88,7 @@ impl Io {
         }
         for command in select::commands(part, policy, words) {
             let part = self.nand.part();
-            // A subpage in two words is read by two commands, and crosses the host link with the last.
+            // Two commands read a subpage that spans two words; the subpage crosses the host link with the last.
             let touched = part.subpages_of_words(command.words & words) & subpages;
             let behind = part.subpages_of_words(words & !(u64::MAX >> command.words.leading_zeros()));
             let read = Read { subpages: touched, words: command.words & words, ..read };
@@ -95,8 +97,7 @@ impl Io {
         Ok(())
     }
 
-    /// Sends one command of a mode that transfers the wanted code words only, with which `subpages` subpages cross the
-    /// host link.
+    /// Sends one command that transfers only the wanted code words. With them, `subpages` subpages cross the host link.
     fn read_words(&mut self, read: Read, command: ReadCommand, subpages: u32) -> Flash<()> {
         let part = self.nand.part();
         let moved = read.words.count_ones() * part.word_bytes;
@@ -107,7 +108,6 @@ impl Io {
         self.sense(read, command, Sensed { sensed, moved, wanted: moved, subpages })
     }
 
-    /// One read command.
     #[inline(always)]
     pub(super) fn sense(&mut self, read: Read, command: ReadCommand, bytes: Sensed) -> Flash<()> {
         let Read { ppn, subpages, mut after, .. } = read;
@@ -127,7 +127,7 @@ impl Io {
         Ok(())
     }
 
-    /// As [`Self::sense`] from page `from`, where reads may fail for good.
+    /// As [`Self::sense`] from page `from`, in runs with uncorrectable reads.
     #[inline(never)]
     fn sense_or_fail(&mut self, read: Read, from: u32, command: ReadCommand, bytes: Sensed) -> Flash<()> {
         let (cause, parity) = (self.counted_as(read.cause), self.nand.has_parity());
@@ -144,7 +144,7 @@ impl Io {
         Ok(())
     }
 
-    /// As [`Self::sensed`], which has one caller that is fast.
+    /// As [`Self::sensed`], out of line, because only one caller must be fast.
     #[inline(never)]
     pub(super) fn sensed_rarely(
         &mut self,
@@ -158,14 +158,14 @@ impl Io {
         self.sensed(&read, (from, read.after, read.cause), command, bytes, retries, link_bytes);
     }
 
-    /// As [`Self::programmed`] over what is erased, for pages of stripes.
+    /// As [`Self::programmed`] over erased cells, for pages of stripes.
     #[cold]
     #[inline(never)]
     pub(super) fn programmed_of_stripe(&mut self, program: &Program<'_>, outcome: Outcome) {
         self.programmed(program, outcome, Over::Erased);
     }
 
-    /// What `read` was, of page `from`, after the gate `after`, for `cause`: counted, and put into the plan.
+    /// Counts `read` of page `from` for `cause`, and adds the operation to the plan, after the gate `after`.
     #[inline(always)]
     fn sensed(
         &mut self,
@@ -203,7 +203,8 @@ impl Io {
                 signal,
                 ..self.plan.operation(OperationKind::Read, cause)
             };
-            // A copy of it, so that the operation is made where the plan has it: what was just stored in parts is slow to load as a whole.
+            // The copy lets the compiler build the operation inside the plan. Loading a value just stored in parts is
+            // slow.
             if self.ledger.is_some() {
                 return self.push_noted_read(&{ operation }, ppn, subpages);
             }
@@ -211,8 +212,8 @@ impl Io {
         }
     }
 
-    /// Attempts to read page `from` for page `read.ppn`, whose bits may be wrong. Returns the time of the retries, and
-    /// with parity the subpages that the read failed to correct.
+    /// Attempts to read page `from` in place of page `read.ppn`, with possible bit errors. Returns the time of the
+    /// retries and, with parity, the uncorrectable subpages.
     #[cold]
     fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> (Nanos, SubpageMask) {
         let now = self.present.now + self.data_age;
@@ -224,14 +225,14 @@ impl Io {
         (self.nand.retry_steps(steps), if parity { failed } else { 0 })
     }
 
-    /// What the controller must correct for `read`.
+    /// The subpages and code words that the controller must correct for `read`.
     pub(super) fn wanted_of(&self, read: &Read) -> Wanted {
         let all = self.nand.part().words_of_subpages(read.subpages);
         Wanted { subpages: read.subpages, words: if read.words == 0 { all } else { read.words } }
     }
 
-    /// Bytes that cross the host link for the host's read of `subpages`: whole transfer units, and no more than the request asks for
-    /// and other reads do not bring.
+    /// Bytes that a host read of `subpages` sends over the host link: whole transfer units, at most the bytes of the
+    /// request that no other read sends.
     #[inline]
     pub(super) fn crossing(&mut self, cause: Cause, subpages: u32) -> u32 {
         if cause != Cause::Host {
@@ -246,20 +247,22 @@ impl Io {
         crossing as u32
     }
 
-    /// The code words that hold `sectors` sectors of a physical page from its sector `first` on.
+    /// Code words that hold `sectors` sectors of a physical page, from sector `first` on.
     #[inline]
     pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
         let (begin, end) = (first * SECTOR_BYTES as u32, (first + sectors) * SECTOR_BYTES as u32);
         mask_of(self.nand.word_at(begin), self.nand.word_at(end - 1) + 1)
     }
 
-    /// The code words that hold `subpages` of a page.
+    /// Code words that hold `subpages` of a page.
     #[inline]
     pub fn words_of_subpages(&self, subpages: SubpageMask) -> WordMask {
         self.nand.part().words_of_subpages(subpages)
     }
 
-    /// Programs, a word line of a part with a code of cells as the generation that the command names. [`Outcome::Failed`] leaves the block bad and the subpages unreadable: program them again in another block.
+    /// Programs a page, or a word line of a part with a code of cells as the generation that the command names. After
+    /// [`Outcome::Failed`] the block is bad and the subpages are unreadable: the layer must program them again in
+    /// another block.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::program`].
@@ -268,7 +271,7 @@ impl Io {
         self.program_here(program)
     }
 
-    /// As [`Self::program`], as a part of its caller: for the one that programs most.
+    /// As [`Self::program`], inlined into the caller that programs most.
     ///
     /// # Errors
     /// As [`Self::program`].
@@ -288,7 +291,7 @@ impl Io {
         self.program_alone(&program, own)
     }
 
-    /// Programs a page whose program can corrupt another, of which a copy is made before.
+    /// Programs a page whose program can corrupt others, and first copies those.
     #[cold]
     #[inline(never)]
     fn program_guarded(&mut self, program: Program<'_>) -> Flash<Outcome> {
@@ -308,7 +311,7 @@ impl Io {
         Ok(outcome)
     }
 
-    /// The subpages `written` of page `ppn` are programmed now, where ages count.
+    /// Stores the program time of the subpages `written` of page `ppn`, if the run models the age of data.
     #[inline]
     pub(super) fn time_program(&mut self, ppn: u32, written: SubpageMask) {
         if self.nand.reads_fail() {
@@ -347,7 +350,7 @@ impl Io {
                     Over::Erased => program.after,
                 },
                 signal: program.signal,
-                // A program that failed is repeated, and what it writes stays in the buffer until then.
+                // A failed program is repeated, and its data stays in the buffer until then.
                 frees: if outcome == Outcome::Done { program.frees } else { 0 },
                 from_host,
                 loads,
@@ -378,7 +381,6 @@ impl Io {
         self.push_program(planned, program, outcome);
     }
 
-    /// Puts the operation of `program` into the plan.
     #[inline(always)]
     fn push_program(&mut self, mut operation: Operation, program: &Program<'_>, outcome: Outcome) {
         if outcome == Outcome::Done {
@@ -389,8 +391,8 @@ impl Io {
         self.push(program.signal, operation);
     }
 
-    /// What the program `operation`, for `cause`, stores: `logical`, in the subpages `written` of page `ppn`, after the gate `after`. It is put into
-    /// the plan next.
+    /// Records that the program `operation` for `cause` stores `logical` in the subpages `written` of page `ppn`, after
+    /// the gate `after`. The caller must add the operation to the plan next.
     #[inline(always)]
     pub(super) fn note_stored(
         &mut self,
@@ -410,7 +412,7 @@ impl Io {
         }
     }
 
-    /// Erases. [`Outcome::Failed`] leaves the block bad.
+    /// Erases a block. After [`Outcome::Failed`] the block is bad.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::erase`].
@@ -428,7 +430,7 @@ impl Io {
         Ok(outcome)
     }
 
-    /// The erase of a block of the drive: counted, and put into the plan.
+    /// Counts the erase of a block and adds the operation to the plan.
     #[inline]
     pub(super) fn erased(&mut self, Erase { block, cause, after, signal }: Erase) {
         self.counters.erases += 1;
@@ -449,7 +451,7 @@ impl Io {
         }
     }
 
-    /// The energy that flash has taken since the operation before, where it is metered.
+    /// Energy of flash since the operation before; 0 without metering.
     #[inline]
     pub(super) fn taken(&mut self) -> i64 {
         let Some(metered) = &mut self.plan.metered else { return 0 };
@@ -457,8 +459,9 @@ impl Io {
         energy.wrapping_sub(std::mem::replace(metered, energy)) as i64
     }
 
-    /// The next operation destroys what `pages` hold, after the gate `after`: it follows what replaces that, but for programs of block `before`,
-    /// which end before it in any case.
+    /// Must be called before an operation that destroys the content of `pages` and follows the gate `after`. The
+    /// operation then also follows programs that replace that content, except in block `before`, where they end earlier
+    /// anyway.
     #[inline]
     pub(super) fn before_loss(&mut self, pages: Range<u32>, before: Option<u32>, after: Gate) {
         if let Some(ledger) = &mut self.ledger {
@@ -469,14 +472,14 @@ impl Io {
         }
     }
 
-    /// The pages of `block`.
     #[inline]
     pub(super) fn pages_of(&self, block: u32) -> Range<u32> {
         let pages = self.nand.geometry().pages_per_block;
         block * pages..(block + 1) * pages
     }
 
-    /// Puts `planned` into the plan, of which `signal` waits for the end but for tests of the check.
+    /// Adds `planned` to the plan. `signal` waits for the end of the operation, unless a mutation test dropped the
+    /// signal.
     #[inline(always)]
     pub(super) fn push(&mut self, signal: Gate, mut planned: Operation) {
         planned.energy = self.taken();
@@ -491,7 +494,7 @@ impl Io {
     }
 }
 
-/// Bytes of whole code words that `subpages` lie in, or that `words` are where some are named.
+/// Bytes of the code words that hold `subpages`, or of `words` if any are named.
 #[inline(always)]
 pub(super) fn wanted_bytes(part: &Part, subpages: SubpageMask, words: WordMask) -> u32 {
     match words {

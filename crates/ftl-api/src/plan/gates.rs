@@ -1,9 +1,9 @@
-//! The gates of a run: which are open, and how much each still waits for.
+//! The gates of a run: which are open, and how many operations each still waits for.
 
 use super::Gate;
 use palimpsest_flash::prefetch::prefetch;
 
-/// Gates made so far, open ones with how much they wait for.
+/// All gates made so far, in slots that are reused.
 #[derive(Default)]
 pub struct Gates {
     pub slots: Vec<GateSlot>,
@@ -15,23 +15,23 @@ pub struct Gates {
 pub struct GateSlot {
     pub generation: u32,
     pub remaining: u32,
-    /// Head of the engine's list of what waits for it.
+    /// Head of the engine's list of operations that wait for the gate.
     pub waiters: u32,
-    /// The engine's: a moment that it also waits for, beyond what remains; 0: none.
+    /// Set by the engine: a time that the gate also waits for, after `remaining` is 0; 0: none.
     pub due: u128,
 }
 
-/// A free slot is asked for so many gates before it is taken.
+/// Distance, in gates, at which a free slot is prefetched before its use.
 const AHEAD: usize = 4;
 
 /// End of a list of waiters.
 pub const NO_WAITER: u32 = u32::MAX;
 
 impl Gates {
-    /// A new open gate that waits for nothing yet.
+    /// Opens a gate that waits for nothing yet.
     #[inline]
     pub fn open(&mut self) -> Gate {
-        // A victim takes many, which lie where gates of another were.
+        // The collection of a victim opens many gates, in slots that another victim's gates had.
         if let Some(&later) = self.free.len().checked_sub(AHEAD).and_then(|index| self.free.get(index)) {
             prefetch(&self.slots, later as usize);
         }
@@ -42,19 +42,19 @@ impl Gates {
         Gate::new(slot, self.slots[slot as usize].generation)
     }
 
-    /// Whether `gate` is still open.
+    /// True if `gate` is still open.
     #[inline]
     pub fn is_open(&self, gate: Gate) -> bool {
         !gate.is_none() && self.slots[gate.slot() as usize].generation == gate.generation()
     }
 
-    /// One more thing must end before `gate` closes.
+    /// Makes `gate` wait for one more event.
     #[inline]
     pub fn expect(&mut self, gate: Gate) {
         self.expect_many(gate, 1);
     }
 
-    /// `many` more things must end before `gate` closes.
+    /// Makes `gate` wait for `many` more events. The gate must be open.
     #[inline]
     pub fn expect_many(&mut self, gate: Gate, many: u32) {
         if !gate.is_none() {
@@ -63,13 +63,13 @@ impl Gates {
         }
     }
 
-    /// Asks for the gate in `slot`, which will close soon.
+    /// Prefetches the gate in `slot`, which will close soon.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
         prefetch(&self.slots, slot as usize);
     }
 
-    /// Every gate closes, and nothing that waited for one goes on.
+    /// Closes every gate without starting the operations that waited.
     pub(super) fn close_all(&mut self) {
         for slot in &mut self.slots {
             let generation = slot.generation.wrapping_add(1);

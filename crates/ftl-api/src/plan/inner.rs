@@ -1,8 +1,8 @@
-//! A request within a request: from a file system to the layer below it.
+//! A request within a request: from a file system to the layer below.
 //!
-//! The layer serves it as a request of the host, except for its data and their arrival, its cause, the gate that it signals, and
-//! its hint. Operations that a layer does for the host count under the cause of the inner request; a page with units of several
-//! counts under that of the last.
+//! The layer serves an inner request like a host request, with other data, arrival, cause, gate and hint. Operations
+//! that a layer plans for the host count under the cause of the inner request. A page with units of several inner
+//! requests counts under the cause of the last.
 
 use super::{Cause, Gate, Io};
 use palimpsest_flash::nand::data::Data;
@@ -10,36 +10,36 @@ use palimpsest_flash::nand::data::Data;
 /// The expected lifetime of a write, set by a file system above the layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// Unknown.
+    /// Lifetime unknown.
     None,
-    /// Metadata of a file system, which the next commit rewrites.
+    /// Metadata of a file system, rewritten by the next commit.
     Metadata,
-    /// Pages that the collection of a file system moves: they outlived their block.
+    /// Pages that the collection of a file system moves, because they outlived their block.
     Moved,
-    /// Until about this many pages of files have been written.
+    /// Expected lifetime in pages of files written.
     Lifetime(u64),
 }
 
 /// The context of an inner request.
 #[derive(Debug, Clone, Copy)]
 pub struct Inner {
-    /// Its cause.
+    /// The cause under which operations count.
     pub cause: Cause,
-    /// Its data has arrived, and its reads may start, when this gate closes.
+    /// When this gate closes, the data has arrived and reads may start.
     pub after: Gate,
     /// The gate of the request: see [`Io::request`].
     pub signal: Gate,
-    /// The hint of its writes.
+    /// The hint of the writes.
     pub hint: Hint,
 }
 
 impl Inner {
-    /// No inner request: the host's own.
+    /// A request of the host.
     pub const NONE: Inner = Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, hint: Hint::None };
 }
 
 impl Io {
-    /// Does `act` as the inner request `inner`.
+    /// Runs `act` as the inner request `inner`.
     pub fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let request = std::mem::replace(&mut self.present.gate, inner.signal);
         let outer = std::mem::replace(&mut self.present.inner, inner);
@@ -48,7 +48,7 @@ impl Io {
         done
     }
 
-    /// As [`Self::serve_inner`], for a write: `contents` are what logical subpages hold, from subpage `first` on.
+    /// As [`Self::serve_inner`], for a write of `contents` to the logical subpages from `first` on.
     pub fn serve_inner_write<T>(
         &mut self,
         inner: Inner,
@@ -62,8 +62,8 @@ impl Io {
         done
     }
 
-    /// As [`Self::serve_inner`], for a read, whose contents are put into `contents` in the order of logical subpages instead of
-    /// going to the host; nothing where there are no contents.
+    /// As [`Self::serve_inner`], for a read. Appends the contents to `contents` in the order of logical subpages,
+    /// instead of delivering them to the host. Appends nothing in runs without contents.
     pub fn serve_inner_read<T>(&mut self, inner: Inner, contents: &mut Vec<Data>, act: impl FnOnce(&mut Io) -> T) -> T {
         let before = self.host.take_delivered();
         let done = self.serve_inner(inner, act);
@@ -74,7 +74,8 @@ impl Io {
         done
     }
 
-    /// The gate that closes when what the present request brings has arrived, or when it may read; none for the host's own.
+    /// The gate after which the data of the present request has arrived and its reads may start; none for host
+    /// requests.
     #[inline]
     pub fn arrival(&self) -> Gate {
         self.present.inner.after
@@ -86,13 +87,13 @@ impl Io {
         self.present.inner.hint
     }
 
-    /// Whether what is done for `cause` now brings data of the host, and not of a layer above.
+    /// True if operations for `cause` now store data of the host, not of a layer above.
     #[inline]
     pub fn is_from_host(&self, cause: Cause) -> bool {
         cause == Cause::Host && self.present.inner.cause == Cause::Host
     }
 
-    /// The cause under which what is done for `cause` counts.
+    /// The cause under which an operation for `cause` counts.
     #[inline]
     pub(super) fn counted_as(&self, cause: Cause) -> Cause {
         if cause == Cause::Host { self.present.inner.cause } else { cause }

@@ -1,11 +1,12 @@
-//! What a checked run writes down of a plan, so that its times can be verified: what brought the data of each program, what
-//! each operation stores or destroys, and what each request was promised.
+//! The ledger of a checked run: records against which `sim` verifies times. They name the source of each program's
+//! data, the data that each operation stores or destroys, and the promise of each request.
 //!
-//! Data carries an *origin*. That of a load is the read of that subpage in the same call: the latest before it, else the first
-//! after it. That of a piece of a host write is its arrival over the host link, and that of what it is merged with. Content
-//! has a *number*, larger the later the host or the layer made it; copies keep it. Bytes of the layer's own carry no origin: a
-//! layer that finds places in them says so ([`Io::found`](super::Io::found)), and one that programs them anew must have read
-//! them. Ignored: data that waits in memory while a quarter of a million other origins come (it counts as arrived).
+//! Each piece of data carries an *origin*. The origin of a load is the read of that subpage in the same call: the
+//! latest before the load, else the first after. The origin of a piece of a host write is its arrival over the host
+//! link, joined with the origin of the data it is merged with. Content has a *number* that grows with the time at which
+//! host or layer made it; copies keep the number. The layer's own bytes carry no origin: a layer that finds places in
+//! them must report that ([`Io::found`](super::Io::found)), and must read them before it programs them anew. Ignored:
+//! data that waits in memory while a quarter of a million other origins are made (assumed to have arrived).
 
 mod cells;
 mod memory;
@@ -20,128 +21,129 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Origins that are remembered.
+/// Number of origins remembered.
 const WINDOW: usize = 1 << 18;
 
-/// Something that data waits for.
+/// An event that data waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The operation of the plan with this number, a read.
+    /// The end of the read with this number in the plan.
     Read(u64),
-    /// The host link, which has brought it at this moment.
+    /// The arrival over the host link, at this time.
     Link(Nanos),
 }
 
-/// A logical subpage with content that flash stores.
+/// A logical subpage with its stored content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
     /// Logical subpage.
     pub lsn: u32,
-    /// Number of its content.
+    /// Content number.
     pub content: u64,
 }
 
-/// What an operation means for data.
+/// The effect of an operation on data.
 #[derive(Debug, Clone)]
 pub enum Fact {
-    /// A read, which brings data.
+    /// A read of data.
     Read {
-        /// The read that says where its data is, in a map that is kept in flash.
+        /// The read that located the data, in a map kept in flash.
         located: Option<Source>,
-        /// The programs that stored what it reads.
+        /// The programs that stored the data.
         stored: Vec<u64>,
     },
     /// A program.
     Program {
-        /// What its data waits for.
+        /// Events that the data waits for.
         sources: Vec<Source>,
-        /// What it stores; nothing where it fails.
+        /// Logical subpages that the program stores; empty if the program fails.
         stored: Vec<Stored>,
-        /// What it destroys, as an erase does: what its page held, or its block where it begins a pass over that.
+        /// Logical subpages that the program destroys, as an erase does: in its page, or in the whole block if the
+        /// program begins a pass.
         held: Vec<(u32, u64)>,
-        /// What must have started: the change of its block before it, and reads of what it changes.
+        /// Operations that must have started before: the last change of the block, and reads of the changed content.
         behind: Vec<u64>,
-        /// The barrier that it must follow, where it stores records of a file system or destroys anything.
+        /// The barrier that the program must follow if it stores records of a file system or destroys data.
         barrier: Barrier,
     },
     /// An erase.
     Erase {
-        /// What the block held that was not forgotten: logical subpages, with the number of the program that wrote each.
+        /// Logical subpages in the block that were not forgotten, each with the number of its program.
         held: Vec<(u32, u64)>,
-        /// What must have started: the change of its block before it, and reads of the block.
+        /// Operations that must have started before: the last change of the block, and reads of the block.
         behind: Vec<u64>,
-        /// The barrier that it must follow.
+        /// The barrier that the erase must follow.
         barrier: Barrier,
     },
 }
 
-/// What a file system made operations wait for: all that was written before.
+/// A barrier of a file system: later operations must wait for everything written before.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Barrier {
-    /// Closes when that is programmed.
+    /// Closes when everything before the barrier is programmed.
     pub gate: Gate,
-    /// Number in the plan of the first operation behind it.
+    /// Number in the plan of the first operation behind the barrier.
     pub until: u64,
 }
 
-/// What a program goes over.
+/// The content of the cells before a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
-    /// Erased cells, or word lines that the present pass had not come to.
+    /// Erased cells, or word lines that the present pass had not reached.
     Erased,
-    /// Cells that hold data that it was made of.
+    /// Cells with data that the program's data derives from.
     Data,
-    /// All that the block holds: it begins a pass.
+    /// All data of the block, because the program begins a pass.
     Pass,
 }
 
-/// What became of a program.
+/// The result of a program.
 pub(super) struct Programmed {
-    /// What it went over.
     pub over: Over,
-    /// It did not fail.
+    /// True if the program succeeded.
     pub done: bool,
 }
 
-/// An operation of the plan with what it means.
+/// An operation of the plan with its effect on data.
 #[derive(Debug, Clone)]
 pub struct Noted {
-    /// The operation, as the engine sees it.
+    /// The operation, before any mutation.
     pub operation: Operation,
     /// Number of the flash operation.
     pub number: u64,
-    /// What it means.
+    /// The effect on data.
     pub fact: Fact,
 }
 
-/// What the end of a request promises.
+/// The promise of a completed request.
 #[derive(Debug, Clone, Default)]
 pub struct Promise {
-    /// What the data waits for that a read delivered, or that a write brought or was merged with.
+    /// Events that the delivered or written data waits for, merged data included.
     pub sources: Vec<Source>,
-    /// What a write stored, as far as that must be durable when it ends.
+    /// Logical subpages of a write that must be durable when the request completes.
     pub stored: Vec<Stored>,
 }
 
-/// Everything of one call.
+/// All records of one call.
 #[derive(Debug, Default)]
 pub struct Call {
     /// Operations, in the order of the plan.
     pub noted: Vec<Noted>,
     /// Promise of the request.
     pub promise: Promise,
-    /// What contradicts itself already.
+    /// A contradiction within the call.
     pub violation: Option<String>,
 }
 
-/// A way to plan wrongly, for tests of the check.
+/// A deliberate planning error, for tests of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mutation {
-    /// Of these operations ..
+    /// Kind of the operations to mutate.
     pub kind: OperationKind,
-    /// .. done for this cause ..
+    /// Cause of the operations to mutate.
     pub cause: super::Cause,
-    /// .. the gate that they follow is dropped; else that which they signal closes when they are planned.
+    /// True: drops the gate that they follow. False: drops their signal, so that the signalled gate may close too
+    /// early.
     pub drops_after: bool,
 }
 
@@ -156,10 +158,10 @@ enum Waits {
     #[default]
     Nothing,
     One(Source),
-    /// A load of this physical subpage that is not read yet.
+    /// A load of a physical subpage that is not read yet.
     Unread,
     Many(Box<[Source]>),
-    /// Other origins of the same call.
+    /// Two other origins of the same call.
     Both(u32, u32),
 }
 
@@ -172,56 +174,53 @@ struct Origin {
 /// The ledger of a checked run.
 pub struct Ledger {
     origins: Vec<Origin>,
-    /// Origins so far, and those of earlier calls among them.
+    /// Number of origins made, and of those resolved in earlier calls.
     made: u32,
     flat: u32,
     /// Number of the next operation of the plan.
     next: u64,
-    /// Contents so far.
     contents: u64,
     /// Content of each physical subpage.
     content_at: Vec<u64>,
-    /// For each logical subpage, the flash operations and the contents that there were when it was forgotten last.
+    /// For each logical subpage, the numbers of flash operations and contents when it was last forgotten.
     forgotten: BTreeMap<u32, (u64, u64)>,
-    /// The last read of all of each page since its last program.
+    /// The last read of each whole page since its last program.
     whole_reads: FxHashMap<u32, u64>,
     noted: Vec<Noted>,
-    /// Origins of the data of programs of this call, by number in `noted`.
+    /// Origins of the data of programs of this call, by index in `noted`.
     unresolved: Vec<(usize, Vec<u32>)>,
-    /// Reads of this call.
+    /// Reads of this call, by physical subpage.
     reads: FxHashMap<u32, u64>,
-    /// Physical subpages that were read from memory in this call.
     hits: FxHashSet<u32>,
-    /// Physical subpages that were rebuilt in this call, with their origins.
+    /// Physical subpages rebuilt in this call, with origins.
     rebuilt: FxHashMap<u32, u32>,
     cells: Cells,
-    /// Reads of this call of the layer's own bytes, by the logical subpage that they are stored as and why they are read.
+    /// Reads of the layer's own bytes in this call, by logical number and cause.
     own_reads: FxHashMap<(u32, Cause), u64>,
-    /// The read that brought the place of a logical subpage, where it has not ended.
+    /// The read that located a logical subpage, until that read has ended.
     places: FxHashMap<u32, u64>,
-    /// Loads of this call that are not read yet.
+    /// Loads of this call without a read yet.
     unread: FxHashMap<u32, u32>,
     /// Pieces that the host wrote in this call, with their origins.
     pieces: Vec<(Stored, u32)>,
-    /// Contents that the layer has kept in memory or programmed in this call.
+    /// Contents that the layer kept in memory or programmed in this call.
     kept: FxHashSet<u64>,
     violation: Option<String>,
-    /// Operations of the plan before this one have ended.
+    /// Operations of the plan before this number have ended.
     ended_before: u64,
-    /// Operations of the plan from this one on are behind the last barrier.
+    /// Operations of the plan from this number on are behind the last barrier.
     barrier: u64,
     held: Vec<(u32, u64)>,
-    /// Whether anything is timed yet; before that only what is forgotten counts.
+    /// False until the run is timed; before, only forgotten subpages are recorded.
     active: bool,
     mutation: Option<Mutation>,
-    /// The controller reads a page to copy it: no layer has what it reads.
+    /// True while the controller reads a page to copy it, because the layer never sees that data.
     pub(super) copying: bool,
-    /// What mutations could be planted, and how often.
     plantable: FxHashMap<Mutation, u64>,
 }
 
 impl Ledger {
-    /// A ledger for `nand`, which is not active before [`Self::restart`].
+    /// A ledger for `nand`, inactive until [`Self::restart`].
     pub fn new(nand: &Nand, mutation: Option<Mutation>) -> Self {
         Ledger {
             origins: vec![Origin::default()],
@@ -254,12 +253,12 @@ impl Ledger {
         }
     }
 
-    /// Mutations that some operation of the plan had a gate for, and how many had.
+    /// Mutations that some operation of the plan had a gate for, with the number of those operations.
     pub fn plantable(&self) -> BTreeMap<Mutation, u64> {
         self.plantable.iter().map(|(&mutation, &count)| (mutation, count)).collect()
     }
 
-    /// Operations of the plan before number `order` have ended.
+    /// Declares that operations of the plan before number `order` have ended.
     pub fn ended_before(&mut self, order: u64) {
         self.ended_before = order;
     }
@@ -279,7 +278,7 @@ impl Ledger {
         known.then(|| &self.origins[id as usize % WINDOW])
     }
 
-    /// Content of `data`; that of what was made here is the newest.
+    /// Content number of `origin`; a new number for data without one.
     fn content_of(&mut self, origin: u32) -> u64 {
         if let Some(origin) = self.origin(origin) {
             return origin.content;
@@ -288,7 +287,7 @@ impl Ledger {
         self.contents
     }
 
-    /// `data` was loaded from physical subpage `psn`.
+    /// Attaches an origin to `data`, loaded from physical subpage `psn`.
     pub(super) fn load(&mut self, psn: u32, data: Data) -> Data {
         if !self.active {
             return data;
@@ -310,7 +309,7 @@ impl Ledger {
         Data { origin, ..data }
     }
 
-    /// The host wrote `data` to `lsn` over `old`; the link has brought it at `at`.
+    /// Attaches an origin to `data`, which the host wrote to `lsn` over `old`; the link transfers it until `at`.
     pub(super) fn written(&mut self, lsn: u32, old: Data, data: Data, at: Nanos) -> Data {
         if !self.active {
             return data;
@@ -319,13 +318,14 @@ impl Ledger {
         let content = self.contents;
         let arrival = self.make(Waits::One(Source::Link(at)), content);
         let origin = if old.origin == 0 { arrival } else { self.make(Waits::Both(arrival, old.origin), content) };
-        // A layer that could not store a piece may make it again.
+        // A layer that could not store a piece may compute the content again.
         self.pieces.retain(|(piece, _)| piece.lsn != lsn);
         self.pieces.push((Stored { lsn, content }, origin));
         Data { origin, ..data }
     }
 
-    /// `data` was made of `from`, and is another form of the content of the first of them.
+    /// Attaches an origin to `data`, computed from `from`. The content number is that of the first, of which `data` is
+    /// another form.
     pub(super) fn derived(&mut self, data: Data, from: &[Data]) -> Data {
         let Some(first) = from.first() else { return data };
         let mut origin = first.origin;
@@ -336,14 +336,14 @@ impl Ledger {
         Data { origin, ..data }
     }
 
-    /// The layer keeps `data` in memory.
+    /// Records that the layer keeps `data` in memory.
     pub(super) fn keep(&mut self, data: Data) {
         if let Some(content) = self.origin(data.origin).map(|origin| origin.content) {
             self.kept.insert(content);
         }
     }
 
-    /// What `pages`, which are about to be erased or programmed over, hold.
+    /// Collects the data in `pages`, which the next operation erases or programs over.
     pub(super) fn before_loss(&mut self, nand: &Nand, pages: Range<u32>) {
         if !self.active {
             return;
@@ -353,7 +353,7 @@ impl Ledger {
         for ppn in pages {
             for psn in ppn * width..(ppn + 1) * width {
                 let (lsn, written) = (nand.logical(psn), nand.sequence(psn));
-                // Collection may have moved what a trim forgot, while the trim itself was served.
+                // Collection may move forgotten data while the trim itself is served.
                 let is_gone =
                     |&(until, content): &(u64, u64)| written <= until || self.content_at[psn as usize] <= content;
                 if lsn < TORN && !self.forgotten.get(&lsn).is_some_and(is_gone) {
@@ -363,12 +363,13 @@ impl Ledger {
         }
     }
 
-    /// Whether plans are mutated: gates may close before their time.
+    /// True if plans are mutated, so that gates may close too early.
     pub(super) fn mutates(&self) -> bool {
         self.mutation.is_some()
     }
 
-    /// Writes down `operation`, flash operation `number`. Returns what the plan takes of it.
+    /// Records `operation` under flash operation `number`. Returns the operation for the plan, mutated if a mutation
+    /// fits.
     fn note(&mut self, operation: Operation, number: u64, fact: Fact) -> Operation {
         self.next += 1;
         self.noted.push(Noted { operation, number, fact });
@@ -421,14 +422,14 @@ impl Ledger {
         let (mut stored, mut origins) = (Vec::new(), Vec::new());
         let mut records = false;
         let first = program.ppn as usize * width as usize;
-        // What was there before anything was timed may have been read then.
+        // Data programmed before the run was timed may also have been read before.
         let timed = self.content_at[first..first + width as usize].iter().any(|&content| content > 0);
         for index in (0..width as usize).filter(|index| program.written >> index & 1 == 1) {
             let (lsn, data) = (program.logical[index], program.data[index]);
             if data.origin != 0 {
                 origins.push(data.origin);
             }
-            // Zeros of a subpage that the host has not written since its trim, if ever, can be lost.
+            // Zeros of a subpage not written since a trim may be lost.
             let is_blank = data.origin == 0 && data == Data::ZERO && program.own.is_empty();
             let content = if is_blank { 0 } else { self.content_of(data.origin) };
             self.kept.insert(content);
@@ -450,7 +451,7 @@ impl Ledger {
             _ => {}
         }
         if !program.own.is_empty() {
-            // What is left of the entries before was read.
+            // The layer must have read the entries that remain in the new bytes.
             let before = program.logical.iter().filter_map(|&lsn| self.own_reads.get(&(lsn, program.cause)));
             if let Some(&order) = before.max() {
                 sources.push(Source::Read(order));
@@ -478,7 +479,7 @@ impl Ledger {
         planned
     }
 
-    /// What `operation` follows beside its gate is dropped with that.
+    /// A mutation that drops the gate of `operation` drops the programs that the operation follows, too.
     fn mutate_follows(&mut self, operation: Operation, plan: &mut Plan) {
         let index = plan.operations.len() as u32;
         if plan.follows.last().is_some_and(|&(erase, _)| erase == index) {
@@ -494,7 +495,7 @@ impl Ledger {
         self.violation.get_or_insert(what);
     }
 
-    /// Adds what `origin` waits for to `sources`. A load that was not read is an error.
+    /// Appends the sources of `origin` to `sources`. Returns false for a load without a read.
     fn resolve(&self, origin: u32, sources: &mut Vec<Source>) -> bool {
         match self.origin(origin).map(|origin| &origin.waits) {
             None | Some(Waits::Nothing) => true,
@@ -511,7 +512,7 @@ impl Ledger {
         }
     }
 
-    /// What `origin` waits for that has not happened yet at `now`.
+    /// The sources of `origins` that have not ended or arrived at `now`.
     fn sources_of(&mut self, origins: &[u32], now: Nanos) -> Vec<Source> {
         let mut sources = Vec::new();
         let read = origins.iter().fold(true, |read, &origin| read & self.resolve(origin, &mut sources));
@@ -528,10 +529,10 @@ impl Ledger {
         sources
     }
 
-    /// The call is over at `now`: everything of it. `delivered` is what a read delivered to the host; `buffered`: the layer must
-    /// hold what the host wrote.
+    /// Ends the call at `now` and returns all records. `delivered` is the data that a read delivered to the host. If
+    /// `buffered`, the layer must hold the data that the host wrote.
     pub fn close(&mut self, now: Nanos, delivered: &[(u32, Data)], buffered: bool) -> Call {
-        // Joins of this call become flat, so that later ones need not look behind them.
+        // Resolves joins of this call, so that later calls need not follow chains.
         let made = self.made;
         let first = std::mem::replace(&mut self.flat, made) + 1;
         for id in first.max(made.saturating_sub(WINDOW as u32 - 1))..=made {
@@ -572,13 +573,13 @@ impl Ledger {
         }
     }
 
-    /// Nothing is written down until [`Self::restart`], but what is forgotten.
+    /// Stops recording until [`Self::restart`], except for forgotten subpages.
     pub fn pause(&mut self) {
         self.active = false;
     }
 
-    /// What is planned from now on is written down; what the present call has planned does not happen. The next operation of
-    /// the plan is `next`.
+    /// Starts recording, and discards the operations that the present call has planned. The next operation of the plan
+    /// has number `next`.
     pub fn restart(&mut self, next: u64) {
         self.noted.clear();
         self.unresolved.clear();

@@ -1,4 +1,6 @@
 //! The input of the engine: the operations of a plan, and the gates between them.
+//!
+//! Ignored here: times of start and end, which the engine computes.
 
 use super::replacing::{self, Replacing};
 use super::under_way::{self, UnderWay};
@@ -19,52 +21,55 @@ pub enum OperationKind {
     Erase,
 }
 
-/// One flash operation for the engine. What engines keep of each together lies together here.
+/// One flash operation for the engine. The order of fields keeps together those that the engine copies together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Operation {
-    /// What.
+    /// Kind of the operation.
     pub kind: OperationKind,
-    /// Why.
+    /// Why the operation is planned.
     pub cause: Cause,
-    /// A step of collection that no request waits for yet.
+    /// True for a step of collection that no request waits for yet.
     pub step: bool,
-    /// A program that changes what pages of its block hold: like an erase it follows the reads planned before.
+    /// True for a program that changes the content of its block's pages. Like an erase, the program must follow reads
+    /// planned before.
     pub again: bool,
-    /// Transfers that bring the data of a program, each of a page; one for all others.
+    /// Transfers of one page each that load the data of a program; one for all other operations.
     pub loads: u8,
-    /// A program that stores what the host may still be sending.
+    /// True for a program that stores data that the host may still be sending.
     pub from_host: bool,
     /// Page within the block.
     pub page: u16,
     /// Block of the drive.
     pub block: u32,
-    /// Bytes over the bus of the channel.
+    /// Bytes over the channel bus.
     pub bytes: u32,
-    /// Time in the array.
+    /// Time in the array, in nanoseconds.
     pub array: u32,
-    /// The entry of its page in [`UnderWay`].
+    /// The entry of the page in [`UnderWay`].
     pub under_way: u32,
-    /// Tells this gate when it has ended.
+    /// The gate to signal at the end.
     pub signal: Gate,
-    /// Picojoules that it takes, where they are metered. What it takes back of an earlier estimate counts here, too.
+    /// Energy in picojoules, if metered. A correction of an earlier estimate counts here too, so the value may be
+    /// negative.
     pub energy: i64,
-    /// Starts after this gate has closed.
+    /// The operation starts only after this gate has closed.
     pub after: Gate,
-    /// Time of a code in the controller, which holds neither bus nor die: before a program, once it may start; after a read.
+    /// Time of a code in the controller, in nanoseconds, which occupies neither bus nor die: before a program, once the
+    /// program may start, and after a read.
     pub codec: u32,
-    /// Bytes over the host link, of a read for the host.
+    /// Bytes over the host link, of a host read.
     pub link_bytes: u32,
-    /// Subpages of the write buffer that are free when it has ended.
+    /// Subpages of the write buffer that the end of the operation frees.
     pub frees: u32,
-    /// The first entry of what it stores in [`Replacing`].
+    /// The first entry of the stored subpages in [`Replacing`].
     pub stored: u32,
-    /// What a file system sent together has the same number; 0: alone.
+    /// Command group: operations that a file system sent together have the same number; 0: none.
     pub group: u16,
 }
 
 impl Operation {
-    /// A read of page 0 of block 0 that takes no time, with nothing before or behind it.
+    /// A read of page 0 of block 0 that takes no time and has no gates.
     pub const NOTHING: Operation = Operation {
         kind: OperationKind::Read,
         cause: Cause::Host,
@@ -89,19 +94,19 @@ impl Operation {
 }
 
 impl Plan {
-    /// An operation that is planned now, as [`Operation::NOTHING`] but for `kind` and `cause`.
+    /// An operation as [`Operation::NOTHING`], with `kind`, `cause` and the present settings of the plan.
     #[inline(always)]
     pub(super) fn operation(&self, kind: OperationKind, cause: Cause) -> Operation {
         Operation { kind, cause, step: self.step, codec: self.codec, group: self.group, ..Operation::NOTHING }
     }
 }
 
-/// A program under way.
+/// A program that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// The engine has it, under this number.
+    /// A program in the engine, by its number there.
     Running(u32),
-    /// It is this operation of the plan.
+    /// A program in the plan, by its index.
     Planned(u32),
 }
 
@@ -109,48 +114,49 @@ pub enum Program {
 #[derive(Default)]
 pub struct Plan {
     pub operations: Vec<Operation>,
-    /// Which of them are copies of pages of one block to another: of each a read, and the program that follows it.
+    /// Ranges of operations that copy pages from one block to another: pairs of a read and the program that follows it.
     pub copies: Vec<Range<usize>>,
     pub gates: Gates,
     /// Pairs (gate, later gate): the second also waits for the first.
     pub links: Vec<(Gate, Gate)>,
-    /// Gates that also wait for a moment.
+    /// Gates that also wait for a time.
     pub delays: Vec<(Gate, Nanos)>,
-    /// Erases, and programs over data, follow this gate.
+    /// Erases, and programs over data, must follow this gate.
     pub barrier: Gate,
-    /// What programs under way store, where the plan is not protected.
+    /// Logical subpages stored by programs that have not ended; unused if the plan is protected.
     pub replacing: Replacing,
-    /// The pages of programs under way.
+    /// Pages of programs that have not ended.
     pub under_way: UnderWay,
-    /// Whether these are read from memory.
+    /// True if pages under way are read from memory.
     pub reads_memory: bool,
-    /// Pairs (destroyer, program): operations of the plan that destroy what pages hold also follow these programs.
+    /// Pairs (destroyer, program): operations of the plan that destroy data must also follow these programs.
     pub follows: Vec<(u32, Program)>,
-    /// Whether what the layer holds in memory, and what is planned, survives a power cut.
+    /// True if the layer's memory and all planned operations survive a power cut.
     pub protected: bool,
-    /// A flush need not wait for programs, because the buffer is protected. A file system must still commit.
+    /// True if a flush need not wait for programs, because the buffer is protected. A file system must still commit.
     pub flush_is_free: bool,
-    /// The command group of what is planned now, as in [`Operation::group`].
+    /// Command group of operations planned now, as in [`Operation::group`].
     pub group: u16,
-    /// [`Operation::codec`] of what is planned now.
+    /// [`Operation::codec`] of operations planned now.
     pub codec: u32,
-    /// [`Operation::step`] of what is planned now.
+    /// [`Operation::step`] of operations planned now.
     pub step: bool,
-    /// The energy of flash up to the last operation of the plan, where operations get theirs.
+    /// Energy of flash up to the last operation of the plan, if metered.
     pub metered: Option<Picojoules>,
-    /// Whether a plan is wanted; without one only cells and counters change.
+    /// True if operations are planned; false if only cells and counters change.
     pub timed: bool,
 }
 
-// Before anything is timed there are no gates, and nothing is under way.
+// Before a timed run there are no gates, and no operation is under way.
 palimpsest_flash::state!(Plan { group, codec, step } built {
-    operations, copies, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected, flush_is_free, metered, timed
+    operations, copies, gates, links, delays, barrier, replacing, under_way, reads_memory, follows, protected,
+    flush_is_free, metered, timed
 });
 
 impl Plan {
-    /// The next operation destroys what `pages` hold, as an erase does: it follows the programs under way that replace that. Until they have ended
-    /// these pages have the only version that is safe. Left out are those of block `before`, which end before it in any case, and what signals
-    /// `after`, as the operation follows that gate.
+    /// Makes the next operation follow all programs under way that replace content of `pages`, because until they have
+    /// ended these pages hold the only safe version. Programs of block `before` are left out, because they end earlier
+    /// anyway. Programs that signal `after` are left out too, because the operation follows that gate.
     pub(super) fn follow_replacing(&mut self, nand: &Nand, pages: Range<u32>, before: Option<u32>, after: Gate) {
         if self.replacing.is_empty() {
             return;
@@ -164,7 +170,7 @@ impl Plan {
         }
     }
 
-    /// The next operation follows the programs that store logical subpage `lsn`.
+    /// Makes the next operation follow the programs that store logical subpage `lsn`.
     #[inline(never)]
     fn follow_programs_of(&mut self, lsn: u32, before: Option<u32>, after: Gate) {
         let destroyer = self.operations.len() as u32;
@@ -179,7 +185,7 @@ impl Plan {
         }
     }
 
-    /// The engine has taken the plan, or the power has failed.
+    /// Empties the plan after the engine has accepted the operations, or after a power cut.
     #[inline]
     pub fn clear(&mut self) {
         self.links.clear();

@@ -1,13 +1,16 @@
-//! Copies of pages whose word line is not full, where a program that fails or is cut off corrupts the other pages of its word line
-//! (`part.pair_corruption`): what lets every layer survive that.
+//! Copies of pages whose word line is not full, for parts where a failed or interrupted program corrupts the other
+//! pages of its word line (`part.pair_corruption`). With the copies every layer survives that.
 //!
-//! Before a page is programmed, those of its word line that hold something are read and programmed into a block that the controller
-//! keeps for that, one bit a cell; the program follows. A plane has its own such blocks ([`Part::kept_blocks`]), which are written in
-//! turn. One is erased again when the programs that relied on it have ended; pages that are read from a copy since ([`Nand::rescue`])
-//! are copied on before. After a power cut the copies are found by their out-of-band areas. Layers need see none of it: these blocks are
-//! bad to them, and a corrupted page reads as before. Those that can say when they recover which pages they need ([`Io::keep_copies`]), and move
-//! the blocks of such pages as they refresh others ([`Io::take_due`]): cuts one after the other would leave no room for copies. The
-//! operations count as those of metadata, and what is copied as data. Ignored: that a layer may know before a cut which pages need no copy, and
+//! Before a program, the controller reads the written pages of the same word line and programs them into a reserved
+//! block, one bit a cell. The program must follow these copies. Each plane has its own reserved blocks
+//! ([`Part::kept_blocks`]), written in turn. A reserved block is erased only after the programs that relied on its
+//! copies have ended. Copies that still replace a corrupted page ([`Nand::rescue`]) are copied again before that erase.
+//! After a power cut the controller finds copies by their out-of-band areas.
+//!
+//! Layers need no code for this: reserved blocks look bad to them, and a corrupted page reads as before. A layer may
+//! report during recovery which pages it needs ([`Io::keep_copies`]); it should also move the blocks of such pages when
+//! they are due for refresh, because repeated cuts would otherwise leave no room for copies. The operations count as
+//! metadata, and the copied subpages as data. Ignored: that a layer may know before a cut which pages need no copy, and
 //! copies by parity.
 //!
 //! [`Part::kept_blocks`]: palimpsest_flash::nand::part::Part::kept_blocks
@@ -22,34 +25,34 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The copies of all pages.
 pub struct PairGuard {
-    /// The blocks of each plane.
+    /// The reserved blocks of each plane.
     planes: Vec<Vec<Kept>>,
-    /// Pages that are copied, and where.
+    /// Copied pages, with their copies.
     copied: BTreeMap<u32, Copied>,
-    /// Pages of a block that are used.
+    /// Pages of a reserved block that copies may use.
     pages: u32,
-    /// When a block was begun last.
+    /// Number of the reserved block begun last.
     begun: u64,
 }
 
 palimpsest_flash::state!(PairGuard { copied, begun } parts { planes } built { pages });
 
-/// A block for copies.
+/// A reserved block.
 #[derive(Default)]
 struct Kept {
     block: u32,
-    /// Closes when the programs that rely on its copies have ended.
+    /// Closes when the programs that rely on the copies have ended.
     users: Gate,
     begun: u64,
 }
 
 palimpsest_flash::state!(Kept { block, users, begun });
 
-/// A page that is copied.
+/// A copied page.
 #[derive(Clone, Copy, Default)]
 struct Copied {
     to: u32,
-    /// Its programs, and the erases of its block, at that time.
+    /// Program count of the page, and erase count of its block, when it was copied.
     state: (u32, u32),
     /// Closes when the copy is programmed.
     done: Gate,
@@ -58,7 +61,7 @@ struct Copied {
 palimpsest_flash::state!(Copied { to, state, done });
 
 impl PairGuard {
-    /// Keeps blocks of `nand`, which is new, if its part needs them: the last of each plane that are good.
+    /// Reserves the last good blocks of each plane of the new `nand`; `None` if the part needs none.
     pub fn new(nand: &mut Nand) -> Option<Box<Self>> {
         let kept = nand.part().kept_blocks() as usize;
         let (planes, blocks) = (nand.geometry().planes(), nand.geometry().blocks_per_plane);
@@ -75,7 +78,7 @@ impl PairGuard {
 }
 
 impl Io {
-    /// `program` as it may be done: the other pages of its word line are copied before.
+    /// Copies the other pages of the word line and returns `program`, changed to follow the copies.
     #[cold]
     pub(super) fn copy_mates<'a>(&mut self, program: Program<'a>) -> Flash<Program<'a>> {
         let mates: Vec<(u32, SubpageMask)> = match program.single {
@@ -87,7 +90,8 @@ impl Io {
         }
         let done = self.gate();
         let mut copies = None;
-        // Where every full block has a copy of this very word line, one of them is erased all the same, and its copies are made again.
+        // If every full block holds a copy of this word line, one is erased all the same, and its copies are made
+        // again.
         for _ in 0..=self.guard().planes[0].len() {
             copies = self.copies_of(&mates)?;
             if copies.is_some() {
@@ -104,7 +108,7 @@ impl Io {
         Ok(Program { after: self.all_of(&gates), signal: done, ..program })
     }
 
-    /// The copies of those pages, made where there are none. `None` where making one took the block that another is in.
+    /// Returns the copies of `mates`, and makes missing ones. Returns `None` if a new copy erased the block of another.
     fn copies_of(&mut self, mates: &[(u32, SubpageMask)]) -> Flash<Option<Vec<Copied>>> {
         let (mut copies, mut relied) = (Vec::new(), Vec::new());
         for &(mate, worth) in mates.iter().filter(|&&(_, worth)| worth != 0) {
@@ -126,7 +130,7 @@ impl Io {
         Ok(are_there.then(|| copies.into_iter().map(|(_, copied)| copied).collect()))
     }
 
-    /// The program of page `ppn` failed: the pages that it corrupted are read from their copies from now on.
+    /// Redirects reads of the pages that the failed program of page `ppn` corrupted to their copies.
     #[cold]
     pub(super) fn rescue_mates(&mut self, ppn: u32) {
         for mate in self.nand.mates(ppn) {
@@ -136,14 +140,14 @@ impl Io {
         }
     }
 
-    /// The page to read for page `ppn`, and what it must follow besides.
+    /// The page to read in place of page `ppn`, and the gate that the read must also follow.
     pub(super) fn redirected(&mut self, ppn: u32) -> (u32, Gate) {
         let copy = self.nand.copy_of(ppn);
         let follows = if copy == ppn { None } else { self.guard().copied.get(&ppn).map(|copied| copied.done) };
         (copy, follows.unwrap_or_default())
     }
 
-    /// The power is back: finds the copies of corrupted pages, then voids trimmed data. Must be called before a layer
+    /// Finds the copies of corrupted pages after a power cut, then voids trimmed data. Must be called before a layer
     /// recovers.
     pub fn restore_pages(&mut self) {
         self.find_copies();
@@ -165,8 +169,9 @@ impl Io {
         self.nand.note_rescued();
     }
 
-    /// Of the pages that are read from copies, the layer needs those alone that `holds_valid`: it has found again what is valid, and nothing
-    /// that moved it is under way. Checkpoints need those by which they know a block, too.
+    /// Gives up copies of corrupted pages without valid data; `holds_valid` says whether a page holds any. May be
+    /// called only when the layer has located its valid data again and no move is under way. Copies that identify a
+    /// block for checkpoints stay.
     pub fn keep_copies(&mut self, holds_valid: impl Fn(u32) -> bool) {
         let has_checkpoints = self.checkpoint_figures().is_some();
         for ppn in self.nand.rescued().into_iter().filter(|&ppn| !holds_valid(ppn)) {
@@ -181,12 +186,12 @@ impl Io {
         self.guard.as_mut().expect("a part whose pages corrupt each other")
     }
 
-    /// Programs of page `ppn`, and erases of its block.
+    /// Program count of page `ppn`, and erase count of its block.
     fn state_of(&self, ppn: u32) -> (u32, u32) {
         (self.nand.programs(ppn), self.nand.erases(self.nand.split(ppn).0))
     }
 
-    /// The copies in `block` are needed until `done` has closed.
+    /// Keeps the copies in `block` until `done` has closed.
     fn rely_on(&mut self, block: u32, done: Gate) {
         let plane = self.geometry().plane_of_block(block) as usize;
         let at = self.guard().planes[plane].iter().position(|kept| kept.block == block).expect("a kept block");
@@ -200,7 +205,8 @@ impl Io {
         }
     }
 
-    /// `block` is about to be erased: copies that its pages are read from are erased after it. Returns what the erase signals for `signal`.
+    /// Must be called before the erase of `block`: copies that replace its pages may be erased only after it. Returns
+    /// the gate that the erase must signal in place of `signal`.
     #[cold]
     pub(super) fn erase_before_copies(&mut self, block: u32, signal: Gate) -> Gate {
         let homes = self.pages_of(block).map(|ppn| self.nand.split(self.nand.copy_of(ppn)).0);
@@ -214,8 +220,8 @@ impl Io {
         done
     }
 
-    /// Copies the subpages `worth` of page `from`; returns the copy, and what closes when it is programmed. Blocks of `relied` stay where
-    /// another can make room.
+    /// Copies the subpages `worth` of page `from`. Returns the copy, and the gate that closes when it is programmed.
+    /// Blocks in `relied` are erased only if no other makes room.
     fn copy_to_kept(&mut self, from: u32, worth: SubpageMask, relied: &[u32]) -> Flash<(u32, Gate)> {
         let plane = self.geometry().plane_of_block(self.nand.split(from).0);
         let arrived = self.gate();
@@ -228,7 +234,7 @@ impl Io {
         }
     }
 
-    /// Reads what is copied, which the layer does not see.
+    /// Reads a page to copy, hidden from the layer's ledger.
     fn read_to_copy(&mut self, read: Read) -> Flash<()> {
         self.ledger.iter_mut().for_each(|ledger| ledger.copying = true);
         let done = self.read(read);
@@ -236,7 +242,7 @@ impl Io {
         done
     }
 
-    /// Programs a copy; `None` where that fails.
+    /// Programs a copy; `None` if the program fails.
     fn program_copy(&mut self, from: u32, to: u32, worth: SubpageMask, arrived: Gate) -> Flash<Option<Gate>> {
         let done = self.gate();
         self.time_program(to, worth);
@@ -266,13 +272,13 @@ impl Io {
             return Ok(block * per_block + self.nand.next_page(block));
         }
         let erased = good.clone().filter(|&block| written(block) == 0).collect::<Vec<_>>();
-        // The last erased block is for pages that are read from their copies.
+        // The last erased block is reserved for copies that replace corrupted pages.
         if erased.len() > 1 {
             return Ok(self.begin_copies(plane, erased[0]));
         }
         let moved = |io: &Io, block: u32| io.nand.rescued_to(block * per_block..(block + 1) * per_block);
         let full: Vec<u32> = good.filter(|&block| written(block) >= pages).collect();
-        // A block all of whose pages are read from gains nothing.
+        // A block of which every copy is still in use gains nothing.
         let gains = |kept: usize| (kept as u32) < pages;
         let worth = |block| {
             let kept = moved(self, block).len();
@@ -314,7 +320,7 @@ impl Io {
         of_plane.find(|kept| kept.block == block).map_or(0, |kept| kept.begun)
     }
 
-    /// The first page of the erased block `block`.
+    /// Begins the erased block `block` and returns its first page.
     fn begin_copies(&mut self, plane: u32, block: u32) -> u32 {
         let guard = self.guard();
         guard.begun += 1;
@@ -323,7 +329,7 @@ impl Io {
         block * self.geometry().pages_per_block
     }
 
-    /// Erases `block`, whose copies nothing is read from, when the programs that relied on them have ended.
+    /// Erases `block` after the programs that relied on its copies. No copy in the block may be in use.
     fn erase_kept(&mut self, plane: u32, block: u32) -> Flash<()> {
         let per_block = self.geometry().pages_per_block;
         let copies = block * per_block..(block + 1) * per_block;

@@ -1,8 +1,9 @@
-//! The host's data at the controller: what a write brings, what a read delivers, and how a partial write is merged.
+//! The host's data at the controller: contents of writes, delivered reads, and the merge of partial writes.
 //!
-//! With fingerprints, the content of a subpage is the fingerprint of (logical number, number of the write); a write of a
-//! part of a subpage mixes the old fingerprint in, so that a layer which does not read the old data fails. With
-//! bytes, each 512-byte sector holds bytes that derive from the same two numbers, or what a server was sent.
+//! With fingerprints, the content of a subpage is the fingerprint of (logical number, number of the write). A partial
+//! write mixes the old fingerprint in, so that a layer which does not read the old data fails verification. With bytes,
+//! each 512-byte sector holds bytes derived from the same two numbers, or bytes received by a server. Ignored: transfer
+//! times, which belong to the engine.
 
 use palimpsest_flash::geometry::{RequestKind, unit_of};
 use palimpsest_flash::nand::data::{Buffers, Data, Payload};
@@ -21,7 +22,7 @@ pub struct Piece {
     pub sectors: u32,
 }
 
-/// The pieces of `extent`, one for each subpage of `per_subpage` sectors that it touches, in ascending order.
+/// Splits `extent` into one piece per subpage of `per_subpage` sectors, in ascending order.
 #[inline]
 pub fn pieces(extent: palimpsest_flash::geometry::Extent, per_subpage: u32) -> impl Iterator<Item = Piece> {
     let (first, end) =
@@ -34,39 +35,42 @@ pub fn pieces(extent: palimpsest_flash::geometry::Extent, per_subpage: u32) -> i
     })
 }
 
-/// What a server was sent for a write.
+/// Data of a write, received by a server.
 #[derive(Debug, Default)]
 pub struct Incoming {
     /// First sector of the write.
     pub sector: u64,
-    /// Its bytes are here, with others.
+    /// The bytes of the write, among others.
     pub bytes: Vec<u8>,
-    /// Where they begin.
+    /// Offset of the first byte of the write.
     pub at: usize,
-    /// The fingerprints of its sectors, where they are known, for who verifies contents.
+    /// Fingerprints of the sectors, if a verifier has computed them.
     pub fingerprints: Vec<u32>,
-    /// Where it covers whole subpages and buffers have its bytes already: the first of them, and the contents of all. Then the fingerprints are known.
+    /// First subpage and contents, if the write covers whole subpages that are already in buffers. The fingerprints
+    /// must then be known.
     pub subpages: (u32, Vec<Data>),
 }
 
-/// One end of the host link, inside the drive.
+/// The drive's end of the host link.
 pub struct HostPort {
     payload: Payload,
     subpage_bytes: u32,
     /// Number of the present write, unique in the run.
     write_number: u64,
-    /// Writes and trims so far.
+    /// Number of writes and trims.
     changes: u64,
-    /// Bytes of the present write where a server brought them.
+    /// Data of the present write, if a server received it.
     incoming: Option<Incoming>,
-    /// Contents of logical subpages from this one on, where a layer above sets them.
+    /// First logical subpage and contents, if a layer above sets them.
     subpages: (u32, Vec<Data>),
     delivered: Vec<(u32, Data)>,
-    /// Subpages that cross the link at the least.
+    /// Smallest number of subpages per transfer over the link.
     pub transfer_subpages: u32,
 }
 
-palimpsest_flash::state!(HostPort { write_number, changes } built { payload, subpage_bytes, incoming, subpages, delivered, transfer_subpages });
+palimpsest_flash::state!(HostPort { write_number, changes } built {
+    payload, subpage_bytes, incoming, subpages, delivered, transfer_subpages
+});
 
 impl HostPort {
     /// A port for subpages of `subpage_bytes`.
@@ -83,7 +87,7 @@ impl HostPort {
         }
     }
 
-    /// Whether contents matter at all.
+    /// True if the run models contents.
     #[inline]
     pub fn has_contents(&self) -> bool {
         self.payload != Payload::None
@@ -95,13 +99,13 @@ impl HostPort {
         self.subpage_bytes / SECTOR_BYTES as u32
     }
 
-    /// Whether a layer above writes, and not the host.
+    /// True if a layer above writes, not the host.
     #[inline]
     pub(super) fn is_inner(&self) -> bool {
         !self.subpages.1.is_empty()
     }
 
-    /// What was delivered and not taken yet.
+    /// Delivered data that [`Self::take_delivered`] has not returned yet.
     pub fn delivered(&self) -> &[(u32, Data)] {
         &self.delivered
     }
@@ -118,34 +122,34 @@ impl HostPort {
         self.begin(RequestKind::Write);
     }
 
-    /// Writes and trims so far: the number of the present one.
+    /// Number of writes and trims, the present one included.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Writes bring these bytes until the next call, which gives them back; with `None` the port makes them up. They stay when a write
-    /// is repeated after a power cut.
+    /// Sets the data of later writes until the next call, and returns the data before. With `None` the port generates
+    /// data. The data stays for a write repeated after a power cut.
     pub fn bring(&mut self, incoming: Option<Incoming>) -> Option<Incoming> {
         std::mem::replace(&mut self.incoming, incoming)
     }
 
-    /// Writes bring whole subpages with these contents, from logical subpage `first` on, until the next call; with none the
-    /// host writes.
+    /// Sets the contents of whole subpages of later writes, from logical subpage `first` on, until the next call. With
+    /// empty `contents` the host writes.
     pub(super) fn bring_subpages(&mut self, first: u32, contents: &[Data]) {
         self.subpages.0 = first;
         self.subpages.1.clear();
         self.subpages.1.extend_from_slice(contents);
     }
 
-    /// The content of a subpage after the present write put `piece` over `old`: what it held, [`Data::ZERO`] if it was never
-    /// written.
+    /// Returns the content of a subpage after the present write of `piece`, from the content `old` ([`Data::ZERO`] if
+    /// never written).
     #[inline]
     pub fn written(&self, buffers: &mut Buffers, piece: Piece, old: Data) -> Data {
         let (first, subpages) = &self.subpages;
         match self.payload {
             Payload::None => Data::ZERO,
-            // Of a subpage that is lost, what is not written now stays so, and with it the subpage.
+            // A partial write cannot restore a lost subpage.
             _ if old == Data::LOST && piece.sectors < self.sectors_per_subpage() && subpages.is_empty() => Data::LOST,
             _ if !subpages.is_empty() => subpages[(piece.lsn - first) as usize],
             Payload::Tag => Data::new(self.tag(piece, old)),
@@ -153,19 +157,19 @@ impl HostPort {
         }
     }
 
-    /// Writes so far: the number of the present one.
+    /// Number of writes, the present one included.
     #[inline]
     pub fn writes(&self) -> u64 {
         self.write_number
     }
 
-    /// The fingerprint of logical subpage `lsn` after write number `write` of all of it.
+    /// Fingerprint of logical subpage `lsn` after write number `write` of the whole subpage.
     #[inline]
     pub fn tag_of(&self, lsn: u32, write: u64) -> u64 {
         whole_tag(lsn, write)
     }
 
-    /// The host has written `writes` more times.
+    /// Counts `writes` more host writes.
     #[inline]
     pub fn skip_writes(&mut self, writes: u32) {
         if self.has_contents() {
@@ -174,7 +178,7 @@ impl HostPort {
         }
     }
 
-    /// As [`Self::written`], of a fingerprint, for who keeps account of the host's data.
+    /// As [`Self::written`], for fingerprints, for a verifier of the host's data.
     #[inline]
     pub fn written_tag(&self, piece: Piece, old: u64) -> u64 {
         self.tag(piece, Data::new(old))
@@ -216,7 +220,7 @@ impl HostPort {
         u64::from(piece.lsn) * u64::from(self.sectors_per_subpage()) + u64::from(piece.first)
     }
 
-    /// Fills `place` with what the present write brings, from sector `number` on.
+    /// Fills `place` with data of the present write, from sector `number` on.
     fn bring_to(&self, place: &mut [u8], number: u64) {
         let per_sector = SECTOR_BYTES as usize;
         match &self.incoming {
@@ -231,14 +235,14 @@ impl HostPort {
         }
     }
 
-    /// The fingerprints of the sectors of `piece`, where the present write brings them.
+    /// Fingerprints of the sectors of `piece`, if the present write has them.
     pub fn fingerprints(&self, piece: Piece) -> Option<&[u32]> {
         let Incoming { sector, fingerprints, .. } = self.incoming.as_ref()?;
         let first = (self.number(piece) - sector) as usize;
         fingerprints.get(first..first + piece.sectors as usize)
     }
 
-    /// Calls `see` with the bytes of each sector of `piece` that the present write brings, in order.
+    /// Calls `see` with the bytes of each sector of `piece` in the present write, in order.
     pub fn each_sector(&self, piece: Piece, mut see: impl FnMut(&[u8])) {
         let (number, per_sector) = (self.number(piece), SECTOR_BYTES as usize);
         if let Some(Incoming { sector, bytes, at, .. }) = &self.incoming {
@@ -253,7 +257,7 @@ impl HostPort {
         }
     }
 
-    /// Hands subpage `lsn` to the host.
+    /// Delivers subpage `lsn` to the host.
     #[inline]
     pub fn deliver(&mut self, lsn: u32, data: Data) {
         if self.has_contents() {
@@ -261,17 +265,17 @@ impl HostPort {
         }
     }
 
-    /// Puts back what [`Self::take_delivered`] took.
+    /// Restores data returned by [`Self::take_delivered`].
     pub(super) fn redeliver(&mut self, delivered: Vec<(u32, Data)>) {
         self.delivered = delivered;
     }
 
-    /// What was delivered since the last call, in order of delivery.
+    /// Returns data delivered since the last call, in order of delivery.
     pub fn take_delivered(&mut self) -> Vec<(u32, Data)> {
         std::mem::take(&mut self.delivered)
     }
 
-    /// Gives back memory for what will be delivered; what it has is forgotten.
+    /// Reuses the memory of `delivered` for later deliveries; the content is dropped.
     pub fn reuse(&mut self, mut delivered: Vec<(u32, Data)>) {
         if self.delivered.is_empty() {
             delivered.clear();
@@ -280,19 +284,19 @@ impl HostPort {
     }
 }
 
-/// What write number `write` puts into subpage `lsn`, whatever part of it that is.
+/// Fingerprint of write number `write` to any part of subpage `lsn`.
 #[inline]
 fn fresh(lsn: u32, write: u64) -> u64 {
     mix(u64::from(lsn) ^ write.rotate_left(24))
 }
 
-/// The fingerprint of subpage `lsn` as write number `write` wrote all of it.
+/// Fingerprint of subpage `lsn` after write number `write` of the whole subpage.
 #[inline]
 fn whole_tag(lsn: u32, write: u64) -> u64 {
     fresh(lsn, write).max(1)
 }
 
-/// Fills a sector with bytes that depend on its number and the number of the write.
+/// Fills a sector with bytes derived from its number and the number of the write.
 fn fill_sector(place: &mut [u8], number: u64, write: u64) {
     let mut state = mix(number ^ write.rotate_left(32));
     for chunk in place.chunks_exact_mut(8) {

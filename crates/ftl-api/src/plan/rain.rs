@@ -1,15 +1,16 @@
-//! Parity across dies ("RAIN"): the controller keeps the parity of each stripe that is not full in its memory, programs it when the last page of
-//! the stripe is, and rebuilds from it what cannot be read.
+//! Parity across dies ("RAIN"): the controller keeps the parity of each open stripe in memory, programs it after the
+//! last page of the stripe, and rebuilds unreadable pages from it.
 //!
-//! How pages lie on dies is flash's ([`palimpsest_flash::nand::Nand::stripe_of`]). Parity is the exclusive or of the pages of a stripe, and is there when all of
-//! their data is: the program of it follows what they follow. No write waits for it. A page that cannot be read is rebuilt of the others of its
-//! stripe and of its parity, which are read together. A stripe that is not full is protected as long as the power is on; after a power cut the
-//! controller reads what is programmed of it again, and programs the parity of stripes that are full and have none. Pages that the cut left out come
-//! before that of their stripe and of later ones. Where the parity was programmed before the page that the cut left out, the one of what the stripe
-//! holds now stays in memory.
+//! Flash places pages on dies ([`palimpsest_flash::nand::Nand::stripe_of`]). Parity is the exclusive or of a stripe's
+//! pages. The program of parity must follow the gates of all programs of the stripe, because parity needs their data.
+//! No write waits for parity. An unreadable page is rebuilt from the other pages of its stripe and the parity, all read
+//! in parallel. An open stripe is protected only while the power is on. After a power cut the controller reads the
+//! written pages of open stripes again, and programs missing parity of full stripes. Pages that the cut skipped must be
+//! programmed before the parity of their stripe and of later stripes. If parity was programmed before a page that the
+//! cut skipped, the parity of the present content stays in memory.
 //!
-//! Ignored: the size of that memory, the time of the exclusive or, and that what is rebuilt crosses the host link behind the last of the pages read
-//! (it crosses behind one of them).
+//! Ignored: the size of that memory, the time of the exclusive or, and that rebuilt data crosses the host link after
+//! the last of the reads (here: together with one of them).
 
 use super::flash::Sensed;
 use super::{Cause, Erase, Gate, Io, Program, Read};
@@ -19,44 +20,44 @@ use palimpsest_flash::nand::{Flash, Outcome, Own, PADDING, SubpageMask, first_su
 use palimpsest_flash::units::Nanos;
 use std::collections::BTreeMap;
 
-/// What parity did since the drive was new.
+/// Results of parity since the drive was new.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RainFigures {
     /// Pages that reads rebuilt.
     pub rebuilt: u64,
-    /// Of those, pages that could not be: what was wanted is lost.
+    /// Pages that could not be rebuilt, so that the wanted data is lost.
     pub failed: u64,
-    /// Pages of a die that failed, which were moved to others.
+    /// Pages of a failed die that were moved to others.
     pub moved: u64,
-    /// When the last die failed, and when all was moved that it held.
+    /// Time of the last die failure, and time when all data of that die had been moved.
     pub failed_at: Option<Nanos>,
     pub moved_at: Option<Nanos>,
 }
 
-/// The stripes that have no parity on flash yet.
+/// Open stripes, which have no parity on flash yet.
 #[derive(Default)]
 pub struct Rain {
-    /// By page of parity.
+    /// Open stripes by page of parity.
     open: BTreeMap<u32, Open>,
-    /// Of superblocks that are being erased the gate that closes when all of their blocks are.
+    /// For each superblock under erase, the gate that closes when all of its blocks are erased.
     erasing: BTreeMap<u32, Gate>,
     pub figures: RainFigures,
 }
 
-/// A stripe that is not full.
+/// An open stripe.
 struct Open {
-    /// Parity so far, each subpage.
+    /// Parity so far, one entry per subpage.
     content: Vec<Content>,
-    /// The pages of the stripe that it is the parity of, as bits.
+    /// Bit mask of the pages in the parity.
     covers: u64,
-    /// What brought each subpage.
+    /// Origin of each subpage.
     origins: Vec<Data>,
-    /// What programs of its pages follow, and when the host link has brought their data.
+    /// Gates that the page programs follow, and the arrival time of their data over the host link.
     after: Vec<Gate>,
     data_at: Nanos,
 }
 
-/// What a subpage holds, in words that can be combined.
+/// Content of a subpage, in words to combine.
 type Content = Box<[u64]>;
 
 impl Io {
@@ -69,7 +70,7 @@ impl Io {
         }
     }
 
-    /// Combines `content` with `data`. What is lost counts as zeros.
+    /// Combines `content` with `data`. Lost data counts as zeros.
     fn combine(&self, content: &mut [u64], data: Data) {
         match self.nand.payload() {
             _ if data == Data::LOST => {}
@@ -84,7 +85,7 @@ impl Io {
         }
     }
 
-    /// `content` in memory.
+    /// Stores `content` in memory.
     fn data_of(&mut self, content: &[u64]) -> Data {
         match self.nand.payload() {
             Payload::None => Data::ZERO,
@@ -103,7 +104,7 @@ impl Io {
         Open { content: vec![zeros; width], covers: 0, origins: vec![Data::ZERO; width], after: Vec::new(), data_at: 0 }
     }
 
-    /// What parity did; `None` without.
+    /// Results of parity; `None` without parity.
     pub fn rain_figures(&self) -> Option<RainFigures> {
         self.rain.as_ref().filter(|_| self.nand.has_parity()).map(|rain| rain.figures)
     }
@@ -113,13 +114,13 @@ impl Io {
         self.rain.as_ref().map_or(0, |rain| rain.open.len())
     }
 
-    /// Operations of the dies of group `group`.
+    /// Loads of the dies in group `group`.
     pub(super) fn dies_of(&self, group: u32) -> &[super::DieLoad] {
         let size = self.dies.len() / self.geometry().dies() as usize;
         &self.dies[group as usize * size..(group as usize + 1) * size]
     }
 
-    /// As [`Self::program`], where blocks are superblocks.
+    /// As [`Self::program`], with superblocks.
     #[cold]
     #[inline(never)]
     pub(super) fn program_of_stripe(&mut self, mut program: Program<'_>, own: Own<'_>) -> Flash<Outcome> {
@@ -139,7 +140,7 @@ impl Io {
         Ok(outcome)
     }
 
-    /// Programs the parity of the stripes of `block` that end before its page `end` or with it, in their order.
+    /// Programs the parity of the open stripes of `block` that end at or before page `end`, in order.
     fn close_stripes(&mut self, block: u32, end: u32) -> Flash<()> {
         let begin = block * self.geometry().pages_per_block;
         let open =
@@ -149,16 +150,17 @@ impl Io {
         full.into_iter().try_for_each(|parity| self.close_stripe(parity))
     }
 
-    /// No page that a power cut left out of `block` is programmed any more: its stripes that are full up to those get their parity.
+    /// Declares that the layer will never program the pages of `block` that a power cut skipped. Programs the parity of
+    /// the open stripes before the next page.
     ///
     /// # Errors
-    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    /// Every [`palimpsest_flash::nand::Halt`] of flash.
     pub fn leave_out(&mut self, block: u32) -> Flash<()> {
         self.close_stripes(block, self.nand.next_page(block))
     }
 
-    /// What a program of page `ppn` follows beside `after`: the erases of all blocks of its superblock. Else a power cut could leave it in one that is
-    /// erased in part.
+    /// The gate that a program of page `ppn` must follow: `after`, and the erases of all blocks of its superblock.
+    /// Otherwise a power cut could leave the page in a partly erased superblock.
     fn behind_erases(&mut self, ppn: u32, after: Gate) -> Gate {
         let block = self.nand.block_of(ppn);
         let Some(&gate) = self.rain.as_ref().and_then(|rain| rain.erasing.get(&block)) else { return after };
@@ -169,7 +171,7 @@ impl Io {
         self.all_of(&[after, gate])
     }
 
-    /// `program` was programmed: its stripe has it, and where it is full its parity is programmed.
+    /// Adds `program` to its stripe, and programs the parity of a full stripe.
     fn protect(&mut self, program: &Program<'_>) -> Flash<()> {
         let Some((data, parity)) = self.nand.stripe_of(program.ppn) else { return Ok(()) };
         let Some(mut rain) = self.rain.take() else { return Ok(()) };
@@ -193,7 +195,7 @@ impl Io {
         if last { self.close_stripe(parity) } else { Ok(()) }
     }
 
-    /// Page number `place` of its stripe is `data`.
+    /// Adds page number `place` of the stripe, with content `data`, to the parity.
     fn add(&mut self, open: &mut Open, place: u32, data: &[Data]) {
         open.covers |= 1 << place;
         for (index, &data) in data.iter().enumerate() {
@@ -208,7 +210,7 @@ impl Io {
         }
     }
 
-    /// Programs the parity of a stripe that takes no more pages.
+    /// Programs the parity of a full stripe.
     fn close_stripe(&mut self, parity: u32) -> Flash<()> {
         if !self.nand.takes_parity(parity) {
             return Ok(());
@@ -230,7 +232,8 @@ impl Io {
         Ok(())
     }
 
-    /// Serves `read` of a page that cannot be read, after the gate `after`. False where it cannot be rebuilt.
+    /// Serves `read` of an unreadable page from the other pages of its stripe, after the gate `after`. Returns false if
+    /// the page cannot be rebuilt.
     #[cold]
     #[inline(never)]
     pub(super) fn rebuild(&mut self, read: &Read, after: Gate) -> Flash<bool> {
@@ -256,7 +259,7 @@ impl Io {
             orders.extend(next.filter(|_| next != planned));
         }
         if in_memory {
-            // What is in memory may be on its way there; at any rate something signals the gate.
+            // Parity in memory may still wait for data. The delay makes sure that the gate is signalled.
             let open = self.rain.as_ref().and_then(|rain| rain.open.get(&parity));
             let (arrive, data_at) = open.map_or((Vec::new(), 0), |open| (open.after.clone(), open.data_at));
             arrive.into_iter().chain([after]).for_each(|gate| self.link(gate, read.signal));
@@ -293,7 +296,7 @@ impl Io {
         }
         let data = self.data_of(&content);
         if cfg!(debug_assertions) {
-            // Flash has it still, though nothing can read it: what is rebuilt is what was lost.
+            // Flash still holds the unreadable data, so the rebuilt data must equal it.
             let stored = self.nand.load(ppn * width + index);
             let mut difference = content.clone();
             self.combine(&mut difference, stored);
@@ -308,7 +311,7 @@ impl Io {
         true
     }
 
-    /// Reads what the page `ppn` of a stripe has of what `read` wants of another. False where it cannot be read.
+    /// Reads page `ppn` of a stripe, to rebuild `read` of another page. Returns false if the page is unreadable.
     fn read_member(&mut self, read: &Read, ppn: u32, after: Gate, link_bytes: u32) -> Flash<bool> {
         if self.nand.is_unreadable(ppn) {
             return Ok(false);
@@ -316,7 +319,7 @@ impl Io {
         let cause = Cause::Rebuild;
         let member = Read { ppn, after, cause, ..*read };
         if self.read_from_memory(&member) == 0 {
-            // Its program is under way: it is in memory.
+            // The page is in memory, because its program has not ended.
             self.present.link_left += u64::from(link_bytes);
             return Ok(true);
         }
@@ -332,7 +335,7 @@ impl Io {
         Ok(attempt.failed == 0)
     }
 
-    /// Serves a read of a page whose die has failed, of the other pages of its stripe.
+    /// Serves a read of a page on a failed die from the other pages of its stripe.
     pub(super) fn read_of_stripe(&mut self, read: &Read, after: Gate) -> Flash<()> {
         if self.rebuild(read, after)? {
             return Ok(());
@@ -347,8 +350,8 @@ impl Io {
         Ok(())
     }
 
-    /// Rebuilds the subpages `failed` of `read`, which failed for good after `retries`, from the other pages of the
-    /// stripe. The other subpages cross the host link.
+    /// Rebuilds the subpages `failed` of `read`, uncorrectable after `retries`, from the other pages of the stripe. All
+    /// other subpages cross the host link.
     #[cold]
     #[inline(never)]
     pub(super) fn read_again(
@@ -374,7 +377,7 @@ impl Io {
         self.rain.iter_mut().for_each(|rain| rain.open.retain(|ppn, _| !parity.contains(ppn)));
         let (mut outcome, erased) = (Outcome::Done, self.gate());
         self.link(erased, erase.signal);
-        // Each erase follows what replaces anything of the superblock, which is gone from the first on.
+        // Each erase must follow the programs that replace data of the superblock, because the first erase destroys it.
         self.before_loss(self.pages_of(block), Some(block), erase.after);
         let first = self.plan.operations.len() as u32;
         let follows: Vec<_> =
@@ -404,11 +407,11 @@ impl Io {
         Ok(outcome)
     }
 
-    /// The power is back: of stripes without parity what is programmed is read, and parity is programmed where no page is to come, neither
-    /// of it nor of a stripe before it. Before a layer reads anything.
+    /// Reads the written pages of stripes without parity after a power cut. Programs parity of each stripe where no
+    /// page is missing, neither in it nor in an earlier stripe. Must be called before a layer reads.
     ///
     /// # Errors
-    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    /// Every [`palimpsest_flash::nand::Halt`] of flash.
     pub fn recover_stripes(&mut self) -> Flash<()> {
         let Some(rain) = &mut self.rain else { return Ok(()) };
         rain.open.clear();
@@ -423,7 +426,7 @@ impl Io {
             for parity in self.nand.parity_of(block) {
                 let Some((pages, _)) = self.nand.stripe_of(parity) else { continue };
                 let begin = block * self.geometry().pages_per_block;
-                // A parity that there is may lose its use by what is still to come.
+                // Pages still to be programmed may invalidate existing parity.
                 let is_done =
                     self.nand.holds_parity(parity) && !left_out.iter().any(|page| pages.contains(&(begin + page)));
                 if pages.start >= begin + next || is_done || self.nand.is_bare(parity) {
@@ -446,7 +449,7 @@ impl Io {
         let mut whole = true;
         let first = pages.start;
         for ppn in pages.filter(|&ppn| self.nand.is_whole(ppn)).collect::<Vec<u32>>() {
-            // Of a word line that is programmed in one shot, a read senses one page.
+            // A read senses only one page of a word line that is programmed in one shot.
             for at in (0..width).step_by(sensed as usize) {
                 let part = first_subpages(sensed) << at;
                 let read = Read { signal: arrived, ..Read::new(ppn, part, Cause::Rebuild) };
@@ -462,13 +465,13 @@ impl Io {
         Ok(())
     }
 
-    /// A die has failed: what it held is to be moved.
+    /// Records the failure of a die, whose data must be moved.
     pub fn note_failure(&mut self) {
         let now = self.present.now;
         self.rain.iter_mut().for_each(|rain| (rain.figures.failed_at, rain.figures.moved_at) = (Some(now), None));
     }
 
-    /// A page of a die that failed was moved, or, with `None`, no block holds any.
+    /// Records that a page of a failed die was moved; `None`: no block holds data of the die any more.
     pub fn note_moved(&mut self, page: Option<u32>) {
         let now = self.present.now;
         if page.is_none() {
@@ -482,7 +485,7 @@ impl Io {
     }
 }
 
-/// Whether reads for `cause` are of what is taken as stored twice.
+/// True if reads for `cause` are of data that is assumed to be stored twice.
 pub(super) fn keeps(cause: Cause) -> bool {
     matches!(cause, Cause::Metadata | Cause::Prefetch | Cause::Checkpoint)
 }

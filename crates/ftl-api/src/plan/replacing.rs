@@ -1,17 +1,16 @@
-//! Which programs under way store a logical subpage: an erase follows those that replace what its block holds, a second write those that
-//! replace what its page held.
+//! Logical subpages stored by programs that have not ended. An erase must follow programs that replace data of its
+//! block, and a second write those that replace data of its page.
 //!
-//! Ignored: copies that the layer's own collection makes. The erase of their source follows them by gate, and what their source
-//! stores is listed until it is safe.
+//! Ignored: copies by the layer's own collection. The erase of the source block follows them by gate, and programs of
+//! the source stay listed until they have ended.
 
 use super::operations::Program;
 
 /// No entry.
 pub const NONE: u32 = u32::MAX;
-/// Buckets of logical subpages.
 const BUCKETS: u32 = 1 << 12;
 
-/// The logical subpages that programs under way store.
+/// Logical subpages of programs under way.
 #[derive(Default)]
 pub struct Replacing {
     /// The last entry of each bucket.
@@ -20,20 +19,19 @@ pub struct Replacing {
     free: Vec<u32>,
 }
 
-/// One logical subpage of a program under way.
 struct Stored {
     lsn: u32,
-    /// Block that is programmed.
+    /// Block of the program.
     block: u32,
     program: Program,
-    /// The entry before in its bucket.
+    /// The entry before in the same bucket.
     previous: u32,
-    /// The next entry of its program.
+    /// The next entry of the same program.
     next: u32,
 }
 
 impl Replacing {
-    /// `program` of `block` stores `logical`; returns the first of its entries, or [`NONE`].
+    /// Lists `logical` as stored by `program` in `block`. Returns the first of the entries, or [`NONE`].
     #[inline]
     pub fn add(&mut self, block: u32, program: Program, logical: impl Iterator<Item = u32>) -> u32 {
         if self.heads.is_empty() {
@@ -58,7 +56,7 @@ impl Replacing {
         first
     }
 
-    /// The engine has the program with the entries from `first` on, under `number`.
+    /// Gives the program with the entries from `first` on its number `number` in the engine.
     #[inline]
     pub fn run(&mut self, first: u32, number: u32) {
         let mut next = first;
@@ -68,7 +66,7 @@ impl Replacing {
         }
     }
 
-    /// The program with the entries from `first` on has ended.
+    /// Removes the entries from `first` on, because their program has ended.
     #[inline]
     pub fn remove(&mut self, first: u32) {
         let mut entry = first;
@@ -89,13 +87,13 @@ impl Replacing {
         }
     }
 
-    /// Whether a program may store logical subpage `lsn`; there are some programs.
+    /// True if a program may store logical subpage `lsn`. Must be called only while programs are listed.
     #[inline]
     pub fn may_store(&self, lsn: u32) -> bool {
         self.heads[(lsn % BUCKETS) as usize] != NONE
     }
 
-    /// The programs that store logical subpage `lsn` in other blocks than `besides`.
+    /// The programs that store logical subpage `lsn` in blocks other than `besides`.
     #[inline]
     pub fn of(&self, lsn: u32, besides: Option<u32>) -> impl Iterator<Item = Program> {
         let mut next = self.heads.get((lsn % BUCKETS) as usize).copied().unwrap_or(NONE);
@@ -108,13 +106,13 @@ impl Replacing {
         .map(|stored| stored.program)
     }
 
-    /// Whether nothing is under way.
+    /// True if no program is under way.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.len() == self.free.len()
     }
 
-    /// The power failed: nothing is under way.
+    /// Removes all programs after a power cut.
     pub fn clear(&mut self) {
         self.heads.fill(NONE);
         self.entries.clear();

@@ -1,5 +1,7 @@
-//! Second writes: low pages that are programmed again with a write-once-memory code, and reads of pages that must be decoded; and
-//! word lines that are programmed as later generations of a code of cells.
+//! Second writes: low pages are programmed again with a write-once-memory code, and coded pages are read. Word lines
+//! are programmed as later generations of a code of cells.
+//!
+//! Ignored: the codes themselves, which layers apply; here they cost time and transfers.
 
 use super::flash::Sensed;
 use super::ledger::Over;
@@ -10,14 +12,14 @@ use palimpsest_flash::nand::{Flash, Outcome, Own, first_subpages};
 use palimpsest_flash::units::Nanos;
 
 impl Io {
-    /// Reads all of a page that must be decoded, which takes `decode`, and transfers the wanted subpages to the host or to the
-    /// layer; by the command for whole pages.
+    /// Reads a whole coded page by the command for whole pages, decodes it in `decode`, and transfers the wanted
+    /// subpages to the host or the layer.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
     pub fn read_coded(&mut self, read: Read, decode: Nanos) -> Flash<()> {
         let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), read.subpages.count_ones());
-        // Decoding takes the whole page, of which the wanted subpages count.
+        // Decoding needs the whole page, but only the wanted subpages count as memory reads.
         let hits = self.counters.memory_reads[self.counted_as(read.cause) as usize];
         if self.read_from_memory(&Read { subpages: all, ..read }) == 0 {
             self.counters.memory_reads[self.counted_as(read.cause) as usize] = hits + u64::from(wanted);
@@ -33,9 +35,10 @@ impl Io {
         read
     }
 
-    /// Programs a low page again, its data encoded, which takes `encode`, so that cells go from 1 to 0 only, those of its spare area
-    /// that the code uses too. Subpages that store no data are padding; the whole page crosses the bus. What the page held is lost, as by
-    /// an erase: the program follows what replaces that, and the barrier.
+    /// Programs a low page again. The layer encodes the data, in `encode`, so that cells change only from 1 to 0, cells
+    /// of the spare area that the code uses included. Subpages without data must count as padding; the whole page
+    /// crosses the bus. The program destroys the page's old data as an erase would, so it follows the programs that
+    /// replace that data, and the barrier.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::reprogram`].
@@ -44,7 +47,7 @@ impl Io {
         let Program { ppn, written, logical, data, spare, padding, .. } = program;
         let over = if self.nand.programs(ppn) > 0 { Over::Data } else { Over::Erased };
         if over == Over::Data {
-            // It may be moved into the die while a program of its block runs.
+            // The replacing program may be in the same block, and still under way when the transfer begins.
             self.before_loss(ppn..ppn + 1, None, program.after);
         }
         self.time_program(ppn, written);
@@ -60,8 +63,8 @@ impl Io {
         Ok(outcome)
     }
 
-    /// Programs a word line as a generation of the code of its cells. The first program of a pass does to the block what an erase
-    /// does: what the passes before stored counts no more, so it follows what replaces that, and the barrier.
+    /// Programs a word line as a generation of the code of its cells. The first program of a pass destroys data of
+    /// earlier passes as an erase would, so it follows the programs that replace that data, and the barrier.
     pub(super) fn program_generation(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
         let block = self.nand.split(program.ppn).0;
         let begins = program.generation > self.nand.pass(block);
@@ -86,8 +89,8 @@ mod tests {
     use palimpsest_flash::nand::part::samples::slc;
     use palimpsest_flash::nand::part::{CellKind, Part, ProgramOrder};
 
-    /// Once red: a cut found the second write begun and the newer copy not, and a commit of a file system not durable whose page before was
-    /// gone.
+    /// Regression: a cut found a second write begun before the newer copy was programmed. A commit of a file system was
+    /// then not durable, although its page before was destroyed.
     #[test]
     fn a_second_write_follows_the_replacement_and_the_barrier() {
         let geometry = Geometry {
@@ -111,7 +114,8 @@ mod tests {
         for (ppn, lsn) in [(0, 9), (1, 9)] {
             let _ = io.reprogram(Program::new(ppn, &[lsn], &data, Cause::Host), 0).expect("a low page");
         }
-        // Operation 2 replaces what page 0 held; nothing does what page 1 held. The first programs of both have not ended either.
+        // Operation 2 replaces the data of page 0; no operation replaces the data of page 1. The first programs of both
+        // have not ended either.
         let followed =
             [(3, 2), (3, 0), (4, 1)].map(|(number, program)| (number, operations::Program::Planned(program)));
         assert_eq!(io.plan.follows, followed);

@@ -1,6 +1,8 @@
-//! Reads and programs of whole pages where none can fail: what [`Io::read`] and [`Io::program`] of each leave, without what such runs do not
-//! have. Programs and copies of pages may be timed; all others are of runs that only count. Of pages that the host fills with consecutive
-//! subpages what its writes leave, too.
+//! Fast path for reads and programs of whole pages in runs where no operation can fail: the same effects as
+//! [`Io::read`] and [`Io::program`] per page, without cases that such runs exclude. Programs and copies may be timed;
+//! all others only count. Programs of consecutive host subpages also have the effects of the host writes.
+//!
+//! Ignored: verification, rollback, faults, parity and copies of word lines, which exclude the fast path.
 
 use super::flash::wanted_bytes;
 use super::operations::{Operation, OperationKind};
@@ -10,42 +12,42 @@ use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
 use palimpsest_flash::units::Nanos;
 
-/// Whole pages that are copied: those of `pages` (bits, counted from page `from` on) to the pages from `to` on, each read before it is
-/// programmed.
+/// Copies of whole pages: those of `pages` (bits, from page `from` on) to the pages from `to` on. Each page is read
+/// before the program.
 #[derive(Clone, Copy)]
 pub struct Copies {
-    /// The page that the bits count from.
+    /// The page of bit 0.
     pub from: u32,
     /// Bits of the pages.
     pub pages: u64,
-    /// Where the first of them goes.
+    /// Destination of the first page.
     pub to: u32,
-    /// Whether they go to a block with one bit a cell.
+    /// True if the destination block holds one bit a cell.
     pub single: bool,
-    /// Closes when all are safe.
+    /// Closes when all copies are programmed.
     pub safe: Gate,
 }
 
-/// A program of a whole page that is erased; see [`super::Program`].
+/// A program of a whole erased page; see [`super::Program`].
 #[derive(Clone, Copy)]
 pub struct WholePage<'a> {
     /// The page.
     pub ppn: u32,
-    /// Logical numbers, one a subpage.
+    /// Logical numbers, one per subpage.
     pub logical: &'a [u32],
-    /// Contents, one a subpage.
+    /// Contents, one per subpage.
     pub data: &'a [Data],
     pub cause: Cause,
     pub after: Gate,
     pub signal: Gate,
-    /// Subpages of the write buffer that are free when it has ended.
+    /// Subpages of the write buffer that the end of the program frees.
     pub frees: u32,
-    /// Whether it stores one bit a cell.
+    /// True if the block holds one bit a cell.
     pub single: bool,
 }
 
 impl<'a> WholePage<'a> {
-    /// A program of `logical` and `data` with all bits of a cell, with nothing before or behind it.
+    /// A program of `logical` and `data` with all bits of a cell, without gates.
     #[inline]
     pub fn new(ppn: u32, logical: &'a [u32], data: &'a [Data], cause: Cause) -> Self {
         WholePage { ppn, logical, data, cause, after: Gate::NONE, signal: Gate::NONE, frees: 0, single: false }
@@ -53,14 +55,14 @@ impl<'a> WholePage<'a> {
 }
 
 impl Io {
-    /// Whether operations only count: none is timed, checked or taken back, and none can fail.
+    /// True if operations only count: none is timed, verified or rolled back, and none can fail.
     #[inline]
     pub fn only_counts(&self) -> bool {
         !self.plan.timed && self.takes_whole_pages()
     }
 
-    /// Whether pages can be programmed by [`Self::program_whole`] and copied by [`Self::copy_run`]: operations may be timed, but none is
-    /// checked or taken back, and none can fail.
+    /// True if [`Self::program_whole`] and [`Self::copy_run`] may be called: operations may be timed, but none is
+    /// verified or rolled back, and none can fail.
     #[inline]
     pub fn takes_whole_pages(&self) -> bool {
         self.in_runs
@@ -71,12 +73,13 @@ impl Io {
             && self.nand.takes_runs()
     }
 
-    /// Whether pages can be programmed by [`Self::program_run`].
+    /// True if [`Self::program_run`] may be called.
     pub fn takes_runs(&self) -> bool {
         self.only_counts() && !self.host.is_inner()
     }
 
-    /// Reads `subpages` of page `ppn` by `mode`, of which the array senses all, for cleaning, in a run that only counts.
+    /// Reads `subpages` of page `ppn` by `mode` for collection; the array senses the whole page. Only for runs where
+    /// [`Self::only_counts`].
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -95,7 +98,7 @@ impl Io {
         Ok(())
     }
 
-    /// Of `pages` (bits, counted from page `from` on) those before the first that is read from memory.
+    /// The pages of `pages` (bits, from page `from` on) before the first that must be read from memory.
     #[inline]
     pub fn in_flash(&self, from: u32, pages: u64) -> u64 {
         let mut rest = if self.plan.timed { pages } else { 0 };
@@ -108,7 +111,7 @@ impl Io {
         pages
     }
 
-    /// Copies whole pages for cleaning, none of which is read from memory ([`Self::in_flash`]). See
+    /// Copies whole pages for collection. No page may be one that is read from memory ([`Self::in_flash`]). See
     /// [`palimpsest_flash::nand::Nand::copy_run`].
     #[inline]
     pub fn copy_run(&mut self, copies: Copies) {
@@ -129,7 +132,7 @@ impl Io {
         counters.bus_bytes += 2 * bytes;
     }
 
-    /// Puts the operations of [`Self::copy_run`] into the plan: of each page a read, and the program that follows it.
+    /// Adds a read, and the program that follows it, to the plan for each page of [`Self::copy_run`].
     #[inline(never)]
     fn plan_copies(&mut self, copies: Copies) {
         let Copies { from, mut pages, to, single, safe } = copies;
@@ -166,7 +169,7 @@ impl Io {
         }
     }
 
-    /// Programs all of a page, which is erased and no other senses.
+    /// Programs a whole page, which must be erased. Only for runs where [`Self::takes_whole_pages`].
     ///
     /// # Errors
     /// As [`Self::program`].
@@ -185,7 +188,6 @@ impl Io {
         Ok(())
     }
 
-    /// Puts the operation of [`Self::program_whole`] into the plan.
     #[inline(always)]
     fn plan_whole(&mut self, page: &WholePage<'_>, cause: Cause, bytes: u32) {
         let &WholePage { ppn, logical, after, signal, frees, single, .. } = page;
@@ -207,8 +209,8 @@ impl Io {
         self.push(signal, operation);
     }
 
-    /// Programs page `ppn`, which is erased, with the logical subpages from `first` on, as one write of the host brings
-    /// them; `single`: with one bit a cell.
+    /// Programs the erased page `ppn` with the logical subpages from `first` on, as one host write would. `single`: one
+    /// bit a cell.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::program_run`].

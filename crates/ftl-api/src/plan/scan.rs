@@ -1,17 +1,17 @@
-//! Reads of out-of-band areas after a power cut: the numbers of which a layer rebuilds its tables.
+//! Scans of out-of-band areas after a power cut: layers rebuild their tables from these numbers.
 //!
-//! Every page that was programmed is read, and the first of a block without any, which shows that it is erased. A read takes as long as
-//! any in the array, and brings [`OUT_OF_BAND_BYTES`] for each subpage over the bus. Of a word line that is programmed in one shot its first page
-//! has the numbers of all. Ignored: summaries of blocks, with which
-//! drives read fewer pages; [checkpoints](super::checkpoint) do so.
+//! A scan reads every programmed page, and the first page of an empty block to see that the block is erased. Each read
+//! takes the full array time and transfers [`OUT_OF_BAND_BYTES`] per subpage over the bus. The first page of a word
+//! line that is programmed in one shot has the numbers of all its pages. Ignored: block summaries, with which drives
+//! read fewer pages; [checkpoints](super::checkpoint) model a similar saving.
 
 use super::{Cause, Io, Operation};
 
-/// Bytes of a logical number, the number of its program, and their protection.
+/// Bytes of a logical number, its program number, and their protection.
 pub const OUT_OF_BAND_BYTES: u32 = 16;
 
 impl Io {
-    /// Reads the out-of-band areas of `block`; returns how many pages that were.
+    /// Reads the out-of-band areas of `block`. Returns the number of pages read.
     pub fn scan(&mut self, block: u32) -> u64 {
         let pages = self.geometry().pages_per_block;
         let first = block * pages;
@@ -30,7 +30,7 @@ impl Io {
         scanned
     }
 
-    /// Reads the out-of-band area of page `ppn`, which is the controller's.
+    /// Reads the out-of-band area of page `ppn` in a block of the controller.
     pub(super) fn scan_own(&mut self, ppn: u32) {
         self.scan_for(Cause::Checkpoint, ppn);
     }

@@ -1,10 +1,11 @@
-//! The read selector: which commands read the wanted code words of one page (SPREAD paper, Sec. IV, "SPREAD mode selector").
+//! The read selector: chooses the commands that read the wanted code words of one page (SPREAD paper, Sec. IV, "SPREAD
+//! mode selector").
 //!
-//! One command does, unless the part's `spread` command carries a single run of words ([`SpreadReach::Run`]) and several are
-//! wanted. Then each run is a command, or, with `gaps`, the words between runs are sensed too wherever that
-//! takes less time: of all ways to cover the runs, the quickest one after the other, and of equally quick ones that with
-//! the fewest commands. Only wanted words cross the bus, so that the transfers cost the same for any choice. Ignored:
-//! other operations of the die and its bus meanwhile.
+//! One command suffices, unless the part's `spread` command reads a single run of words ([`SpreadReach::Run`]) and
+//! several runs are wanted. Then each run takes one command. With `gaps`, a command may also sense the words between
+//! runs if that is faster. The selector then takes the fastest sequence of commands that covers all runs, and among
+//! equally fast ones the sequence with the fewest commands. Only wanted words cross the bus, so transfers cost the same
+//! for any choice. Ignored: other operations of the die and its bus meanwhile.
 
 use palimpsest_flash::keys;
 use palimpsest_flash::nand::WordMask;
@@ -30,17 +31,17 @@ keys! {
 }
 
 impl ReadPolicy {
-    /// Whole pages.
+    /// Reads whole pages.
     pub const PAGE: ReadPolicy = ReadPolicy { mode: ReadMode::Page, gaps: false };
 }
 
-/// Whether one command reads `words` under `mode`, whatever they are.
+/// True if one command reads any `words` under `mode`.
 #[inline]
 pub fn one_command(part: &Part, mode: ReadMode, words: WordMask) -> bool {
     mode != ReadMode::Spread || part.spread_reach == SpreadReach::Any || runs(words).count() == 1
 }
 
-/// The commands that read the code words `words`, of which there is one at least, in ascending order of their words.
+/// The commands that read the code words `words`, in ascending order. `words` must not be 0.
 pub fn commands(part: &Part, policy: ReadPolicy, words: WordMask) -> Vec<ReadCommand> {
     let spans = match () {
         () if one_command(part, policy.mode, words) => vec![words],
@@ -68,8 +69,8 @@ fn span(first: WordMask, last: WordMask) -> WordMask {
     (u64::MAX >> last.leading_zeros()) & (u64::MAX << first.trailing_zeros())
 }
 
-/// The quickest cover of `words` by spans. `best[i]` covers all runs before run `i`: its time, commands, and where its last
-/// span begins.
+/// The fastest cover of `words` by spans (dynamic programming). `best[i]` covers all runs before run `i`: its time,
+/// number of commands, and first run of its last span.
 fn quickest(part: &Part, words: WordMask) -> Vec<WordMask> {
     let runs: Vec<WordMask> = runs(words).collect();
     let time = |span: WordMask| part.t_command + part.t_read_words[(span.count_ones() - 1) as usize];

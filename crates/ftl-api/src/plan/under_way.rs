@@ -1,6 +1,8 @@
-//! Programs under way, by page: what they store is in the controller's memory until they have ended, and is read from there.
+//! Programs under way, by page: until a program has ended, its data is in the controller's memory, and reads are served
+//! from there.
 //!
-//! What cleaning moves is there when it has been read. Ignored: the size of that memory beyond the host's write buffer.
+//! Data that collection moves is in memory once its read has ended. Ignored: the size of that memory beyond the host's
+//! write buffer.
 
 use super::{Gate, Io, Read};
 use palimpsest_flash::nand::SubpageMask;
@@ -9,12 +11,11 @@ use palimpsest_flash::units::Nanos;
 
 /// No entry.
 pub const NONE: u32 = u32::MAX;
-/// Buckets of pages.
 const BUCKETS: u32 = 1 << 14;
-/// A free entry is asked for so many programs before it is taken.
+/// Distance, in programs, at which a free entry is prefetched before its use.
 const AHEAD: usize = 4;
 
-/// The pages that programs under way store.
+/// Pages of programs under way.
 #[derive(Default)]
 pub struct UnderWay {
     /// The last entry of each bucket.
@@ -23,21 +24,21 @@ pub struct UnderWay {
     free: Vec<u32>,
 }
 
-/// What one program stores in its page.
+/// The data of one program.
 #[derive(Clone, Copy)]
 struct Stored {
     ppn: u32,
     written: SubpageMask,
-    /// It is all in the controller when this gate has closed, and the host link has brought it.
+    /// The data is complete in the controller when this gate has closed and the host link has transferred it.
     after: Gate,
     data_at: Nanos,
-    /// The entry before in its bucket.
+    /// The entry before in the same bucket.
     previous: u32,
 }
 
 impl UnderWay {
-    /// A program stores subpages `written` of page `ppn`, which are in the controller when `after` has closed and at `data_at`. Returns
-    /// its entry.
+    /// Adds a program of the subpages `written` of page `ppn`, whose data is complete when `after` has closed, and not
+    /// before `data_at`. Returns the entry.
     #[inline(always)]
     pub(super) fn add(&mut self, ppn: u32, written: SubpageMask, after: Gate, data_at: Nanos) -> u32 {
         if self.heads.is_empty() {
@@ -61,7 +62,7 @@ impl UnderWay {
         *head
     }
 
-    /// The program with this entry has ended.
+    /// Removes the entry of a program that has ended.
     #[inline]
     pub fn remove(&mut self, entry: u32) {
         let Stored { ppn, previous, .. } = self.entries[entry as usize];
@@ -78,14 +79,14 @@ impl UnderWay {
         self.free.push(entry);
     }
 
-    /// Asks for `entry`, of page `ppn`, whose program will end soon.
+    /// Prefetches `entry` of page `ppn`, whose program will end soon.
     #[inline]
     pub fn prefetch(&self, entry: u32, ppn: u32) {
         prefetch(&self.entries, entry as usize);
         prefetch(&self.heads, (ppn % BUCKETS) as usize);
     }
 
-    /// What programs under way store in page `ppn`, the newest first.
+    /// Programs under way of page `ppn`, the newest first.
     #[inline]
     fn of(&self, ppn: u32) -> impl Iterator<Item = &Stored> {
         let mut next = self.heads.get((ppn % BUCKETS) as usize).copied().unwrap_or(NONE);
@@ -97,24 +98,23 @@ impl UnderWay {
         .filter(move |stored| stored.ppn == ppn)
     }
 
-    /// Whether some of page `ppn` is under way.
+    /// True if a program of page `ppn` is under way.
     #[inline]
     pub(super) fn holds(&self, ppn: u32) -> bool {
         self.of(ppn).next().is_some()
     }
 
-    /// Whether nothing is under way.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.entries.len() == self.free.len()
     }
 
-    /// The newest program of page `ppn` that stores some of `wanted`.
+    /// The newest program of page `ppn` that stores any of `wanted`.
     fn newest(&self, ppn: u32, wanted: SubpageMask) -> Option<Stored> {
         self.of(ppn).find(|stored| stored.written & wanted != 0).copied()
     }
 
-    /// The power failed: nothing is under way.
+    /// Removes all programs after a power cut.
     pub(super) fn clear(&mut self) {
         self.heads.fill(NONE);
         self.entries.clear();
@@ -123,7 +123,7 @@ impl UnderWay {
 }
 
 impl Io {
-    /// Serves what `read` wants from memory as far as it is there. Returns the subpages that flash has to be read for.
+    /// Serves as much of `read` as possible from memory. Returns the subpages to read from flash.
     #[inline(never)]
     pub(super) fn read_from_memory(&mut self, read: &Read) -> SubpageMask {
         let Read { ppn, subpages, after, signal, .. } = *read;
@@ -133,7 +133,7 @@ impl Io {
         {
             left &= !stored.written;
             self.link(stored.after, signal);
-            // At any rate something signals the gate.
+            // The delay makes sure that the gate is signalled.
             self.delay(signal, stored.data_at.max(self.present.now));
         }
         let found = subpages & !left;

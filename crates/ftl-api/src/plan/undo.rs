@@ -1,9 +1,11 @@
-//! What a power cut takes back of a plan: the counts of operations that had not ended.
+//! Rollback of a plan at a power cut: restores the counts of operations that had not ended.
+//!
+//! Ignored here: cells, which flash rolls back itself.
 
 use super::{Cause, Gate, Io, IoCounters};
 use std::collections::BTreeMap;
 
-/// What each operation that has not ended has added to the counters, by number.
+/// Counts added by each operation that has not ended, by number.
 #[derive(Default)]
 pub struct PlanUndo {
     added: BTreeMap<u64, IoCounters>,
@@ -12,13 +14,13 @@ pub struct PlanUndo {
 }
 
 impl Io {
-    /// From now on what is planned can be undone: see [`Self::lose_power`].
+    /// Logs every planned operation from now on, so that [`Self::lose_power`] can roll back.
     pub fn keep_undo(&mut self) {
         self.nand.keep_undo();
         self.undo = Some(Box::new(PlanUndo { added: BTreeMap::new(), last: self.counters.clone() }));
     }
 
-    /// An operation was planned, and counted.
+    /// Logs the counts of the operation planned last.
     #[cold]
     #[inline(never)]
     pub(super) fn log_undo(&mut self) {
@@ -27,7 +29,7 @@ impl Io {
         undo.last.clone_from(&self.counters);
     }
 
-    /// Flash operation `number` has ended.
+    /// Drops the log of flash operation `number`, which has ended.
     #[cold]
     #[inline(never)]
     pub fn ended(&mut self, number: u64) {
@@ -37,9 +39,10 @@ impl Io {
         }
     }
 
-    /// The power fails. Where the plan is protected, all of it but reads for the host still runs; else what has not
-    /// ended is undone, and what the arrays work on, the operations `running`, is torn. Every gate closes. Returns how
-    /// many operations do not run.
+    /// Applies a power cut to plan and flash. If the plan is protected, only reads that serve a reader alone are
+    /// dropped, and all other operations still run. Otherwise operations that have not ended are rolled back, and the
+    /// operations `running` in the arrays leave torn pages. Every gate closes. Returns the number of operations that do
+    /// not run.
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let undo = self.undo.take();
         let undone = if self.plan.protected {

@@ -1,14 +1,14 @@
-//! Word lines that are programmed in one shot: what is a page to the layer has several pages, which are read one by one.
+//! Word lines programmed in one shot: one page of the layer consists of several flash pages that are read one by one.
 //!
-//! A read of what lies in several of them is a command for each, as each is sensed by itself. In a block of single bits such a page is as many
-//! word lines, programmed one after the other: the last of them only where they hold something. Ignored: that reads and other operations could
-//! come between these.
+//! A read of several of these pages takes one command each, because the array senses them separately. In a block with
+//! one bit a cell, such a page is programmed as several word lines in sequence, up to the last with data. Ignored: that
+//! reads and other operations could run between these programs.
 
 use super::{Io, Program, Read};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::{Flash, PADDING, first_subpages};
 
-/// Pages of single bits that `program` writes: up to the last that holds more than padding, and one at least.
+/// Pages of single bits that `program` writes: at least one, up to the last with more than padding.
 pub(super) fn single_pages(part: &Part, program: &Program<'_>) -> u32 {
     let held = program.logical.iter().rposition(|&lsn| lsn != PADDING).map_or(1, |last| last as u32 + 1);
     let held = if program.own.is_empty() { held } else { part.subpages_per_page() };
@@ -16,7 +16,7 @@ pub(super) fn single_pages(part: &Part, program: &Program<'_>) -> u32 {
 }
 
 impl Io {
-    /// Reads pages of a word line, each with commands of its own.
+    /// Reads pages of a word line, each with its own commands.
     pub(super) fn read_word_line(&mut self, read: Read) -> Flash<()> {
         let part = self.nand.part();
         let (width, per_page) = (part.sensed_subpages(), part.sensed_bytes() / part.word_bytes);

@@ -1,4 +1,6 @@
 //! From submission to the translation layer: requests pass the controller, and writes of buffered layers wait for room.
+//!
+//! Ignored: priorities; waiting writes are admitted in order.
 
 use super::{Command, Drive, Verifier};
 use crate::controller::Controller;
@@ -8,12 +10,12 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
 
 impl Drive {
-    /// Requests take these times in the controller from now on.
+    /// Sets the controller's times for requests submitted from now on.
     pub fn set_controller(&mut self, times: ControllerTimes) {
         (self.times, self.controller) = (times, Controller::new(times));
     }
 
-    /// Request `id` has passed the controller.
+    /// Plans request `id`, which has passed the controller, or queues the request for room in the write buffer.
     #[inline]
     pub(super) fn enter(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
         if self.has_room(self.in_flight[id as usize].command) {
@@ -24,7 +26,7 @@ impl Drive {
         }
     }
 
-    /// Whether the write buffer has room for `command`. An empty buffer has room for anything.
+    /// True if the write buffer has room for `command`. An empty buffer has room for any write.
     #[inline]
     pub(super) fn has_room(&self, command: Command) -> bool {
         let Some(size) = self.buffer else { return true };
@@ -35,7 +37,7 @@ impl Drive {
         self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
     }
 
-    /// Lets the controller go on at `at`, and the request in that it has ready then.
+    /// Advances the controller to `at`, and plans the request that is ready then.
     #[inline]
     pub(super) fn let_in(&mut self, at: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
         let at = at.max(self.engine.now());
@@ -46,7 +48,7 @@ impl Drive {
         }
     }
 
-    /// Lets the first waiting write in, if the buffer has room now.
+    /// Plans the first waiting write if the buffer has room now. Returns true if one was planned.
     pub(super) fn admit(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
         let Some(&id) = self.waiting.front() else { return Ok(false) };
         let (size, command) = (self.buffer.unwrap_or(0), self.in_flight[id as usize].command);
@@ -59,7 +61,7 @@ impl Drive {
         Ok(true)
     }
 
-    /// Time to put `extent` into the write buffer, where there is one.
+    /// Time to put `extent` into the write buffer, if there is one.
     #[inline]
     pub(super) fn t_buffer(&self, extent: Extent) -> Nanos {
         if self.buffer.is_none() || self.times.t_buffer + self.times.t_buffer_next == 0 {

@@ -1,43 +1,44 @@
-//! Requests of a server in flight: what a write brings travels with it until it is planned, and completions name its number.
+//! Requests of a server in flight: the data of a write travels with the request until it is planned, and completions
+//! name the request's number.
 //!
-//! A write that waits for the controller, or for room in the buffer, is planned when others have come after it: its bytes cannot stay at
-//! the port. A power cut drops them with the requests.
+//! A write may wait for the controller or for room in the buffer while later requests arrive, so its bytes cannot stay
+//! at the port. A power cut drops them with the requests. Ignored: memory of the server.
 
 use super::{Drive, Verifier};
 use palimpsest_ftl_api::plan::port::Incoming;
 
-/// What travels with requests.
+/// Data and completions of requests in flight.
 #[derive(Default)]
 pub struct Carried {
-    /// What the request brings that is submitted next.
+    /// Data of the request submitted next.
     next: Option<Incoming>,
-    /// Of each request: what it brings.
+    /// Data of each request.
     brought: Vec<Option<Incoming>>,
-    /// The request that was submitted last.
+    /// The request submitted last.
     pub submitted: u32,
-    /// The request that was planned last.
+    /// The request planned last.
     pub planned: u32,
     /// Requests that have completed.
     pub completed: Vec<u32>,
 }
 
 impl Drive {
-    /// From now on requests carry what they bring.
+    /// Makes requests carry their data from now on.
     pub fn carry(&mut self) {
         self.carried = Some(Box::default());
     }
 
-    /// What travels with requests, where they do carry.
+    /// The data in flight; `None` unless [`Self::carry`] was called.
     pub fn carried(&mut self) -> Option<&mut Carried> {
         self.carried.as_deref_mut()
     }
 
-    /// The request that is submitted next brings this.
+    /// Sets the data of the request submitted next. Requires [`Self::carry`].
     pub fn bring(&mut self, incoming: Option<Incoming>) {
         self.carried.as_mut().expect("requests carry").next = incoming;
     }
 
-    /// Request `id` is submitted.
+    /// Attaches the data to request `id`, which is submitted.
     #[cold]
     pub(super) fn load(&mut self, id: u32) {
         let Some(carried) = &mut self.carried else { return };
@@ -48,7 +49,7 @@ impl Drive {
         carried.brought[id as usize] = carried.next.take();
     }
 
-    /// Request `id` is planned: the port gets what it brings.
+    /// Moves the data of request `id` to the port, before the request is planned.
     #[cold]
     pub(super) fn bring_carried(&mut self, id: u32) {
         let Some(carried) = &mut self.carried else { return };
@@ -57,14 +58,14 @@ impl Drive {
         self.io.host.bring(incoming);
     }
 
-    /// Request `id` was planned.
+    /// Clears the port after request `id` was planned.
     #[cold]
     pub(super) fn end_bringing(&mut self, id: u32, verifier: &mut dyn Verifier) {
         self.io.host.bring(None);
         verifier.planned(id);
     }
 
-    /// All requests in flight are dropped.
+    /// Drops the data of all requests in flight.
     pub(super) fn drop_carried(&mut self) {
         if let Some(carried) = &mut self.carried {
             carried.brought.clear();

@@ -1,12 +1,14 @@
-//! Filling a new drive in counted runs: many writes of whole units at once, where the layer can.
+//! Filling a new drive in counted runs: many writes of whole units in one call, if the layer supports that.
+//!
+//! Ignored: time, and power cuts, which exclude this path.
 
 use super::{Drive, Verifier, explain};
 use palimpsest_flash::error::Result;
 
 impl Drive {
-    /// Writes whole pages of the `units` units from `first` on, none of which was ever written, as [`Self::count`] of a
-    /// write of each page would. Returns how many units it wrote: fewer, or none, if that takes more than to fill pages
-    /// in turn. No power cut may be ahead.
+    /// Writes `units` units from `first` on, in whole pages, with the same effect as one write per page by
+    /// [`Self::count`]. No unit may have been written before, and no power cut may be scheduled. Returns the number of
+    /// units written: fewer, or 0, where a write would do more than fill the next page.
     ///
     /// # Errors
     /// As [`Self::count`].

@@ -1,4 +1,7 @@
-//! What the drive does of its own: background work while the host is idle, and programming what the buffer holds where nothing else goes on.
+//! The drive's own work: background steps while the host is idle, and programs of buffered data when no operation is
+//! left.
+//!
+//! Ignored: processor time of that work.
 
 use super::Drive;
 use super::power::explain;
@@ -6,7 +9,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_ftl_api::{Figure, LayerFigures};
 
 impl Drive {
-    /// Figures of the layer, and of the blocks that the drive relocated.
+    /// Figures of the layer, with the number of blocks that the drive relocated.
     pub fn figures(&self) -> LayerFigures {
         let mut figures = self.ftl.figures();
         if self.io.counters.refreshed_blocks > 0 {
@@ -15,10 +18,10 @@ impl Drive {
         figures
     }
 
-    /// One step of background work; false where there is none.
+    /// Performs one step of background work. Returns false if no work is left.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn background(&mut self) -> Result<bool> {
         self.io.present.now = self.engine.now();
         let done = self.ftl.background(&mut self.io).map_err(explain)?
@@ -28,10 +31,11 @@ impl Drive {
         Ok(done)
     }
 
-    /// Nothing is under way, but writes wait: for room in the buffer, or in open pages. Programs what the buffer holds.
+    /// Programs all buffered data. Must be called when no operation is under way but writes wait, for room in the
+    /// buffer or in open pages.
     ///
     /// # Errors
-    /// Errors of flash; [`Error::DriveFailed`] where no operation can start.
+    /// Errors of flash; [`Error::DriveFailed`] if no operation can start.
     pub fn push_out(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
         self.empty_buffers()?;
@@ -39,8 +43,8 @@ impl Drive {
         self.settle();
         if self.next_time().is_none() {
             return Err(Error::DriveFailed(format!(
-                "{} requests and {} flash operations wait for something that never happens: the translation layer follows \
-                 a gate that nothing signals, or holds back what the write buffer waits for",
+                "{} requests and {} flash operations wait for something that never happens: the translation layer \
+                 follows a gate that nothing signals, or holds back what the write buffer waits for",
                 self.outstanding,
                 self.engine.outstanding(),
             )));

@@ -1,9 +1,11 @@
-//! Refresh and patrol: the drive moves the data of a block before reads of it fail for good, on every layer.
+//! Refresh and patrol: the drive moves the data of a block before reads of the block become uncorrectable, on every
+//! layer.
 //!
-//! A block is due when a read of it needed `ecc.refresh_retries` steps (its data is old, or the block was read often), or
-//! when a power cut left pages that are read from copies. The layer relocates a due block before the next write, or while
-//! the host is idle. A patrol reads all programmed pages once in `ftl.patrol`, evenly over that time, while the host is
-//! idle; turns that are late by more than a round are skipped. Ignored: erased blocks.
+//! A block is due when a read needed `ecc.refresh_retries` retry steps, because its data is old or the block was read
+//! often. A block is also due when a power cut left pages that are read from copies. The layer relocates a due block
+//! before the next write, or while the host is idle. A patrol reads all programmed pages once in `ftl.patrol`, evenly
+//! over that time, while the host is idle. Turns that are late by more than a round are skipped. Ignored: erased
+//! blocks.
 
 use super::Drive;
 use palimpsest_flash::nand::{Flash, TORN, UNWRITTEN};
@@ -18,19 +20,19 @@ pub struct Patrol {
     read: ReadPolicy,
     /// Pages of the drive.
     pages: u32,
-    /// When the present round began.
+    /// Start of the present round.
     begun: Nanos,
     /// The next page.
     next: u32,
 }
 
 impl Patrol {
-    /// A patrol of `pages` pages that reads each once in `round`, by `read`.
+    /// A patrol that reads each of `pages` pages once in `round`, by `read`.
     pub fn new(round: Nanos, pages: u32, read: ReadPolicy) -> Self {
         Patrol { round, read, pages, begun: 0, next: 0 }
     }
 
-    /// The turn of the next page.
+    /// Time at which the next page is due.
     fn turn(&self) -> Nanos {
         self.begun + (u128::from(self.round) * u128::from(self.next) / u128::from(self.pages)) as Nanos
     }
@@ -44,17 +46,17 @@ impl Patrol {
 }
 
 impl Drive {
-    /// The drive reads its data by `patrol` from now on.
+    /// Starts `patrol`.
     pub fn set_patrol(&mut self, patrol: Patrol) {
         self.patrol = Some(patrol);
     }
 
-    /// When the patrol reads the next page; `None` without a patrol.
+    /// Time at which the patrol reads the next page; `None` without a patrol.
     pub fn patrol_at(&self) -> Option<Nanos> {
         self.patrol.as_ref().map(Patrol::turn)
     }
 
-    /// Reads the next page that holds data, or relocates a block that such a read found due.
+    /// Reads the next page with data, or relocates a block that such a read found due.
     pub(super) fn patrol_once(&mut self) -> Flash<()> {
         if self.refresh()? {
             return Ok(());
@@ -68,7 +70,8 @@ impl Drive {
             patrol.advance();
             found = (wanted != 0).then(|| Read { policy: patrol.read, ..Read::new(ppn, wanted, Cause::Patrol) });
         }
-        // The next turn that is worth waiting for; an empty drive has one in a round.
+        // Skip to the next page with data, so that the drive does not wait for empty ones. An empty drive has one turn
+        // per round.
         for _ in 0..if found.is_none() { patrol.pages } else { 0 } {
             if self.held(patrol.next) != 0 {
                 break;
@@ -79,7 +82,7 @@ impl Drive {
         found.map_or(Ok(()), |read| self.io.read(read).map(|_| ()))
     }
 
-    /// The subpages of page `ppn` that hold readable data, in a block that the controller does not keep for itself.
+    /// Subpages of page `ppn` that hold readable data, outside blocks reserved by the controller.
     fn held(&self, ppn: u32) -> u64 {
         let (nand, width) = (&self.io.nand, self.io.geometry().subpages_per_page);
         let block = nand.split(ppn).0;
@@ -95,8 +98,8 @@ impl Drive {
         (0..width).filter(holds).fold(0, |mask, index| mask | 1 << index)
     }
 
-    /// Relocates the blocks that are due, as far as there is room; blocks that these moves make due wait. Returns whether
-    /// some block moved.
+    /// Relocates due blocks as far as there is room. Blocks that become due by these moves must wait. Returns true if a
+    /// block was relocated.
     #[cold]
     pub(super) fn refresh(&mut self) -> Flash<bool> {
         let due: Vec<u32> = std::iter::from_fn(|| self.io.nand.take_due()).collect();

@@ -1,10 +1,10 @@
-//! The drive when the power fails.
+//! Power cuts of a drive, and recovery.
 //!
-//! What has not been programmed is lost, unless it is in a protected buffer; the layer recovers, everything is read back for the
-//! verifier, and the host repeats the requests that it has no answer to, unless it drops them. The host and its link
-//! are not cut. Recovery reads all out-of-band areas ([`Io::scan`]), then the layer rebuilds its tables; in timed runs the engine times
-//! all its operations, and requests wait. Ignored: the time without power, a layer's work on its tables in the controller, and that
-//! a layer may have to wait for the scan of one die before it writes to another.
+//! Data that is neither programmed nor in a protected buffer is lost. The layer recovers, the verifier reads everything
+//! back, and the host repeats unanswered requests unless it drops them. Host and link keep their power. Recovery reads
+//! all out-of-band areas ([`Io::scan`]), then the layer rebuilds its tables. In timed runs the engine times these
+//! operations, and requests wait. Ignored: the time without power, the layer's work on tables in the controller, and
+//! writes that must wait for the scan of another die.
 //!
 //! [`Io::scan`]: palimpsest_ftl_api::plan::Io::scan
 
@@ -18,16 +18,16 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
 use palimpsest_ftl_api::plan::IoCounters;
 
-/// Subpages of one read of [`Drive::read_back`].
+/// Subpages per read of [`Drive::read_back`].
 const READ_BACK: u64 = 64;
 
-/// Operations of a scan that wait or run at the most.
+/// Largest number of scan operations that wait or run.
 const SCAN_AHEAD: usize = 1 << 15;
 
-/// Power cuts between which no request completes, at the most.
+/// Largest number of power cuts in a row without a completed request.
 const MOST_FUTILE: u32 = 100;
 
-/// What a recovery took.
+/// Cost of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// From the return of the power to the end of the last operation; `None` in counted runs.
@@ -40,21 +40,22 @@ pub struct Recovery {
     pub operations: u64,
 }
 
-/// Cuts to come after the next.
+/// Scheduled cuts after the next.
 #[derive(Default)]
 pub(super) struct ToCome {
     schedule: Option<Schedule>,
-    /// Operations of the layer in recoveries from the next cut, one recovery after the other.
+    /// Operations of the layer at which each recovery from the next cut is interrupted.
     in_recovery: Vec<u64>,
 }
 
 impl Drive {
-    /// After the next cut of a counted run the power fails again in these operations of the layer's recoveries, one after the other.
+    /// Interrupts the recoveries from the next cut of a counted run: each entry is the operation of the layer at which
+    /// the power fails again.
     pub fn cut_recoveries(&mut self, operations: Vec<u64>) {
         self.to_come.in_recovery = operations;
     }
 
-    /// From now on the power fails as `schedule` says, after the cut that is to come in any case.
+    /// Schedules power cuts by `schedule`, after any cut that is already scheduled.
     pub fn schedule_power_cuts(&mut self, schedule: Schedule) {
         self.to_come.schedule = Some(schedule);
         if self.io.nand.power_cut_at().is_none() && !self.cut_ahead {
@@ -62,16 +63,16 @@ impl Drive {
         }
     }
 
-    /// Flash operations that have run, of which schedules count. What was planned and undone by a cut has not, and what is read back for
-    /// the verifier is no operation of the drive.
+    /// Flash operations that have run, the unit of schedules. Operations rolled back by a cut, and the verifier's
+    /// read-back, do not count.
     pub fn operations_run(&self) -> u64 {
         self.io.nand.operations() - self.not_run
     }
 
-    /// Flash is that of a drive whose power was off: the layer, which is new, rebuilds its tables from it, without time.
+    /// Mounts flash of a drive that was off: the new layer rebuilds its tables, without time.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn mount(&mut self) -> Result<()> {
         self.recover()?;
         self.futile = 0;
@@ -105,7 +106,7 @@ impl Drive {
             let cut = self.io.nand.operations() + after;
             self.io.nand.set_power_cut_at(Some(cut));
             match self.ftl.recover(&mut self.io) {
-                // It recovers again below; a recovery that ends before its cut is repeated, too, which changes nothing.
+                // The next pass recovers again. A recovery that ends before its cut is repeated too, without effect.
                 Ok(()) | Err(Halt::PowerCut) => {}
                 Err(halt) => return Err(explain(halt)),
             }
@@ -124,7 +125,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Reads the out-of-band areas of all blocks; returns how many pages that were.
+    /// Reads the out-of-band areas of all blocks. Returns the number of pages read.
     fn scan_all(&mut self) -> Result<u64> {
         let (planes, blocks) = (self.io.geometry().planes(), self.io.geometry().blocks_per_plane);
         let mut scanned = 0;
@@ -144,19 +145,19 @@ impl Drive {
         Ok(scanned)
     }
 
-    /// Writes a checkpoint of the layer's tables.
+    /// Writes a checkpoint of the layer's tables, or the next pages of one.
     #[cold]
     pub fn checkpoint(&mut self) -> Flash<()> {
         let Drive { io, ftl, engine, .. } = self;
         let follows = io.write_checkpoint(|io, bytes| ftl.save_tables(io, bytes))?;
-        // What is planned of a protected buffer is programmed in any case.
+        // A protected buffer programs everything planned, even after a power cut.
         if io.is_open(follows) && !io.plan.protected {
             engine.follow_programs(io, follows);
         }
         Ok(())
     }
 
-    /// What the cut took back, and what is read back without time, is none of the next operation's energy.
+    /// Restarts metering, because rolled-back operations and the untimed read-back belong to no later operation.
     fn meter_again(&mut self) {
         if self.io.plan.metered.is_some() {
             self.io.meter();
@@ -169,7 +170,7 @@ impl Drive {
         entries.map(|(_, entry)| entry.command)
     }
 
-    /// The drive is at the end of its life: nothing is timed any more, and it can only be read.
+    /// Ends timing at the end of the drive's life: from now on the drive may only be read.
     pub fn end_life(&mut self) {
         self.io.plan.timed = false;
         self.streams = None;
@@ -177,14 +178,14 @@ impl Drive {
         self.io.buffers().end_request();
     }
 
-    /// Lets time pass until at most `most` operations have not ended.
+    /// Runs the engine until at most `most` operations have not ended.
     fn run_engine(&mut self, most: u32) {
         while self.engine.outstanding() > most && self.engine.next_time().is_some() {
             self.engine.step(&mut self.io);
         }
     }
 
-    /// A power cut that is to come in operation `cut`: from now on operations are timed, and it comes while that one runs.
+    /// Schedules a power cut during operation `cut`, in a run that is timed from now on.
     pub(super) fn time_power_cut(&mut self, cut: u64) {
         let left = cut.saturating_sub(self.io.nand.operations());
         self.io.keep_undo();
@@ -192,8 +193,8 @@ impl Drive {
         self.cut_ahead = true;
     }
 
-    /// A request completes: `change`, and what came before it, is durable as far as the layer says so. A flush need not wait for
-    /// writes that it overtakes.
+    /// Reports the durability that a completed request implies: `change` and all changes before, as far as the layer
+    /// guarantees. A flush need not wait for writes that it overtakes.
     #[cold]
     #[inline(never)]
     pub(super) fn note_durable(&self, command: Command, change: u64, verifier: &mut dyn Verifier) {
@@ -206,7 +207,7 @@ impl Drive {
         }
     }
 
-    /// The power failed in a counted run and is back: the layer rebuilds its tables. `command` was in flight.
+    /// Handles a power cut during `command` in a counted run: the layer rebuilds its tables.
     #[cold]
     pub(super) fn power_cycle(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.nand.set_power_cut_at(None);
@@ -223,10 +224,11 @@ impl Drive {
         Ok(())
     }
 
-    /// The power fails and is back: the layer recovers, and requests in flight are dropped, or repeated in their order.
+    /// Handles a power cut in a timed run: the layer recovers, and requests in flight are dropped, or repeated in
+    /// order.
     ///
     /// # Errors
-    /// What flash or `verifier` say.
+    /// Errors of flash or `verifier`.
     #[cold]
     pub(super) fn lose_power(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         self.not_run += self.engine.power_off(&mut self.io);
@@ -236,7 +238,7 @@ impl Drive {
         self.cut_ahead = false;
         self.engine.causality = None;
         if self.guarantee.protected {
-            // What the host is sending comes nevertheless: recovery may have to wait for it.
+            // The host completes its transfers all the same, and recovery may have to wait for them.
             self.io.present.data_at = self.buffered_at;
         } else {
             self.arriving.clear();
@@ -253,7 +255,7 @@ impl Drive {
         let written = planned.iter().map(|&id| &self.in_flight[id as usize]);
         let unanswered = written.filter(|entry| entry.command.kind == RequestKind::Write).map(|entry| entry.change);
         verifier.power_lost(&unanswered.collect::<Vec<_>>());
-        // The laws of time hold again from the first request on; what recovery forgets counts.
+        // The laws of time hold again from the first request on. Only forgotten subpages are recorded during recovery.
         if let Some(ledger) = &mut self.io.ledger {
             ledger.pause();
         }
@@ -277,8 +279,8 @@ impl Drive {
         planned.into_iter().try_for_each(|id| self.plan(id, verifier))
     }
 
-    /// Reads the logical subpages of [`Self::read_back_after_cut`] back, without time. The verifier reads, not the
-    /// host, so only erases count, which a layer that programs to serve reads may need: blocks remember them.
+    /// Reads the logical subpages of [`Self::read_back_after_cut`], without time. The verifier reads, not the host, so
+    /// only erases count: a layer may have to program and erase to serve reads, and blocks keep their wear.
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
         let Some(all) = self.read_back_after_cut else { return Ok(()) };
         let (io, nand, operations) =
@@ -302,7 +304,7 @@ impl Drive {
     }
 }
 
-/// The error that a halt of flash means.
+/// The error for a halt of flash.
 pub fn explain(halt: Halt) -> Error {
     match halt {
         Halt::PowerCut => Error::DriveFailed("the power failed".into()),
@@ -313,7 +315,8 @@ pub fn explain(halt: Halt) -> Error {
         ),
         Halt::Ended(why) => Error::WornOut(why.into()),
         Halt::Image(why) => Error::DriveFailed(format!(
-            "the image cannot be written: {why}; what was flushed is in it: expected room for more, and to serve it again"
+            "the image cannot be written: {why}; what was flushed is in it: expected room for more, and to \
+             serve it again"
         )),
         Halt::Refused(refusal) => Error::Rule(format!("the translation layer broke a rule of flash: {refusal}")),
     }

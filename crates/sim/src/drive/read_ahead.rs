@@ -1,12 +1,13 @@
-//! Read-ahead: the controller finds streams of sequential reads, and reads the pages that such a stream comes to next before the host asks.
+//! Read-ahead: the controller detects sequential reads, and reads the next pages of such a stream before the host
+//! requests them.
 //!
-//! A read that begins where one before it ended continues its stream; from the second read on, the drive reads [`ReadAhead::pages`] pages
-//! beyond it, page by page and through the layer, as operations of a cause of their own. What the host then asks for is
-//! a hit: it is there when its page has been read, and crosses the host link like anything else. A page is dropped when its
-//! stream has passed it; writes and trims drop what they change, and of streams beyond those that are kept the one that was idle longest ends.
-//! The buffer is memory of the controller: [`ReadAheadFigures::pages_peak`] says how much of it.
+//! A read that begins at the end of an earlier one continues its stream. From the second read on, the drive reads
+//! [`ReadAhead::pages`] pages ahead, page by page and through the layer, under their own cause. A later host read of
+//! such a page is a hit: the data is ready when the page has been read, and crosses the host link as usual. A page is
+//! dropped when its stream has passed; writes and trims drop changed subpages. If there are too many streams, the one
+//! idle for longest ends. The buffer is memory of the controller, whose peak is [`ReadAheadFigures::pages_peak`].
 //!
-//! Ignored: streams that go backwards or in strides, a depth that grows with the stream, and less read-ahead where dies are busy.
+//! Ignored: backward and strided streams, a depth that grows with the stream, and less read-ahead on busy dies.
 
 use super::Drive;
 use crate::settings::ReadAhead;
@@ -18,28 +19,28 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What read-ahead did since the drive has it. Subpages.
+/// Results of read-ahead since it was enabled, in subpages unless stated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadAheadFigures {
     /// Read ahead.
     pub read: u64,
-    /// Served to the host from what was read ahead.
+    /// Served to the host from the buffer.
     pub hit: u64,
-    /// Read ahead, and dropped before the host asked for them.
+    /// Read ahead, and dropped before the host read them.
     pub wasted: u64,
-    /// Pages that the buffer held at the most.
+    /// Largest number of pages in the buffer.
     pub pages_peak: u64,
 }
 
-/// A page, or the rest of one, that was read ahead.
+/// A page, or the rest of one, in the buffer.
 struct Held {
-    /// Its first logical subpage, and the one after its last.
+    /// Logical subpages of the page.
     subpages: Range<u32>,
-    /// Closes when it has been read.
+    /// Closes when the page has been read.
     gate: Gate,
-    /// Its contents, where they are stored.
+    /// Contents, if the run models them.
     contents: Vec<Data>,
-    /// Which of its subpages it still has, and which the host has asked for, from the first on.
+    /// Bit masks from the first subpage on: still valid, and requested by the host.
     has: u64,
     used: u64,
 }
@@ -53,7 +54,7 @@ impl Held {
         self.subpages.contains(&lsn) && self.has & self.bit(lsn) != 0
     }
 
-    /// What it has of subpages `first`, which it has, to `end`, without a gap.
+    /// The subpages held without a gap from `first`, which must be held, to `end`.
     fn wanted(&self, first: u32, end: u32) -> Range<u32> {
         first..(first + 1..end).find(|&lsn| !self.holds(lsn)).unwrap_or(end)
     }
@@ -62,16 +63,16 @@ impl Held {
 /// A stream of sequential reads.
 #[derive(Default)]
 struct Stream {
-    /// The sector that it comes to next.
+    /// The sector expected next.
     next: u64,
-    /// What was read ahead ends here.
+    /// End of the subpages read ahead.
     ahead: u32,
-    /// Number of its last request.
+    /// Number of the last request.
     used: u64,
     held: VecDeque<Held>,
 }
 
-/// The streams of a drive, and what was read ahead for them.
+/// The streams of a drive, with their buffered pages.
 pub(super) struct Streams {
     settings: ReadAhead,
     /// Logical subpages of the drive, and subpages of a page.
@@ -89,13 +90,13 @@ impl Streams {
         Streams { settings, logical, width, streams, requests: 0, pages: 0, figures }
     }
 
-    /// The page that holds `lsn`, which the host asks for.
+    /// The buffered page that holds `lsn`.
     fn find(&mut self, lsn: u32) -> Option<&mut Held> {
         let mut held = self.streams.iter_mut().flat_map(|stream| &mut stream.held);
         held.find(|held| held.holds(lsn))
     }
 
-    /// A page is no longer kept.
+    /// Releases a page and counts unused subpages as wasted.
     fn drop_page(&mut self, io: &mut Io, held: Held) {
         self.pages -= 1;
         self.figures.wasted += u64::from((held.has & !held.used).count_ones());
@@ -109,7 +110,7 @@ impl Streams {
         }
     }
 
-    /// The host has asked for `extent`: what its stream wants read ahead, if it is one.
+    /// Advances the stream that `extent` continues. Returns the stream and the subpages to read ahead.
     fn follow(&mut self, io: &mut Io, extent: Extent) -> Option<(usize, Range<u32>)> {
         self.requests += 1;
         let Some(index) = self.streams.iter().position(|stream| stream.next == extent.sector) else {
@@ -128,7 +129,7 @@ impl Streams {
         (from < until).then_some((index, from..until))
     }
 
-    /// A stream may have begun, which comes to sector `next`.
+    /// Begins a stream that expects sector `next`, in place of the one idle for longest if there are too many.
     fn begin(&mut self, io: &mut Io, next: u64) {
         let stream = Stream { next, ahead: 0, used: self.requests, held: VecDeque::new() };
         if self.streams.len() < self.settings.streams as usize {
@@ -140,7 +141,7 @@ impl Streams {
         self.streams[oldest] = stream;
     }
 
-    /// Subpages `first` to `end` change: what was read ahead of them is worth nothing.
+    /// Invalidates buffered subpages from `first` to `end`, which change.
     fn forget(&mut self, io: &mut Io, first: u32, end: u32) {
         for index in 0..self.streams.len() {
             for held in &mut self.streams[index].held {
@@ -159,18 +160,18 @@ impl Streams {
 }
 
 impl Drive {
-    /// From now on the drive, which has `logical` subpages, reads ahead as `settings` say.
+    /// Enables read-ahead by `settings` on a drive of `logical` subpages.
     pub fn read_ahead(&mut self, settings: ReadAhead, logical: u64) {
         let width = self.io.geometry().subpages_per_page;
         self.streams = (settings.pages > 0).then(|| Box::new(Streams::new(settings, logical as u32, width)));
     }
 
-    /// What read-ahead did; `None` where there is none.
+    /// Results of read-ahead; `None` without read-ahead.
     pub fn read_ahead_figures(&self) -> Option<ReadAheadFigures> {
         self.streams.as_ref().map(|streams| streams.figures)
     }
 
-    /// The first of the subpages of `extent`, and the one after the last.
+    /// First subpage of `extent`, and the one after the last.
     fn span(&self, extent: Extent) -> (u32, u32) {
         let per_subpage = u64::from(self.io.sectors_per_subpage());
         ((extent.sector / per_subpage) as u32, extent.end().div_ceil(per_subpage) as u32)
@@ -184,7 +185,7 @@ impl Drive {
         if self.streams.is_some() { self.serve_streams(kind, extent) } else { self.serve_layer(kind, extent) }
     }
 
-    /// Serves a request on a drive that reads ahead.
+    /// Serves a request on a drive with read-ahead.
     #[cold]
     #[inline(never)]
     fn serve_streams(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
@@ -200,7 +201,7 @@ impl Drive {
         done
     }
 
-    /// Serves a read from what was read ahead, and by the layer where that has it not.
+    /// Serves a read from the buffer, and the missing subpages from the layer.
     fn serve_from(&mut self, streams: &mut Streams, extent: Extent) -> Flash<()> {
         let (first, end) = self.span(extent);
         let (mut missing, mut lsn) = (first, first);
@@ -223,7 +224,7 @@ impl Drive {
         self.read_pages(streams, stream, range)
     }
 
-    /// The layer serves subpages `missing` of `extent`.
+    /// Reads the subpages `missing` of `extent` from the layer.
     fn read_missing(&mut self, extent: Extent, missing: Range<u32>) -> Flash<()> {
         if missing.is_empty() {
             return Ok(());
@@ -234,7 +235,8 @@ impl Drive {
         self.ftl.read(&mut self.io, Extent { sector: first, sectors: (end - first) as u32 })
     }
 
-    /// Serves subpages `wanted` from `held`. They cross the host link when they are there, as many bytes as flash would send.
+    /// Serves the subpages `wanted` from `held`. They cross the host link once they are read, with as many bytes as
+    /// from flash.
     fn deliver_held(&mut self, held: &Held, wanted: Range<u32>) {
         let count = wanted.end - wanted.start;
         self.io.count_buffered(count);
@@ -252,7 +254,7 @@ impl Drive {
         }
     }
 
-    /// Reads subpages `range` ahead for `stream`, page by page.
+    /// Reads the subpages `range` ahead for `stream`, page by page.
     fn read_pages(&mut self, streams: &mut Streams, stream: usize, range: Range<u32>) -> Flash<()> {
         let per_subpage = self.io.sectors_per_subpage();
         let mut first = range.start;
@@ -270,10 +272,11 @@ impl Drive {
             let counters = &mut self.io.counters;
             let unwritten = counters.unwritten_subpages - before.unwritten_subpages;
             let lost = counters.lost != before.lost;
-            // What the layer had no flash to read for is none of the host's.
+            // Reads that needed no flash are not the host's, so their counts are restored.
             counters.unwritten_subpages = before.unwritten_subpages;
             counters.memory_reads[Cause::Host as usize] = before.memory_reads[Cause::Host as usize];
-            // The host's own read says that data is lost, and what was never written is not kept.
+            // Lost data is not kept, because the host's own read must report the loss. Unwritten pages are not kept
+            // either.
             if !lost && unwritten < u64::from(end - first) {
                 contents.iter().for_each(|&data| self.io.pin(data));
                 let has = u64::MAX >> (64 - (end - first));
@@ -287,7 +290,7 @@ impl Drive {
         Ok(())
     }
 
-    /// `extent` was written or trimmed.
+    /// Invalidates the buffered subpages of `extent`, which was written or trimmed.
     fn change_streams(&mut self, extent: Extent) {
         let (first, end) = self.span(extent);
         if let Some(streams) = &mut self.streams {
@@ -295,7 +298,7 @@ impl Drive {
         }
     }
 
-    /// The power failed: the buffer is empty, and there are no streams.
+    /// Empties the buffer and ends all streams after a power cut.
     pub(super) fn lose_streams(&mut self) {
         let Some(streams) = &mut self.streams else { return };
         for index in 0..streams.streams.len() {

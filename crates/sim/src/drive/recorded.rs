@@ -1,10 +1,12 @@
-//! A drive and the timeline of its operations, which ends with its window.
+//! The timeline of a drive, which is recorded until its window has passed.
+//!
+//! Ignored here: operations, which the engine records.
 
 use super::Drive;
 use crate::timeline::Recording;
 
 impl Drive {
-    /// Notes that a request has completed, if a timeline is kept, and what it shows once that is over.
+    /// Records the completion of a request, and keeps the recording when the window has passed.
     #[inline]
     pub(super) fn record_completion(&mut self, id: u32) {
         let now = self.engine.now();
@@ -15,7 +17,7 @@ impl Drive {
         }
     }
 
-    /// What the timeline shows so far; `None` where none was asked for.
+    /// The recording so far; `None` without a timeline.
     pub fn recording(&self) -> Option<Recording> {
         self.recording.clone().or_else(|| Some(self.engine.timeline.as_ref()?.recording()))
     }

@@ -1,4 +1,6 @@
-//! What happens next in a drive, and which completions the host gets.
+//! The next event of a drive, and the completions reported to the host.
+//!
+//! Ignored: events of the host, whose times the session compares itself.
 
 use super::power::explain;
 use super::{Directives, Drive, InFlight, Verifier};
@@ -8,23 +10,23 @@ use crate::observe::Observer;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 
-/// Behind all that happens.
+/// A time after all events.
 const NEVER: Nanos = Nanos::MAX;
 
-/// When the next things happen without the host's doing; [`NEVER`]: no such thing does.
+/// Times of the next events of each part of a drive; [`NEVER`] for none.
 pub struct Upcoming {
-    /// In the engine.
+    /// Next event of the engine.
     event: Nanos,
-    /// In the layer.
+    /// Deadline of the layer.
     deadline: Nanos,
-    /// In the controller.
+    /// Next event of the controller.
     arrives: Nanos,
-    /// The first of them, from now on.
+    /// The earliest of them, not before the present.
     first: Nanos,
 }
 
 impl Upcoming {
-    /// When the first of them happens, if any does.
+    /// Time of the earliest event, if any.
     #[inline]
     pub fn time(&self) -> Option<Nanos> {
         (self.first < NEVER).then_some(self.first)
@@ -32,13 +34,13 @@ impl Upcoming {
 }
 
 impl Drive {
-    /// When something happens next without the host's doing.
+    /// Time of the next event within the drive.
     #[inline]
     pub fn next_time(&self) -> Option<Nanos> {
         self.upcoming().time()
     }
 
-    /// What happens next without the host's doing.
+    /// The next events within the drive.
     #[inline]
     pub fn upcoming(&self) -> Upcoming {
         let event = self.engine.next_time().unwrap_or(NEVER);
@@ -47,16 +49,17 @@ impl Drive {
         Upcoming { event, deadline, arrives, first: event.min(deadline.max(self.engine.now())).min(arrives) }
     }
 
-    /// Lets the next thing happen.
+    /// Processes the next event.
     ///
     /// # Errors
-    /// What flash or `verifier` say.
+    /// Errors of flash or `verifier`.
     #[inline]
     pub fn step(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         self.run(self.upcoming(), 0, observer, verifier)
     }
 
-    /// Lets `next` happen, which is upcoming, and what comes behind it before `until`, until a request has ended or flash has nothing to do.
+    /// Processes `next`, which must be the present [`Self::upcoming`], and later events before `until`. Stops early
+    /// when a request completes or flash has no operation left.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -83,7 +86,8 @@ impl Drive {
         }
     }
 
-    /// Lets what comes first of `next` happen, and what the engine does behind that before `until`, as long as none of it leaves the drive.
+    /// Processes the earliest event of `next`, and later events of the engine before `until`, as long as none is
+    /// visible outside the drive.
     #[inline]
     fn let_happen(&mut self, next: &Upcoming, until: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
         let &Upcoming { event, deadline, arrives, .. } = next;
@@ -98,7 +102,7 @@ impl Drive {
             self.settle();
             return Ok(());
         }
-        // They wait for events of the same moment.
+        // Deadlines and arrivals wait for engine events of the same time.
         let own = deadline.min(arrives).min(END_OF_TIME - 1) + 1;
         self.engine.run(&mut self.io, until.min(own), !self.waiting.is_empty());
         if self.engine.power_fails() {
@@ -110,10 +114,10 @@ impl Drive {
         Ok(())
     }
 
-    /// One step of the patrol.
+    /// Performs one step of the patrol.
     ///
     /// # Errors
-    /// What flash says.
+    /// Errors of flash.
     pub fn patrol(&mut self) -> Result<()> {
         self.io.present.now = self.engine.now();
         self.patrol_once().map_err(explain)?;
@@ -122,10 +126,10 @@ impl Drive {
         Ok(())
     }
 
-    /// Reports what has completed, and lets waiting writes in.
+    /// Reports completions, and plans waiting writes for which there is room.
     ///
     /// # Errors
-    /// What flash or `verifier` say.
+    /// Errors of flash or `verifier`.
     #[inline]
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
         if self.waiting.is_empty() && self.engine.is_quiet() {
@@ -181,7 +185,7 @@ impl Drive {
         }
     }
 
-    /// Verifies what request `id` must wait for, at the moment when the drive is done with it; the host's own time hides nothing.
+    /// Verifies request `id` when the drive completes it, because the host's own time would hide an early completion.
     #[inline]
     fn check_completion(&mut self, id: u32) {
         let now = self.engine.now();

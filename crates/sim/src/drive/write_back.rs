@@ -1,32 +1,33 @@
 //! The write buffer of a drive, which acknowledges writes of every layer alike.
 //!
-//! A write is acknowledged when its data is in the buffer, and keeps its room until its programs end. The layer plans as
-//! one that acknowledges programs; its programs signal a gate of the write, which flushes wait for, instead of the gate
-//! of the request. Layers that gather writes in open pages count the room themselves, and signal no gate if the buffer
-//! is protected. Ignored: that a controller may delay programs so that later writes replace the data; only open pages do.
+//! A write is acknowledged when its data is in the buffer, and occupies room until its programs end. The layer plans as
+//! if programs acknowledged the write: programs signal a gate of the write, for which flushes wait, in place of the
+//! request's gate. Layers that gather writes in open pages count their room themselves, and signal no gate if the
+//! buffer is protected. Ignored: that a controller may delay programs so that later writes replace the data; only open
+//! pages do.
 
 use super::{Drive, InFlight};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::Gate;
 
-/// The closed gates of writes are dropped when there are more gates than this.
+/// Number of gates above which closed ones are dropped.
 const MANY: usize = 1024;
 
 /// A write buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Buffer {
-    /// Room.
+    /// Room in subpages.
     pub subpages: u64,
-    /// Whether open pages of the layer lie in the buffer; the layer counts their room.
+    /// True if the layer's open pages are in the buffer; the layer then counts their room.
     pub gathers: bool,
-    /// Whether writes are acknowledged when they are in the buffer.
+    /// True if a write is acknowledged once it is in the buffer.
     pub acknowledges: bool,
     /// Logical subpages of the drive.
     pub logical: u32,
 }
 
-/// Writes that are acknowledged and not yet programmed.
+/// Acknowledged writes that are not yet programmed.
 pub(super) struct WriteBack {
     buffer: Buffer,
     unprogrammed: Vec<Gate>,
@@ -34,14 +35,13 @@ pub(super) struct WriteBack {
 }
 
 impl WriteBack {
-    /// Logical subpages of the drive.
     pub(super) fn logical(&self) -> u32 {
         self.buffer.logical
     }
 }
 
 impl Drive {
-    /// Writes pass `buffer` from now on.
+    /// Passes writes through `buffer` from now on.
     pub fn set_buffer(&mut self, buffer: Buffer) {
         let Buffer { gathers, acknowledges, .. } = buffer;
         self.acknowledges = acknowledges;
@@ -50,7 +50,7 @@ impl Drive {
         self.write_back = waits.then(|| WriteBack { buffer, unprogrammed: Vec::new(), look_at: MANY });
     }
 
-    /// The gate that the programs of request `id` signal, if not that of the request.
+    /// The gate that the programs of request `id` must signal in place of the request's gate, if any.
     #[inline]
     pub(super) fn own_gate(&mut self, id: u32) -> Option<Gate> {
         let InFlight { command, .. } = self.in_flight[id as usize];
@@ -76,10 +76,10 @@ impl Drive {
         Some(own)
     }
 
-    /// The flush that was served waits for all writes before it.
+    /// Makes `flush` wait for all writes before.
     pub(super) fn await_writes(&mut self, flush: Gate) {
         let Some(back) = &mut self.write_back else { return };
-        // They stay: the next flush waits for them, too.
+        // The gates stay, because the next flush must wait for them too.
         back.unprogrammed.retain(|&gate| self.io.plan.gates.is_open(gate));
         back.look_at = MANY.max(2 * back.unprogrammed.len());
         for &gate in &back.unprogrammed {
@@ -87,13 +87,13 @@ impl Drive {
         }
     }
 
-    /// Subpages that `extent` takes in the buffer.
+    /// Subpages that `extent` occupies in the buffer.
     #[inline]
     pub(super) fn subpages_of(&self, extent: Extent) -> u64 {
         (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes)
     }
 
-    /// The power failed: hold-up energy has programmed what the buffer held, or the data is lost.
+    /// Empties the buffer after a power cut: hold-up energy has programmed the data, or the data is lost.
     pub(super) fn forget_writes(&mut self) {
         let Some(back) = &mut self.write_back else { return };
         back.unprogrammed.clear();

@@ -1,5 +1,6 @@
-//! What will be looked at soon is asked for. Where blocks are collected thousands of operations wait, with their gates more than the caches
-//! next to the processor hold, and each is looked at a few times: when it is planned, let go, started and ended. Never changes a result.
+//! Prefetches of data that the engine needs soon, because collection queues thousands of operations, whose gates exceed
+//! the processor's inner caches. The engine touches each only when it is planned, released, started and ended.
+//! Prefetches never change a result.
 
 use super::Engine;
 use super::gates::{OPERATION, REQUEST};
@@ -7,7 +8,7 @@ use super::pending::Operations;
 use palimpsest_ftl_api::plan::{Io, OperationKind};
 
 impl Engine {
-    /// What the end of operation `index`, which starts, changes.
+    /// Prefetches data that changes when operation `index`, which starts now, ends.
     #[inline]
     pub(super) fn ask_for_end(&self, io: &Io, index: u32) {
         let pending = &self.pending[index];
@@ -19,7 +20,7 @@ impl Engine {
     }
 }
 
-/// The operation that waits for the data of the read `index`, which comes over the bus.
+/// Prefetches the operation that waits for the data of read `index`.
 #[inline]
 pub(super) fn ask_for_waiter(pending: &Operations, io: &Io, index: u32) {
     let Some(slot) = io.plan.gates.slots.get(pending[index].signal as usize) else { return };

@@ -1,19 +1,21 @@
-//! Buses: taken first come, first served, for a time that follows from the bytes.
+//! Buses: first come, first served, for a time that follows from the bytes.
+//!
+//! Ignored: the time of arbitration.
 
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::{Nanos, Rate};
 
-/// A bus: of a channel, or a direction of the host link.
+/// The bus of a channel, or one direction of the host link.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Bus {
     pub(super) free_at: Nanos,
-    /// The last command has been sent at this time.
+    /// Time at which the last command has been sent.
     pub(super) commanded_at: Nanos,
     pub(super) busy: Nanos,
 }
 
 impl Bus {
-    /// Takes the bus for `time` from `now` on, or as soon as it is free; returns when that ends.
+    /// Occupies the bus for `time`, from `now` or as soon as the bus is free. Returns the end.
     #[inline]
     pub(super) fn take(&mut self, now: Nanos, time: Nanos) -> Nanos {
         self.free_at = self.free_at.max(now) + time;
@@ -21,8 +23,8 @@ impl Bus {
         self.free_at
     }
 
-    /// Sends a command of `time`: it precedes data, which it pauses. Data that has its turn already does not include the
-    /// delay; what comes behind that is.
+    /// Sends a command of length `time`, which goes before data and pauses transfers. Data already on the bus is not
+    /// delayed; data queued behind is.
     #[inline]
     pub(super) fn command(&mut self, now: Nanos, time: Nanos) -> Nanos {
         self.take(now, time);
@@ -31,13 +33,13 @@ impl Bus {
     }
 }
 
-/// Times of data on a bus between controller and die.
+/// Transfer times between controller and die.
 pub(super) struct Transfers {
     rate: Rate,
-    /// Those of 1, 2, .. code words where the part states them.
+    /// Times of 1, 2, .. code words, if the part states them.
     words: Vec<Nanos>,
     word_bytes: u32,
-    /// Bytes that were asked for last, and the answer: most transfers are of one size.
+    /// The last request and result, because most transfers have one size.
     last: (u32, Nanos),
 }
 
@@ -46,7 +48,7 @@ impl Transfers {
         Transfers { rate: part.bus_rate, words: part.t_dma_words.clone(), word_bytes: part.word_bytes, last: (0, 0) }
     }
 
-    /// Time of `bytes`.
+    /// Transfer time of `bytes`.
     #[inline]
     pub(super) fn time(&mut self, bytes: u32) -> Nanos {
         if self.last.0 != bytes {

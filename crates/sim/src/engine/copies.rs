@@ -1,12 +1,13 @@
-//! Copies that cleaning makes: whole pages of one block that go to another, each a read and the program that follows it. They are taken as
-//! [`Engine::enqueue`] takes one operation after the other, without what none of them has.
+//! Fast path for collection copies: pairs of a whole-page read and the program that follows it, from one block to
+//! another. Equivalent to calling [`Engine::enqueue`] for each operation, without cases that copies exclude.
 
 use super::gates::Waiter;
 use super::{Engine, NONE, STEPS};
 use palimpsest_ftl_api::plan::{Io, Operation};
 
 impl Engine {
-    /// Takes operations `operations` of the plan in `io`, which are copies of pages of one block to another; returns whether it did.
+    /// Enqueues `operations` of the plan in `io`, which must be copies from one block to another. Returns false,
+    /// without effect, if the fast path does not apply.
     pub(super) fn enqueue_copies(&mut self, io: &mut Io, operations: &[Operation]) -> bool {
         let [of_read, of_program, ..] = operations else { return true };
         let alone = of_read.codec == 0 && of_read.group == 0 && io.plan.follows.is_empty();

@@ -1,4 +1,6 @@
-//! What a die holds: the batches that it moves and works on, and which of its operations go first.
+//! The state of a die: the batches in transfer and in the array, and the ready operations that go first.
+//!
+//! Ignored: contents, which flash stores.
 
 use super::NONE;
 use super::ready::{CLASSES, First};
@@ -6,7 +8,7 @@ use crate::events::Key;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::OperationKind;
 
-/// The most planes that a multi-plane command addresses.
+/// Largest number of planes in a multi-plane command.
 pub(super) const MOST_PLANES: usize = 8;
 
 /// Operations that run together in a die.
@@ -16,23 +18,24 @@ pub(super) struct Batch {
     pub(super) count: u8,
     /// Operations whose data has not left the die.
     pub(super) unmoved: u8,
-    /// Pages of its word lines that have not had their turn on the bus; then the moments of the array are not known ([`super::shots`]).
+    /// Pages of the word lines that have not been on the bus. Above 0, the times of the array are not known
+    /// ([`super::shots`]).
     pub(super) unloaded: u8,
     pub(super) members: [u32; MOST_PLANES],
-    /// All data of a program is in the die at this time.
+    /// Time at which all data of a program is in the die.
     pub(super) loaded: Nanos,
-    /// The array works on it from then on; what is suspended has begun.
+    /// Start of the array's work; a suspended batch has started.
     pub(super) array_from: Nanos,
-    /// The array has done its work at this time; of what is suspended how much is left.
+    /// End of the array's work; for a suspended batch, the remaining work.
     pub(super) array_until: Nanos,
-    /// A read whose data is in the page register.
+    /// True for a read whose data is in the page register.
     pub(super) sensed: bool,
-    /// When it was first suspended; `Nanos::MAX` if never.
+    /// Time of the first suspension; `Nanos::MAX` if never.
     pub(super) suspended_at: Nanos,
 }
 
 impl Batch {
-    /// Operation `first`, of `kind`, alone.
+    /// A batch of operation `first` alone.
     #[inline]
     pub(super) fn of(kind: OperationKind, first: u32) -> Self {
         let mut members = [NONE; MOST_PLANES];
@@ -51,13 +54,13 @@ impl Batch {
         }
     }
 
-    /// Its operations.
     #[inline]
     pub(super) fn operations(&self) -> &[u32] {
         &self.members[..usize::from(self.count)]
     }
 
-    /// Operations that have not ended. Reads end in order, one by one, and then their numbers may belong to other operations.
+    /// Operations that have not ended. Reads end one by one in order, and the indices of ended reads may already belong
+    /// to other operations.
     pub(super) fn remaining(&self) -> &[u32] {
         let ended = if self.kind == OperationKind::Read { self.count - self.unmoved } else { 0 };
         &self.operations()[usize::from(ended)..]
@@ -67,27 +70,28 @@ impl Batch {
 /// State of a die.
 #[derive(Clone, Default)]
 pub(super) struct Die {
-    /// The channel that it is on.
+    /// Channel of the die.
     pub(super) channel: u32,
-    /// The batch that is moved or in the array.
+    /// The batch in transfer or in the array.
     pub(super) front: Option<Batch>,
-    /// The batch behind it, with the cache register only.
+    /// The batch behind `front`; only with the cache register.
     pub(super) back: Option<Batch>,
     pub(super) suspended: Option<Batch>,
-    /// The batch in the cache register behind what is suspended, whose data stays there. Its `array_until` is how long it takes.
+    /// The batch in the cache register behind a suspended one. The data stays there; `array_until` is the length of the
+    /// array's work.
     pub(super) behind: Option<Batch>,
-    /// Nothing may start before this time.
+    /// No operation may start before this time.
     pub(super) closed_until: Nanos,
     pub(super) generation: u32,
     pub(super) busy: Nanos,
     pub(super) busy_since: Nanos,
-    /// Operations that are ready.
+    /// Number of ready operations.
     pub(super) ready: u32,
-    /// The operation that goes first of those that are ready, by class.
+    /// The first of the ready operations, by class.
     pub(super) first: [First; CLASSES],
-    /// When a step of collection started last.
+    /// Time at which a step of collection last started.
     pub(super) stepped: Nanos,
-    /// When it wakes, if something is ready by then.
+    /// The reserved wake-up, added to the events only if an operation is ready by then.
     pub(super) wake: Key,
 }
 
@@ -97,19 +101,19 @@ impl Die {
         Die { channel, ..Die::default() }
     }
 
-    /// The batch that entered last: behind another, or alone.
+    /// The batch that entered last: `back` if `behind`, else `front`.
     #[inline]
     pub(super) fn entered(&mut self, behind: bool) -> Option<&mut Batch> {
         if behind { self.back.as_mut() } else { self.front.as_mut() }
     }
 
-    /// Whether anything is ready.
+    /// True if any operation is ready.
     #[inline]
     pub(super) fn has_ready(&self) -> bool {
         self.ready > 0
     }
 
-    /// It does nothing any more from `now` on.
+    /// Stops the die at `now`.
     pub(super) fn power_off(&mut self, now: Nanos) {
         let working = if self.front.is_some() { now.saturating_sub(self.busy_since) } else { 0 };
         *self = Die { busy: self.busy + working, generation: self.generation, ..Die::on(self.channel) };

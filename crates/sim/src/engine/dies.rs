@@ -1,5 +1,6 @@
-//! Dies: what starts next, how long it takes, what runs together, and what is suspended. A read suspends a program also while the cache
-//! register holds the next page, which stays there: planes have latches enough. Ignored: parts that must load it again.
+//! Dies: which operation starts next, how long it runs, which run together, and which are suspended. A read may suspend
+//! a program while the cache register holds the next page, because planes have enough latches to keep that page.
+//! Ignored: parts that must load the page again.
 
 use super::super::events::Event;
 use super::super::settings::{MultiPlane, Suspend};
@@ -14,11 +15,12 @@ use palimpsest_ftl_api::plan::{Io, OperationKind};
 
 const DIE_BITS: u32 = 16;
 const GENERATIONS: u32 = 1 << 13;
-/// Steps of collection compete with other programs where more wait in a plane than a block has pages, over this.
+/// Steps of collection compete with other programs if a plane has more of them than the pages of a block divided by
+/// this.
 const SHARE_OF_STEPS: u32 = 8;
 
 impl Engine {
-    /// Starts what `die` can start now.
+    /// Starts the operations that `die` can start now.
     #[inline]
     pub(super) fn kick(&mut self, io: &Io, die: u32) {
         let state = &self.dies[die as usize];
@@ -29,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Starts what `die`, which has something to start or to go on with, can start now.
+    /// Starts the operations that `die` can start now. The die must have a ready or suspended operation.
     #[inline(never)]
     fn start_some(&mut self, io: &Io, die: u32) {
         while let Some(first) = self.next_to_start(die) {
@@ -40,7 +42,8 @@ impl Engine {
         }
     }
 
-    /// The operation of `die` that starts now, with its class; where there is none, what runs may be suspended for it, or what was suspended goes on.
+    /// The next operation of `die` to start now, with its class. If there is none, may suspend the running batch for a
+    /// read, or resume the suspended one.
     #[inline]
     fn next_to_start(&mut self, die: u32) -> Option<(u32, usize)> {
         let state = &self.dies[die as usize];
@@ -59,7 +62,7 @@ impl Engine {
         }
         if state.suspended.is_none() {
             let next = self.pick(die, pipelined);
-            // What goes next may be a read, which does not go behind a program.
+            // The next operation may be a read, which cannot queue behind a program.
             if next.is_none() && pipelined.is_some() && self.settings.suspend != Suspend::None {
                 self.try_suspend(die);
             }
@@ -68,12 +71,12 @@ impl Engine {
         self.next_beside_suspended(die, pipelined)
     }
 
-    /// As [`Self::next_to_start`], where something is suspended.
+    /// As [`Self::next_to_start`], with a suspended batch.
     #[inline(never)]
     fn next_beside_suspended(&mut self, die: u32, pipelined: Option<OperationKind>) -> Option<(u32, usize)> {
         let Some(suspended) = &self.dies[die as usize].suspended else { return None };
         let next = if self.starves(suspended, 0) { None } else { self.pick(die, Some(OperationKind::Read)) };
-        // What is suspended does not wait for steps of collection.
+        // A suspended batch does not wait for steps of collection.
         let next = next.filter(|&(index, _)| !self.pending[index].step);
         match (next, pipelined) {
             (Some(_), _) => {}
@@ -83,13 +86,13 @@ impl Engine {
         next
     }
 
-    /// Whether another batch may enter the die behind `front`.
+    /// True if another batch may enter the die behind `front`.
     #[inline]
     fn takes_more(&self, die: &Die, front: &Batch) -> bool {
         self.settings.cache_register && die.back.is_none() && self.may_pipeline(front)
     }
 
-    /// Whether another batch of the same kind may enter the die behind `front`.
+    /// True if another batch of the same kind may enter the die behind `front`.
     #[inline]
     fn may_pipeline(&self, front: &Batch) -> bool {
         match front.kind {
@@ -99,13 +102,13 @@ impl Engine {
         }
     }
 
-    /// Whether `batch` will have been held up for as long as the settings allow when it is held up for `more`.
+    /// True if a delay of `more` would hold up `batch` for the starvation bound.
     #[inline]
     fn starves(&self, batch: &Batch, more: Nanos) -> bool {
         self.now + more - batch.suspended_at.min(self.now) >= self.settings.starvation_bound
     }
 
-    /// The ready operation of `die` that goes next, if it is of the kind `only`.
+    /// The next ready operation of `die`, restricted to the kind `only` (any if `None`).
     #[inline(always)]
     fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
         let [first, second, step] = self.dies[die as usize].first;
@@ -128,8 +131,8 @@ impl Engine {
         self.now - self.pending[index].ready_at >= self.settings.starvation_bound
     }
 
-    /// Whether `index`, which has waited long, may go before class 0: all but steps, which may be many. Of these one in such a time
-    /// does, or all that a write waits for.
+    /// True if `index`, which has waited for the starvation bound, may go before class 0. Any operation may, except
+    /// steps of collection, which may be many: one step per starvation bound may, or all steps that block a write.
     #[inline]
     fn may_starve(&self, die: u32, index: u32, class: usize) -> bool {
         class != STEPS
@@ -137,8 +140,9 @@ impl Engine {
             || self.ready[self.pending[index].plane as usize].behind_steps > 0
     }
 
-    /// The ready operation of a die that goes next after those of class 0, and its class, where steps of collection are ready: `step`, the
-    /// oldest, goes before `other`, the oldest of class 1, only where it is older and has waited long, or its plane needs the space.
+    /// The next operation after class 0 and its class, if steps of collection are ready. `step` is the oldest step,
+    /// `other` the oldest of class 1. `step` goes first only if it is older, and has waited for the bound or its plane
+    /// needs space.
     fn beside_steps(&self, other: First, step: First) -> (First, usize) {
         if other.is_none() {
             return (step, STEPS);
@@ -175,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// The batch that has just entered `die`: when its array begins to work, if that is known.
+    /// Records the start of the array's work for the batch that has just entered `die`, if that time is known.
     #[cold]
     #[inline(never)]
     fn note_array(&mut self, die: u32, behind: bool) {
@@ -187,9 +191,9 @@ impl Engine {
         batch.operations().iter().for_each(|&index| self.time_power_cut(index, batch.array_from.max(self.now)));
     }
 
-    /// `first`, which is ready in `class`, and what the other planes have ready that may run with it enter `die`. Returns whether there is
-    /// a batch before them, and how many they are.
-    // A batch is made where it stays: what was just stored in parts is slow to load as a whole.
+    /// Moves `first`, ready in `class`, and ready operations of other planes that may run together, into `die`. Returns
+    /// whether another batch is in front, and the number of operations.
+    // The batch is built in place, because loading a value just stored in parts is slow.
     #[inline]
     fn gather(&mut self, die: u32, first: u32, class: usize) -> (bool, usize) {
         let operation = &self.pending[first];
@@ -254,7 +258,7 @@ impl Engine {
         (behind, count)
     }
 
-    /// An operation starts, and has taken its data in at `loaded`.
+    /// Reports to the check that an operation starts and has loaded its data at `loaded`.
     #[inline]
     pub(super) fn note_start(&mut self, index: u32, loaded: Nanos) {
         if let Some(causality) = &mut self.causality {
@@ -304,7 +308,7 @@ impl Engine {
             let time = self.t_command + self.transfers.time(pending.bytes);
             loaded = bus.take(now, time);
             let from = loaded - time;
-            // Cut through: the bus streams what the host link brings, but cannot end before it.
+            // Cut-through: the bus streams data from the host link, but cannot end before the link.
             if data_at > loaded {
                 loaded = data_at;
                 bus.free_at = loaded;
@@ -362,7 +366,7 @@ impl Engine {
         let state = &mut self.dies[die as usize];
         let (batch, moves) = match (&mut state.front, &mut state.back) {
             (Some(front), _) if !front.sensed => (front, true),
-            // The register still moves the batch before it.
+            // The register still transfers the batch before.
             (_, Some(back)) => (back, false),
             _ => return,
         };
@@ -383,7 +387,7 @@ impl Engine {
         }
     }
 
-    /// Puts the data of the front batch on the bus.
+    /// Transfers the data of the front batch over the bus.
     fn move_front(&mut self, io: &Io, die: u32) {
         let now = self.now;
         let state = &self.dies[die as usize];
@@ -400,7 +404,7 @@ impl Engine {
         }
     }
 
-    /// The data of one read has left the die.
+    /// Counts one read whose data has left the die.
     #[inline]
     pub(super) fn read_left_die(&mut self, io: &Io, die: u32) {
         let Some(front) = &mut self.dies[die as usize].front else { return };
@@ -410,7 +414,7 @@ impl Engine {
         }
     }
 
-    /// The front batch has left the die.
+    /// Replaces the front batch, which has left the die, by the batch behind.
     #[inline]
     fn next_batch(&mut self, io: &Io, die: u32) {
         let state = &mut self.dies[die as usize];
@@ -435,7 +439,7 @@ impl Engine {
         }
     }
 
-    /// A program or erase has ended, unless it was suspended before.
+    /// Ends the programs or erases of a batch, unless a suspension has invalidated the event.
     pub(super) fn finished(&mut self, io: &mut Io, tagged: u32) {
         let (die, generation) = (tagged & ((1 << DIE_BITS) - 1), tagged >> DIE_BITS);
         if self.dies[die as usize].generation != generation {
@@ -455,7 +459,8 @@ impl Engine {
         self.kick(io, die);
     }
 
-    /// Programs or erases that ran together end at one moment: the check has all their ends before what one of them lets go starts.
+    /// Reports the ends of programs or erases that ran together. The check must receive all of them before any
+    /// operation that they release starts.
     #[inline]
     fn note_ends(&mut self, together: &[u32]) {
         if let Some(causality) = &mut self.causality {
@@ -463,7 +468,7 @@ impl Engine {
         }
     }
 
-    /// Whether the settings allow to suspend `front` now.
+    /// True if the settings allow to suspend `front` now.
     #[inline]
     fn may_suspend(&self, front: &Batch) -> bool {
         let allowed = match front.kind {
@@ -474,7 +479,7 @@ impl Engine {
         allowed && front.array_from <= self.now && front.array_until > self.now + self.t_suspend
     }
 
-    /// Suspends what `die` does, if a read waits and the settings allow it.
+    /// Suspends the running batch of `die` if a read waits and the settings allow it.
     #[inline(never)]
     fn try_suspend(&mut self, die: u32) {
         let state = &self.dies[die as usize];
@@ -489,7 +494,7 @@ impl Engine {
         let now = self.now;
         let state = &mut self.dies[die as usize];
         let Some(mut batch) = state.front.take() else { return };
-        batch.array_until -= now; // what is left to do
+        batch.array_until -= now; // remaining work
         batch.suspended_at = batch.suspended_at.min(now);
         state.suspended = Some(batch);
         state.behind = state.back.take().map(|back| Batch {
@@ -504,7 +509,7 @@ impl Engine {
         self.noted(move |engine| engine.record_suspension(batch.operations()));
     }
 
-    /// Goes on with what was suspended.
+    /// Resumes the suspended batch.
     #[inline(never)]
     fn resume(&mut self, die: u32) {
         let now = self.now;

@@ -1,16 +1,16 @@
-//! How many operations have ended: what series over time count.
+//! Counts of ended operations, for time series.
 
 use super::Engine;
 use palimpsest_ftl_api::plan::{Cause, OperationKind};
 
-/// Operations that have ended since the engine was made.
+/// Operations ended since the engine was built.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Page reads.
     pub reads: u64,
     /// Page programs.
     pub programs: u64,
-    /// Page programs of cleaning and merging.
+    /// Page programs of collection and merging.
     pub gc_programs: u64,
     /// Erases.
     pub erases: u64,
@@ -31,13 +31,13 @@ impl Ended {
 }
 
 impl Engine {
-    /// Counts `erases` without a time, which took `energy` picojoules.
+    /// Counts `erases` outside simulated time, with `energy` in picojoules.
     pub fn count_erases(&mut self, erases: u64, energy: u64) {
         self.ended.erases += erases;
         self.spent = self.spent.wrapping_add_unsigned(energy);
     }
 
-    /// What has ended so far.
+    /// Operations ended so far.
     #[inline]
     pub fn ended(&self) -> Ended {
         self.ended

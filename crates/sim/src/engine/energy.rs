@@ -1,7 +1,7 @@
-//! Energy over time: what flash has taken up to a moment. The energy of an operation is spread evenly over the time in which its array works,
-//! so while it is suspended it takes none. Operations that run together end together.
+//! Energy over time. The energy of an operation is spread evenly over the work of its array, so a suspended operation
+//! consumes none. Operations that run together end together.
 //!
-//! Ignored: what controller, memory and bus take; that a program takes its current in bursts.
+//! Ignored: energy of controller, memory and bus; that programs draw current in bursts.
 
 use super::Engine;
 use super::die::Batch;
@@ -16,7 +16,7 @@ pub(super) fn energy_of(pending: &Operations, members: &[u32]) -> i64 {
 }
 
 impl Engine {
-    /// Picojoules taken up to `time`, before which nothing happens; of operations that were given theirs.
+    /// Picojoules of all metered operations up to `time`. No event may be due before `time`.
     pub fn energy_at(&self, time: Nanos) -> i64 {
         let mut energy = self.spent;
         for die in &self.dies {
@@ -33,12 +33,12 @@ impl Engine {
         energy
     }
 
-    /// The energy that `batch` has taken when its array has work for `left` more.
+    /// Energy consumed by `batch` when its array has work left for `left`.
     fn share(&self, batch: &Batch, left: Nanos) -> i64 {
         self.part_of(batch, energy_of(&self.pending, batch.operations()), left)
     }
 
-    /// The energy that operation `index` of `batch` has taken then.
+    /// As [`Self::share`], for operation `index` of `batch` alone.
     pub(super) fn taken_by(&self, batch: &Batch, index: u32, left: Nanos) -> i64 {
         self.part_of(batch, self.pending[index].energy, left)
     }

@@ -1,28 +1,30 @@
-//! Closing of gates: operations that wait for them continue.
+//! Closing of gates: operations and requests that wait for them continue.
+//!
+//! Ignored here: the order on a block, which `order` adds.
 
 use super::{Engine, Event, NONE};
 use crate::events::Key;
 use palimpsest_ftl_api::plan::{Gate, Io, NO_WAITER, OperationKind};
 
-/// What waits for a gate.
+/// A waiter of a gate.
 #[derive(Clone, Copy)]
 pub(super) enum Waiter {
     /// An operation.
     Operation(u32),
     /// Another gate, by slot.
     Gate(u32),
-    /// Completion of a request.
+    /// The completion of a request.
     Request(u32),
-    /// The host link, which takes one of [`Crossings`].
+    /// A transfer over the host link, by index in [`Crossings`].
     Crossing(u32),
 }
 
-/// Marks the number of a request that a list of waiters ends with, in place of [`NO_WAITER`].
+/// Marks a request at the end of a list of waiters, in place of [`NO_WAITER`].
 pub(super) const REQUEST: u32 = 1 << 31;
-/// Marks the number of an operation that it ends with.
+/// Marks an operation at the end of a list of waiters.
 pub(super) const OPERATION: u32 = 1 << 30;
 
-/// What a list of waiters ends with where no link is left.
+/// The waiter at the end of a list, if any.
 #[inline]
 pub(super) fn last_of(end: u32) -> Option<Waiter> {
     match end {
@@ -32,14 +34,14 @@ pub(super) fn last_of(end: u32) -> Option<Waiter> {
     }
 }
 
-/// Data that crosses the host link when a gate has closed: the slot of the gate that waits for that, and bytes.
+/// Transfers over the host link that wait for a gate: the slot of the gate to signal, and bytes.
 #[derive(Default)]
 pub(super) struct Crossings {
     waiting: Vec<(u32, u64)>,
     free: Vec<u32>,
 }
 
-/// A link of a gate's list of waiters.
+/// An entry of a gate's list of waiters.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) waiter: Waiter,
@@ -47,8 +49,8 @@ pub(super) struct Edge {
 }
 
 impl Engine {
-    /// Makes completion of request `id` wait for `gate`, which holds one expectation of its own until
-    /// [`Self::planned`].
+    /// Makes the completion of request `id` wait for `gate`. The gate also waits for [`Self::planned`], which must be
+    /// called once.
     #[inline]
     pub fn watch(&mut self, io: &mut Io, gate: Gate, id: u32) {
         io.plan.gates.expect(gate);
@@ -69,7 +71,7 @@ impl Engine {
         };
     }
 
-    /// A list with `waiter` before those from `next` on; returns its head.
+    /// Adds `waiter` before `next` in a list; returns the new head.
     #[inline]
     pub(super) fn add_edge(&mut self, waiter: Waiter, next: u32) -> u32 {
         let edge = Edge { waiter, next };
@@ -85,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// What waits at `edge` goes on; returns the next of its list.
+    /// Releases the waiter at `edge`; returns the next entry.
     #[inline]
     pub(super) fn pass_edge(&mut self, edge: u32) -> u32 {
         let Edge { waiter, next } = self.edges[edge as usize];
@@ -94,14 +96,14 @@ impl Engine {
         next
     }
 
-    /// One thing that the gate in `slot` waits for has ended.
+    /// Counts one signal of the gate in `slot`.
     #[inline]
     pub(super) fn signal(&mut self, io: &mut Io, slot: u32) {
         let gate = &mut io.plan.gates.slots[slot as usize];
         if gate.remaining > 1 {
             gate.remaining -= 1;
         } else if gate.due == 0 && gate.waiters >= OPERATION && self.timeline.is_none() {
-            // Most gates: one read, and one program or request.
+            // Fast path: most gates have one signal from a read, and one waiter, a program or a request.
             gate.remaining = 0;
             let (waiter, generation) = (last_of(gate.waiters), gate.generation);
             io.plan.gates.close(Gate::new(slot, generation));
@@ -113,13 +115,13 @@ impl Engine {
             self.close_listed(io);
         }
         if !self.woken.is_empty() {
-            // What waits for a gate is listed from the last on.
+            // Lists of waiters are in reverse order.
             self.woken.reverse();
             self.kick_woken(io);
         }
     }
 
-    /// One thing that each gate in `closing` waits for has ended.
+    /// Counts one signal of each gate in `closing`, and closes gates without further expectations.
     #[inline]
     pub(super) fn close_listed(&mut self, io: &mut Io) {
         while let Some(slot) = self.closing.pop() {
@@ -146,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// `gate`, which is open, also waits for all programs that are under way.
+    /// Makes `gate`, which must be open, wait for all programs under way.
     #[cold]
     pub fn follow_programs(&mut self, io: &mut Io, gate: Gate) {
         for index in self.pending.live() {
@@ -158,7 +160,8 @@ impl Engine {
         }
     }
 
-    /// `bytes` cross the host link when `gate`, which is open, has closed, and the gate `later` waits for that.
+    /// Sends `bytes` over the host link when `gate` has closed, and makes `later` wait for that. Both gates must be
+    /// open.
     pub fn cross_after(&mut self, io: &mut Io, gate: Gate, later: Gate, bytes: u64) {
         if self.link_rate.0 == 0 {
             return io.link(gate, later);
@@ -178,7 +181,7 @@ impl Engine {
         self.add_waiter(io, gate, Waiter::Crossing(index));
     }
 
-    /// What waited to cross the host link does so.
+    /// Starts the transfer `index` over the host link.
     #[cold]
     fn cross(&mut self, index: u32) {
         self.crossings.free.push(index);

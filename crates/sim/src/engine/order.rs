@@ -1,32 +1,33 @@
 //! The order of operations on a block.
 //!
-//! Programs and erases of a block start in the order of their planning. An erase, and a program that changes what pages hold, also starts
-//! after the reads of the block that were planned before it. Nothing else is ordered: what a read wants is programmed when it is
-//! planned, as pages under way are read from memory, and programs of other pages do not matter to it. With
-//! [`BlockOrder::Planned`] reads have their place in the order, too.
+//! Programs and erases of a block start in the order of planning. An erase, or a program that changes the content of
+//! pages, also starts after reads of the block planned before. No other order is needed. A read's data is programmed
+//! when the read is planned, because pages under way are read from memory. Programs of other pages do not affect the
+//! read. With [`BlockOrder::Planned`] reads keep the order of planning too. No order holds between blocks.
 
 use super::{Engine, NONE};
 use crate::settings::{BlockOrder, Suspend};
 use palimpsest_ftl_api::plan::{Operation, OperationKind};
 
-/// What has not started on a block.
+/// Operations of a block that have not started.
 #[derive(Clone, Copy)]
 pub(super) struct BlockState {
-    /// The last operation that has its place in the order.
+    /// The last operation in the order.
     tail: u32,
-    /// The last one that changes what the block holds.
+    /// The last operation that changes the content.
     change: u32,
-    /// Reads before the first such change, and that change if it waits for them.
+    /// Reads before the first such change, and that change if one waits for them.
     reads: u32,
     waiting: u32,
 }
 
 pub(super) const IDLE: BlockState = BlockState { tail: NONE, change: NONE, reads: 0, waiting: NONE };
 
-/// What is planned behind a change of a block: reads, which it holds back, and the next change if it waits for those.
+/// Operations behind a change of a block: reads that wait for the change, and the next change if one waits for these
+/// reads.
 #[derive(Clone, Copy)]
 pub(super) struct Behind {
-    /// Head of the list of the reads.
+    /// Head of the list of reads.
     list: u32,
     reads: u32,
     waiting: u32,
@@ -35,7 +36,7 @@ pub(super) struct Behind {
 const NOTHING: Behind = Behind { list: NONE, reads: 0, waiting: NONE };
 
 impl Engine {
-    /// Whether operations under way are read from memory.
+    /// True if operations under way are read from memory.
     pub fn reads_memory(&self) -> bool {
         self.settings.block_order == BlockOrder::Needed
     }
@@ -45,13 +46,13 @@ impl Engine {
         self.reads_memory() && (kind == OperationKind::Erase || again)
     }
 
-    /// Whether something is planned for `block` that changes what it holds.
+    /// True if an operation that changes the content of `block` is planned.
     #[inline]
     pub(super) fn is_changed(&self, block: u32) -> bool {
         self.blocks[block as usize].change != NONE
     }
 
-    /// So many `reads` of `block`, which nothing changes, are planned.
+    /// Adds `reads` planned reads of `block`, which no planned operation may change.
     #[inline]
     pub(super) fn expect_reads(&mut self, block: u32, reads: u32) {
         self.blocks[block as usize].reads += reads;
@@ -63,13 +64,14 @@ impl Engine {
         self.blocks[block as usize].tail
     }
 
-    /// Operation `tail` is the last in the order of `block`.
+    /// Sets the last operation in the order of `block`.
     #[inline]
     pub(super) fn set_tail(&mut self, block: u32, tail: u32) {
         self.blocks[block as usize].tail = tail;
     }
 
-    /// Operation `index`, which is `operation`, joins those of its block. Returns how many of them it waits for, and the last of these.
+    /// Adds operation `index`, described by `operation`, to the order of the block. Returns the number of operations to
+    /// wait for, and the last of them.
     #[inline]
     pub(super) fn join_block(&mut self, index: u32, operation: &Operation) -> (u32, u32) {
         let state = &mut self.blocks[operation.block as usize];
@@ -114,14 +116,14 @@ impl Engine {
         (waits, tail)
     }
 
-    /// Operation `index` has started: what its block held back for it may start, too.
+    /// Releases operations that waited for the start of operation `index` on its block.
     #[inline]
     pub(super) fn leave_block(&mut self, index: u32) {
         let pending = &self.pending[index];
         let (kind, block) = (pending.kind, pending.block);
         if !self.reads_memory() {
             let next = pending.next_on_block;
-            // A read behind a program or erase that may be suspended has to wait until that has ended.
+            // A read behind a program or erase that may be suspended must wait for the end.
             let wait = self.settings.suspend != Suspend::None
                 && kind != OperationKind::Read
                 && (next == NONE || self.pending[next].kind == OperationKind::Read);
@@ -153,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Operation `index` has ended: what its block still holds back for it may start.
+    /// Releases operations that waited for the end of operation `index` on its block.
     #[inline]
     pub(super) fn end_on_block(&mut self, index: u32) {
         let pending = &self.pending[index];
@@ -162,7 +164,7 @@ impl Engine {
         }
     }
 
-    /// The next operation in the order of the block of `index` may start.
+    /// Releases the next operation in the order of the block of `index`.
     #[inline]
     fn release_next(&mut self, index: u32) {
         let pending = &mut self.pending[index];

@@ -1,5 +1,6 @@
-//! Operations that have not ended. Where blocks are collected tens of thousands wait, more than the caches next to the processor hold: what is
-//! looked at of each is one line of a cache, and what copies of pages do not have lies apart.
+//! Operations that have not ended. Collection queues tens of thousands, more than the inner caches of the processor
+//! hold. The fields that the engine reads often therefore fill one cache line, and fields that copies of pages lack are
+//! stored apart.
 
 use super::NONE;
 use palimpsest_flash::prefetch::prefetch;
@@ -7,23 +8,23 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Operation, OperationKind};
 use palimpsest_ftl_api::plan::{replacing, under_way};
 
-/// A free place is asked for so many operations before it is taken.
+/// Distance, in operations, at which a free place is prefetched before its use.
 const AHEAD: usize = 4;
 
-/// An operation that has not ended. What it shares with [`Operation`] is explained there.
+/// An operation that has not ended. Fields of the same name are described in [`Operation`].
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Pending {
     pub(super) order: u64,
-    /// Negative once the engine has counted it.
+    /// Negative once the engine has counted the energy.
     pub(super) energy: i64,
-    /// Since when it could start: from then on it can be overtaken.
+    /// Time since which the operation could start, so that others may overtake it.
     pub(super) ready_at: Nanos,
-    /// The slot of the gate that it signals, which is open until then; [`NONE`]: none.
+    /// Slot of the gate to signal, which is open until then; [`NONE`]: none.
     pub(super) signal: u32,
-    /// Things that must happen before it is ready.
+    /// Number of events to wait for before the operation is ready.
     pub(super) waits: u32,
-    /// The next operation in the order of its block.
+    /// The next operation in the order of the block.
     pub(super) next_on_block: u32,
     /// Planes are numbered die by die.
     pub(super) plane: u32,
@@ -36,21 +37,21 @@ pub(super) struct Pending {
     pub(super) kind: OperationKind,
     pub(super) cause: Cause,
     pub(super) step: bool,
-    /// It has [`Details`] of its own.
+    /// True if the operation has [`Details`].
     pub(super) detailed: bool,
 }
 
-/// What an operation that is no copy of a page has beside [`Pending`].
+/// Fields of an operation that is no copy of a page, beside [`Pending`].
 #[derive(Clone, Copy)]
 pub(super) struct Details {
     pub(super) enqueued: Nanos,
-    /// When its data has come over the host link.
+    /// Time at which the data has arrived over the host link.
     pub(super) data_at: Nanos,
     pub(super) codec: u32,
     pub(super) link_bytes: u32,
     pub(super) frees: u32,
     pub(super) stored: u32,
-    /// Head of the list of erases that follow it.
+    /// Head of the list of operations that follow this one.
     pub(super) followers: u32,
     pub(super) group: u16,
     pub(super) loads: u8,
@@ -58,7 +59,7 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Those of a copy.
+    /// Details of a copy.
     const NONE: Details = Details {
         enqueued: 0,
         data_at: 0,
@@ -94,7 +95,7 @@ impl Pending {
         detailed: false,
     };
 
-    /// `operation`, number `order`, for `plane` of `die`, which waits for nothing yet.
+    /// `operation` with number `order`, for `plane` of `die`, without anything to wait for yet.
     #[inline(always)]
     fn of(operation: &Operation, order: u64, (die, plane): (u32, u32), now: Nanos, detailed: bool) -> Self {
         Pending {
@@ -124,7 +125,7 @@ impl Pending {
     }
 }
 
-/// All operations that have not ended, by their numbers in the engine.
+/// All operations that have not ended, by index.
 #[derive(Default)]
 pub(super) struct Operations {
     entries: Vec<Pending>,
@@ -149,7 +150,8 @@ impl std::ops::IndexMut<u32> for Operations {
 }
 
 impl Operations {
-    /// Adds `operation`, number `order`, for `plane` of `die`, which waits for nothing yet; its data comes over the host link until `data_at`.
+    /// Adds `operation` with number `order`, for `plane` of `die`, without anything to wait for yet. The data arrives
+    /// over the host link until `data_at`.
     #[inline(always)]
     pub(super) fn add(
         &mut self,
@@ -173,7 +175,7 @@ impl Operations {
         index
     }
 
-    /// As [`Self::add`], of a copy.
+    /// As [`Self::add`], for a copy.
     #[inline(always)]
     pub(super) fn add_copy(&mut self, operation: &Operation, order: u64, (die, plane): (u32, u32), now: Nanos) -> u32 {
         let index = self.take_place();
@@ -181,7 +183,7 @@ impl Operations {
         index
     }
 
-    /// A free place; one that is taken later is asked for.
+    /// A free place; prefetches a later one.
     #[inline]
     fn take_place(&mut self) -> u32 {
         if let Some(&later) = self.free.len().checked_sub(AHEAD).and_then(|index| self.free.get(index)) {
@@ -194,20 +196,20 @@ impl Operations {
         })
     }
 
-    /// Operation `index` has ended.
+    /// Frees the place of operation `index`, which has ended.
     #[inline]
     pub(super) fn remove(&mut self, index: u32) {
         self.free.push(index);
     }
 
-    /// What operation `index` has beside [`Pending`].
+    /// Details of operation `index`.
     #[inline]
     pub(super) fn details(&self, index: u32) -> &Details {
         const OF_COPIES: &Details = &Details::NONE;
         if self[index].detailed { &self.details[index as usize] } else { OF_COPIES }
     }
 
-    /// When the data of operation `index` has come over the host link.
+    /// [`Details::data_at`] of operation `index`.
     #[inline]
     pub(super) fn data_at(&self, index: u32) -> Nanos {
         if self[index].detailed { self.details[index as usize].data_at } else { 0 }
@@ -231,7 +233,7 @@ impl Operations {
         self[index].detailed && self.details[index as usize].again
     }
 
-    /// As [`Self::details`], to change it.
+    /// As [`Self::details`], mutable.
     pub(super) fn details_mut(&mut self, index: u32) -> &mut Details {
         if !self[index].detailed {
             self[index].detailed = true;
@@ -240,13 +242,13 @@ impl Operations {
         &mut self.details[index as usize]
     }
 
-    /// Asks for the memory of operation `index`, if it is one.
+    /// Prefetches operation `index`, if there is one.
     #[inline]
     pub(super) fn ask_for(&self, index: u32) {
         prefetch(&self.entries, index as usize);
     }
 
-    /// Those that have not ended.
+    /// Operations that have not ended.
     pub(super) fn live(&self) -> Vec<u32> {
         let mut live = vec![true; self.entries.len()];
         self.free.iter().for_each(|&index| live[index as usize] = false);

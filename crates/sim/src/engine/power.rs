@@ -1,11 +1,11 @@
-//! The power fails in a timed run: when, and what runs then.
+//! Power cuts in a timed run: the time of a cut, and the effect on running operations.
 //!
-//! The cut comes in the middle of one operation: half-way through its time in the array. Operations count as they
-//! start: what was planned before it and waits, of a die that is further behind, does not. What the arrays work on at
-//! the cut is torn, what is further behind never happens. If the controller's memory is protected, hold-up energy ends
-//! all programs, erases and moves at the moment of the cut, and drops reads for the host. Only operations that ended
-//! count; any other counts with the energy that its array had taken. Ignored: how far a torn operation had come, and
-//! the time for which hold-up energy must last.
+//! A cut comes in the middle of one operation, half-way through its time in the array. Operations count when they
+//! start, so operations planned earlier that still wait for a slower die do not count. A cut tears the operations in
+//! the arrays, and cancels all later ones. If the controller's memory is protected, hold-up energy completes all
+//! programs, erases and moves at the time of the cut. Reads that only serve a reader are dropped. Only ended operations
+//! are counted; all others add the energy that their arrays have consumed. Ignored: the progress of a torn operation,
+//! and the time for which hold-up energy must last.
 
 use super::die::Batch;
 use super::pending::Pending;
@@ -15,30 +15,31 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Io, OperationKind};
 use std::collections::BTreeMap;
 
-/// A power cut that is to come.
+/// A scheduled power cut.
 pub(super) struct PowerCut {
-    /// It comes in the middle of the last of so many operations that are still to start; 0: that one has.
+    /// Operations still to start until the one that the cut interrupts; 0: that one has started.
     left: u64,
     /// Flash operation `order` + `ahead` is operation `order` of the plan.
     ahead: u64,
-    /// It is there.
+    /// True once the power has failed.
     due: bool,
 }
 
 impl Engine {
-    /// The power will fail in the middle of the operation that is number `left`, from 1, of those that start from now on.
+    /// Schedules a power cut in the middle of operation number `left`, from 1, among the operations that start from now
+    /// on.
     pub fn cut_power_in(&mut self, left: u64, io: &Io) {
         let ahead = io.nand().operations() - self.order;
         self.power_cut = Some(Box::new(PowerCut { left, ahead, due: false }));
     }
 
-    /// Whether the power fails now.
+    /// True if the power fails now.
     #[inline]
     pub fn power_fails(&self) -> bool {
         self.power_cut.as_ref().is_some_and(|cut| cut.due)
     }
 
-    /// Operation `index` starts, and its array works from `from` on.
+    /// Schedules the cut if operation `index`, whose array starts at `from`, is the one to interrupt.
     #[cold]
     #[inline(never)]
     pub(super) fn time_power_cut(&mut self, index: u32, from: Nanos) {
@@ -59,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// Operation `order` has ended.
+    /// Passes the end of operation `order` to the log for rollback.
     #[cold]
     #[inline(never)]
     pub(super) fn note_end(&self, io: &mut Io, order: u64) {
@@ -68,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// Counts what ends with the power, and the energy that was taken by operations that do not end.
+    /// Counts operations that hold-up energy completes, and the energy of operations that are torn or dropped.
     fn settle_counts(&mut self, io: &mut Io) {
         let mut taken: BTreeMap<u32, i64> = BTreeMap::new();
         for die in &self.dies {
@@ -98,9 +99,9 @@ impl Engine {
         io.nand.note_torn(torn);
     }
 
-    /// The power is off: nothing runs or waits any more, but the clock goes on. What had not ended is lost as [`Io::lose_power`]
-    /// says; the write buffer keeps what was to be programmed then, where it is protected. Returns the operations that were planned and
-    /// do not happen.
+    /// Stops all operations; the clock continues. [`Io::lose_power`] rolls back or completes operations that have not
+    /// ended. A protected buffer frees the room of their programs. Returns the number of planned operations that never
+    /// happen.
     pub fn power_off(&mut self, io: &mut Io) -> u64 {
         let Some(cut) = self.power_cut.take() else { return 0 };
         self.settle_counts(io);
@@ -121,7 +122,7 @@ impl Engine {
         self.live = 0;
         self.blocks.fill(super::order::IDLE);
         self.ready.iter_mut().for_each(|ready| *ready = Ready::default());
-        // A protected buffer takes what the host is sending, when the link has brought it.
+        // A protected buffer stores data that the host is sending, once the data has arrived.
         let link_in = (!io.plan.protected).then_some(&mut self.link_in);
         for bus in self.buses.iter_mut().chain([&mut self.link_out]).chain(link_in) {
             let ahead = bus.free_at.saturating_sub(self.now);

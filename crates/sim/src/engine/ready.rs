@@ -1,20 +1,21 @@
-//! Operations that are ready: per plane and scheduling class in their order, per die which goes first. Most become ready in their order,
-//! so that each joins at the end of a queue; and most events of a die find nothing that is ready.
+//! Ready operations: per plane and scheduling class in order, and per die the first of each class. Most operations
+//! become ready in order, so adding to the end of a queue is the fast case. Most events of a die find no ready
+//! operation.
 
 use super::{BEHIND, Engine, NONE, STEPS};
 use palimpsest_ftl_api::plan::Io;
 use std::collections::VecDeque;
 
-/// Scheduling classes.
+/// Number of scheduling classes.
 pub(super) const CLASSES: usize = 3;
 
-/// The turn of operation `order`, which is ready in `class`.
+/// The turn of operation `order`, ready in `class`.
 #[inline]
 fn turn_of(order: u64, class: usize, step: bool) -> u64 {
     if class == 1 && !step { order | BEHIND } else { order }
 }
 
-/// Operations in the order of their turns, which are all different.
+/// Operations in the order of their turns. No two turns may be equal.
 #[derive(Default)]
 struct InOrder {
     queue: VecDeque<(u64, u32)>,
@@ -26,7 +27,7 @@ impl InOrder {
         if self.queue.back().is_none_or(|&(last, _)| last < turn) {
             return self.queue.push_back((turn, index));
         }
-        // What cleaning programs was planned before the reads that wait.
+        // Programs of collection were planned before the reads that wait.
         if self.queue.front().is_some_and(|&(first, _)| turn < first) {
             return self.queue.push_front((turn, index));
         }
@@ -44,20 +45,20 @@ impl InOrder {
 #[derive(Default)]
 pub(super) struct Ready {
     classes: [InOrder; CLASSES],
-    /// Programs and erases of steps of collection that have not started.
+    /// Programs and erases of collection steps that have not started.
     pub(super) steps: u32,
     /// Operations that must follow a step of collection on their block.
     pub(super) behind_steps: u32,
 }
 
 impl Ready {
-    /// The operation of `class` that goes first.
+    /// The first operation of `class`.
     #[inline]
     pub(super) fn first(&self, class: usize) -> Option<First> {
         self.classes[class].queue.front().map(|&(turn, index)| First { turn, index })
     }
 
-    /// It starts.
+    /// Removes the first operation of `class`, which starts.
     #[inline]
     pub(super) fn take(&mut self, class: usize) {
         self.classes[class].queue.pop_front();
@@ -67,7 +68,7 @@ impl Ready {
     }
 }
 
-/// The operation of a class that goes first in a die, or none.
+/// The first operation of a class in a die, or none.
 #[derive(Clone, Copy)]
 pub(super) struct First {
     pub(super) turn: u64,
@@ -82,7 +83,7 @@ impl First {
         self.index == NONE
     }
 
-    /// Whether it was planned before `other`.
+    /// True if planned before `other`.
     #[inline]
     pub(super) fn is_older(self, other: First) -> bool {
         self.turn & !BEHIND < other.turn & !BEHIND
@@ -96,7 +97,7 @@ impl Default for First {
 }
 
 impl Engine {
-    /// Operation `index` is ready.
+    /// Adds operation `index` to the ready operations.
     #[inline]
     pub(super) fn make_ready(&mut self, index: u32) {
         let pending = &self.pending[index];
@@ -105,7 +106,7 @@ impl Engine {
         self.join_ready(index, order, place, class, step);
     }
 
-    /// Operation `index`, number `order` of all, for `plane` of `die`, is ready in `class`.
+    /// Adds operation `index` with number `order`, for `plane` of `die`, to the ready operations of `class`.
     #[inline]
     pub(super) fn join_ready(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
         self.pending[index].ready_at = self.now;
@@ -120,14 +121,15 @@ impl Engine {
         self.wake_in_time(die);
     }
 
-    /// As [`Self::join_ready`] of an operation that is planned now, where another of its plane and class has just become ready before it.
+    /// As [`Self::join_ready`], if another operation of the same plane and class was added just before, in this plan.
     #[inline]
     pub(super) fn join_behind(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
         self.ready[plane as usize].classes[class].add(turn_of(order, class, step), index);
         self.dies[die as usize].ready += 1;
     }
 
-    /// `die` is started once the plan was taken or the gate has closed. A second look at one moment starts nothing ([`Self::looks_twice`]).
+    /// Marks `die` to be started after the plan is accepted or the gate closed. Repeated marks of one die are dropped
+    /// unless [`Self::looks_twice`].
     #[inline]
     pub(super) fn wake(&mut self, die: u32) {
         if self.wakes_always || self.woken.last() != Some(&die) {
@@ -135,8 +137,8 @@ impl Engine {
         }
     }
 
-    /// Starts the dies that something became ready in, in that order: each has all operations that became ready with it, so that
-    /// planes go together.
+    /// Starts the marked dies in order, after all operations of a plan or gate are ready, so that multi-plane commands
+    /// can form.
     #[inline]
     pub(super) fn kick_woken(&mut self, io: &Io) {
         for index in 0..self.woken.len() {

@@ -1,5 +1,5 @@
-//! The notes of the engine in its timeline. Without a timeline each costs one test, and what it calls is kept out of the
-//! engine's own functions, so that they stay as fast as without.
+//! Notes of the engine in a timeline. Without a timeline each note costs one test; the rest is kept out of line so that
+//! the engine stays as fast.
 
 use super::gates::{OPERATION, Waiter, last_of};
 use super::pending::Pending;
@@ -8,7 +8,7 @@ use crate::timeline::{Place, Span, Timeline, Window};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, NO_WAITER, Operation, OperationKind};
 
-/// Keeps `note` out of the functions of the engine.
+/// Keeps `note` out of the engine's functions.
 #[cold]
 #[inline(never)]
 fn apart(engine: &mut Engine, note: impl FnOnce(&mut Engine)) {
@@ -16,7 +16,7 @@ fn apart(engine: &mut Engine, note: impl FnOnce(&mut Engine)) {
 }
 
 impl Engine {
-    /// Does `note` where a timeline is kept.
+    /// Calls `note` if a timeline is recorded.
     #[inline(always)]
     pub(super) fn noted(&mut self, note: impl FnOnce(&mut Engine)) {
         if self.timeline.is_some() {
@@ -24,12 +24,12 @@ impl Engine {
         }
     }
 
-    /// Notes what lies in `window` of the measurement, which starts now.
+    /// Records `window` of the measurement, which starts now.
     pub fn record(&mut self, window: Window) {
         self.timeline = Some(Box::new(Timeline::new(window, self.now, self.order)));
     }
 
-    /// The operation `index` is planned, behind `tail` on its block.
+    /// Records operation `index`, planned behind `tail` on its block.
     pub(super) fn record_plan(&mut self, index: u32, operation: &Operation, tail: u32) {
         let Some(timeline) = &mut self.timeline else { return };
         let (Pending { order, plane, .. }, die) = (self.pending[index], self.pending[index].die());
@@ -39,7 +39,7 @@ impl Engine {
         timeline.planned(index, order, (*operation, place), behind, self.now);
     }
 
-    /// The arrays of `members` work from `from` on; each sensing array from the end of its own command.
+    /// Records that the arrays of `members` start at `from`. Reads keep the end of their command as their start.
     pub(super) fn record_array(&mut self, members: &[u32], from: Nanos) {
         let Some(timeline) = &mut self.timeline else { return };
         for &index in members {
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// The arrays of `members` stop now.
+    /// Records that the arrays of `members` stop now.
     pub(super) fn record_suspension(&mut self, members: &[u32]) {
         let Some(timeline) = &mut self.timeline else { return };
         for &index in members {
@@ -61,7 +61,7 @@ impl Engine {
         }
     }
 
-    /// The arrays of `members` work again from `from` on.
+    /// Records that the arrays of `members` resume at `from`.
     pub(super) fn record_resumption(&mut self, members: &[u32], from: Nanos) {
         let Some(timeline) = &mut self.timeline else { return };
         for &index in members {
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// The operation `index` has ended, and signals its gate next.
+    /// Records the end of operation `index`, which signals the gate next.
     pub(super) fn record_end(&mut self, index: u32) {
         let Some(timeline) = &mut self.timeline else { return };
         let Pending { kind, cause, order, ready_at, signal, .. } = self.pending[index];
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// The gate in `slot` has closed; `waiters` is the head of the list of what waits for it.
+    /// Records that the gate in `slot` has closed; `waiters` is the head of the list.
     pub(super) fn record_gate(&mut self, slot: u32, waiters: u32) {
         let Some(timeline) = &mut self.timeline else { return };
         let numbers = timeline.closed(slot);
@@ -110,7 +110,8 @@ impl Engine {
 }
 
 impl Timeline {
-    /// The command of `index` takes the bus from `from` to `commanded`, and data behind it goes to the die until `loaded`.
+    /// Records the command of `index` on the bus from `from` to `commanded`, and the transfer to the die until
+    /// `loaded`.
     #[cold]
     #[inline(never)]
     pub(super) fn commanded(&mut self, index: u32, from: Nanos, commanded: Nanos, loaded: Nanos) {
@@ -121,7 +122,7 @@ impl Timeline {
         }
     }
 
-    /// Another page of the word line of `index` goes to the die until `loaded`.
+    /// Records another page of the word line of `index`, transferred until `loaded`.
     #[cold]
     #[inline(never)]
     pub(super) fn loaded(&mut self, index: u32, loaded: Nanos) {
@@ -130,7 +131,7 @@ impl Timeline {
         }
     }
 
-    /// The page of `index` is sensed by `sensed`; its data crosses the bus meanwhile.
+    /// Records that the page of `index` is sensed by `sensed`, and the `transfer` over the bus.
     #[cold]
     #[inline(never)]
     pub(super) fn moved(&mut self, index: u32, sensed: Nanos, transfer: Span) {

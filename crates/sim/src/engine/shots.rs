@@ -1,10 +1,10 @@
-//! Programs of whole word lines in one shot: their pages cross the bus one after the other, so that other dies have their turn between them,
-//! and the array begins when the die has them all.
+//! Programs of whole word lines in one shot: the pages cross the bus one after another, so that other dies may use the
+//! bus between them. The array starts when the die has all pages.
 //!
-//! With the cache register a die takes in the first pages of the next word line while its array programs one, as many as it has registers
-//! for (`part.cache_pages`), and the others when that has ended. What a suspension finds in the die stays there, and no page follows
-//! until the array goes on. Ignored: registers that the array is done with before the shot has ended, and when the host link brings all pages of
-//! a word line but the last.
+//! With the cache register a die loads the first pages of the next word line while its array programs another, up to
+//! its number of registers (`part.cache_pages`). The other pages follow after that program has ended. Loaded pages stay
+//! in the die during a suspension, and no more are loaded until the array resumes. Ignored: registers that the array
+//! frees before the shot has ended, and the arrival over the host link of all pages of a word line but the last.
 
 use super::super::events::Event;
 use super::super::settings::Suspend;
@@ -13,14 +13,14 @@ use super::die::Batch;
 use palimpsest_flash::units::Nanos;
 
 impl Batch {
-    /// The array, which works for `array`, does not begin before a moment that is not known yet.
+    /// Keeps the array's work of length `array` from starting, because the time of the last page is not known yet.
     pub(super) fn not_before_loaded(&mut self, array: Nanos) {
         (self.array_from, self.array_until) = (Nanos::MAX - array, Nanos::MAX);
     }
 }
 
 impl Engine {
-    /// Starts the programs of the batch that has entered `die`, of a word line each: the first pages of these go to the die.
+    /// Starts the programs of the batch that has entered `die`, one word line each, and loads their first pages.
     #[inline(never)]
     pub(super) fn start_shot(&mut self, die: u32, behind: bool) {
         let Some(entered) = self.dies[die as usize].entered(behind) else { return };
@@ -28,7 +28,7 @@ impl Engine {
         let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         batch.not_before_loaded(arrays.max().unwrap_or(0).into());
         batch.unloaded = self.loads_of(&batch);
-        // The last page may come later than the host link has brought it: that is checked then.
+        // The last page may arrive over the host link after this start; `fire` checks that.
         batch.operations().iter().for_each(|&index| self.note_start(index, Nanos::MAX));
         self.load(die, &mut batch);
         if let Some(entered) = self.dies[die as usize].entered(behind) {
@@ -36,12 +36,12 @@ impl Engine {
         }
     }
 
-    /// Pages of the word lines that `batch` programs.
+    /// Pages per word line of `batch`.
     fn loads_of(&self, batch: &Batch) -> u8 {
         self.pending.loads(batch.operations()[0])
     }
 
-    /// The next page of each word line of `batch` takes its turn on the bus.
+    /// Sends the next page of each word line of `batch` over the bus.
     fn load(&mut self, die: u32, batch: &mut Batch) {
         let channel = self.dies[die as usize].channel as usize;
         let loads = self.loads_of(batch);
@@ -53,7 +53,7 @@ impl Engine {
             let time = self.t_command + self.transfers.time(self.pending[index].bytes / u32::from(loads));
             loaded = self.buses[channel].take(self.now, time);
             let from = loaded - time;
-            // Cut through, as any program: what comes last over the host link is in the last page.
+            // Cut-through, as for any program: the last page holds the data that arrives last over the host link.
             if last && data_at > loaded {
                 loaded = data_at;
                 self.buses[channel].free_at = loaded;
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Goes on loading word lines into `die`, unless a page is on its way or there is no register for the next one.
+    /// Continues to load word lines into `die`, unless a page is on the bus or no register is free.
     pub(super) fn load_on(&mut self, die: u32) {
         let now = self.now;
         let waits = |batch: &Batch| batch.unloaded > 0 && batch.loaded <= now;
@@ -98,7 +98,8 @@ impl Engine {
         }
     }
 
-    /// All of `batch` is in the die, or on its way: the array begins then, if it is free at `free_at`.
+    /// Sets the array's times of `batch`, which is loaded or has its last page on the bus. The array is free at
+    /// `free_at`.
     fn fire(&mut self, batch: &mut Batch, free_at: Nanos) {
         let array = batch.array_until - batch.array_from;
         batch.array_from = batch.loaded.max(free_at);

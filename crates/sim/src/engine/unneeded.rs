@@ -1,9 +1,9 @@
-//! Events that most often change nothing: their place among the events is kept, and they are added when they are needed, so that all
-//! happens in the order in which it would with them.
+//! Events that mostly have no effect: the engine reserves their place in the order of events, and adds them only when
+//! needed. The order of all events is as if they had been added at once.
 //!
-//! A die wakes when its array begins to work on what was moved into it: that matters only to what is ready by then. The data of a
-//! request has come: that matters to its gate only if nothing else is left to wait for. Where nothing happens any more the clock still goes
-//! to the last of them.
+//! A die wakes when its array starts on loaded data, which matters only to operations ready by then. The arrival of a
+//! request's data matters to its gate only if the gate waits for nothing else. If no other event is left, the clock
+//! still advances to the last reserved one.
 
 use super::{Engine, Event};
 use crate::settings::Suspend;
@@ -11,7 +11,7 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
 impl Engine {
-    /// `die` may be able to start something at `time`.
+    /// Reserves a wake-up of `die` at `time`, when it may be able to start an operation.
     #[inline]
     pub(super) fn wake_at(&mut self, die: u32, time: Nanos) {
         let key = self.events.reserve(time, Event::Wake(die));
@@ -23,7 +23,7 @@ impl Engine {
         }
     }
 
-    /// Something is ready in `die`, which must wake for it.
+    /// Adds the reserved wake-up of `die`, because an operation is ready.
     #[inline]
     pub(super) fn wake_in_time(&mut self, die: u32) {
         if self.dies[die as usize].wake.time() > self.now {
@@ -37,12 +37,13 @@ impl Engine {
         self.events.add(key);
     }
 
-    /// Whether a second look at a die at one moment may start more than the first: suspension or resumption takes no time.
+    /// True if checking a die twice at one time may start more than checking once, because suspension or resumption
+    /// takes no time.
     pub(super) fn looks_twice(suspend: Suspend, t_suspend: Nanos, t_resume: Nanos) -> bool {
         suspend != Suspend::None && (t_suspend == 0 || t_resume == 0)
     }
 
-    /// One thing that `gate` waits for is over at `at`: a moment, or the making of the plan of the request behind it.
+    /// Signals `gate` at `at`: for a delay, or after the plan of a request was made.
     #[inline]
     pub fn planned(&mut self, io: &mut Io, gate: Gate, at: Nanos) {
         if at <= self.now {

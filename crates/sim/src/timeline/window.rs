@@ -1,4 +1,6 @@
-//! Which part of a run a timeline shows, and how a user writes it.
+//! The part of a run that a timeline shows, and its notation.
+//!
+//! Ignored: more than one window per run.
 
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{Nanos, parse::parse_time};
@@ -6,22 +8,22 @@ use palimpsest_flash::units::{Nanos, parse::parse_time};
 /// A part of a run. Numbers and times count from the start of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
-    /// The measured requests from number `first` to `last`, both included, with the operations of their plans; and what no
-    /// request asked for while one of them was outstanding.
+    /// The measured requests `first` to `last`, both included, with the operations of their plans, and operations
+    /// without a request planned while one of these was outstanding.
     Requests {
-        /// From 1 on.
+        /// At least 1.
         first: u64,
         last: u64,
     },
-    /// Requests and operations that were under way at some moment from `from` on and before `until`.
+    /// Requests and operations under way at some time from `from` on and before `until`.
     Time { from: Nanos, until: Nanos },
 }
 
 impl Window {
-    /// Reads `1..1000` (requests) or `10ms..12ms`.
+    /// Parses `1..1000` (requests) or `10ms..12ms`.
     ///
     /// # Errors
-    /// [`Error::Input`] that says what was expected.
+    /// [`Error::Input`] that names the expected notation.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
             let expected = "expected requests such as 1..1000, or times such as 10ms..12ms";

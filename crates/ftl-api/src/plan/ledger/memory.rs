@@ -1,17 +1,19 @@
-//! What operations of a plan refer to beside the data that they bring: pages that are read from memory, where the place of data was found,
-//! what was planned before on a block, and barriers.
+//! References of a plan's operations beside the data they move: pages read from memory, reads that located data,
+//! earlier operations on a block, and barriers.
+//!
+//! Ignored: references to operations that have ended.
 
 use super::{Barrier, Ledger, Plan, Read, Source, WINDOW, Waits};
 use palimpsest_flash::nand::{Nand, SubpageMask, first_subpages};
 
-// Before a ledger is active.
+// States are stored before a ledger is active.
 palimpsest_flash::state!(Ledger { contents, forgotten } built {
-    origins, made, flat, next, content_at, whole_reads, noted, unresolved, reads, hits, rebuilt, cells, own_reads, places, unread, pieces, kept,
-    violation, ended_before, barrier, held, active, mutation, copying, plantable
+    origins, made, flat, next, content_at, whole_reads, noted, unresolved, reads, hits, rebuilt, cells, own_reads,
+    places, unread, pieces, kept, violation, ended_before, barrier, held, active, mutation, copying, plantable
 });
 
 impl Ledger {
-    /// The last read that the layer's own bytes in `psn`, which are read from memory, were made of.
+    /// The last read that the layer's own bytes in `psn`, themselves read from memory, derive from.
     fn read_before(&self, psn: u32) -> Option<u64> {
         let mut sources = Vec::new();
         self.resolve(self.cells.origin(psn), &mut sources);
@@ -22,24 +24,24 @@ impl Ledger {
         reads.max()
     }
 
-    /// Logical subpages `first` to `end` need not be stored any more.
+    /// Marks logical subpages `first` to `end` as no longer needed.
     pub(in super::super) fn forget(&mut self, first: u32, end: u32, operations: u64) {
         for lsn in first..end {
             self.forgotten.insert(lsn, (operations, self.contents));
         }
     }
 
-    /// Whether `content` of `lsn` was forgotten.
+    /// True if `content` of `lsn` was forgotten.
     pub fn is_forgotten(&self, lsn: u32, content: u64) -> bool {
         self.forgotten.get(&lsn).is_some_and(|&(_, until)| content <= until)
     }
 
-    /// What the next operation destroys.
+    /// Logical subpages that the next operation destroys.
     pub(in super::super) fn held(&self) -> Vec<(u32, u64)> {
         self.held.clone()
     }
 
-    /// The next operation destroys `held`.
+    /// Sets the logical subpages that the next operation destroys.
     pub(in super::super) fn hold(&mut self, held: Vec<(u32, u64)>) {
         self.held = held;
     }
@@ -49,8 +51,7 @@ impl Ledger {
         self.next
     }
 
-    /// The subpages `wanted` of the page that begins at `first` were rebuilt of what the reads `orders` bring, and of what is in memory for the page of
-    /// parity that begins at `parity`.
+    /// Records that the subpages `wanted` of the page that begins at `first` were rebuilt from the reads `orders`.
     pub(in super::super) fn rebuilt(&mut self, first: u32, wanted: SubpageMask, orders: &[u64]) {
         let all: Box<[Source]> = orders.iter().map(|&order| Source::Read(order)).collect();
         for psn in (0..64).filter(|index| wanted >> index & 1 == 1).map(|index| first + index) {
@@ -67,7 +68,8 @@ impl Ledger {
         }
     }
 
-    /// The layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, which it has read in this call.
+    /// Records that the layer found the place of logical subpage `lsn` in its own bytes in physical subpage `psn`, read
+    /// in this call.
     pub(in super::super) fn found(&mut self, lsn: u32, psn: u32) {
         let hit = self.hits.contains(&psn).then(|| self.read_before(psn)).flatten();
         if let Some(order) = self.reads.get(&psn).copied().or(hit) {
@@ -75,14 +77,15 @@ impl Ledger {
         }
     }
 
-    /// What says where one of `logical` is, if that has not arrived.
+    /// The read that locates any of `logical`, if that read has not ended.
     pub(super) fn place_of(&mut self, logical: &[u32]) -> Option<Source> {
         let ended = self.ended_before;
         self.places.retain(|_, order| *order >= ended);
         logical.iter().filter_map(|lsn| self.places.get(lsn)).max().map(|&order| Source::Read(order))
     }
 
-    /// Subpages `found` of page `ppn`, of those `asked` for, are read from memory, where they are as their program had them.
+    /// Records that the subpages `found` of page `ppn`, among the subpages asked for, are read from memory, with the
+    /// content of their program.
     pub(in super::super) fn hit(&mut self, nand: &Nand, read: &Read, found: SubpageMask) {
         let Read { ppn, subpages: asked, cause, .. } = *read;
         if !self.active {
@@ -108,7 +111,7 @@ impl Ledger {
         }
     }
 
-    /// Physical subpage `psn` is programmed: what was read or rebuilt there before, or loaded and never read, is there no more.
+    /// Drops all records of physical subpage `psn`, because a program replaces its content.
     pub(super) fn overwritten(&mut self, psn: u32) {
         self.reads.remove(&psn);
         self.hits.remove(&psn);
@@ -116,7 +119,7 @@ impl Ledger {
         self.unread.remove(&psn);
     }
 
-    /// What must have started before the next operation, which changes `block`, and with `all` what it held.
+    /// Operations that must have started before the next operation changes `block`; with `all`, reads of the block too.
     pub(super) fn behind(&mut self, block: u32, all: bool) -> Vec<u64> {
         let from = self.ended_before;
         let mut behind = if all { self.cells.take_reads(block, from) } else { Vec::new() };
@@ -124,7 +127,7 @@ impl Ledger {
         behind
     }
 
-    /// What is planned from now on is behind a barrier.
+    /// All operations planned from now on are behind a barrier.
     pub(in super::super) fn begin_barrier(&mut self) {
         self.barrier = self.next;
     }
@@ -156,8 +159,8 @@ mod tests {
         io.load_subpage(ppn)
     }
 
-    /// Once wrong: a page that was rebuilt, erased and programmed again in one call had the content that it had before, so that a copy of it
-    /// counted as older than it was.
+    /// Regression: a page that was rebuilt, erased and programmed again in one call kept its old content number. A copy
+    /// of the page then counted as older than it was.
     #[test]
     fn a_rebuilt_page_that_is_reprogrammed_has_its_new_content() {
         let physical = Geometry {
