@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The message of `result`, which must be a mistake of the user's.
+/// The message of `result`, which must be a mistake of the user.
 fn message(result: Result<Resolved>) -> String {
     match result {
         Err(error @ Error::Input { .. }) => without_preset_lines(&error.to_string()),
@@ -10,7 +10,7 @@ fn message(result: Result<Resolved>) -> String {
     }
 }
 
-/// Line numbers within presets as N, so that a preset can be edited without touching every message.
+/// Line numbers in presets as N, so that an edited preset changes no message.
 fn without_preset_lines(message: &str) -> String {
     let mut parts = message.split(".toml:");
     let mut text = parts.next().unwrap_or_default().to_owned();
