@@ -121,9 +121,11 @@ pub struct Nand {
 
 // After a state is loaded, the history explains refused operations only in part. States are never stored in runs with
 // power cuts.
-crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
-    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history, power_cut_at, event_at,
-    reads_fail, undo, stripes, trims
+crate::state!(Nand {
+    blocks, programs, logical, payload, own, generations, counters, operations, pairs
+} parts { faults, errors } built {
+    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history,
+    power_cut_at, event_at, reads_fail, undo, stripes, trims
 });
 
 impl Nand {

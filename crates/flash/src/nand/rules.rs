@@ -56,7 +56,8 @@ impl fmt::Display for Rule {
             Rule::ReadTorn => "a read of a subpage whose program failed or was cut off",
             Rule::NoSpread => "a spread read of a part without that command (part.t_read_words)",
             Rule::ScatteredWords => {
-                "a spread read of several runs of code words, where the command carries one (part.spread_reach = \"run\")"
+                "a spread read of several runs of code words, where the command carries one \
+                 (part.spread_reach = \"run\")"
             }
             Rule::BadBlock => "a program or erase of a bad block",
             Rule::TornErase => "a program in a block whose last erase was cut off",
@@ -68,23 +69,24 @@ impl fmt::Display for Rule {
             Rule::OneToZero => "a program of cells that already hold data (0 cannot become 1 without an erase)",
             Rule::HighBeforeLow => "a program of a high page before its low page",
             Rule::LowAfterHigh => {
-                "a second program of a low page after its high page: in the low-high-low scheme ER does not reach P3 and P1 \
-                 does not reach P2, as the voltage of a low program is too low"
+                "a second program of a low page after its high page: in the low-high-low scheme ER does not reach P3 \
+                 and P1 does not reach P2, as the voltage of a low program is too low"
             }
             Rule::HighTwice => {
-                "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have to \
-                 fall, and P1 goes to P2 by itself, which corrupts the low page"
+                "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have \
+                 to fall, and P1 goes to P2 by itself, which corrupts the low page"
             }
             Rule::PartOfWordLine => {
                 "a program of a part of a word line, whose pages are programmed in one shot (part.pages_per_program)"
             }
             Rule::PagesTogether => "a read of several pages of a word line by one command (part.pages_per_program)",
             Rule::GenerationPassed => {
-                "a program of a word line as a generation that its cells or its block have come to (a level cannot fall without an \
-                 erase)"
+                "a program of a word line as a generation that its cells or its block have come to (a level cannot \
+                 fall without an erase)"
             }
             Rule::NoGeneration => {
-                "a program of a word line as a generation that its code does not have (the cells are at their highest levels)"
+                "a program of a word line as a generation that its code does not have (the cells are at their \
+                 highest levels)"
             }
         })
     }

@@ -74,7 +74,10 @@ pub(super) struct Stripes {
 }
 
 // Dies fail after preconditioning, and states are stored before.
-crate::state!(Stripes { also_erased } built { physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing, together });
+crate::state!(Stripes { also_erased } built {
+    physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing,
+    together
+});
 
 impl Stripes {
     fn new(physical: Geometry, shape: StripeShape) -> Self {

@@ -35,11 +35,15 @@ fn cells_are_programmed_again_from_one_to_zero_only() {
         matches!(nand.program(0, 1, &[7], &[fewer]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
     );
     assert_eq!(nand.reprogram(0, 1, &[8], &[fewer], &[0x0f]).unwrap(), Outcome::Done);
+    assert!(matches!(
+        nand.reprogram(0, 1, &[8], &[more], &[]),
+        Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero
+    ));
     assert!(
-        matches!(nand.reprogram(0, 1, &[8], &[more], &[]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
-    );
-    assert!(
-        matches!(nand.reprogram(0, 1, &[8], &[fewer], &[0x1f]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero),
+        matches!(
+            nand.reprogram(0, 1, &[8], &[fewer], &[0x1f]),
+            Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero
+        ),
         "spare cells are cells, too"
     );
     assert_eq!(nand.spare(0), Some(&[0x0f][..]));

@@ -59,7 +59,8 @@ pub fn resolve_to_keep(
         ));
     }
     if resolved.drive.stripes.is_some() {
-        let what = "an image keeps no superblocks and no parity across dies; expected a drive with ftl.rain = 0 and ftl.superblocks = allocated";
+        let what = "an image keeps no superblocks and no parity across dies; expected a drive with ftl.rain = 0 \
+                    and ftl.superblocks = allocated";
         return Err(Error::input("--image", what));
     }
     if find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()) {

@@ -209,8 +209,8 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         written = true;
     }
     if !written {
-        let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a workload \
-                    with nrfiles or filesize, or fill:PERCENT";
+        let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a \
+                    workload with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));
     }
     Ok(())

@@ -287,7 +287,8 @@ fn cache_note(session: &Session<'_>) -> Option<String> {
     let pages = fixed * geometry.planes() * (geometry.pages_per_block / config.part.cell.bits());
     (fixed > 0).then(|| {
         format!(
-            "{fixed} blocks of each plane always hold one bit a cell, {} of fast cache: over-provisioning is {} without them",
+            "{fixed} blocks of each plane always hold one bit a cell, {} of fast cache: over-provisioning is {} \
+             without them",
             format_bytes(u64::from(pages) * u64::from(geometry.page_bytes())),
             // Rounded to a hundredth of a percent.
             format_ratio((config.effective_over_provisioning() * 1e4).round() / 1e4)
@@ -409,13 +410,14 @@ fn power_note(session: &Session<'_>) -> String {
         (0, _) => {
             let operations = session.drive.io.nand.operations();
             format!(
-                "the power did not fail: the run ended before, after {operations} flash operations since the drive was new"
+                "the power did not fail: the run ended before, after {operations} flash operations \
+                 since the drive was new"
             )
         }
         (_, 0) => format!("the power failed {times}, and everything acknowledged was read back"),
         _ => format!(
-            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; \
-             everything else acknowledged was read back"
+            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not \
+             flushed; everything else acknowledged was read back"
         ),
     }
 }
@@ -486,8 +488,8 @@ fn notes(
     if let Some(cycles) = unsafe_after {
         let part = session.drive.io.nand.part();
         notes.push(format!(
-            "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are reused: \
-             less of ftl.safe_life is safe",
+            "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are \
+             reused: less of ftl.safe_life is safe",
             part.name, part.endurance
         ));
     }
@@ -498,7 +500,8 @@ fn notes(
     notes.extend(session.loses_power().then(|| power_note(session)));
     if session.verified() {
         if session.verifier.failed > 0 {
-            let what = "reads of the host failed for good, as bits were wrong that could not be corrected; every other read was verified";
+            let what = "reads of the host failed for good, as bits were wrong that could not be corrected; \
+                        every other read was verified";
             notes.push(format!("{} {what}", session.verifier.failed));
         } else if session.host.subpages_read > 0 {
             notes.push("every read was verified against what the host had written".into());

@@ -41,8 +41,8 @@ pub(super) fn die_failures(drive: &DriveConfig) -> Fit {
 /// A checkpoint is programmed without a code of cells.
 pub(super) fn checkpoints(drive: &DriveConfig) -> Fit {
     refuse_if!(drive.log.checkpoint > 0 && drive.part.code.is_some() => "ftl.checkpoint", "ftl.name";
-        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer \
-         without a code");
+        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a \
+         layer without a code");
     Ok(())
 }
 

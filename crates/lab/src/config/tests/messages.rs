@@ -398,14 +398,15 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["ftl.patrol=1s"],
-        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 0 (default): a patrol looks for read errors; expected ecc.strength above 0, \
-             or ftl.patrol = 0ns",
+        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 0 (default): a patrol looks for read errors; \
+         expected ecc.strength above 0, or ftl.patrol = 0ns",
     ),
     (
         "womv-16g",
         &["ftl.checkpoint=1MiB"],
-        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = womv (presets/ssds/womv-16g.toml:N): a checkpoint is programmed \
-             without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer without a code",
+        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = womv (presets/ssds/womv-16g.toml:N): a \
+         checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, \
+         or a layer without a code",
     ),
     (
         "codesign-8ch",
