@@ -1,4 +1,4 @@
-//! Keys of the configuration as data: name, kind, default and meaning. A structure declares its keys
+//! Keys of the configuration as data: name, kind, default and meaning. A structure declares keys
 //! ([`macro@crate::keys`]) beside the code that reads them; the laboratory gathers the lists into one schema.
 
 pub mod blocks;
@@ -62,7 +62,7 @@ impl Key {
         Key { readers, ..self }
     }
 
-    /// The key with conditions without which nothing reads it.
+    /// The key with conditions for reading.
     #[must_use]
     pub const fn needs(self, needs: &'static [&'static str]) -> Key {
         Key { needs, ..self }

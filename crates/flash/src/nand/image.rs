@@ -35,7 +35,7 @@ use std::ops::Range;
 /// Most blocks that wait until the space of their cells is freed, because recently erased blocks are written next.
 const LAZY: usize = 32;
 
-/// Unwritten reads of a block since its erase: at most this number, or this share of all.
+/// Reads of a block that may stay unwritten: fewer than this number, or than one in this many.
 const FEW_READS: u32 = 64;
 const READS_SHARE: u32 = 16;
 
@@ -175,7 +175,7 @@ impl Image {
     /// Stores the sum as of the next write; the former sum stays in the other place.
     fn announce(&mut self, sum: u64) -> io::Result<()> {
         self.life.sum = sum;
-        // With synchronization, disk order is unknown, so the sum is not checked.
+        // With synchronization, the disk may order writes differently, so the sum is only written with a flush.
         if self.syncs { Ok(()) } else { self.write_life() }
     }
 

@@ -1,8 +1,8 @@
 //! The rules of flash, by part: order of programs, programs between erases, pairs of pages.
 //!
-//! Pure functions of the state of a block; [`super::Nand`] alone calls them before it changes cells. Checked elsewhere:
-//! cells change from 1 to 0 only ([`super::data`]), and plain programs write free subpages only ([`super`]). Ignored:
-//! recommendations of data sheets that no part enforces.
+//! Pure functions of the state of a block; only [`super::Nand`] calls them, before each change of cells. Checked
+//! elsewhere: cells change from 1 to 0 only ([`super::data`]), and plain programs write free subpages only ([`super`]).
+//! Ignored: recommendations of data sheets that no part enforces.
 
 use super::SubpageMask;
 use super::part::{Part, ProgramOrder, ReadCommand, ReadMode, SpreadReach};

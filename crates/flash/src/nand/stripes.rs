@@ -7,9 +7,9 @@
 //! pages are numbered behind all pages of layers. The content of parity is unknown here: the controller programs it
 //! (`palimpsest_ftl_api::plan::rain`).
 //!
-//! If a die has failed, its data page replaces the stripe's parity page. If two dies of a group have failed, the
-//! group's blocks are no longer written. Ignored: failed parity programs, and block maps that replace one bad block of
-//! a superblock.
+//! If a die has failed, the die's data page replaces the stripe's parity page. If fewer dies of a group work than a
+//! stripe has data pages, the group's blocks are no longer written. Ignored: failed parity programs, and block maps
+//! that replace one bad block of a superblock.
 
 use super::data::Data;
 use super::part::ReadCommand;
@@ -69,7 +69,7 @@ pub(super) struct Stripes {
     pub also_erased: u64,
     /// The operation that erased the first block of the last superblock.
     erasing: u64,
-    /// Number of blocks erased together with it, because a die may fail meanwhile.
+    /// Number of the superblock's blocks that are erased, stored because a die may fail meanwhile.
     together: u32,
 }
 
@@ -518,8 +518,8 @@ impl Nand {
         self.left_out(block).last().copied().unwrap_or(self.next_page(block))
     }
 
-    /// Recomputes the programmed pages of `block` after a rollback that differed between dies. A stripe with a
-    /// programmed parity had all of its other pages left out.
+    /// Recomputes the programmed pages of `block` after a rollback that differed between dies. In a stripe with
+    /// programmed parity, all unprogrammed pages were left out.
     pub(super) fn settle_striped(&mut self, block: u32) {
         let first = self.first_page(block);
         let parity = self.parity_of(block).rev().find(|&ppn| self.programs(ppn) > 0);

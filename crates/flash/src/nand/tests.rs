@@ -300,8 +300,8 @@ fn word_lines_are_programmed_whole_and_once_and_read_page_by_page() {
     assert!((0..6).all(|subpage| nand.logical(6 + subpage) == TORN && nand.logical(subpage) != TORN));
 }
 
-/// Die 0 of a superblock of two lags behind when the power fails. The die continues in its order until one of its later
-/// pages is programmed.
+/// Die 0 of a superblock of two lags behind when the power fails. The die continues in order until a later page of the
+/// die is programmed.
 #[test]
 fn pages_of_a_superblock_that_a_cut_left_out_are_programmed_in_the_order_of_their_die() {
     let part = slc();

@@ -3,7 +3,7 @@
 //! Cells change when an operation is planned, ahead of its time. If a cut is scheduled in a timed run, flash logs the
 //! changes of each operation until its end. The cut rolls back operations that had not started in the array, the last
 //! first, and tears operations in the array. Operations of a block run in the order of their plan, so a rollback never
-//! reaches below an operation that ran. Ignored: images, which cannot be rolled back.
+//! reaches below an operation that ran. Ignored: images, because their drives have no scheduled cuts.
 
 use super::data::SavedPayload;
 use super::generations::SavedGenerations;

@@ -1,5 +1,5 @@
-//! Measurements during a run: latencies, and a time series of bounded length. Ignored: warm-up, which precedes the
-//! recorder.
+//! Measurements during a run: latencies, and a time series of bounded length. Ignored: the warm-up, which precedes the
+//! measurement.
 
 use super::histogram::Histogram;
 use super::tail::Tail;

@@ -124,7 +124,7 @@ impl<'a> Served<'a> {
             let what = "the image holds a drive that was served before; expected none, or a new image";
             return Err(Error::input("--precondition", what));
         }
-        // Preconditioning writes repeated content.
+        // Preconditioning is repeated for each drive, because states with bytes are never kept.
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
         session.start_timing()?;
         session.drive.drops_requests = true;

@@ -1,4 +1,4 @@
-//! A drive under a workload: the loop between host and drive. Ignored: the host's processor.
+//! A drive under a workload: the loop between host and drive. Ignored: contents of writes.
 
 mod address;
 mod ahead;

@@ -57,7 +57,7 @@ pub struct Buffers {
     slabs: Slabs,
     all: Vec<Buffer>,
     free: Vec<u32>,
-    /// Number plus one of the last buffer that the host wrote to each logical subpage; empty if nothing is forgotten.
+    /// Of each logical subpage, the number of the host's last buffer plus one; empty if nothing is forgotten.
     written: Vec<u32>,
     /// Logical subpages that the present request has overwritten, with their old buffers.
     overwritten: Vec<(u32, u32)>,

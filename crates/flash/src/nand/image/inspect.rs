@@ -1,5 +1,5 @@
-//! Inspection of an image without its drive: figures, checksums, and unneeded space. Memory stays small whatever the
-//! header says, because blocks are read one by one, and only where data may be. Ignored: the meaning of the data.
+//! Inspection of an image without its drive: figures, checksums, and unneeded space. Memory is bounded for any header,
+//! because blocks are read one by one, and only where data may be. Ignored: the meaning of the data.
 
 use super::Medium;
 use super::layout::{Layout, Life, PAGE, Shape};

@@ -1,6 +1,6 @@
 //! Layout of an image: the header, figures of the drive's life, the configuration as text, marks of blocks, records of
 //! pages, spare areas, levels of cells, bytes of the layer's own, cells, and trims. Everything but the header has a
-//! place by number, so unwritten places take no space. Ignored: compression.
+//! place by number, so unwritten places take no space. Ignored: the order of writes, which [`super`] defines.
 
 use super::record::{MARK_BYTES, record_bytes};
 use super::trims::TRIM_BYTES;

@@ -9,7 +9,7 @@ use crate::nand::{PADDING, TORN, UNWRITTEN};
 
 /// Bytes of a mark.
 pub const MARK_BYTES: u64 = 32;
-/// Bytes of a record before its subpages.
+/// Bytes of a record before the subpages.
 const HEAD: usize = 52;
 /// Bytes of a subpage in a record.
 const SUBPAGE: usize = 28;
@@ -66,7 +66,7 @@ pub struct Newest<T> {
     pub check: u32,
 }
 
-/// A mark or record that does not match its checksum.
+/// A mark or record with a mismatched checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged;
 
@@ -236,7 +236,7 @@ pub struct BlockMark {
     pub bad: bool,
     pub torn: bool,
     pub kept: bool,
-    /// Whether the die has failed; one block marks all of its die.
+    /// Whether the die has failed; one block has the mark of a die.
     pub dead: bool,
     /// Reads since the erase, or slightly fewer; 0 without read errors.
     pub reads: u32,

@@ -149,7 +149,7 @@ fn change(memory: &Memory, layout: &Layout, header: &Header, change: &[u8]) -> b
     change[0] % 8 >= 4
 }
 
-/// Changes an image by `bytes`, or uses `bytes` as an image; then inspects and serves it. Must not panic.
+/// Changes an image by `bytes`, or uses `bytes` as an image; then inspects and serves the image. Must not panic.
 pub fn fuzz_image(bytes: &[u8]) {
     let (layer, changes) =
         bytes.split_first().map_or((0, bytes), |(&first, rest)| (usize::from(first) % LAYERS.len(), rest));

@@ -2,7 +2,7 @@
 //! is answered when the drive completes it. The server decides how the drive's clock proceeds; the clock stops between
 //! events.
 //!
-//! A power cut, or the end of the drive's life, refuses all requests in flight. Ignored: order among queues.
+//! A power cut, or the end of the drive's life, refuses all requests in flight. Ignored: priorities of queues.
 
 use super::{Failure, Reply, Served};
 use palimpsest_flash::error::{Error, Result};

@@ -71,7 +71,7 @@ impl Session<'_> {
         Error::input(source.place(), what)
     }
 
-    /// Folds an extent beyond the drive, if `host.fold` allows this.
+    /// Folds an extent beyond the drive, if `host.fold` is set.
     #[cold]
     pub(super) fn fold(&mut self, source: &mut dyn Source, extent: Extent) -> Result<Extent> {
         let size = self.logical_sectors * SECTOR_BYTES;

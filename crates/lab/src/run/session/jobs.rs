@@ -1,6 +1,6 @@
 //! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding. After every
 //! completed request the session polls the jobs. `host.speedup` divides all their times. If the host has its own depth,
-//! all jobs together have at most that many requests in flight. Ignored: processor time of jobs.
+//! all jobs together have at most that many requests in flight. Ignored: contents of writes.
 
 use super::{Due, QueuedRequest, Session};
 use palimpsest_flash::command::Directives;

@@ -1,6 +1,6 @@
 //! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, the series over time, and
 //! the curve of write amplification. One comparison a request covers all, so that a run without snapshots costs no
-//! more. Ignored: changes of the drive, which observers never make.
+//! more. Observers never change the drive.
 
 use super::super::{Phase, Progress};
 use super::Session;

@@ -1,5 +1,5 @@
 //! Batched filling and cleaning must equal single operations, to the byte; a timed run with batches must have the
-//! result of one without. Not tested here: results of preconditioning.
+//! result of one without. Not tested here: kept states.
 
 use super::tests::{drive, options, printed};
 use super::*;

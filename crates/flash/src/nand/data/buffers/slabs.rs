@@ -1,6 +1,6 @@
 //! The memory of buffers: slabs, each with up to 64 places of one subpage.
 //!
-//! A receiver of many consecutive subpages reads them into a [`Slab`] and exchanges the slab for an empty one of the
+//! A receiver of many consecutive subpages reads them into a [`Slab`] and exchanges the slab for an empty slab of the
 //! same size. No byte is copied, and consecutive writes stay consecutive in memory. Slabs are never freed.
 //!
 //! A sender of subpages may hold a [`Loan`] of the memory while others use the slabs. Nothing is written to lent memory
@@ -19,7 +19,7 @@ const LARGE: usize = 128 << 10;
 /// Page size of the machine; an aligned subpage of 4 KiB then touches one page instead of two.
 const ALIGNED: usize = 4096;
 
-/// A new slab is allocated if at most one of this many places is free.
+/// A new slab is allocated if at most 1 / `SPARE` of all places is free.
 const SPARE: usize = 64;
 
 /// Memory of consecutive subpages.
