@@ -1,6 +1,7 @@
 //! A command of the host to a drive, unbroken from the workload to the translation layer.
 //!
-//! Directives say what a host may add to operation and extent; a layer or the controller reads those that it can use.
+//! Directives add to operation and extent; a layer or the controller reads the directives that it supports. Ignored:
+//! namespaces and priorities.
 
 use crate::geometry::{Extent, RequestKind};
 

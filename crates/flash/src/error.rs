@@ -1,25 +1,25 @@
-//! The one error type of the core: a mistake of the user, or why the simulated drive stopped.
+//! The error type of the core: a mistake of the user, or the reason why the simulated drive stopped.
 //!
-//! Bugs of the simulator are assertions, not errors. The Python shim maps each variant to one exception class, the command line
-//! to one exit status; no other code decides how a failure is shown.
+//! Bugs of the simulator are assertions, not errors. The Python binding maps each variant to one exception class, and
+//! the command line maps each class to one exit status. No other code decides how a failure is shown.
 
 use std::fmt;
 
-/// Why a run could not start or continue.
+/// The reason why a run could not start or continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The user's input is wrong. `place` is `FILE:LINE`, `FILE` or `--option value`; `what` says what was wrong and what
-    /// was expected, in one line. Exit status 2.
+    /// The user's input is wrong. `place` is `FILE:LINE`, `FILE` or `--option value`; `what` is one line with the
+    /// mistake and the expected input. Exit status 2.
     Input {
         /// The place of the mistake.
         place: String,
-        /// What is wrong and what was expected.
+        /// The mistake and the expected input.
         what: String,
     },
     /// The simulated drive failed: it serves no more requests (no good blocks left, say). Exit status 1.
     DriveFailed(String),
-    /// The simulated drive is at the end of its life: it has no block left to write to, and can only be read. Exit status 1, unless the run
-    /// was measuring: then that ends it.
+    /// The drive is worn out: no block is left for writes, and reads still work. Exit status 1, except in a
+    /// measurement, which ends here.
     WornOut(String),
     /// A translation layer broke a rule of flash: a bug of that layer, with the history of the block. Exit status 1.
     Rule(String),
@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A mistake of the user's at `place`.
+    /// A mistake of the user at `place`.
     pub fn input(place: impl Into<String>, what: impl Into<String>) -> Self {
         Error::Input { place: place.into(), what: what.into() }
     }
@@ -54,5 +54,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Result of an operation that the user or the simulated drive can make fail.
+/// Result of an operation that the user or the simulated drive may make fail.
 pub type Result<T> = std::result::Result<T, Error>;

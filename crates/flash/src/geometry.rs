@@ -1,16 +1,16 @@
 //! Shape of a drive and arithmetic on its addresses.
 //!
-//! A physical page number counts pages block by block, blocks plane by plane, so that a block is a contiguous range of pages
-//! and a plane a contiguous range of blocks. Planes are numbered so that consecutive planes are on different channels:
-//! plane = ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel, so that planes in
-//! turn vary the channel first, then chip, die and plane ("CWDP" of Hu et al. 2011).
+//! Physical page numbers count pages block by block and blocks plane by plane. A block is therefore a contiguous range
+//! of pages, and a plane a contiguous range of blocks. Consecutive planes are on different channels: plane =
+//! ((plane_in_die * dies_per_chip + die_in_chip) * chips_per_channel + chip) * channels + channel. Consecutive planes
+//! vary the channel first, then chip, die and plane ("CWDP" of Hu et al. 2011).
 
-/// The groups of a file, by its name: data of files of one directory, and of one suffix, tend to have similar lifetimes.
+/// Groups of a file, by name: files of one directory, or with one suffix, tend to have similar lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileGroup {
-    /// Number of its directory; 0 where the name has none.
+    /// Number of the directory; 0: none.
     pub directory: u64,
-    /// Number of the suffix of its name; 0 where the name has none.
+    /// Number of the suffix of the name; 0: none.
     pub suffix: u64,
 }
 
@@ -129,8 +129,8 @@ impl Geometry {
     }
 }
 
-/// Division by a run-time constant, as a multiplication of dividend + 1 (Robison 2005, "N-bit unsigned division via N-bit multiply-add"): one is no
-/// case of its own. Exact for all 32-bit dividends.
+/// Division by a run-time constant, as a multiplication of dividend + 1 (Robison 2005, "N-bit unsigned division via
+/// N-bit multiply-add"); a divisor of 1 needs no special case. Exact for all 32-bit dividends.
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
     value: u32,
@@ -145,7 +145,7 @@ impl Divisor {
         Divisor { value, magic: u64::MAX / u64::from(value) }
     }
 
-    /// What it divides by.
+    /// The divisor.
     #[inline]
     pub fn value(self) -> u32 {
         self.value
@@ -157,7 +157,7 @@ impl Divisor {
         ((u128::from(self.magic) * u128::from(u64::from(dividend) + 1)) >> 64) as u32
     }
 
-    /// The quotient of a number that most often has 32 bits.
+    /// The quotient of a number that usually has 32 bits.
     #[inline]
     pub fn divide_wide(self, dividend: u64) -> u64 {
         match u32::try_from(dividend) {
@@ -174,7 +174,8 @@ impl Divisor {
     }
 }
 
-/// The unit of `sectors` sectors that holds `sector`. Most often these are a power of two, and a division takes the time of a dozen operations.
+/// The unit of `sectors` sectors that holds `sector`. A power of two, the usual case, takes a shift, because a division
+/// costs about a dozen operations.
 #[inline]
 pub fn unit_of(sector: u64, sectors: u32) -> u64 {
     if sectors.is_power_of_two() { sector >> sectors.trailing_zeros() } else { sector / u64::from(sectors) }

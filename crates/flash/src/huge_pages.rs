@@ -1,11 +1,12 @@
-//! Huge pages of memory for large tables. Requests come to all places of a drive, and so of its tables: in pages of 4 KiB each access
-//! walks the page table of the processor first. Never changes a result; no effect where the system has none.
+//! Huge pages of memory for large tables. Requests touch all places of a drive and of its tables, and with pages of 4
+//! KiB each access first walks the processor's page table. Never changes a result; no effect on systems without huge
+//! pages.
 
-/// Tables below this are not worth it.
+/// Smaller tables gain nothing.
 const LEAST_BYTES: usize = 1 << 21;
 
-/// Asks the system to back `table`, most of which will be written, with huge pages: those parts of it that have no memory yet. They take
-/// memory as a whole where a byte of them is written.
+/// Asks the system to back the untouched parts of `table` with huge pages. Most of the table must be written later,
+/// because the first write to a huge page allocates all of the page.
 #[allow(unsafe_code, reason = "advice on memory has no safe form; it changes no content")]
 pub fn advise<T>(table: &[T]) {
     if size_of_val(table) < LEAST_BYTES {
@@ -23,8 +24,8 @@ pub fn advise<T>(table: &[T]) {
         let begin = table.as_ptr().addr().next_multiple_of(ALIGNMENT);
         let end = (table.as_ptr().addr() + size_of_val(table)) / ALIGNMENT * ALIGNMENT;
         let first = table.as_ptr().with_addr(begin).cast_mut().cast::<c_void>();
-        // SAFETY: the range is within a live slice, and this advice leaves its content and protection as they are. Where the system refuses it,
-        // nothing is different.
+        // SAFETY: the range is within a live slice, and this advice changes neither content nor protection. A refusal
+        // changes nothing.
         let _ = unsafe { madvise(first, end - begin, MADV_HUGEPAGE) };
     }
 }

@@ -1,4 +1,4 @@
-//! Keys of the configuration as data: name, kind, default and meaning. A structure declares its keys
+//! Keys of the configuration as data: name, kind, default and meaning. A structure declares keys
 //! ([`macro@crate::keys`]) beside the code that reads them; the laboratory gathers the lists into one schema.
 
 pub mod blocks;
@@ -16,7 +16,7 @@ pub use value::{Notation, Raw, Value, ValueType};
 pub enum Fallback {
     /// This text, in the key's own notation.
     Text(&'static str),
-    /// The value of that key.
+    /// The value of this other key.
     Same(&'static str),
     /// None: the key must be set.
     Required,
@@ -62,7 +62,7 @@ impl Key {
         Key { readers, ..self }
     }
 
-    /// The key with conditions without which nothing reads it.
+    /// The key with conditions for reading.
     #[must_use]
     pub const fn needs(self, needs: &'static [&'static str]) -> Key {
         Key { needs, ..self }
@@ -90,7 +90,7 @@ pub const SHARE: ValueType = ValueType::Ratio { max: 1.0 };
 
 /// Up to three of `names` that look like `name`, best first, as "; did you mean ...?", or nothing.
 pub fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    // Comparing is quadratic; longer names are not mistyped ones.
+    // Comparison is quadratic, and a longer name is no typing error.
     if name.len() > 100 {
         return String::new();
     }

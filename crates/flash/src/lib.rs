@@ -1,6 +1,6 @@
 //! Flash, and the base of all crates: units, geometry, random numbers, errors, and the NAND with its rules.
 //!
-//! The lowest crate. It has no translation layer, queue, workload or file system, does no I/O and reads no clock.
+//! The lowest crate: no translation layer, queue, workload or file system, no input or output, no clock.
 
 pub mod command;
 pub mod error;

@@ -1,9 +1,9 @@
-//! Flash: the only thing that changes cells.
+//! Flash: the only code that changes cells.
 //!
-//! Models which pages of which blocks hold what, how often each block was erased, what each operation costs in energy, and
-//! which operations the part allows. `probe_*` checks whether an operation is legal; `read`, `program` and `erase` do it or
-//! refuse with the rule that it breaks. There is no time here. Ignored: voltage distributions; faults are injected by
-//! probability instead ([`faults`]), and bit errors of reads follow from wear, age and reads ([`errors`]).
+//! Models the contents of pages, the erases of blocks, the energy of operations, and the operations that the part
+//! allows. `probe_*` checks an operation; `read`, `program` and `erase` execute it, or refuse it with the broken rule.
+//! Flash has no time. Ignored: voltage distributions. Faults are drawn from probabilities instead ([`faults`]), and bit
+//! errors of reads follow from wear, age and reads ([`errors`]).
 
 pub mod cells;
 mod counters;
@@ -46,34 +46,34 @@ use own::OwnStore;
 use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
 
-/// Logical number recorded with a subpage that holds no data of the host (never written since the erase).
+/// Logical number of a subpage that was not written since the erase.
 pub const UNWRITTEN: u32 = u32::MAX;
-/// Logical number recorded with a subpage that was programmed as padding.
+/// Logical number of a subpage that was programmed as padding.
 pub const PADDING: u32 = u32::MAX - 1;
-/// Logical number recorded with a subpage whose program failed or was cut off: it cannot be read.
+/// Logical number of an unreadable subpage, whose program failed or was cut off.
 pub const TORN: u32 = u32::MAX - 2;
 
 /// The state of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Block {
-    /// Pages up to this one (exclusive) have been programmed, or were skipped and cannot be any more.
+    /// Pages before this one are programmed, or were skipped and cannot be programmed any more.
     next_page: u32,
     erases: u32,
     bad: bool,
-    /// Some page below `next_page` has subpages that cannot be read: unwritten, or torn.
+    /// Whether some page below `next_page` has unreadable subpages: unwritten, or torn.
     gaps: bool,
-    /// An erase was cut off: nothing in the block can be trusted until it is erased.
+    /// Whether the last erase was cut off, so that the block must be erased again.
     torn: bool,
-    /// How far low and high pages have come; kept only where pages are paired.
+    /// Progress of low and high pages; only if pages are paired.
     reached: rules::Reached,
-    /// The low pages are, or were, programmed before the high ones.
+    /// Whether the low pages are, or were, programmed before the high pages.
     low_first: bool,
-    /// Some low page was programmed again over data.
+    /// Whether some low page was programmed again over data.
     reused: bool,
-    /// The highest generation that a page was programmed as, under a code of cells.
+    /// The highest generation of a page's program, under a code of cells.
     pass: u8,
     single: bool,
-    /// The controller keeps it for copies of pages: it is no block of the layer.
+    /// Whether the controller reserves the block for copies of pages.
     kept: bool,
 }
 
@@ -90,43 +90,46 @@ pub struct Nand {
     blocks: Vec<Block>,
     /// Programs of each page since its erase.
     programs: Vec<u8>,
-    /// Logical number in the out-of-band area of each subpage; meaningless where the page has no programs.
+    /// Logical number in the out-of-band area of each subpage; meaningless in unprogrammed pages.
     logical: Vec<u32>,
     payload: PayloadStore,
     own: OwnStore,
     generations: Generations,
     faults: Option<Faults>,
-    /// Errors of reads; `None` where there are none.
+    /// Errors of reads; `None`: reads have no errors.
     errors: Option<Box<errors::ReadErrors>>,
-    /// Erases that each block endures; empty where blocks do not wear out.
+    /// Erases that each block endures; empty if blocks do not wear out.
     endurances: Vec<u32>,
-    /// Blocks of each plane, from its first on, that always hold one bit a cell.
+    /// Number of leading blocks in each plane that always hold one bit a cell.
     always_single: u32,
     history: History,
     counters: NandCounters,
     operations: u64,
     power_cut_at: u64,
-    /// The operation in which the power or a die fails next.
+    /// The operation of the next power cut or die failure.
     event_at: u64,
-    /// Whether reads may fail for good.
+    /// Whether reads may be uncorrectable.
     reads_fail: bool,
-    /// What operations changed that have not ended; `None` where no power cut is to come in a timed run.
+    /// Changes of operations that have not ended; `None` if no power cut is scheduled in a timed run.
     undo: Option<Box<undo::UndoLog>>,
     pairs: pairs::Pairs,
-    /// How pages lie on dies, where they have parity.
+    /// The mapping of pages to dies, if blocks are superblocks.
     stripes: Option<Box<stripes::Stripes>>,
-    /// The journal of trims; `None` where no power cut can come, or the layer journals its own.
+    /// The journal of trims; `None` if no power cut is possible, or the layer journals trims itself.
     trims: Option<Box<trims::Trims>>,
 }
 
-// The history explains refused operations, in part only where a state was taken over. Who keeps states cuts no power.
-crate::state!(Nand { blocks, programs, logical, payload, own, generations, counters, operations, pairs } parts { faults, errors } built {
-    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history, power_cut_at, event_at,
-    reads_fail, undo, stripes, trims
+// After a state is loaded, the history explains refused operations only in part. States are never stored in runs with
+// power cuts.
+crate::state!(Nand {
+    blocks, programs, logical, payload, own, generations, counters, operations, pairs
+} parts { faults, errors } built {
+    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history,
+    power_cut_at, event_at, reads_fail, undo, stripes, trims
 });
 
 impl Nand {
-    /// Erased flash of `geometry` made of `part`, storing `payload`. Blocks that `faults` makes bad in the factory are marked.
+    /// Erased flash of `geometry` made of `part`, storing `payload`, with the factory's bad blocks by `faults`.
     pub fn new(geometry: Geometry, part: Part, payload: Payload, mut faults: Option<Faults>) -> Self {
         let mut blocks = vec![Block::default(); geometry.blocks() as usize];
         let mut power_cut_at = u64::MAX;
@@ -174,13 +177,13 @@ impl Nand {
         &self.geometry
     }
 
-    /// The part it is made of.
+    /// The part.
     #[inline]
     pub fn part(&self) -> &Part {
         &self.part
     }
 
-    /// What it has done.
+    /// Counts and energies of operations.
     pub fn counters(&self) -> &NandCounters {
         &self.counters
     }
@@ -196,7 +199,7 @@ impl Nand {
         self.blocks[block as usize].erases
     }
 
-    /// Whether `block` is marked bad, or the controller keeps it for itself: it is no block of the layer.
+    /// Whether the layer must not use `block`: bad, or reserved by the controller.
     #[inline]
     pub fn is_bad(&self, block: u32) -> bool {
         let state = &self.blocks[block as usize];
@@ -208,7 +211,7 @@ impl Nand {
         self.blocks[block as usize].torn
     }
 
-    /// The first page of `block` that ascending order still allows to program.
+    /// The first page of `block` that may still be programmed in ascending order.
     #[inline]
     pub fn next_page(&self, block: u32) -> u32 {
         self.blocks[block as usize].next_page
@@ -227,27 +230,27 @@ impl Nand {
         if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
     }
 
-    /// Asks for what [`Self::logical`] reads of physical subpage `psn`, which will be wanted soon.
+    /// Prefetches the memory of [`Self::logical`] for physical subpage `psn`.
     #[inline]
     pub fn prefetch_logical(&self, psn: u32) {
         prefetch(&self.logical, psn as usize);
         prefetch(&self.programs, self.subpages_per_page.divide(psn) as usize);
     }
 
-    /// Logical numbers in the out-of-band areas of page `ppn`; none where it is erased.
+    /// Logical numbers in the out-of-band areas of page `ppn`; empty if erased.
     #[inline]
     pub fn logical_of(&self, ppn: u32) -> &[u32] {
         let width = if self.programs[ppn as usize] == 0 { 0 } else { self.geometry.subpages_per_page as usize };
         &self.logical[ppn as usize * self.geometry.subpages_per_page as usize..][..width]
     }
 
-    /// Number of the program that wrote physical subpage `psn`: later programs have larger numbers. 0 where the payload is
-    /// [`Payload::None`], which keeps no such numbers.
+    /// Number of the program that wrote physical subpage `psn`; later programs have larger numbers. 0 with
+    /// [`Payload::None`], which stores no numbers.
     pub fn sequence(&self, psn: u32) -> u64 {
         self.payload.sequence(psn)
     }
 
-    /// What the cells of physical subpage `psn` hold, brought into controller memory.
+    /// Loads the content of physical subpage `psn` into controller memory.
     #[inline]
     pub fn load(&mut self, psn: u32) -> Data {
         self.payload.load(psn)
@@ -258,12 +261,12 @@ impl Nand {
         self.payload.buffers()
     }
 
-    /// The bytes of `data` in controller memory; `None` for zeros.
+    /// The bytes of `data` in controller memory; `None`: zeros.
     pub fn buffered(&self, data: Data) -> Option<&[u8]> {
         self.payload.buffered(data)
     }
 
-    /// The payload that is stored.
+    /// The payload.
     #[inline]
     pub fn payload(&self) -> Payload {
         self.payload.kind()
@@ -286,10 +289,11 @@ impl Nand {
         }))
     }
 
-    /// Reads the wanted subpages of `ppn` with `command`. Returns whether a retry was needed, which senses the same again.
+    /// Reads the subpages `wanted` of `ppn` with `command`. Returns whether a retry was needed, which senses the same
+    /// again.
     ///
     /// # Errors
-    /// [`Halt::Refused`] where a wanted subpage holds no data or the part has no such command, [`Halt::PowerCut`].
+    /// [`Halt::Refused`] if a wanted subpage holds no data or the part lacks the command, [`Halt::PowerCut`].
     #[inline]
     pub fn read(&mut self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Flash<bool> {
         let cut = self.begin();
@@ -316,17 +320,17 @@ impl Nand {
         Ok(retry)
     }
 
-    /// Programs the subpages `written` of `ppn`. `logical` and `data` have one entry a subpage of the page; those outside
-    /// `written` are left as they are. `logical` entries may be [`PADDING`].
+    /// Programs the subpages `written` of `ppn`. `logical` and `data` have one entry a subpage of the page; subpages
+    /// outside `written` do not change. `logical` entries may be [`PADDING`].
     ///
     /// # Errors
-    /// [`Halt::Refused`] with the rule that this breaks, [`Halt::PowerCut`].
+    /// [`Halt::Refused`] with the broken rule, [`Halt::PowerCut`].
     #[inline]
     pub fn program(&mut self, ppn: u32, written: SubpageMask, logical: &[u32], data: &[Data]) -> Flash<Outcome> {
         self.program_own(ppn, written, logical, data, Own::NONE)
     }
 
-    /// As [`Self::program`], with bytes of the layer's own.
+    /// [`Self::program`] with bytes of the layer's own.
     ///
     /// # Errors
     /// As [`Self::program`].
@@ -342,11 +346,11 @@ impl Nand {
         self.change_cells(ppn, written, logical, data, own, Change::First)
     }
 
-    /// Programs cells that hold data already: they may go from 1 to 0 only, which is what write-once-memory codes are for.
-    /// With payload bytes every bit is checked, those of the spare area (`spare`; empty: left as it is) too.
+    /// Programs cells that hold data already, from 1 to 0 only, by a write-once-memory code. With payload bytes every
+    /// bit is checked, also in the spare area (`spare`; empty: unchanged).
     ///
     /// # Errors
-    /// As [`Self::program`]; [`Rule::OneToZero`] where a cell would have to go from 0 to 1.
+    /// As [`Self::program`]; [`Rule::OneToZero`] if a cell would have to change from 0 to 1.
     pub fn reprogram(
         &mut self,
         ppn: u32,
@@ -381,7 +385,7 @@ impl Nand {
         self.change_any_cells((block, page), (ppn, written, logical, data), own, change, cut)
     }
 
-    /// Whether `written` are all subpages of the next page of `block`, and nothing but its cells changes when they are programmed.
+    /// Whether `written` are all subpages of the next page of `block`, and a program changes nothing but these cells.
     #[inline]
     fn takes_next(&self, (block, page): (u32, u32), ppn: u32, written: SubpageMask) -> bool {
         let plain = self.faults.is_none() && self.undo.is_none() && self.payload.kind() == Payload::None;
@@ -389,7 +393,7 @@ impl Nand {
         alone && written == self.all_subpages && self.is_next((block, page), ppn)
     }
 
-    /// Programs the next page of `block`, as [`Self::change_any_cells`] would.
+    /// Programs the next page of `block` with the result of [`Self::change_any_cells`].
     #[inline]
     fn program_next(&mut self, (block, page): (u32, u32), ppn: u32, logical: &[u32]) {
         let count = self.geometry.subpages_per_page as usize;

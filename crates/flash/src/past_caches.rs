@@ -1,12 +1,12 @@
-//! Copies to memory that is not read again soon: past the caches of the processor, so that no line of the place is read
-//! before it is written, and none of what is read soon leaves them. What a host writes to a drive is such. Never
-//! changes a result; an ordinary copy where the processor has no such instruction.
+//! Copies to memory that is not read again soon, such as data that a host writes to a drive. The copy bypasses the
+//! processor's caches: no destination line is read before the write, and no other data is evicted. Never changes a
+//! result; an ordinary copy on processors without such an instruction.
 
-/// Bytes of which a copy past the caches is faster: it waits for its end.
+/// Least bytes for which the bypass is faster, because the copy waits for its end.
 #[cfg(target_arch = "x86_64")]
 const LEAST_BYTES: usize = 2048;
 
-/// Copies `from` to `to`, which has as many bytes.
+/// Copies `from` to `to`, which must have the same length.
 #[inline]
 pub fn copy(to: &mut [u8], from: &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -38,7 +38,7 @@ fn stream(to: &mut [u8], from: &[u8]) {
         }
     }
     to_tail.copy_from_slice(from_tail);
-    // SAFETY: as above. Another thread that is notified of the copy after this finds it.
+    // SAFETY: as above. The fence makes the copy visible to a thread that is notified afterwards.
     unsafe { _mm_sfence() };
 }
 

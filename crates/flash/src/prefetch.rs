@@ -1,5 +1,5 @@
-//! Prefetches of memory that is read soon. Maps of a drive exceed the caches, and requests arrive a little before they are
-//! served. Never changes a result; no effect where the processor has no such instruction.
+//! Prefetches of memory that is read soon. Maps of a drive exceed the caches, and requests arrive a little before they
+//! are served. Never changes a result; no effect on processors without such an instruction.
 
 /// Prefetches the cache line that holds `slice[index]`, if there is such an element.
 #[inline]
@@ -16,7 +16,7 @@ pub fn prefetch_place<T>(element: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the address is that of a live element; prefetching it has no effect visible to a program.
+        // SAFETY: the element is live, and a prefetch of its address has no effect visible to a program.
         unsafe { _mm_prefetch(std::ptr::from_ref(element).cast::<i8>(), _MM_HINT_T0) }
     }
     #[cfg(not(target_arch = "x86_64"))]

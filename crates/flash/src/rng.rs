@@ -1,8 +1,8 @@
-//! The project's random numbers: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021)
-//! seeded by SplitMix64.
+//! The project's random numbers: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
+//! 2021) seeded by SplitMix64.
 //!
-//! Not a library's: results of a seed must stay byte-identical in every later version, and libraries change the sequences of
-//! their samplers. Not for cryptography.
+//! No library is used, because results of a seed must stay byte-identical in every later version, and libraries change
+//! the sequences of their samplers. Not for cryptography.
 
 /// A seeded source of random numbers. Equal seeds give equal sequences on every machine.
 #[derive(Debug, Clone)]

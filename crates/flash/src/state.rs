@@ -1,18 +1,18 @@
-//! Kept states: how a drive writes down what preconditioning made of it, and how a new drive of the same configuration takes it over.
+//! Kept states: a drive stores its state after preconditioning, and a new drive of the same configuration loads it.
 //!
-//! Each part of a drive says which of its fields change when requests are served ([`crate::state!`]); the others are as the new drive was
-//! built. Everything is little-endian and without names: bytes mean something only to the same sources and configuration, and whoever
-//! keeps them says of which they are. Ignored: moving states between versions.
+//! Each structure declares the fields that change when requests are served ([`crate::state!`]); the others are as
+//! built. Everything is little-endian and without names. The bytes are valid only for the same sources and
+//! configuration, which the caller must check. Ignored: moving states between versions.
 
 use crate::huge_pages;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What is left to read of a state.
+/// The unread rest of a state.
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// `None`: the bytes are not those of such a state, and what took them over is of no use any more.
+/// `None`: the bytes are no such state, and the partly loaded structure must be dropped.
 pub type Loaded = Option<()>;
 
 impl<'a> Reader<'a> {
@@ -29,12 +29,12 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Whether everything was read.
+    /// Whether all bytes were read.
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next length of a list; each element takes a byte at least.
+    /// The next length of a list; each element has at least one byte.
     fn length(&mut self) -> Option<usize> {
         let mut length = 0u64;
         length.load(self)?;
@@ -42,12 +42,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Something with state.
+/// A type with state.
 pub trait State {
     /// Appends the state to `out`.
     fn save(&self, out: &mut Vec<u8>);
 
-    /// Takes over the state that [`Self::save`] wrote; what is not part of it stays.
+    /// Loads the state that [`Self::save`] stored; other fields do not change.
     fn load(&mut self, from: &mut Reader<'_>) -> Loaded;
 
     /// [`Self::save`] of each element.
@@ -66,7 +66,7 @@ pub trait State {
         all.iter_mut().try_for_each(|one| one.load(from))
     }
 
-    /// All of its tables will be used: large ones take memory in huge pages from now on.
+    /// Backs large tables with huge pages, because all of their elements will be used.
     fn in_huge_pages(&self) {}
 
     /// [`Self::in_huge_pages`] of each element.
@@ -78,9 +78,10 @@ pub trait State {
     }
 }
 
-/// Says what the state of a structure is: that of the fields in braces. Those behind `parts` are lists and options that have as many
-/// elements in every drive of a configuration, each of which has a state; those behind `built` are as the structure was built: of the
-/// configuration, or without content between requests. Every field is in one of the three, or the program does not compile.
+/// Declares the state of a structure: the fields in braces. Fields behind `parts` are lists and options of elements
+/// with state, whose number must be the same in every drive of a configuration. Fields behind `built` stay as the
+/// structure was built: from the configuration, or empty between requests. Every field must be in one of the three, or
+/// the code does not compile.
 ///
 /// `state!(Counter { count } built { limit });`, with parameters as `state!([M: State] Log<M> { map });`.
 #[macro_export]
@@ -115,14 +116,14 @@ macro_rules! state {
     };
 }
 
-/// Says the state of an enumeration without fields: the number of its variant among `$variant`, which are all.
+/// Declares the state of an enumeration without fields: the number of its variant. `$variant` must list all variants.
 #[macro_export]
 macro_rules! state_of_words {
     ($type:ident { $($variant:ident),* $(,)? }) => {
         impl $crate::state::State for $type {
             fn save(&self, out: &mut Vec<u8>) {
                 let all = [$($type::$variant),*];
-                // A variant that is missing above is missing here, too.
+                // The match does not compile if a variant is missing.
                 match self { $($type::$variant => {})* }
                 out.push(all.iter().position(|one| one == self).expect("all variants") as u8);
             }
@@ -204,7 +205,7 @@ impl State for bool {
     }
 }
 
-/// As many elements as there are.
+/// The number of elements must match.
 impl<T: State> State for [T] {
     fn save(&self, out: &mut Vec<u8>) {
         self.len().save(out);
@@ -231,7 +232,7 @@ impl<T: State, const N: usize> State for [T; N] {
     }
 }
 
-/// Elements that are there take their state over; others are new ones that do.
+/// Loads into existing elements, and adds new ones.
 impl<T: State + Default> State for Vec<T> {
     fn save(&self, out: &mut Vec<u8>) {
         self.as_slice().save(out);
@@ -315,12 +316,12 @@ impl<T: State + Default> State for Option<T> {
     }
 }
 
-/// Elements that are there, or not, whenever the configuration says so.
+/// Elements whose number depends on the configuration alone.
 pub trait Parts {
-    /// Appends the state of each.
+    /// Appends the state of each element.
     fn save_parts(&self, out: &mut Vec<u8>);
 
-    /// Each takes its state over; there must be as many.
+    /// Loads the state of each element; their number must match.
     fn load_parts(&mut self, from: &mut Reader<'_>) -> Loaded;
 
     /// As [`State::in_huge_pages`].
@@ -355,7 +356,7 @@ impl<T: State> Parts for Option<T> {
     }
 }
 
-/// A boxed trait whose implementations all have a state.
+/// Declares the state of a boxed trait whose implementations all have a state.
 #[macro_export]
 macro_rules! state_of_box {
     ($($object:tt)*) => {
@@ -409,7 +410,7 @@ impl<K: State + Default + Ord, V: State + Default> State for BTreeMap<K, V> {
         let mut all = Vec::new();
         all.resize_with(from.length()?, <(K, V)>::default);
         all.iter_mut().try_for_each(|one| one.load(from))?;
-        // Of sorted entries a tree is built at once.
+        // A tree is built at once from sorted entries.
         *self = all.into_iter().collect();
         Some(())
     }

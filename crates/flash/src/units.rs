@@ -1,7 +1,7 @@
 //! Quantities with their units: time in nanoseconds, bytes, energy in picojoules.
 //!
-//! All are integers, so that sums do not depend on their order and results repeat to the byte on every machine. How a user
-//! writes a quantity (`"35us"`, `"16KiB"`) is in [`parse`].
+//! All are integers, so that sums do not depend on their order, and results are byte-identical on every machine.
+//! [`parse`] defines the text of a quantity (`"35us"`, `"16KiB"`). Ignored: fractions of a base unit.
 
 pub mod parse;
 

@@ -1,11 +1,13 @@
 //! The configuration of a drive: from presets, files and options to typed settings, with the source of every value.
 //!
-//! A value comes from the last of these overlays that sets it: the schema's default, the part (a preset or a file), the
-//! SSD preset that a file names as its `base`, the SSD preset or file itself, `--ftl`, `--set`. An overlay that names a
-//! part replaces `part.*` of the earlier overlays, which describe another part; its own `part.*` stay. A file with
-//! `complete = true` (as [`Resolved::to_toml`] writes it) sets every key, so `ssd.part` is only a name there.
+//! A value comes from the last of these overlays that sets the key: the schema's default, the part (a preset or a
+//! file), the SSD preset that a file names as its `base`, the SSD preset or file itself, `--ftl`, `--set`. An overlay
+//! that names a part replaces `part.*` of the earlier overlays, which describe another part; `part.*` of the same
+//! overlay stay. A file with `complete = true`, as written by [`Resolved::to_toml`], sets every key, so `ssd.part` is
+//! only a name there.
 //!
-//! No I/O: a function of the caller reads files. The modules whose settings are filled here must not use this module.
+//! No input or output: a function of the caller reads files. The modules of the settings filled here must not use this
+//! module.
 
 mod build;
 mod capacity;
@@ -56,8 +58,8 @@ pub struct DriveConfig {
     pub name: String,
     /// Shape.
     pub geometry: Geometry,
-    /// Shape of the flash. Differs from `geometry` if a block of the layer is a superblock, of which the layer sees the
-    /// pages of data.
+    /// Shape of the flash. Differs from `geometry` if a block of the layer is a superblock; the layer then sees its
+    /// data pages.
     pub physical: Geometry,
     /// The superblocks that are blocks of the layer, if there are any.
     pub stripes: Option<StripeShape>,
@@ -95,7 +97,7 @@ impl DriveConfig {
         HostTimes { link_rate: self.host.link_rate, t_request }
     }
 
-    /// When a write to this drive is durable, below the layer `entry`.
+    /// Moment from which a write to this drive is durable, below the layer `entry`.
     pub fn guarantee(&self, entry: &ftl::Entry) -> Guarantee {
         let durable = match self.host.acknowledge {
             _ if entry.is_file_system() => Durability::Flushed,
@@ -122,14 +124,14 @@ impl DriveConfig {
         logical
     }
 
-    /// Bytes that are programmed between two checkpoints, and the contents of each; `None` without checkpoints.
+    /// Bytes programmed between two checkpoints, and the contents of each; `None` without checkpoints.
     pub fn checkpoints(&self) -> Option<(u64, Contents)> {
         let (every, entry) = (self.log.checkpoint, find_layer(&self.ftl.name)?);
         let tables = (entry.tables)(&self.ftl, &self.geometry, self.logical_subpages());
         (every > 0).then_some((every, Contents { tables, programs: entry.programs }))
     }
 
-    /// Blocks of a plane that the controller keeps for itself.
+    /// Blocks of a plane that the controller reserves.
     pub fn kept_blocks(&self) -> u32 {
         let checkpoints = self.checkpoints().map_or(0, |(_, contents)| contents.kept_blocks(&self.geometry));
         self.part.kept_blocks() + checkpoints
@@ -140,8 +142,8 @@ impl DriveConfig {
         self.log.slc_fixed.of(self.geometry.blocks_per_plane)
     }
 
-    /// Over-provisioning without the fixed share f of the fast cache, (1 + OP) (1 - f) - 1: flash that holds all bits a
-    /// cell, over logical space.
+    /// Over-provisioning without the fixed share f of the fast cache, (1 + OP) (1 - f) - 1: flash with all bits a cell,
+    /// over logical space.
     pub fn effective_over_provisioning(&self) -> f64 {
         let fixed = u64::from(self.fixed_single()) * u64::from(self.geometry.planes() * self.geometry.pages_per_block);
         let logical = self.logical_pages() as f64;
@@ -162,7 +164,7 @@ impl DriveConfig {
         nand
     }
 
-    /// Whether the power is to fail.
+    /// Whether a power cut is scheduled.
     pub fn loses_power(&self) -> bool {
         self.faults.power_cut_at.is_some() || self.power_cuts != PowerCuts::Never
     }
@@ -223,8 +225,8 @@ impl Resolved {
     }
 }
 
-/// The drive that `ssd` (a preset's name, or a path: anything with a `/` or ending in `.toml` or, of an image, `.pal`)
-/// describes, with another layer `ftl` if one is given, and with `overrides` (each `key=value`).
+/// The drive that `ssd` describes (a preset's name, or a path: anything with a `/` or ending in `.toml` or, of an
+/// image, `.pal`), with another layer `ftl` if given, and with `overrides` (each `key=value`).
 ///
 /// # Errors
 /// [`Error::Input`] with the place of the mistake; the errors of `read_file`.
@@ -298,11 +300,11 @@ fn load_part(overlays: &mut [Overlay], read_file: ReadFile) -> Result<(Overlay, 
     Ok((Overlay { name: None, ..Overlay::from_toml(&path, &read_file(&path)?, Describes::Part)? }, name))
 }
 
-/// `page-fgm`, `dma-fgm` and `spftl` are one layer, each name with a read command of its own. The name sets `ftl.read`;
-/// an option that sets another command replaces the name in a file by the name with that command.
+/// `page-fgm`, `dma-fgm` and `spftl` are one layer, with one name for each read command. The name sets `ftl.read`. An
+/// option that sets another command replaces the name in a file by the name with that command.
 ///
 /// # Errors
-/// Name and command are set in one overlay, or both by options, and contradict each other.
+/// Name and command contradict each other, and one overlay or only options set both.
 fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
     let (name, read) = (index("ftl.name"), index("ftl.read"));
     let word_of = |layer: &ftl::Entry| layer.read.map(ReadMode::word);
@@ -352,7 +354,7 @@ fn merge(overlays: &[Overlay], ssd: &str) -> Result<Vec<ResolvedKey>> {
                 }
             }
         }
-        // The capacity says how many.
+        // The capacity determines the number.
         Fallback::Required if key.name == "ssd.blocks_per_plane" => {
             let capacity = set(index("ssd.capacity"));
             capacity.map(|_| (Value::Count(1), "default".into(), 0))

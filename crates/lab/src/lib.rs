@@ -1,7 +1,7 @@
-//! The laboratory: from a configuration and a workload to a result. It does no I/O and reads no wall clock.
+//! The laboratory: from a configuration and a workload to a result. No input or output, no wall clock.
 //!
-//! The crates below it, lowest first: flash; ftl-api and workload; wom; ftl and sim; fs. It re-exports their modules, so that
-//! programs and tests need this crate only.
+//! The crates below, lowest first: flash; ftl-api and workload; wom; ftl and sim; fs. Their modules are re-exported, so
+//! that programs and tests need this crate only.
 
 pub mod config;
 pub mod metrics;

@@ -1,8 +1,8 @@
-//! From a configuration and a workload to a result.
+//! A run: from a configuration and a workload to a result.
 //!
 //! A run preconditions the drive (counted), warms it up, and measures. In an open loop requests are submitted at their
-//! arrival times; in a closed loop as soon as fewer than the queue depth are outstanding. A run has a result only if every
-//! conservation law holds at its end.
+//! arrival times; in a closed loop as soon as fewer than the queue depth are outstanding. A run has a result only if
+//! every conservation law holds at its end. Ignored: wall clock and files.
 
 pub mod build;
 pub mod image;
@@ -54,7 +54,7 @@ impl Warmup {
     /// Reads `1000`, `1e3` or `10%`.
     ///
     /// # Errors
-    /// [`Error::Input`] with what was expected.
+    /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             Error::input(
@@ -84,7 +84,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Its name.
+    /// The name of the phase.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Precondition => "precondition",
@@ -101,7 +101,7 @@ pub struct Progress {
     pub phase: Phase,
     /// Requests done in this phase.
     pub done: u64,
-    /// Requests of this phase; 0 where unknown.
+    /// Requests of this phase; 0 if unknown.
     pub expected: u64,
     /// Simulated time.
     pub simulated: Nanos,
@@ -125,7 +125,7 @@ pub struct Options {
     pub fidelity: Fidelity,
     /// Contents of simulated cells.
     pub payload: Payload,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Keep data for charts only: states of blocks over the run, percentiles of each window.
     pub series: bool,
@@ -148,7 +148,7 @@ pub struct Detail {
     pub time: Option<Series>,
     /// Histograms of latencies; null at count fidelity.
     pub latency: Option<Histograms>,
-    /// The same with 64 buckets an octave, for what is kept of many runs.
+    /// Histograms with 64 buckets an octave, for records of many runs.
     #[serde(skip)]
     pub sketch: Option<Histograms>,
     /// Wear of every block.
@@ -161,7 +161,7 @@ pub struct Detail {
     pub blocks: Option<BlockSeries>,
     /// Timed flash operations; null unless [`Options::operations`].
     pub operations: Option<Operations>,
-    /// The requests that they belong to, too.
+    /// The requests of these operations.
     pub requests: Option<TimedRequests>,
 }
 
@@ -206,7 +206,7 @@ pub fn run(resolved: &Resolved, source: &mut dyn Source, options: &Options, watc
     run_from(resolved, source, options, watcher, &mut states::NotKept)
 }
 
-/// As [`run`], with a drive that may begin in a state that an earlier run left in `states`. The result is the same.
+/// [`run`], starting from a state that an earlier run left in `states`, if any. The result must be the same.
 ///
 /// # Errors
 /// As [`run`].
@@ -236,7 +236,7 @@ fn registered(drive: &DriveConfig) -> &'static Entry {
 /// Checks that the drive supports the options, before the simulation.
 ///
 /// # Errors
-/// [`Error::Input`] if the drive cannot do it.
+/// [`Error::Input`] if the drive does not support them.
 pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
     if drive.loses_power() && options.payload == Payload::None {
         return Err(Error::input(

@@ -2,12 +2,12 @@
 
 use crate::units::parse::{Parsed, format_ratio, parse_ratio, shown, split};
 
-/// A number of blocks, absolute or as a share of a plane's.
+/// A number of blocks, absolute or as a share of the blocks of a plane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BlockCount {
-    /// So many blocks.
+    /// A number of blocks.
     Blocks(u32),
-    /// This share of the blocks of a plane.
+    /// A share of the blocks of a plane.
     Share(f64),
 }
 
@@ -20,7 +20,7 @@ impl BlockCount {
         }
     }
 
-    /// The same in pages, for a plane of `blocks` blocks of `pages_per_block` pages.
+    /// The count in pages, for a plane of `blocks` blocks of `pages_per_block` pages.
     pub fn pages_of(self, blocks: u32, pages_per_block: u32) -> u32 {
         match self {
             BlockCount::Blocks(n) => n * pages_per_block,

@@ -6,7 +6,7 @@ use super::blocks::BlockCount;
 /// A feature of layers that reads keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// Open pages that lie in the write buffer.
+    /// Open pages in the write buffer.
     OpenPages,
     /// A fixed share of blocks with one bit a cell.
     FastCache,

@@ -1,4 +1,4 @@
-//! The resolved values of a drive's keys, from which structures of settings take their own.
+//! The resolved values of a drive's keys; structures of settings read their fields here.
 
 use super::{Fallback, FromValue, Key, Value};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ impl Settings {
         Settings { name: name.into(), values: Arc::new(values.into_iter().collect()) }
     }
 
-    /// The defaults of `keys` for the layer `name`, for tests of a layer by itself. Each must have one.
+    /// The defaults of `keys` for the layer `name`, for tests of a layer alone. Each key must have a default.
     pub fn of_defaults<'a>(name: &str, keys: impl IntoIterator<Item = &'a Key>) -> Self
     where
         'static: 'a,
@@ -32,7 +32,7 @@ impl Settings {
         Self::new(name, keys.into_iter().map(default))
     }
 
-    /// The same with `key` at `value`.
+    /// A copy with `key` at `value`.
     #[must_use]
     pub fn with(&self, key: &'static str, value: Value) -> Self {
         let mut values = (*self.values).clone();
@@ -40,13 +40,13 @@ impl Settings {
         Settings { name: self.name.clone(), values: Arc::new(values) }
     }
 
-    /// The same for the layer `name`.
+    /// A copy for the layer `name`.
     #[must_use]
     pub fn for_layer(&self, name: &str) -> Self {
         Settings { name: name.into(), values: Arc::clone(&self.values) }
     }
 
-    /// The same without the keys of `tables`, which are unknown then.
+    /// A copy without the keys of `tables`, which are then unknown.
     #[must_use]
     pub fn without(&self, tables: &[&str]) -> Self {
         let of_table = |key: &str| tables.contains(&key.split_once('.').map_or(key, |(table, _)| table));

@@ -1,4 +1,4 @@
-//! Values of keys: how each type is read from a file or an option, and written back.
+//! Values of keys: how each type is read from a file or an option, and written.
 
 use super::blocks::{BlockCount, format_blocks, parse_blocks};
 use super::{FromValue, near};
@@ -9,13 +9,13 @@ use crate::units::parse::{
 };
 use crate::units::{self, Nanos, Picojoules};
 
-/// No time of a device is longer than this: a day, in nanoseconds.
+/// Longest time of a device: a day, in nanoseconds.
 const LONGEST: Nanos = 86_400_000_000_000;
-/// No array operation takes longer than this: operations count their time with 32 bits.
+/// Longest array operation, in nanoseconds; operations store their time in 32 bits.
 pub const LONGEST_OPERATION: Nanos = 2_000_000_000;
-/// No data is older than this: ten years.
+/// Oldest data: ten years, in nanoseconds.
 const OLDEST: Nanos = 3650 * LONGEST;
-/// No operation takes more energy than this: a joule, in picojoules.
+/// Largest energy of an operation: a joule, in picojoules.
 const LARGEST: Picojoules = 1_000_000_000_000;
 
 /// A notation that a variant defines for the values of a key.
@@ -25,7 +25,7 @@ pub struct Notation {
     pub words: fn() -> Vec<&'static str>,
     /// The canonical text of a value.
     pub read: fn(&str) -> Parsed<String>,
-    /// "one of ...", for messages.
+    /// The expected values, as "one of ...", for messages.
     pub expected: fn() -> String,
 }
 
@@ -35,7 +35,7 @@ pub struct Notation {
 pub enum ValueType {
     /// Name or path of a part; empty for none.
     PartName,
-    /// A word among these. Where the first is `off`, `false` is that and `true` the one after it.
+    /// A word among these. If the first word is `off`, `false` means `off` and `true` the second word.
     Choice(&'static [&'static str]),
     /// A name in a registry.
     Names(fn() -> Vec<&'static str>),
@@ -156,7 +156,7 @@ impl ValueType {
         }
     }
 
-    /// The value that `raw` means.
+    /// The value of `raw`.
     ///
     /// # Errors
     /// One line with the mistake (type, unit, range) and the expected values.
@@ -237,7 +237,7 @@ impl ValueType {
 }
 
 impl Value {
-    /// The value as a user would write it: counts, flags and factors bare, lists in brackets, quantities with units.
+    /// The value as a user writes it: counts, flags and factors bare, lists in brackets, quantities with units.
     pub fn to_text(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -270,7 +270,7 @@ impl Value {
     }
 }
 
-/// The value, if in range.
+/// `value`, if in range.
 fn ranged<T: Copy>(value: T, fits: bool, text: impl Fn(T) -> String, expected: impl FnOnce() -> String) -> Parsed<T> {
     if fits { Ok(value) } else { Err(format!("{} is out of range; {}", text(value), expected())) }
 }

@@ -1,24 +1,24 @@
-//! What flash counts.
+//! Counts and energies of flash operations.
 
 use crate::units::Picojoules;
 
-/// What flash has done since the run began.
-// An energy lies beside its count: together they would be loaded two at once, after each was stored alone, which is slow.
+/// Flash operations since the run began.
+// Each energy is beside its count: grouped energies would be loaded in pairs after single stores, which is slow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NandCounters {
     /// Reads of pages.
     pub reads: u64,
     /// Energy of reads.
     pub read_energy: Picojoules,
-    /// Reads whose first attempt could not be corrected.
+    /// Reads whose first attempt was uncorrectable.
     pub retries: u64,
     /// Programs of pages, all kinds.
     pub programs: u64,
     /// Energy of first programs.
     pub program_energy: Picojoules,
-    /// Programs that wrote fewer subpages than a page has.
+    /// Programs that wrote only part of a page.
     pub partial_programs: u64,
-    /// Programs of pages that had been programmed since their erase.
+    /// Programs of pages that were programmed already since their erase.
     pub reprograms: u64,
     /// Energy of re-programs.
     pub reprogram_energy: Picojoules,
@@ -26,7 +26,7 @@ pub struct NandCounters {
     pub erases: u64,
     /// Energy of erases.
     pub erase_energy: Picojoules,
-    /// Erases of blocks in which a low page had been programmed again.
+    /// Erases of blocks with a low page that had been programmed again.
     pub reused_erases: u64,
     /// Erases of blocks that always hold one bit a cell.
     pub single_erases: u64,
@@ -34,9 +34,9 @@ pub struct NandCounters {
     pub failed_programs: u64,
     /// Erases that reported failure.
     pub failed_erases: u64,
-    /// Pages copied before another of their word line was programmed.
+    /// Pages copied before a program of another page of their word line.
     pub pair_copies: u64,
-    /// Pages that such a program corrupted and that are read from a copy since; once more after each power cut.
+    /// Pages that such a program corrupted and that are since read from a copy; counted again after each power cut.
     pub pair_rescues: u64,
 }
 
@@ -88,26 +88,27 @@ impl NandCounters {
         ]
     }
 
-    /// What was added since they were `before`; modulo 2^64, as energies of programs are corrected downwards.
+    /// The difference to the earlier counters `before`, modulo 2^64, because energies of programs are corrected
+    /// downwards.
     pub(super) fn since(&self, before: &NandCounters) -> NandCounters {
         let mut added = self.clone();
         added.take_back(before);
         added
     }
 
-    /// No count is above that of `most`: what a power cut took back had been counted here.
+    /// Limits each count to the count in `most`, because a power cut rolled back operations that were counted here.
     pub fn limit(&mut self, most: &NandCounters) {
         let mut most = most.clone();
         self.each().into_iter().zip(most.each()).for_each(|(count, most)| *count = (*count).min(*most));
     }
 
-    /// These counters, with the erases of `other`.
+    /// These counters with the erases of `other`.
     pub fn with_erases_of(self, other: &NandCounters) -> NandCounters {
         let &NandCounters { erases, erase_energy, reused_erases, single_erases, failed_erases, .. } = other;
         NandCounters { erases, erase_energy, reused_erases, single_erases, failed_erases, ..self }
     }
 
-    /// Takes `added` back.
+    /// Subtracts `added`.
     pub(super) fn take_back(&mut self, added: &NandCounters) {
         let mut added = added.clone();
         self.each().into_iter().zip(added.each()).for_each(|(count, added)| *count = count.wrapping_sub(*added));

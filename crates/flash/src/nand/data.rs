@@ -1,9 +1,9 @@
-//! What cells hold: nothing at all, a 64-bit fingerprint a subpage, or real bytes.
+//! Contents of cells: nothing, a 64-bit fingerprint a subpage, or real bytes.
 //!
-//! Translation layers move [`Data`] about without knowing which. With [`Payload::Tag`] it is the fingerprint itself; with
-//! [`Payload::Bytes`] the number of a buffer ([`buffers`]), which cells and controller memory share. Fingerprints and bytes bring a number with every
-//! subpage, the order in which it was programmed, from which a map is rebuilt after a power cut. In an [image](super::image) cells hold bytes
-//! without a buffer, and each load reads them into one.
+//! Translation layers move [`Data`] without knowing the payload. With [`Payload::Tag`] the data is the fingerprint;
+//! with [`Payload::Bytes`] the number of a buffer ([`buffers`]), which cells and controller memory share. Both store
+//! for each subpage the number of its program, so that recovery can rebuild the map after a power cut. In an
+//! [image](super::image) cells hold bytes without a buffer, and each load reads the bytes into a buffer.
 
 pub mod buffers;
 
@@ -16,10 +16,10 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-/// What is stored of the host's data.
+/// The stored part of the host's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Payload {
-    /// Nothing: the fastest; reads cannot be verified.
+    /// Nothing: fastest, but reads cannot be verified.
     None,
     /// A 64-bit fingerprint a subpage.
     Tag,
@@ -27,25 +27,25 @@ pub enum Payload {
     Bytes,
 }
 
-/// The content of one subpage in controller memory. [`Data::ZERO`] is a subpage of zeros. Equal where contents are.
+/// The content of one subpage in controller memory. [`Data::ZERO`] is a subpage of zeros. Equality compares contents.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Data {
     /// Fingerprint, or number of the buffer.
     pub value: u64,
-    /// In checked runs, what brought it into the controller; 0 for nothing, as of zeros and the layer's own records.
+    /// In checked runs, the origin of the content in the controller; 0: none, as for zeros and the layer's own records.
     pub origin: u32,
 }
 
 crate::state!(Data { value, origin });
 
 impl Data {
-    /// A subpage that the host never wrote, or trimmed.
+    /// A subpage that the host never wrote, or has trimmed.
     pub const ZERO: Data = Data::new(0);
 
-    /// A subpage that a read could not correct: its content is lost.
+    /// A subpage lost to an uncorrectable read.
     pub const LOST: Data = Data::new(u64::MAX);
 
-    /// Content that nothing brought.
+    /// Content without an origin.
     #[inline]
     pub const fn new(value: u64) -> Self {
         Data { value, origin: 0 }
@@ -66,20 +66,20 @@ pub struct PayloadStore {
     kind: Payload,
     tags: Vec<u64>,
     sequence: Vec<u64>,
-    /// Of each subpage, with bytes: 0 where it is erased, what [`Data`] has, or one of the two below.
+    /// With bytes, of each subpage: 0 if erased, the value of its [`Data`], or a constant below.
     cells: Vec<u32>,
     buffers: Buffers,
-    /// Where the bytes are; `None`: in buffers.
+    /// The image that holds the bytes; `None`: buffers do.
     pub(super) image: Option<Box<Image>>,
 }
 
-/// Cells that a read could not correct.
+/// Cells lost to an uncorrectable read.
 const LOST: u32 = u32::MAX;
 
 /// Cells that hold zeros.
 const ZEROS: u32 = u32::MAX - 1;
 
-/// Cells whose bytes are in an image.
+/// Cells with bytes in an image.
 const KEPT: u32 = u32::MAX - 2;
 
 // States with bytes are not kept.
@@ -100,7 +100,7 @@ impl PayloadStore {
         }
     }
 
-    /// What is stored.
+    /// The payload.
     #[inline]
     pub fn kind(&self) -> Payload {
         self.kind
@@ -124,7 +124,7 @@ impl PayloadStore {
         }
     }
 
-    /// The bytes of subpage `psn` as the image has them: lost, where they do not match their checksum.
+    /// The bytes of subpage `psn` in the image; lost if their checksum does not match.
     #[cold]
     #[inline(never)]
     fn load_kept(&mut self, psn: usize) -> Data {
@@ -135,7 +135,7 @@ impl PayloadStore {
         if right { data } else { Data::LOST }
     }
 
-    /// A copy of the bytes that cells of subpage `psn` hold; `None` where they are lost.
+    /// The bytes of subpage `psn`; `None` if lost or zeros.
     fn bytes_of(&self, psn: usize) -> Option<Cow<'_, [u8]>> {
         match (self.cells[psn], &self.image) {
             (KEPT, Some(image)) => {
@@ -146,7 +146,7 @@ impl PayloadStore {
         }
     }
 
-    /// What an image has to keep of subpage `psn`.
+    /// The content of subpage `psn` that an image must store.
     pub(super) fn stored(&self, psn: usize) -> Stored {
         match self.cells[psn] {
             0 => Stored::Nothing,
@@ -156,7 +156,7 @@ impl PayloadStore {
         }
     }
 
-    /// Subpage `psn` was programmed with this number, and holds this, as the image says.
+    /// Restores subpage `psn` from an image.
     pub(super) fn found(&mut self, psn: usize, stored: Stored, sequence: u64) {
         self.sequence[psn] = sequence;
         self.cells[psn] = match stored {
@@ -167,8 +167,8 @@ impl PayloadStore {
         };
     }
 
-    /// Writes the bytes of the subpages `written` of the page that begins at `first`, which were stored before, to the image, where they are from
-    /// now on.
+    /// Writes the stored bytes of the subpages `written` of the page at subpage `first` to the image, which holds them
+    /// from now on.
     pub(super) fn write_cells(&mut self, first: usize, written: SubpageMask) -> io::Result<()> {
         let PayloadStore { cells, buffers, image, .. } = self;
         let image = image.as_deref_mut().expect("an image");
@@ -193,7 +193,7 @@ impl PayloadStore {
         Ok(())
     }
 
-    /// The cells of `index` hold `data`: nothing, if that is `None`.
+    /// Sets the cells of `index` to `data`; `None` erases them.
     fn set(&mut self, index: usize, data: Option<Data>) {
         let cell = match data {
             None => 0,
@@ -208,7 +208,7 @@ impl PayloadStore {
         }
     }
 
-    /// The subpages `wanted` of the page that begins at `first` are lost.
+    /// Marks the subpages `wanted` of the page at subpage `first` as lost.
     #[cold]
     pub(super) fn lose(&mut self, first: usize, wanted: SubpageMask) {
         for index in (0..64).filter(|index| wanted >> index & 1 == 1) {
@@ -220,7 +220,7 @@ impl PayloadStore {
         }
     }
 
-    /// There are cells of `subpages` subpages.
+    /// Changes the number of subpages.
     pub(super) fn resize(&mut self, subpages: usize) {
         let sized = |has: bool| if has { subpages } else { 0 };
         self.tags.resize(sized(self.kind == Payload::Tag), 0);
@@ -228,7 +228,7 @@ impl PayloadStore {
         self.cells.resize(sized(self.kind == Payload::Bytes), 0);
     }
 
-    /// Subpage `psn` holds `data`, from the program on that wrote it.
+    /// Subpage `psn` holds `data`, written by its latest program.
     pub(super) fn put(&mut self, psn: usize, data: Data) {
         match self.kind {
             Payload::None => {}
@@ -237,7 +237,7 @@ impl PayloadStore {
         }
     }
 
-    /// The bytes of `data` in controller memory; `None` for zeros.
+    /// The bytes of `data` in controller memory; `None`: zeros.
     pub fn buffered(&self, data: Data) -> Option<&[u8]> {
         self.buffers.get(data)
     }
@@ -247,7 +247,7 @@ impl PayloadStore {
         &mut self.buffers
     }
 
-    /// Stores `data` (one entry a subpage of the page) in the subpages `written` of the page that begins at `first`.
+    /// Stores `data` (one entry a subpage of the page) in the subpages `written` of the page at subpage `first`.
     #[inline]
     pub fn store(&mut self, first: usize, written: SubpageMask, data: &[Data], sequence: u64) {
         if self.kind == Payload::None {
@@ -265,8 +265,8 @@ impl PayloadStore {
         }
     }
 
-    /// As [`Self::store`], of the `count` subpages from `first` on with the logical numbers from `logical` on, whose fingerprints `tag` gives.
-    /// Of no bytes.
+    /// Equals [`Self::store`] for `count` subpages from `first` on with consecutive logical numbers from `logical` on
+    /// and fingerprints by `tag`. The payload must not be bytes.
     #[inline]
     pub(super) fn store_run(
         &mut self,
@@ -285,8 +285,8 @@ impl PayloadStore {
         }
     }
 
-    /// Whether storing `data` over what the subpages `written` hold would take cells from 1 to 0 only. Needs bytes:
-    /// fingerprints have no cells.
+    /// Whether storing `data` over the subpages `written` changes cells from 1 to 0 only. Always true without bytes,
+    /// because fingerprints have no cells.
     pub fn only_clears(&self, first: usize, written: SubpageMask, data: &[Data]) -> bool {
         if self.kind != Payload::Bytes {
             return true;
@@ -302,7 +302,7 @@ impl PayloadStore {
         })
     }
 
-    /// Forgets the bytes of erased subpages; fingerprints cannot be read any more and need no clearing.
+    /// Drops the bytes of erased subpages; fingerprints of erased subpages cannot be read and need no clearing.
     pub fn erase(&mut self, first: usize, subpages: usize) {
         if self.kind == Payload::Bytes {
             (first..first + subpages).for_each(|index| self.set(index, None));
@@ -310,7 +310,7 @@ impl PayloadStore {
     }
 }
 
-/// The cells of a run of subpages.
+/// Saved cells of consecutive subpages.
 #[derive(Default)]
 pub(super) struct SavedPayload {
     tags: Box<[u64]>,
@@ -321,7 +321,7 @@ pub(super) struct SavedPayload {
 crate::state!(SavedPayload { tags, sequence, cells });
 
 impl SavedPayload {
-    /// Whether the subpages `written` hold the same as those of `other`, as far as it is stored; nothing is zeros.
+    /// Whether the subpages `written` have the same stored content in `other`; no content equals zeros.
     pub(super) fn agrees(&self, other: &SavedPayload, written: &[bool]) -> bool {
         let of = |saved: &SavedPayload, index: usize| (saved.tags.get(index).copied(), saved.cells.get(index).cloned());
         let zeros = |cells: Option<Option<Box<[u8]>>>| {
@@ -334,7 +334,7 @@ impl SavedPayload {
     }
 }
 
-/// What cells hold.
+/// The content of a cell.
 #[inline]
 fn data_of(cell: u32) -> Data {
     match cell {
@@ -345,7 +345,7 @@ fn data_of(cell: u32) -> Data {
 }
 
 impl PayloadStore {
-    /// What `subpages` hold.
+    /// Saves the content of `subpages`.
     pub(super) fn save(&self, subpages: Range<usize>) -> SavedPayload {
         SavedPayload {
             tags: self.tags.get(subpages.clone()).unwrap_or_default().into(),
@@ -354,7 +354,7 @@ impl PayloadStore {
         }
     }
 
-    /// A copy of what the cells of subpage `psn` hold: no bytes where it is lost.
+    /// A copy of the cells of subpage `psn`: no bytes if lost.
     fn saved(&self, psn: usize) -> Option<Box<[u8]>> {
         match self.cells[psn] {
             0 => None,
@@ -364,7 +364,7 @@ impl PayloadStore {
         }
     }
 
-    /// The subpages from `first` on hold `saved` again.
+    /// Restores the subpages from `first` on.
     pub(super) fn restore(&mut self, first: usize, saved: SavedPayload) {
         let SavedPayload { tags, sequence, cells } = saved;
         self.tags.iter_mut().skip(first).zip(tags).for_each(|(cell, saved)| *cell = saved);

@@ -1,23 +1,24 @@
-//! Dies that fail: from a flash operation on, no read of the die can be corrected, and its programs and erases fail.
+//! Die failures: from a given flash operation on, all reads of the die are uncorrectable, and its programs and erases
+//! fail.
 //!
-//! What the controller keeps in its memory is there still, and so are out-of-band areas and the layer's own records, which are taken as
-//! stored twice (as in [`super::errors`]), on two dies. A command to a dead die takes the time that it would have taken. Ignored: dies that
-//! fail for a while, planes that fail alone, and channels.
+//! Contents of controller memory survive. Out-of-band areas and the layer's own records survive too, because they are
+//! assumed stored twice (as in [`super::errors`]), on two dies. A command to a dead die takes its usual time. Ignored:
+//! temporary failures, failures of single planes, and channels.
 
 use super::faults::{FaultSettings, Faults};
 use super::{Nand, SubpageMask};
 use crate::geometry::Geometry;
 use std::collections::BTreeSet;
 
-/// What a nand knows of failing dies.
+/// Failed and failing dies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dies {
-    /// Failures to come, the last first: the operation before which a die fails.
+    /// Failures to come, the last one first: a die fails before the operation.
     to_come: Vec<(u64, u32)>,
     failed: Vec<u32>,
-    /// Whether the die of each block has failed; empty while none has.
+    /// Whether the die of each block has failed; empty if no die has.
     dead: Vec<bool>,
-    /// Subpages of theirs that a read has found lost.
+    /// Subpages of failed dies that a read has found lost.
     lost: BTreeSet<u32>,
 }
 
@@ -37,7 +38,8 @@ impl Dies {
 }
 
 impl Nand {
-    /// Dies will fail, but for those that have: each of `failures` in the operation with this number (1 = the first of the run), in ascending order.
+    /// Schedules `failures` in ascending order: a die fails in the operation with this number (1 = the first of the
+    /// run). Dies that have failed already are skipped.
     pub fn fail_dies(&mut self, failures: &[(u64, u32)]) {
         let faults = self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0));
         let to_come = failures.iter().rev().filter(|(_, die)| !faults.dies.failed.contains(die));
@@ -45,7 +47,7 @@ impl Nand {
         self.plan_event();
     }
 
-    /// Dies that have failed, in the order in which they did.
+    /// Failed dies, in the order of their failures.
     pub fn failed_dies(&self) -> &[u32] {
         self.faults.as_ref().map_or(&[], |faults| &faults.dies.failed)
     }
@@ -56,21 +58,21 @@ impl Nand {
         self.faults.as_ref().is_some_and(|faults| faults.dies.is_dead(block))
     }
 
-    /// The operation in which something happens next: the power fails, or a die does.
+    /// Computes the operation of the next power cut or die failure.
     pub(super) fn plan_event(&mut self) {
         let cut = Some(self.power_cut_at).filter(|&cut| cut > self.operations);
         let failure = self.faults.as_ref().and_then(|faults| faults.dies.to_come.last()).map(|&(at, _)| at);
         self.event_at = cut.into_iter().chain(failure).min().unwrap_or(u64::MAX);
     }
 
-    /// The planes of the die that holds `block`; none where that die has not failed.
+    /// The planes of the die of `block`; `None` if the die works.
     pub fn planes_lost_with(&self, block: u32) -> Option<impl Iterator<Item = u32> + use<>> {
         let geometry = &self.geometry;
         let die = geometry.die_of_plane(geometry.plane_of_block(block));
         self.is_dead(block).then(|| (die..geometry.planes()).step_by(geometry.dies() as usize))
     }
 
-    /// `die` had failed when its image was closed.
+    /// Restores the failure of `die` from an image.
     pub(super) fn found_dead(&mut self, die: u32) {
         let geometry = self.geometry;
         let dies = &mut self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0)).dies;
@@ -80,7 +82,7 @@ impl Nand {
         }
     }
 
-    /// The moment that [`Self::plan_event`] found has come. Returns whether the power fails in the present operation.
+    /// Handles the event of [`Self::plan_event`]. Returns whether the power fails in the present operation.
     #[cold]
     pub(super) fn event(&mut self) -> bool {
         let (geometry, mut stripes) = (self.geometry, self.stripes.take());
@@ -108,31 +110,32 @@ impl Nand {
         self.operations == self.power_cut_at
     }
 
-    /// Subpages that a read has found lost: each is counted once.
+    /// Subpages that reads have found lost, by bit errors and by dead dies; each is counted once.
     pub fn found_lost(&self) -> [BTreeSet<u32>; 2] {
         let of_dies = self.faults.as_ref().map(|faults| faults.dies.lost.clone());
         [self.errors.as_ref().map(|errors| errors.lost().clone()).unwrap_or_default(), of_dies.unwrap_or_default()]
     }
 
-    /// What reads have found since [`Self::found_lost`] was for the verifier alone.
+    /// Restores the lost subpages of [`Self::found_lost`], because the reads since then served the verifier alone.
     pub fn set_found_lost(&mut self, [of_errors, of_dies]: [BTreeSet<u32>; 2]) {
         self.errors.iter_mut().zip([of_errors]).for_each(|(errors, lost)| errors.set_lost(lost));
         self.faults.iter_mut().zip([of_dies]).for_each(|(faults, lost)| faults.dies.lost = lost);
     }
 
-    /// Whether the next program, which is one of page `ppn`, fails.
+    /// Whether the next program, of page `ppn`, fails.
     pub(super) fn program_fails(&mut self, ppn: u32) -> bool {
         let block = self.split(ppn).0;
         let fails = self.faults.as_mut().is_some_and(|faults| faults.program_fails(block));
         let parity = self.stripe_of(ppn).map(|(_, parity)| self.programs(parity) > 0);
-        // Where the parity was programmed already, its place cannot be taken.
+        // A programmed parity page cannot give its place to a data page.
         fails || self.stripes.as_mut().is_some_and(|stripes| !stripes.take_place(ppn, parity == Some(true)))
     }
 
-    /// The subpages `wanted` of page `home` are lost, as its die has failed or its bits are wrong. Returns how many could be read before.
+    /// Marks the subpages `wanted` of page `home` as lost to a dead die or wrong bits. Returns the number that was
+    /// readable before.
     pub fn lose(&mut self, home: u32, wanted: SubpageMask) -> u32 {
         self.payload.lose((home * self.geometry.subpages_per_page) as usize, wanted);
-        // Where that fails, the next write does, which says so.
+        // If the image fails, the next write reports the failure.
         let _ = self.keep_record(home);
         let first = home * self.geometry.subpages_per_page;
         let mut find = |psn| match (&mut self.errors, &mut self.faults) {

@@ -1,14 +1,14 @@
-//! Bit errors of reads: how many there are, what an error-correcting code (ECC) corrects, and reads that fail for good.
+//! Bit errors of reads: their number, the correction by an error-correcting code (ECC), and uncorrectable reads.
 //!
-//! The raw bit error rate of a page is that of its block's wear ([`super::wear`]), times 1 + age / `retention`, times
-//! 1 + reads of its block since the erase / `disturb`. A code word is lost if more of its bits are wrong than the code
-//! corrects. Bits are wrong independently, so each word has a rate above which it is lost ([`tolerance`]). Each program
-//! draws from the seed how lucky each word of its page is, so a lost word stays lost. A read fails if a word that it
-//! needs does: a read of n words fails with the probability 1 - (1 - p)^n. The controller repeats a failed read with
+//! The raw bit error rate of a page is the rate of its block's wear ([`super::wear`]), times 1 + age / `retention`,
+//! times 1 + reads of its block since the erase / `disturb`. A code word is lost if more of its bits are wrong than the
+//! code corrects. Bits are wrong independently, so each word has a rate above which it is lost ([`tolerance`]). Each
+//! program draws from the seed how lucky each word of its page is, so a lost word stays lost. A read fails if a needed
+//! word fails: a read of n words fails with the probability 1 - (1 - p)^n. The controller repeats a failed read with
 //! shifted references, step by step; each step leaves a share of the wrong bits.
 //!
-//! Ignored: temperature, differences between pages of a word line, what programming low pages again wears, and errors
-//! of out-of-band areas and of the layer's own records, which are taken as stored twice.
+//! Ignored: temperature, differences between pages of a word line, wear by programming low pages again, and errors of
+//! out-of-band areas and of the layer's own records, which are assumed stored twice.
 
 mod tolerance;
 
@@ -71,14 +71,14 @@ pub struct Wanted {
     pub words: WordMask,
 }
 
-/// What a read came to.
+/// The outcome of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
     /// Steps of the retry.
     pub steps: u32,
-    /// Subpages that cannot be read, and could before.
+    /// Subpages that this read lost.
     pub lost: u32,
-    /// Wanted subpages that it failed to read for good.
+    /// Wanted subpages that are uncorrectable.
     pub failed: SubpageMask,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct ReadErrors {
     /// Subpages that a read has found lost.
     lost: BTreeSet<u32>,
     due: BTreeSet<u32>,
-    /// The highest rate that a read met since this was last taken.
+    /// The highest rate that a read met since the last call of [`Nand::take_worst_read`].
     most: f64,
 }
 
@@ -114,8 +114,8 @@ impl ReadErrors {
         }
     }
 
-    /// Each of `words` of page `ppn` with the highest rate that it tolerates. The page was programmed `programs` times
-    /// since erase number `erases`.
+    /// Each of `words` of page `ppn` with its highest tolerated rate. The page was programmed `programs` times since
+    /// erase number `erases`.
     fn tolerated(&self, (ppn, erases, programs): (u32, u32, u32), words: WordMask) -> impl Iterator<Item = (u32, f64)> {
         let mut draw = Rng::new(self.seed ^ u64::from(ppn) << 32 ^ u64::from(erases), 0xb17 + u64::from(programs));
         let luck = (0..64 - words.leading_zeros()).map(move |word| (word, draw.unit()));
@@ -131,12 +131,12 @@ impl ReadErrors {
         self.lost = lost;
     }
 
-    /// A read has found subpage `psn` lost. False where one had before.
+    /// Marks subpage `psn` as found lost. Returns false if a read had found the loss before.
     pub fn find_lost(&mut self, psn: u32) -> bool {
         self.lost.insert(psn)
     }
 
-    /// Block `block` of layers, which is `on` these of the drive, is erased.
+    /// Forgets reads and losses of the erased block `block` of the layer, which is `on` these blocks of the drive.
     pub fn erased(&mut self, block: u32, on: &[u32], subpages: Range<u32>) {
         on.iter().for_each(|&block| self.reads[block as usize] = 0);
         self.due.remove(&block);
@@ -147,50 +147,50 @@ impl ReadErrors {
 }
 
 impl Nand {
-    /// From now on reads have errors.
+    /// Enables read errors.
     pub fn set_read_errors(&mut self, settings: ErrorSettings, seed: u64) {
         let (pages, blocks) = (self.all_pages(), self.physical().blocks() as usize);
         self.errors = Some(Box::new(ReadErrors::new(settings, &self.part, pages, blocks, seed)));
         self.reads_fail = true;
     }
 
-    /// Whether reads may fail for good: they have errors, or a die has failed.
+    /// Whether reads may be uncorrectable: read errors are enabled, or a die has failed.
     #[inline]
     pub fn reads_fail(&self) -> bool {
         self.reads_fail
     }
 
-    /// Whether reads have errors.
+    /// Whether read errors are enabled.
     #[inline]
     pub fn has_read_errors(&self) -> bool {
         self.errors.is_some()
     }
 
-    /// When page `ppn` was programmed; 0 where reads have no errors.
+    /// Time of the last program of page `ppn`; 0 without read errors.
     pub(super) fn programmed_at(&self, ppn: u32) -> Nanos {
         self.errors.as_ref().map_or(0, |errors| errors.programmed_at[ppn as usize])
     }
 
-    /// Reads of `block` since its erase; 0 where reads have no errors.
+    /// Reads of `block` since its erase; 0 without read errors.
     pub fn reads(&self, block: u32) -> u32 {
         self.errors.as_ref().map_or(0, |errors| errors.reads[block as usize])
     }
 
-    /// `block` was read so often since its erase, as the image says.
+    /// Restores the reads of `block` from an image.
     pub(super) fn found_reads(&mut self, block: u32, reads: u32) {
         if let Some(errors) = &mut self.errors {
             errors.reads[block as usize] = reads;
         }
     }
 
-    /// Page `ppn` was programmed then, as the image says.
+    /// Restores the time of a program from an image.
     pub(super) fn found_program(&mut self, ppn: u32, at: Nanos) {
         if let Some(errors) = &mut self.errors {
             errors.programmed_at[ppn as usize] = at;
         }
     }
 
-    /// The subpages `written` of page `ppn` are programmed at `now`.
+    /// Notes the program of the subpages `written` of page `ppn` at `now`.
     pub fn note_program(&mut self, ppn: u32, written: SubpageMask, now: Nanos) {
         let first = ppn * self.geometry.subpages_per_page;
         if let Some(errors) = &mut self.errors {
@@ -200,8 +200,8 @@ impl Nand {
         }
     }
 
-    /// Reads the words `wanted` of page `ppn` at `now`. If words fail for good, the wanted subpages of page `home` that
-    /// lie in them are lost, unless `keeps` is set.
+    /// Reads the words `wanted` of page `ppn` at `now`. If words are uncorrectable, the wanted subpages of page `home`
+    /// in these words are lost, unless `keeps` is set.
     pub fn attempt_read(&mut self, ppn: u32, home: u32, wanted: Wanted, now: Nanos, keeps: bool) -> Attempt {
         let (block, (on, page)) = (self.block_of(ppn), self.place(ppn));
         let (erases, worn, programs) = (self.erases(block), self.worn(block), self.programs(ppn));
@@ -249,8 +249,8 @@ impl Nand {
         Attempt { steps: taken, lost, failed }
     }
 
-    /// Of the wrong bits that are expected in a code word and those that are corrected, the largest ratio that a read
-    /// met, in its first step, since the last call.
+    /// Expected wrong bits of a code word divided by the corrected bits: the largest ratio that the first step of a
+    /// read met since the last call.
     pub fn take_worst_read(&mut self) -> Option<f64> {
         let bits = f64::from(self.part.word_bytes) * 8.0;
         let errors = self.errors.as_mut()?;
@@ -263,14 +263,14 @@ impl Nand {
         self.errors.as_ref().map_or(0, |errors| errors.settings.retries.iter().take(steps as usize).sum())
     }
 
-    /// Whether some block is to be refreshed, or holds what was on a die that failed.
+    /// Whether some block needs a refresh, or holds data of a failed die.
     #[inline]
     pub fn has_due(&self) -> bool {
         let errors = |nand: &Self| nand.errors.as_ref().is_some_and(|errors| !errors.due.is_empty());
         (self.reads_fail && (self.is_rebuilding() || errors(self))) || self.has_rescued_due()
     }
 
-    /// A block that is to be refreshed; it is not any more.
+    /// Removes and returns a block that needs a refresh.
     pub fn take_due(&mut self) -> Option<u32> {
         let due = self.errors.as_mut().and_then(|errors| errors.due.pop_first());
         due.or_else(|| self.take_rescued())

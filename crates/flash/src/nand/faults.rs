@@ -1,8 +1,8 @@
-//! Injected faults: what goes wrong, how often, and when the power fails.
+//! Injected faults: kinds, probabilities, and the moment of a power cut.
 //!
-//! Faults are drawn from a seeded source of their own, so that they do not disturb the workload. Probabilities hold for
-//! each operation alone, whatever the wear; apart from them, a block whose erases have come to its own endurance fails
-//! its next erase.
+//! Faults use a random source of their own, so that they do not disturb the workload. Probabilities apply to each
+//! operation independently, whatever the wear. In addition, a block fails its next erase when its erases reach its own
+//! endurance. Ignored: correlated faults, except failures of dies.
 
 use super::dies::Dies;
 use crate::keys::SHARE;
@@ -31,13 +31,13 @@ crate::keys! {
 }
 
 impl FaultSettings {
-    /// Whether anything at all is injected.
+    /// Whether any fault is injected.
     pub fn any(&self) -> bool {
         *self != FaultSettings::default()
     }
 }
 
-/// The source of injected faults during one run.
+/// The random source of injected faults.
 #[derive(Debug, Clone)]
 pub struct Faults {
     settings: FaultSettings,
@@ -55,17 +55,17 @@ impl Faults {
         Faults { settings, seed, rng: Rng::new(seed, 0xfa17), dies: Dies::default() }
     }
 
-    /// Faults from now on are those of a drive that has done so many operations: none comes again.
+    /// Reseeds for a drive that has done this many operations, so that no earlier fault repeats.
     pub fn go_on(&mut self, operations: u64) {
         self.rng = Rng::new(self.seed ^ operations.rotate_left(20), 0xfa17);
     }
 
-    /// Whether the next program, which is one of `block`, fails.
+    /// Whether the next program, in `block`, fails.
     pub fn program_fails(&mut self, block: u32) -> bool {
         self.rng.chance(self.settings.program_fail) || self.dies.is_dead(block)
     }
 
-    /// Whether the next erase, which is that of `block`, fails.
+    /// Whether the next erase, of `block`, fails.
     pub fn erase_fails(&mut self, block: u32) -> bool {
         self.rng.chance(self.settings.erase_fail) || self.dies.is_dead(block)
     }
@@ -76,7 +76,7 @@ impl Faults {
     }
 
     /// The erases that each of `blocks` blocks endures: normal around `mean`, with the standard deviation `deviation`
-    /// as a share of that. None where blocks do not wear out.
+    /// as a share of `mean`. Empty if blocks do not wear out.
     pub fn endurances(&self, blocks: u32, mean: u32, deviation: f64) -> Vec<u32> {
         let draw = |block: u32| {
             let mut rng = Rng::new(self.seed ^ u64::from(block) << 32, 0x3ea6);

@@ -1,20 +1,20 @@
-//! How much of a block is programmed, for pictures.
+//! The programmed part of a block, for pictures. Ignored: validity.
 
 use super::{Nand, UNWRITTEN};
 
-/// How much of a block is programmed.
+/// The programmed part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
     /// Pages programmed since the erase.
     pub pages: u32,
-    /// Subpages programmed since the erase, padding and torn ones included.
+    /// Subpages programmed since the erase, padding and torn subpages included.
     pub subpages: u32,
-    /// Some page was programmed again over data.
+    /// Whether some page was programmed again over data.
     pub reused: bool,
 }
 
 impl Nand {
-    /// What is programmed in `block`, for pictures: O(1) unless pages are missing before its frontier.
+    /// The programmed part of `block`, for pictures: O(1) unless pages are missing before its frontier.
     pub fn fill(&self, block: u32) -> Fill {
         let (pages, width) = (self.geometry.pages_per_block as usize, self.geometry.subpages_per_page as usize);
         let state = &self.blocks[block as usize];

@@ -1,8 +1,8 @@
-//! Word lines under a code of cells: the generation that each was programmed as, and the levels of its cells.
+//! Word lines under a code of cells: the generation of each last program, and the levels of the cells.
 //!
-//! A page of such a part is a word line ([`super::part::Part::coded`]). Generations are counted in every payload, and a controller knows
-//! them from the levels; levels are kept where contents are bytes, and there each program is decoded again and no level falls.
-//! Ignored: errors, and that levels drift.
+//! A page of such a part is a word line ([`super::part::Part::coded`]). Every payload counts generations, because a
+//! controller knows them from the levels. If contents are bytes, levels are stored, each program is decoded again, and
+//! no level may fall. Ignored: errors, and drift of levels.
 
 use super::cells::Coded;
 use super::data::{Data, Payload};
@@ -11,30 +11,30 @@ use super::{Flash, Nand, Outcome, Own, SubpageMask};
 use crate::geometry::Geometry;
 use std::ops::Range;
 
-/// How the cells of a page are changed.
+/// Kinds of programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Free ones are programmed.
+    /// Programs free cells.
     First,
-    /// Any are, from 1 to 0 only.
+    /// Programs any cells, from 1 to 0 only.
     Over,
-    /// Their levels rise to those of this generation of the code of the part.
+    /// Raises levels to this generation of the part's code.
     Generation(u32),
 }
 
 /// The generations of all pages.
 pub(super) struct Generations {
     code: Option<Coded>,
-    /// That each page was last programmed as; empty without a code.
+    /// Generation of each page's last program; empty without a code.
     of_page: Vec<u8>,
-    /// The levels of each page's cells, where contents are bytes; `None` where it is erased.
+    /// Levels of each page's cells, if contents are bytes; `None` if erased.
     levels: Vec<Option<Box<[u8]>>>,
 }
 
-// Levels are kept with bytes only.
+// Levels are stored with bytes only.
 crate::state!(Generations { of_page } built { code, levels });
 
-/// Those of a run of pages.
+/// Saved generations of consecutive pages.
 pub(super) struct SavedGenerations {
     of_page: Box<[u8]>,
     levels: Box<[Option<Box<[u8]>>]>,
@@ -55,14 +55,14 @@ impl Generations {
         self.of_page.get(ppn as usize).copied().unwrap_or(0)
     }
 
-    /// Page `ppn` was programmed as `generation`, as the image says.
+    /// Restores the generation of page `ppn` from an image.
     pub fn found(&mut self, ppn: u32, generation: u8) {
         if let Some(page) = self.of_page.get_mut(ppn as usize) {
             *page = generation;
         }
     }
 
-    /// Levels are in an image.
+    /// Drops the levels, because an image stores them.
     pub fn drop_levels(&mut self) {
         self.levels = Vec::new();
     }
@@ -98,40 +98,40 @@ impl Generations {
 }
 
 impl Nand {
-    /// The highest generation that a page of `block` was programmed as since its erase; 0 without a code of cells.
+    /// The highest generation of a page of `block` since its erase; 0 without a code of cells.
     #[inline]
     pub fn pass(&self, block: u32) -> u32 {
         u32::from(self.blocks[block as usize].pass)
     }
 
-    /// The generation that page `ppn` was last programmed as; `None` where it is erased, or has no code of cells.
+    /// The generation of the last program of page `ppn`; `None` if erased, or without a code of cells.
     pub fn generation(&self, ppn: u32) -> Option<u32> {
         let programmed = self.programs[ppn as usize] > 0;
         self.generations.of_page.get(ppn as usize).filter(|_| programmed).map(|&generation| generation.into())
     }
 
-    /// Whether page `ppn` holds what an earlier pass over its block left.
+    /// Whether page `ppn` holds data of an earlier pass over its block.
     #[inline]
     pub fn is_of_earlier_pass(&self, ppn: u32) -> bool {
         let generation = self.generations.of_page.get(ppn as usize);
         generation.is_some_and(|&generation| generation < self.blocks[self.split(ppn).0 as usize].pass)
     }
 
-    /// Whether the part has a code of cells, so that blocks may hold what an earlier pass left.
+    /// Whether the part has a code of cells, so that blocks may hold data of an earlier pass.
     #[inline]
     pub fn has_passes(&self) -> bool {
         !self.generations.of_page.is_empty()
     }
 
-    /// The levels of the cells of page `ppn`, where contents are bytes and the page is programmed.
+    /// The levels of the cells of page `ppn`, if contents are bytes and the page is programmed.
     pub fn levels(&self, ppn: u32) -> Option<&[u8]> {
         self.generations.levels.get(ppn as usize)?.as_deref()
     }
 
-    /// Whether page `ppn` may be programmed as `generation` of the part's code.
+    /// Checks a program of page `ppn` as `generation` of the part's code.
     ///
     /// # Errors
-    /// The rule that this breaks.
+    /// The broken rule.
     pub fn probe_generation(&self, ppn: u32, generation: u32) -> Result<(), Rule> {
         let Coded(code) = self.generations.code.expect("a part with a code of cells");
         let (block, page) = self.split(ppn);
@@ -148,7 +148,8 @@ impl Nand {
         })
     }
 
-    /// Programs all of page `ppn`, a word line, as `generation` of the part's code: `logical` and `data` have one entry a subpage.
+    /// Programs all of page `ppn`, a word line, as `generation` of the part's code. `logical` and `data` have one entry
+    /// a subpage.
     ///
     /// # Errors
     /// As [`Self::program`].
@@ -164,7 +165,8 @@ impl Nand {
         self.change_cells(ppn, written, logical, data, own, Change::Generation(generation))
     }
 
-    /// The levels of the cells of page `ppn` as `generation` that stores `data`, where they are kept, or the rule that forbids them.
+    /// The levels of the cells of page `ppn` as `generation` with `data`, or `None` if no levels are stored. The error
+    /// is the broken rule.
     pub(super) fn raised(
         &self,
         ppn: u32,
@@ -203,8 +205,7 @@ impl Nand {
         Ok(Some(levels))
     }
 
-    /// The cells of page `ppn` are being raised to `levels` of `generation`: where that is a later one than its block has, a pass
-    /// begins.
+    /// Raises the cells of page `ppn` to `levels` of `generation`. A later generation than the block's begins a pass.
     pub(super) fn enter_generation(&mut self, ppn: u32, generation: u32, levels: Option<Box<[u8]>>) {
         let block = self.split(ppn).0;
         if let (Some(levels), Some(page)) = (levels, self.generations.levels.get_mut(ppn as usize)) {

@@ -1,13 +1,13 @@
-//! The last operations of the run, kept so that a refused one can be explained.
+//! The last operations of the run, to explain a refused operation.
 //!
-//! A ring of fixed size, written on every operation and read only when one is refused: a few nanoseconds an operation.
+//! A ring of fixed size, written on every operation and read only on a refusal: a few nanoseconds an operation.
 
 const LENGTH: usize = 4096;
 
 /// Type of a recorded operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// Never happened.
+    /// An unused entry.
     Nothing,
     /// A page read.
     Read,
@@ -39,14 +39,14 @@ impl History {
         History { entries: Box::new([nothing; LENGTH]), next: 0 }
     }
 
-    /// Remembers an operation.
+    /// Records an operation.
     #[inline]
     pub fn note(&mut self, kind: RecordKind, block: u32, page: u32, mask: u64) {
         self.entries[self.next % LENGTH] = Record { mask, block, page: page as u16, kind };
         self.next = (self.next + 1) % LENGTH;
     }
 
-    /// The remembered operations on `block`, oldest first, one short text each; the last one is the latest.
+    /// The recorded operations on `block` before the refused one, oldest first, one short text each.
     pub fn of(&self, block: u32) -> Vec<String> {
         let (newer, older) = self.entries.split_at(self.next);
         let matching =

@@ -1,15 +1,16 @@
-//! An image: flash that is kept in one sparse file, or anything else with places for bytes, from which a drive is served again.
+//! An image: flash in one sparse file, or another medium, from which a drive can be served again.
 //!
-//! What each operation changes is there before the operation ends: cells first, then the page's out-of-band record with its checksum, so that
-//! a program that is cut off has not begun, or is torn where it went over data. An erase is one small write that makes all records of its block
-//! void. So whoever ends the program at any moment leaves flash as a power cut between two operations does, and the layer recovers
-//! from it. [`layout`] says what is where, [`record`] what pages and blocks have, [`mount`] how flash is found again,
-//! [`inspect`] what can be said of an image without its drive. Memory holds tables and checksums; bytes are read when they are wanted.
+//! Each operation writes its changes before it ends: first cells, then the page's out-of-band record with its checksum.
+//! A program that is cut off therefore has not begun, or is torn if it went over data. An erase is one small write that
+//! makes all records of its block void. The end of the process at any moment thus equals a power cut between two
+//! operations, and the layer recovers. [`layout`] defines places, [`record`] pages and blocks, [`mount`] opening, and
+//! [`inspect`] inspection without the drive. Memory holds tables and checksums; bytes are read on demand.
 //!
-//! Where a crash of the machine is to leave flash whole, too, all is synchronized before cells that hold data are given to other data, and what
-//! is newer than the last flush is held against its checksums when flash is found again ([`doubted`]).
+//! If flash must survive a crash of the machine too, everything is synchronized before cells with data are reused, and
+//! opening verifies the checksums of everything newer than the last flush ([`doubted`]).
 //!
-//! A die that fails is a flag in the mark of its first block. How often a block was read is kept when that has grown by a share of it. Ignored: copies of data before it is flushed.
+//! A failed die is a flag in the mark of its first block. The number of a block's reads is written whenever it has
+//! grown by a share. Ignored: copies of data before their flush.
 
 mod doubted;
 pub mod inspect;
@@ -31,62 +32,62 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-/// Blocks that wait for the space of their cells to be given back: those erased last are the next to be written.
+/// Most blocks that wait until the space of their cells is freed, because recently erased blocks are written next.
 const LAZY: usize = 32;
 
-/// Reads of a block since its erase that are not kept: so many, or this share of all.
+/// Reads of a block that may stay unwritten: fewer than this number, or than one in this many.
 const FEW_READS: u32 = 64;
 const READS_SHARE: u32 = 16;
 
-/// Where the bytes of an image are. What was never written is zeros.
+/// The bytes of an image. Unwritten bytes are zeros.
 pub trait Medium: Send + Sync {
-    /// Bytes up to its end.
+    /// Number of bytes.
     ///
     /// # Errors
-    /// Those of the operating system, here and below.
+    /// Errors of the operating system, here and below.
     fn length(&self) -> io::Result<u64>;
 
     /// Fills `into` with the bytes from `at` on.
     ///
     /// # Errors
-    /// As [`Self::length`]; the end comes first.
+    /// As [`Self::length`], or `into` reaches beyond the end.
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// Writes `bytes` from `at` on.
     ///
     /// # Errors
-    /// As [`Self::length`]; there is no room.
+    /// As [`Self::length`], or no space is left.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Gives the space of `range` back, which is zeros from now on.
+    /// Frees the space of `range`, which reads as zeros from now on.
     ///
     /// # Errors
     /// As [`Self::length`].
     fn punch(&self, range: Range<u64>) -> io::Result<()>;
 
-    /// The first place from `at` on that may hold anything but zeros; `None` where there is none.
+    /// The first place from `at` on that may hold anything but zeros; `None` if none does.
     ///
     /// # Errors
     /// As [`Self::length`].
     fn next_data(&self, at: u64) -> io::Result<Option<u64>>;
 
-    /// What was written survives a crash of the machine.
+    /// Makes all earlier writes survive a crash of the machine.
     ///
     /// # Errors
     /// As [`Self::length`].
     fn sync(&self) -> io::Result<()>;
 }
 
-/// What is known of the mark of a block.
+/// The state of a block's mark.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    /// Erases, as records name them.
+    /// Erases, as named in records.
     epoch: u32,
-    /// How often it was written.
+    /// Number of writes.
     version: u32,
-    /// What it adds to the sum.
+    /// Term in the sum of the image.
     term: u64,
-    /// Reads of the block that it has.
+    /// Reads of the block in the mark.
     reads: u32,
 }
 
@@ -94,19 +95,18 @@ struct Mark {
 pub struct Image {
     medium: Box<dyn Medium>,
     layout: Layout,
-    /// Whether it is to survive a crash of the machine, too.
+    /// Whether the image must survive a crash of the machine.
     syncs: bool,
-    /// Of each block.
     marks: Vec<Mark>,
-    /// Of each page: how often its record was written, modulo 256.
+    /// Of each page: writes of its record, modulo 256.
     versions: Vec<u8>,
-    /// Of each page: what its record adds to the sum; 0 where none is valid.
+    /// Of each page: the term of its record in the sum; 0 without a valid record.
     terms: Vec<u64>,
-    /// Of each subpage that holds bytes: their checksum.
+    /// Of each subpage with bytes: the checksum.
     pub(super) checks: Vec<u32>,
-    /// Blocks whose cells still take space, those erased first in front.
+    /// Erased blocks whose cells still take space, the first erased in front.
     erased: VecDeque<u32>,
-    /// Erases of all blocks before it was opened.
+    /// Erases of all blocks before the opening.
     erases_before: u64,
     scratch: Vec<u8>,
     life: Life,
@@ -136,12 +136,12 @@ impl Image {
         }
     }
 
-    /// The bytes of subpage `psn`, if they match their checksum.
+    /// Reads the bytes of subpage `psn`; true if they match their checksum.
     pub(super) fn load(&self, psn: usize, into: &mut [u8]) -> bool {
         self.medium.read(self.layout.cells(psn as u64), into).is_ok() && crc32fast::hash(into) == self.checks[psn]
     }
 
-    /// Memory for the bytes of a page, which are written next.
+    /// Empty memory for the bytes of a page.
     pub(super) fn take_scratch(&mut self) -> Vec<u8> {
         self.scratch.clear();
         std::mem::take(&mut self.scratch)
@@ -151,12 +151,12 @@ impl Image {
         self.scratch = scratch;
     }
 
-    /// Writes the bytes of adjacent subpages from `psn` on, if there are any.
+    /// Writes the bytes of adjacent subpages from `psn` on, if any.
     pub(super) fn write_run(&self, psn: usize, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() { Ok(()) } else { self.medium.write(self.layout.cells(psn as u64), bytes) }
     }
 
-    /// Writes the record of page `ppn` to the place that does not hold its newest, after its spare area.
+    /// Writes the spare area of page `ppn`, then the record to the older place.
     fn write_page(&mut self, ppn: u32, record: &PageRecord, spare: &[u8]) -> io::Result<()> {
         let version = self.versions[ppn as usize].wrapping_add(1);
         if !spare.is_empty() {
@@ -172,10 +172,10 @@ impl Image {
         Ok(())
     }
 
-    /// With what is written next the sum is this; the one before stays in the other place.
+    /// Stores the sum as of the next write; the former sum stays in the other place.
     fn announce(&mut self, sum: u64) -> io::Result<()> {
         self.life.sum = sum;
-        // Who synchronizes does not know what of it comes to disk first.
+        // With synchronization, the disk may order writes differently, so the sum is only written with a flush.
         if self.syncs { Ok(()) } else { self.write_life() }
     }
 
@@ -186,7 +186,7 @@ impl Image {
         Ok(())
     }
 
-    /// Writes the mark of `block`, whose records are void from now on if that is an erase.
+    /// Writes the mark of `block`; an erase makes the block's records void.
     fn write_mark(&mut self, block: u32, erase: bool, mark: &BlockMark) -> io::Result<()> {
         let before = self.marks[block as usize];
         let (epoch, version) = (before.epoch.wrapping_add(u32::from(erase)), before.version.wrapping_add(1));
@@ -202,12 +202,12 @@ impl Image {
         Ok(())
     }
 
-    /// All that was written survives a crash of the machine, if that is wanted: what comes next may go over what it replaces.
+    /// Synchronizes, if configured, before a write that may replace older data.
     fn settle(&self) -> io::Result<()> {
         if self.syncs { self.medium.sync() } else { Ok(()) }
     }
 
-    /// The levels of page `ppn` as they were written.
+    /// The stored levels of page `ppn`; `None` if their checksum differs.
     pub(super) fn levels(&self, ppn: u32, cells: usize) -> Option<Box<[u8]>> {
         let mut packed = vec![0; self.layout.shape.level_bytes as usize];
         self.medium.read(self.layout.levels(ppn), &mut packed).ok()?;
@@ -231,7 +231,7 @@ impl Image {
         self.medium.write(self.layout.levels(ppn), &packed)
     }
 
-    /// `block` is erased: the space of its cells is given back if it is not written soon.
+    /// Frees the space of the cells of the erased `block`, unless it is written soon.
     fn forget_cells(&mut self, block: u32) -> io::Result<()> {
         self.erased.push_back(block);
         if self.erased.len() <= LAZY {
@@ -245,7 +245,7 @@ impl Image {
         self.layout.cells_of_block(block).into_iter().try_for_each(|range| self.medium.punch(range))
     }
 
-    /// What was flushed survives a crash of the machine from now on, if that is wanted, and so do the figures.
+    /// Writes the figures, and synchronizes, if configured.
     fn flush(&mut self) -> io::Result<()> {
         if self.life != self.life_written {
             self.write_life()?;
@@ -254,22 +254,23 @@ impl Image {
     }
 }
 
-/// What the image says of the drive's life so far.
+/// Figures of the drive's life in the image.
 impl Nand {
-    /// Sum of the erases of all blocks, without those before its image was opened; equals the erases counted, unless other code changed cells.
+    /// Sum of the erases of all blocks since the image was opened; equals the counted erases, unless other code changed
+    /// cells.
     pub fn sum_of_erases(&self) -> u64 {
         let before = self.payload.image.as_ref().map_or(0, |image| image.erases_before);
         let also = self.stripes.as_ref().map_or(0, |stripes| stripes.also_erased);
         self.blocks.iter().map(|block| u64::from(block.erases)).sum::<u64>() + also - before
     }
 
-    /// Whether flash is kept in an image.
+    /// Whether an image stores the flash.
     #[inline]
     pub fn has_image(&self) -> bool {
         self.payload.image.is_some()
     }
 
-    /// The host wrote so many bytes, and read so many: for the figures of the image.
+    /// Adds bytes of the host to the figures of the image.
     pub fn note_host(&mut self, written: u64, read: u64) {
         if let Some(image) = &mut self.payload.image {
             image.life.host_written += written;
@@ -277,19 +278,19 @@ impl Nand {
         }
     }
 
-    /// The time of the drive is this: for ages of data after the image is opened again.
+    /// Sets the time of the drive, for ages of data after the image is opened again.
     pub fn note_clock(&mut self, now: Nanos) {
         if let Some(image) = &mut self.payload.image {
             image.life.clock = image.life.clock.max(now);
         }
     }
 
-    /// The time of the drive that the image has.
+    /// The time of the drive in the image.
     pub fn kept_clock(&self) -> Nanos {
         self.payload.image.as_ref().map_or(0, |image| image.life.clock)
     }
 
-    /// What is written from now on comes after all that was written before, for who opens the image after a crash of the machine, too.
+    /// Orders later writes after all earlier ones, also across a crash of the machine.
     ///
     /// # Errors
     /// [`Halt::Image`].
@@ -297,7 +298,7 @@ impl Nand {
         self.payload.image.as_ref().map_or(Ok(()), |image| image.settle()).map_err(broken)
     }
 
-    /// A flush has been done: where the image is to survive a crash of the machine, all is there.
+    /// Completes a flush: if configured, all data survives a crash of the machine.
     ///
     /// # Errors
     /// [`Halt::Image`].
@@ -309,7 +310,7 @@ impl Nand {
         image.flush().map_err(broken)
     }
 
-    /// The service has ended as it should: nothing is missing. Gives back the space of erased blocks.
+    /// Marks a normal end of the service, and frees the space of erased blocks.
     ///
     /// # Errors
     /// [`Halt::Image`].
@@ -333,19 +334,19 @@ fn broken(error: io::Error) -> Halt {
     Halt::Image(error.to_string().into())
 }
 
-/// What a program needs to know for the image before it changes anything.
+/// State before a program that the image needs.
 pub(super) struct Before {
-    /// Whether it goes over cells that hold data.
+    /// Whether the program goes over cells with data.
     goes_over: bool,
-    /// The spare area, then.
+    /// The spare area, in this case.
     spare: Box<[u8]>,
-    /// The levels of its cells when it is done.
+    /// The levels of the cells after the program.
     levels: Option<Box<[u8]>>,
 }
 
-/// What operations leave in the image.
+/// Writes of operations to the image.
 impl Nand {
-    /// Page `ppn` is to be programmed, its cells to `levels`.
+    /// The state before a program of page `ppn` with `levels`.
     #[cold]
     pub(super) fn kept_before(&self, ppn: u32, change: Change, again: bool, levels: Option<&[u8]>) -> Before {
         let goes_over = again && change != Change::First;
@@ -353,7 +354,8 @@ impl Nand {
         Before { goes_over, spare, levels: levels.map(Box::from) }
     }
 
-    /// Page `ppn` was programmed; `done` where that did not fail. Cells come before the record, which is what makes them valid.
+    /// Writes the program of page `ppn`; `done`: the program succeeded. Cells come first, because the record makes them
+    /// valid.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_program(&mut self, ppn: u32, written: SubpageMask, done: bool, before: Before) -> Flash<()> {
@@ -371,7 +373,7 @@ impl Nand {
 
     fn keep_bytes(&mut self, ppn: u32, written: SubpageMask, before: &Before) -> io::Result<()> {
         if before.goes_over {
-            // Until the next record comes, what is programmed over is torn.
+            // Overwritten subpages are torn until the next record.
             let record = self.record_of(ppn, written, &before.spare);
             let image = self.image();
             image.settle()?;
@@ -405,12 +407,12 @@ impl Nand {
         self.image().write_page(ppn, &record, &spare).map_err(broken)
     }
 
-    /// The spare area of page `ppn`, as it was if the page was corrupted since.
+    /// The spare area of page `ppn`, or the former one if the page was corrupted.
     fn spare_kept(&self, ppn: u32) -> Option<&[u8]> {
         self.own.spare(ppn).or_else(|| self.pairs.corrupted_own(ppn)?.spare(ppn))
     }
 
-    /// The record of page `ppn`, in which the subpages `torn` are torn, with that spare area.
+    /// The record of page `ppn` with this spare area; the subpages `torn` are torn.
     fn record_of(&self, ppn: u32, torn: SubpageMask, spare: &[u8]) -> PageRecord {
         let width = self.geometry.subpages_per_page;
         let block = self.blocks[self.split(ppn).0 as usize];
@@ -457,22 +459,22 @@ impl Nand {
         image.write_mark(block, erase, &BlockMark { erases, bad, torn, kept, dead, reads }).map_err(broken)
     }
 
-    /// `block` was read so often since its erase: that is kept now and then.
+    /// Writes the reads of `block` if they have grown enough.
     #[cold]
     pub(super) fn keep_reads(&mut self, block: u32, reads: u32) {
         let Some(image) = &self.payload.image else { return };
         let kept = image.marks[block as usize].reads;
         if reads.saturating_sub(kept) >= FEW_READS.max(kept / READS_SHARE) {
-            // Where that fails, the next write does, which says so.
+            // If this write fails, the next write reports the failure.
             let _ = self.keep_mark(block, false);
         }
     }
 
-    /// `block` was erased.
+    /// Writes the erase of `block`.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_erase(&mut self, block: u32) -> Flash<()> {
-        // What was moved from the block must be there before its cells are written again, and that its records are void, too.
+        // Data moved from the block, and the void mark, must be on disk before the cells are written again.
         self.image().settle().map_err(broken)?;
         self.keep_mark(block, true)?;
         self.image().settle().map_err(broken)?;

@@ -1,24 +1,25 @@
-//! Sets of subpages and of code words of one page.
+//! Sets of subpages and of code words of one page, as bits of a word. Ignored: pages of more than 64 parts.
 
 /// A set of subpages of one page, bit i for subpage i.
 pub type SubpageMask = u64;
 
-/// A set of ECC code words of one page, bit i for word i. A page has at most 64 of them.
+/// A set of ECC code words of one page, bit i for word i; at most 64.
 pub type WordMask = u64;
 
-/// The first `count` subpages of a page, 1 to 64 of them.
+/// The first `count` subpages of a page; `count` must be 1 to 64.
 #[inline]
 pub fn first_subpages(count: u32) -> SubpageMask {
     u64::MAX >> (64 - count)
 }
 
-/// Bits `begin` to `end`, the latter excluded; there is one at least, and 64 at most.
+/// Bits `begin` to `end`, `end` excluded; at least one and at most 64 bits.
 #[inline]
 pub fn mask_of(begin: u32, end: u32) -> u64 {
     (u64::MAX << begin) & (u64::MAX >> (64 - end))
 }
 
-/// How many `mask` has. Most have one, or all up to some: these are counted without the instruction that old processors lack.
+/// The number of bits of `mask`. Most masks have one bit or a prefix, which need no instruction that old processors
+/// lack.
 #[inline]
 pub fn count(mask: u64) -> u32 {
     if mask & mask.wrapping_add(1) == 0 {
@@ -31,7 +32,7 @@ pub fn count(mask: u64) -> u32 {
 }
 
 impl super::Nand {
-    /// The code word that byte `offset` of a page is in.
+    /// The code word of byte `offset` of a page.
     #[inline]
     pub fn word_at(&self, offset: u32) -> u32 {
         self.word_bytes.divide(offset)

@@ -1,19 +1,19 @@
-//! How operations of flash end.
+//! Outcomes of flash operations. Ignored: uncorrectable reads, see [`super::errors`].
 
 use super::rules::Refusal;
 
-/// Why flash did not do an operation.
+/// The reason why flash did not execute an operation.
 #[derive(Debug)]
 pub enum Halt {
     /// The power failed during this operation.
     PowerCut,
     /// The operation breaks a rule of the part: a bug of the translation layer.
     Refused(Box<Refusal>),
-    /// The translation layer found no block to write to: the drive is at the end of its life.
+    /// The translation layer found no block for a write: the drive is worn out.
     NoSpace,
     /// The layer cannot continue, for this reason.
     Ended(&'static str),
-    /// What was to be kept in the image could not be, for this reason of the operating system.
+    /// The image could not be written, for this reason of the operating system.
     Image(Box<str>),
 }
 
@@ -24,7 +24,7 @@ pub type Flash<T> = std::result::Result<T, Halt>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
-    /// The operation did what it should.
+    /// Success.
     Done,
     /// The part reported failure; the block must not be used again.
     Failed,

@@ -1,7 +1,8 @@
-//! Bytes that a layer keeps for itself in flash, whatever the payload: in the subpages of a page, and in its spare area, which
-//! is out-of-band. A code for second writes keeps what does not fit its cells in the spare area, too.
+//! Bytes that a layer stores for itself in flash, with any payload: in the subpages of a page, and in its out-of-band
+//! spare area. A code for second writes stores there the bits that do not fit the cells.
 //!
-//! Only what is kept takes memory here. Reads and programs are timed by the page: its spare area comes with it.
+//! Only stored bytes take memory. Ignored: their time, because reads and programs are timed by the page, spare area
+//! included.
 
 use super::{Nand, SubpageMask};
 use std::collections::BTreeMap;
@@ -10,9 +11,9 @@ use std::ops::Range;
 /// Bytes of the layer's own that are programmed with a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Own<'a> {
-    /// In the subpages that are programmed, from the first on; no more than they hold.
+    /// Bytes in the programmed subpages, from the first on; they must fit.
     pub page: &'a [u8],
-    /// In the spare area; none: it is left as it is.
+    /// Bytes in the spare area; if empty, the area is unchanged.
     pub spare: &'a [u8],
 }
 
@@ -20,7 +21,7 @@ impl Own<'_> {
     /// No bytes.
     pub const NONE: Own<'static> = Own { page: &[], spare: &[] };
 
-    /// Whether these are none.
+    /// Whether there are no bytes.
     #[inline]
     pub fn is_none(self) -> bool {
         self.page.is_empty() && self.spare.is_empty()
@@ -39,7 +40,7 @@ pub(super) struct OwnStore {
 crate::state!(OwnStore { subpages, spare });
 
 impl OwnStore {
-    /// Whether any subpage holds some.
+    /// Whether any subpage holds bytes.
     #[inline]
     pub fn has_subpages(&self) -> bool {
         !self.subpages.is_empty()
@@ -58,7 +59,7 @@ impl OwnStore {
         if bytes.is_empty() {
             return true;
         }
-        // Beyond `bytes` cells stay as they are.
+        // Cells beyond `bytes` do not change.
         self.spare(ppn).is_none_or(|old| old.iter().zip(bytes).all(|(old, new)| new & !old == 0))
     }
 
@@ -72,14 +73,14 @@ impl OwnStore {
         }
     }
 
-    /// Forgets what was in `pages`, of `width` subpages each.
+    /// Removes the bytes of `pages`, of `width` subpages each.
     pub fn erase(&mut self, pages: Range<u32>, width: u32) {
         forget(&mut self.subpages, pages.start * width..pages.end * width);
         forget(&mut self.spare, pages);
     }
 }
 
-/// The bytes of a run of pages.
+/// Saved bytes of consecutive pages.
 #[derive(Default)]
 pub(super) struct SavedOwn {
     subpages: Vec<(u32, Box<[u8]>)>,
@@ -99,7 +100,7 @@ impl SavedOwn {
 }
 
 impl OwnStore {
-    /// What `pages` hold, of `width` subpages each.
+    /// Saves the bytes of `pages`, of `width` subpages each.
     pub fn save(&self, pages: Range<u32>, width: u32) -> SavedOwn {
         let copy = |kept: &BTreeMap<u32, Box<[u8]>>, range: Range<u32>| {
             kept.range(range).map(|(&number, bytes)| (number, bytes.clone())).collect()
@@ -110,13 +111,13 @@ impl OwnStore {
         }
     }
 
-    /// What `saved` holds is there again.
+    /// Adds the saved bytes.
     pub fn put(&mut self, saved: &SavedOwn) {
         self.subpages.extend(saved.subpages.iter().cloned());
         self.spare.extend(saved.spare.iter().cloned());
     }
 
-    /// `pages` hold `saved` again.
+    /// Restores `pages` to `saved`.
     pub fn restore(&mut self, pages: Range<u32>, width: u32, saved: SavedOwn) {
         self.erase(pages, width);
         self.subpages.extend(saved.subpages);
@@ -131,7 +132,7 @@ fn forget(kept: &mut BTreeMap<u32, Box<[u8]>>, range: Range<u32>) {
 }
 
 impl Nand {
-    /// Bytes of the layer's own, or of a code, in the spare area of page `ppn`: out-of-band, beside the logical numbers.
+    /// Bytes of the layer or of a code in the out-of-band spare area of page `ppn`.
     pub fn spare(&self, ppn: u32) -> Option<&[u8]> {
         self.own.spare(ppn)
     }
@@ -142,12 +143,12 @@ impl Nand {
         self.own.has_subpages()
     }
 
-    /// Bytes of the layer's own in physical subpage `psn`, after a read of it.
+    /// Bytes of the layer's own in physical subpage `psn`; the caller must have read the subpage.
     pub fn own(&self, psn: u32) -> Option<&[u8]> {
         self.own.subpage(psn)
     }
 
-    /// Puts the bytes of the layer's own in page `ppn` into `bytes`.
+    /// Copies the bytes of the layer's own in page `ppn` to `bytes`.
     pub fn own_of(&self, ppn: u32, bytes: &mut Vec<u8>) {
         let first = ppn * self.geometry.subpages_per_page;
         bytes.clear();

@@ -1,10 +1,9 @@
-//! Pages that share the cells of a word line: the order in which they come, and what a program that fails or is cut off does to the
-//! others.
+//! Pages that share the cells of a word line: their order, and the damage of a failed or interrupted program.
 //!
-//! Where the part has it (`part.pair_corruption`), such a program leaves the other pages of its word line unreadable too, though they
-//! were programmed long ago. Whoever has copied them before ([`Nand::copy_page`], into blocks that it keeps for itself) gives the
-//! copies back ([`Nand::rescue`]): the page is read from its copy until its block is erased. Ignored: how far the program had come, and
-//! damage to other word lines.
+//! With `part.pair_corruption` such a program also makes the other pages of its word line unreadable, although they
+//! were programmed long ago. A controller that has copied them before ([`Nand::copy_page`], into reserved blocks)
+//! restores them ([`Nand::rescue`]): the page is read from its copy until its block is erased. Ignored: the progress of
+//! the program, and damage to other word lines.
 
 use super::data::SavedPayload;
 use super::own::{Own, SavedOwn};
@@ -13,43 +12,43 @@ use crate::units::Picojoules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Copies of pages, and pages that were corrupted.
+/// Copies of pages, and corrupted pages.
 #[derive(Default)]
 pub(super) struct Pairs {
     corrupted: BTreeMap<u32, Corrupted>,
-    /// What pages of kept blocks are copies of.
+    /// The original of each copy in a reserved block.
     copies: BTreeMap<u32, CopyOf>,
-    /// Blocks with pages that are read from their copies, and are to be moved.
+    /// Blocks with pages that are read from copies, to be moved.
     due: BTreeSet<u32>,
 }
 
 crate::state!(Pairs { corrupted, copies, due });
 
-/// What a page held.
+/// The former content of a page.
 #[derive(Default)]
 struct Corrupted {
     logical: Box<[u32]>,
     payload: SavedPayload,
     own: SavedOwn,
     programs: u8,
-    /// Its last program.
+    /// Number of the last program.
     number: u64,
-    /// The operation that corrupted it.
+    /// The operation that corrupted the page.
     by: u64,
-    /// The page that it is read from.
+    /// The page from which reads are served.
     copy: Option<u32>,
 }
 
 crate::state!(Corrupted { logical, payload, own, programs, number, by, copy });
 
-/// A page as it was when it was copied: recorded out-of-band with the copy.
+/// The original of a copy at the moment of copying, recorded out-of-band with the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct CopyOf {
     ppn: u32,
     programs: u32,
     erases: u32,
-    /// Its last program; 0 where that is not known. A copy may be there before that program has begun, which a power cut then takes back:
-    /// the page is programmed again, as often, with other data.
+    /// Number of the last program; 0 if unknown. A copy may precede the begin of that program. If a power cut rolls the
+    /// program back, the page is programmed again, with the same count and other data.
     number: u64,
 }
 
@@ -62,21 +61,21 @@ impl CopyOf {
     }
 }
 
-/// The copies and corrupted pages of a run of pages.
+/// Saved copies and corruptions of consecutive pages.
 pub(super) struct SavedPairs {
     corrupted: BTreeMap<u32, Corrupted>,
     copies: BTreeMap<u32, CopyOf>,
 }
 
 impl Pairs {
-    /// `pages` are erased, or programmed again.
+    /// Forgets the corruption of `pages`, which are erased or programmed again.
     pub fn erase(&mut self, pages: Range<u32>) {
         if !self.corrupted.is_empty() {
             self.corrupted.extract_if(pages, |_, _| true).for_each(drop);
         }
     }
 
-    /// What is known of `pages`, which are about to change.
+    /// Moves out the state of `pages`, which are about to change.
     pub fn take(&mut self, pages: Range<u32>) -> SavedPairs {
         SavedPairs {
             corrupted: self.corrupted.extract_if(pages.clone(), |_, _| true).collect(),
@@ -89,29 +88,30 @@ impl Pairs {
         self.copies.extend(saved.copies);
     }
 
-    /// The logical numbers that page `ppn` had, if it was corrupted.
+    /// The logical numbers of page `ppn` before its corruption.
     pub fn corrupted_logical(&self, ppn: u32) -> Option<&[u32]> {
         self.corrupted.get(&ppn).map(|corrupted| &*corrupted.logical)
     }
 
-    /// Bytes of the layer's own that it had.
+    /// Bytes of the layer's own in page `ppn` before its corruption.
     pub fn corrupted_own(&self, ppn: u32) -> Option<&SavedOwn> {
         self.corrupted.get(&ppn).map(|corrupted| &corrupted.own)
     }
 
-    /// Page, programs and erases of what page `ppn` is a copy of.
+    /// Page, programs and erases of the original of the copy `ppn`.
     pub fn copy_words(&self, ppn: u32) -> Option<[u32; 3]> {
         self.copies.get(&ppn).map(|&CopyOf { ppn, programs, erases, .. }| [ppn, programs, erases])
     }
 
-    /// Page `ppn` is a copy, as the image says.
+    /// Restores a copy from an image.
     pub fn found_copy(&mut self, copy: u32, [ppn, programs, erases]: [u32; 3]) {
         self.copies.insert(copy, CopyOf { ppn, programs, erases, number: 0 });
     }
 }
 
 impl Nand {
-    /// Keeps what order and energy depend on. Only the third program shows whether the first two were low pages first.
+    /// Tracks the order that rules and energies depend on. Only the third program shows whether the first two were low
+    /// pages first.
     pub(super) fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
         let (part, state) = (&self.part, &mut self.blocks[block as usize]);
         state.reached.note(page, part.is_high(page));
@@ -127,7 +127,7 @@ impl Nand {
         }
     }
 
-    /// A program that failed or was cut off leaves its cells unreadable.
+    /// Makes the cells of a failed or interrupted program unreadable.
     #[cold]
     pub(super) fn spoil(&mut self, ppn: u32, written: SubpageMask, cut: bool) -> Flash<Outcome> {
         let block = self.split(ppn).0;
@@ -148,7 +148,7 @@ impl Nand {
         Ok(Outcome::Failed)
     }
 
-    /// Page `ppn`, which holds what it held then, was corrupted, as the image says.
+    /// Restores the corruption of page `ppn` from an image; the page must hold its former content.
     pub(super) fn found_corrupted(&mut self, ppn: u32) {
         let width = self.geometry.subpages_per_page;
         let subpages = (ppn * width) as usize..((ppn + 1) * width) as usize;
@@ -166,7 +166,7 @@ impl Nand {
         self.pairs.corrupted.insert(ppn, corrupted);
     }
 
-    /// Program number `by` of page `ppn` did not end well: where the part has it, the other pages of its word line are corrupted.
+    /// Corrupts the other pages of the word line after program number `by` of page `ppn` failed, if the part does so.
     pub(super) fn corrupt_mates(&mut self, ppn: u32, by: u64) {
         let width = self.geometry.subpages_per_page as usize;
         for mate in self.mates(ppn) {
@@ -184,13 +184,13 @@ impl Nand {
                 copy: None,
             };
             self.own.erase(mate..mate + 1, width as u32);
-            // Cells that were free have been disturbed, too.
+            // Free cells are disturbed too.
             self.logical[subpages].fill(TORN);
             self.pairs.corrupted.insert(mate, corrupted);
         }
     }
 
-    /// The other pages of the word line of page `ppn`, where a program of one can corrupt the others.
+    /// The other pages of the word line of page `ppn`, if a program of one may corrupt the others.
     pub fn mates(&self, ppn: u32) -> impl Iterator<Item = u32> + use<> {
         let (block, page) = self.split(ppn);
         let (first, pages) = (ppn - page, self.part.pages_per_block);
@@ -210,15 +210,15 @@ impl Nand {
         (ppn * width..(ppn + 1) * width).map(|psn| self.sequence(psn)).max().unwrap_or(0)
     }
 
-    /// The subpages of page `ppn` that have to be copied before another page of its word line is programmed: all that can be read, where
-    /// they hold anything.
+    /// The subpages of page `ppn` to copy before another page of its word line is programmed: all readable ones, if any
+    /// holds data.
     pub fn worth_copying(&self, ppn: u32) -> SubpageMask {
         let width = self.geometry.subpages_per_page;
         if self.pairs.corrupted.contains_key(&ppn) {
             return 0;
         }
         let cells = self.logical_of(ppn);
-        // Void data still tells a checkpoint which block this is.
+        // A checkpoint identifies the block also by void data.
         let holds = (ppn * width..(ppn + 1) * width).any(|psn| self.logical_before_trims(psn) < TORN)
             || self.own.spare(ppn).is_some()
             || (ppn * width..(ppn + 1) * width).any(|psn| self.own(psn).is_some());
@@ -226,22 +226,23 @@ impl Nand {
         if holds { readable.fold(0, |mask, (index, _)| mask | 1 << index) } else { 0 }
     }
 
-    /// From now on `block` is the controller's, for copies.
+    /// Reserves `block` for copies of the controller.
     pub fn keep_block(&mut self, block: u32) {
         self.blocks[block as usize].kept = true;
     }
 
-    /// Whether the controller keeps `block` for copies.
+    /// Whether `block` is reserved for copies of the controller.
     pub fn is_kept(&self, block: u32) -> bool {
         self.blocks[block as usize].kept
     }
 
-    /// Whether `block`, which is kept, has failed.
+    /// Whether the reserved `block` has failed.
     pub fn has_failed(&self, block: u32) -> bool {
         self.blocks[block as usize].bad
     }
 
-    /// Programs the subpages `written` of page `from`, one bit a cell, into page `to` of a kept block, with what a recovery needs to know them.
+    /// Copies the subpages `written` of page `from`, one bit a cell, to page `to` of a reserved block, with the record
+    /// that recovery needs.
     ///
     /// # Errors
     /// As [`Self::program`].
@@ -269,7 +270,8 @@ impl Nand {
         Ok(outcome)
     }
 
-    /// Page `ppn`, which was corrupted, is read from page `copy` from now on, as it was before. False where that is no copy of it.
+    /// Restores the corrupted page `ppn` from page `copy`, which serves its reads from now on. Returns false if `copy`
+    /// is no copy of this page.
     pub fn rescue(&mut self, ppn: u32, copy: u32) -> bool {
         let width = self.geometry.subpages_per_page;
         let ((block, _), (home, _)) = (self.split(ppn), self.split(copy));
@@ -289,7 +291,7 @@ impl Nand {
         assert!(saved.agrees(&corrupted.payload, &written), "the copy of page {ppn} holds what that held");
         self.logical[first..first + width as usize].copy_from_slice(&corrupted.logical);
         for (cell, &copied) in self.logical[first..].iter_mut().zip(&written) {
-            // What could be programmed once more is disturbed, and was not copied.
+            // Subpages that were free are disturbed, and were not copied.
             if !copied && *cell == UNWRITTEN {
                 *cell = PADDING;
             }
@@ -299,7 +301,7 @@ impl Nand {
         true
     }
 
-    /// Where page `ppn` is read: its copy, where it was rescued.
+    /// The page that serves reads of page `ppn`: its copy, if rescued.
     #[inline]
     pub fn copy_of(&self, ppn: u32) -> u32 {
         match self.pairs.corrupted.is_empty() {
@@ -314,12 +316,12 @@ impl Nand {
         rescued.map(|(&ppn, _)| ppn).collect()
     }
 
-    /// Blocks with pages that were rescued are to be moved: copies would take up more and more of the blocks that are kept for them.
+    /// Schedules moves of all blocks with rescued pages, because their copies would fill the reserved blocks.
     pub fn note_rescued(&mut self) {
         self.pairs.due = self.rescued().into_iter().map(|ppn| ppn / self.part.pages_per_block).collect();
     }
 
-    /// `block`, which was to be moved ([`Self::take_due`]), cannot be moved yet. It is tried again if it has pages that are read from copies.
+    /// Postpones the move of `block` from [`Self::take_due`], unless no page of the block is read from a copy any more.
     pub fn delay_due(&mut self, block: u32) {
         if self.has_rescued(block) {
             self.pairs.due.insert(block);
@@ -331,7 +333,7 @@ impl Nand {
         self.pairs.corrupted.range(pages).any(|(_, corrupted)| corrupted.copy.is_some())
     }
 
-    /// A block with such pages; it is not to be moved any more.
+    /// Removes and returns a scheduled block that still has rescued pages.
     pub(super) fn take_rescued(&mut self) -> Option<u32> {
         while let Some(block) = self.pairs.due.pop_first() {
             if self.has_rescued(block) {
@@ -341,7 +343,7 @@ impl Nand {
         None
     }
 
-    /// Page `ppn`, which is read from its copy, is needed no more: it cannot be read from now on.
+    /// Makes page `ppn`, which is read from its copy, unreadable again, because no reader needs the page any more.
     pub fn give_up(&mut self, ppn: u32) {
         let width = self.geometry.subpages_per_page;
         if let Some(corrupted) = self.pairs.corrupted.get_mut(&ppn) {
@@ -351,19 +353,20 @@ impl Nand {
         }
     }
 
-    /// Whether blocks with pages that are read from copies are to be moved.
+    /// Whether moves of blocks with rescued pages are scheduled.
     #[inline]
     pub(super) fn has_rescued_due(&self) -> bool {
         !self.pairs.due.is_empty()
     }
 
-    /// Pages that are read from page `copy` to `end`, excluded, of kept blocks, with those.
+    /// Pages that are read from copies in `pages` of reserved blocks, each with its copy.
     pub fn rescued_to(&self, pages: Range<u32>) -> Vec<(u32, u32)> {
         let copies = self.pairs.corrupted.iter().filter_map(|(&ppn, corrupted)| Some((ppn, corrupted.copy?)));
         copies.filter(|(_, copy)| pages.contains(copy)).collect()
     }
 
-    /// The power was off: which page was rescued to which copy is forgotten, and has to be found again ([`Self::copied`]).
+    /// Forgets after a power cut which page was rescued to which copy; recovery must find the copies again
+    /// ([`Self::copied`]).
     pub fn forget_rescued(&mut self) {
         let width = self.geometry.subpages_per_page;
         let pairs = std::mem::take(&mut self.pairs.corrupted);
@@ -375,12 +378,12 @@ impl Nand {
         self.pairs.corrupted.values_mut().for_each(|corrupted| corrupted.copy = None);
     }
 
-    /// The page that page `copy` of a kept block is a copy of, as its out-of-band area says.
+    /// The original of page `copy` of a reserved block, from the out-of-band area.
     pub fn copied(&self, copy: u32) -> Option<u32> {
         self.pairs.copies.get(&copy).filter(|_| self.programs(copy) > 0).map(|of| of.ppn)
     }
 
-    /// Operation `by` is undone: what it had corrupted is as it was.
+    /// Restores the pages that the rolled back operation `by` had corrupted.
     pub(super) fn undo_corruption(&mut self, by: u64) {
         let width = self.geometry.subpages_per_page;
         let undone: Vec<_> = self.pairs.corrupted.extract_if(.., |_, corrupted| corrupted.by == by).collect();

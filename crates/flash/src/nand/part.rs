@@ -1,8 +1,8 @@
 //! A NAND part: its geometry below the block, its rules, its timings and its energies, as plain data.
 //!
-//! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here and
-//! are enforced in [`super::rules`]; nothing else in the project decides what flash may do. Ignored: temperature,
-//! variation between chips and between pages of a block other than low and high.
+//! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here, and
+//! [`super::rules`] alone enforces them. Ignored: temperature, variation between chips, and variation between pages of
+//! a block other than low and high.
 
 use super::cells::{CellCode, Coded};
 use super::wear::WearTable;
@@ -24,7 +24,7 @@ const OPERATION: Rule = Rule {
     expected: "an operation of flash takes at most 2s",
 };
 
-// Readers of times: of blocks that hold one bit a cell, of retries.
+// Readers of times: of blocks with one bit a cell, and of retries.
 const DYNAMIC_CACHE: Reader = Reader::ANY.needs(&["ftl.slc_cache > 0"]);
 const FIXED_CACHE: Reader = Reader::ANY.needs(&["ftl.slc_fixed > 0"]);
 const FAULTY_READS: Reader = Reader::ANY.needs(&["faults.read_fail > 0"]);
@@ -46,12 +46,11 @@ words! {
 }
 
 words! {
-    /// In which order the pages of a block may be programmed.
+    /// The order in which the pages of a block may be programmed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum ProgramOrder {
-        /// First programs in ascending page order; a page may be partially programmed again only while no later page of
-        /// the block was programmed. Required by datasheets of SLC parts since about 2006, and of all MLC and TLC
-        /// parts.
+        /// First programs in ascending page order; a page may be partially programmed again only before any later page
+        /// of the block. Required by datasheets of SLC parts since about 2006, and of all MLC and TLC parts.
         Strict = "strict",
         /// First programs in ascending page order; free subpages of earlier pages may be programmed at any time (the
         /// MGA paper).
@@ -62,14 +61,14 @@ words! {
         /// low page may be re-programmed (1 to 0 only) and its high page programmed once. The standard order, low and
         /// high ascending as page numbers run, remains allowed.
         LowLowHigh = "low-low-high",
-        /// As low-low-high, and a low page may be re-programmed after its high page: no part that the LLH paper
-        /// measured can do that (Fig. 2a); an ideal one, with a higher voltage, could (Sec. 3.2).
+        /// Like low-low-high, but a low page may be re-programmed after its high page. No part that the LLH paper
+        /// measured can do this (Fig. 2a); an ideal one, with a higher voltage, could (Sec. 3.2).
         LowHighLow = "low-high-low",
     }
 }
 
 impl ProgramOrder {
-    /// Whether low and high pages each have an order of their own.
+    /// Whether low and high pages are ordered separately.
     #[inline]
     pub fn pairs(self) -> bool {
         matches!(self, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow)
@@ -103,7 +102,7 @@ words! {
 /// A read command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadCommand {
-    /// Which.
+    /// The mode.
     pub mode: ReadMode,
     /// Code words that are sensed in `spread` mode; the other modes sense the page.
     pub words: WordMask,
@@ -115,8 +114,8 @@ impl ReadCommand {
 }
 
 crate::keys! {
-    /// A NAND part: rules, array times and energies. After [`Part::shot`] or [`Part::coded`] a page here is a word line, of
-    /// which a shot programs `pages_per_program` pages.
+    /// A NAND part: rules, array times and energies. After [`Part::shot`] or [`Part::coded`] a page here is a word
+    /// line, and a shot programs `pages_per_program` pages of the word line.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Part;
 
@@ -220,9 +219,9 @@ crate::keys! {
     with settings {
         /// Name of the preset.
         pub name: String = String::new();
-        /// Growth of its bit error rate, and the cost of programming low pages again.
+        /// Growth of the bit error rate, and the wear of programming low pages again.
         pub wear: WearTable = WearTable::new(settings);
-        /// The code of its cells, if the controller has one: then a page here is a word line ([`Part::coded`]).
+        /// The code of the cells, if any: a page here is then a word line ([`Part::coded`]).
         pub code: Option<Coded> = None;
     }
 }
@@ -240,13 +239,13 @@ impl CellKind {
 }
 
 impl Part {
-    /// The part under `code`: what is a page to the layer is a word line, all of whose N pages are programmed in one
-    /// shot, again for each generation, and which stores k pages.
+    /// The part under `code`: the layer's page is a word line. One shot programs all N pages of the word line, again
+    /// for each generation, and they store k pages.
     ///
-    /// The levels cross the bus, N pages for k. Sensing, and programming whatever the generation, take the times and
-    /// energies of the N pages one after the other: nothing is assumed of the few levels that a generation raises cells
-    /// by. Other read commands and their tables are gone. Wear stays one of erases: no cell gets more charge between
-    /// two of them than the highest level has. `None` where the part has no such cells, or no whole word lines.
+    /// The levels cross the bus, N pages for k. Sensing, and programs of any generation, take the times and energies of
+    /// the N pages in sequence, because the few levels that a generation raises are not assumed to be faster. Other
+    /// read commands and their tables are dropped. Wear still counts erases, because no cell gets more charge between
+    /// two erases than the highest level has. `None` if the part has no such cells, or no whole word lines.
     pub fn coded(&self, code: &'static dyn CellCode) -> Option<Part> {
         let (stored, pages) = (code.data_bits(), code.cell_bits());
         if self.cell.bits() != pages || !self.pages_per_block.is_multiple_of(pages) {
@@ -287,12 +286,12 @@ impl Part {
         })
     }
 
-    /// The part whose word lines are programmed in one shot: what is a page to the layer is a word line, all of whose
-    /// `pages` pages are programmed together, once, in `t_program` and with `e_program`, which stay what they are.
+    /// The part with word lines programmed in one shot: the layer's page is a word line. All of its `pages` pages are
+    /// programmed together, once, in the unchanged `t_program` and with the unchanged `e_program`.
     ///
-    /// A read senses pages as before, each by itself: those that hold what is wanted. In a block of single bits a page
-    /// here is as many word lines, which are programmed one after the other. `None` where the cells have another number
-    /// of bits, pages come in low and high pairs, or there are no whole word lines.
+    /// A read senses single pages as before, only those with wanted data. In a block of single bits a page here is as
+    /// many word lines, programmed in sequence. `None` if the cells have another number of bits, pages come in low and
+    /// high pairs, or there are no whole word lines.
     pub fn shot(&self, pages: u32) -> Option<Part> {
         let fits = self.cell.bits() == pages && !self.paired() && self.pages_per_block.is_multiple_of(pages);
         fits.then(|| Part {
@@ -304,7 +303,7 @@ impl Part {
         })
     }
 
-    /// Bytes of a page that a read senses: of a word line that is programmed in one shot, one page of it.
+    /// Bytes that a read senses: a page, or one page of a word line that is programmed in one shot.
     #[inline]
     pub fn sensed_bytes(&self) -> u32 {
         match self.pages_per_program {
@@ -313,7 +312,7 @@ impl Part {
         }
     }
 
-    /// Subpages of such a page.
+    /// Subpages that a read senses.
     #[inline]
     pub fn sensed_subpages(&self) -> u32 {
         self.sensed_bytes() / self.subpage_bytes
@@ -336,12 +335,12 @@ impl Part {
         spanned(subpages, self.subpage_bytes, self.word_bytes, self.page_bytes)
     }
 
-    /// The subpages of which `words` hold a part.
+    /// The subpages of which `words` hold any byte.
     pub fn subpages_of_words(&self, words: WordMask) -> SubpageMask {
         spanned(words, self.word_bytes, self.subpage_bytes, self.page_bytes)
     }
 
-    /// Sensing time of `page`; of a word line that is programmed in one shot, of its page with subpage `subpage`.
+    /// Sensing time of `page`; in a word line that is programmed in one shot, of the page with subpage `subpage`.
     #[inline]
     pub fn sensing_time(&self, page: u32, subpage: u32) -> Nanos {
         match self.t_read_types.len() {
@@ -375,8 +374,8 @@ impl Part {
         [self.e_read, self.e_program, self.e_erase].iter().all(|&energy| energy > 0)
     }
 
-    /// Extra time of a retry by `mode` of a read that senses for `sensing`: a spread read senses its own code words
-    /// again only, which takes as much less as its first attempt.
+    /// Extra time of a retry in `mode` of a read that senses for `sensing`. A spread read senses only its code words
+    /// again, so the time scales with the first attempt.
     #[inline]
     pub fn retry_time(&self, mode: ReadMode, sensing: Nanos) -> Nanos {
         match mode {
@@ -391,17 +390,17 @@ impl Part {
         self.cell == CellKind::Mlc
     }
 
-    /// Whether a program that fails or is cut off corrupts other pages, those of its word line: not where they are
-    /// programmed together.
+    /// Whether a failed or interrupted program corrupts the other pages of its word line; never if they are programmed
+    /// together.
     #[inline]
     pub fn shares_word_lines(&self) -> bool {
         self.pair_corruption && self.cell.bits() > 1 && self.code.is_none() && self.pages_per_program == 1
     }
 
-    /// Blocks of each plane that a controller keeps for copies of pages of word lines that are not full, where a
-    /// program that fails or is cut off corrupts the other pages of its word line: one for pages that are read from
-    /// their copies, and enough others for the copies of two such programs and for pages of copies that are spoiled
-    /// themselves; two at least, as the copies of a program may go on in the next block.
+    /// Blocks of each plane that the controller reserves for copies of pages of incomplete word lines, if a failed or
+    /// interrupted program corrupts the others. One block is for pages that are read from copies. The rest must hold
+    /// the copies of two such programs and spoiled pages of copies, at least two blocks, because the copies of a
+    /// program may continue in the next block.
     pub fn kept_blocks(&self) -> u32 {
         let bits = self.cell.bits();
         match self.shares_word_lines() {
@@ -410,7 +409,7 @@ impl Part {
         }
     }
 
-    /// Pages of such a block, which holds one bit a cell.
+    /// Pages of a reserved block, which holds one bit a cell.
     pub fn pages_of_copies(&self) -> u32 {
         (self.pages_per_block / self.cell.bits()).max(1)
     }
@@ -421,14 +420,14 @@ impl Part {
         self.order.pairs() && self.paired() && self.nop >= 2
     }
 
-    /// Whether `page` of a block is a high page. Pages are numbered as the standard order programs them: low 0, low 1,
-    /// high 0, low 2, high 1, ..., so that ascending numbers are the standard order.
+    /// Whether `page` of a block is a high page. Page numbers follow the standard order of programs: low 0, low 1, high
+    /// 0, low 2, high 1, ...
     #[inline]
     pub fn is_high(&self, page: u32) -> bool {
         self.paired() && ((page >= 2 && page.is_multiple_of(2)) || page + 1 == self.pages_per_block)
     }
 
-    /// The other page of the pair that `page` belongs to; `page` itself where pages are not paired.
+    /// The other page of the pair of `page`; `page` itself if pages are not paired.
     #[inline]
     pub fn partner(&self, page: u32) -> u32 {
         let last = self.pages_per_block - 1;
@@ -443,7 +442,7 @@ impl Part {
     }
 }
 
-/// Pieces of `to` bytes that hold any byte of the pieces `mask` of `from` bytes of a page of `page` bytes.
+/// Pieces of `to` bytes that overlap the pieces `mask` of `from` bytes, in a page of `page` bytes.
 fn spanned(mask: u64, from: u32, to: u32, page: u32) -> u64 {
     let (mut pieces, mut rest) = (0, mask);
     while rest != 0 {
@@ -455,12 +454,12 @@ fn spanned(mask: u64, from: u32, to: u32, page: u32) -> u64 {
     pieces
 }
 
-/// Parts of tests.
+/// Parts for tests.
 #[doc(hidden)]
 pub mod samples {
     use super::*;
 
-    /// An SLC part of tests: 4 KiB pages of one subpage, 8 pages a block.
+    /// An SLC part for tests: 4 KiB pages of one subpage, 8 pages a block.
     pub fn slc() -> Part {
         Part {
             name: "test-slc".into(),

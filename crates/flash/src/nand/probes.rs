@@ -1,17 +1,17 @@
-//! Whether an operation is legal, without doing it: the rules that its command, its block and its page must keep.
+//! Checks of operations without executing them: the rules of command, block and page. Ignored: faults.
 
 use super::part::ReadCommand;
 use super::rules::{self, Rule};
 use super::{Nand, SubpageMask, TORN, UNWRITTEN};
 
 impl Nand {
-    /// Whether the part can do `command`, and the wanted subpages of `ppn` may be read.
+    /// Checks a read of the subpages `wanted` of `ppn` with `command`.
     #[inline]
     pub fn probe_read(&self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Result<(), Rule> {
         self.probe_read_of(self.split(ppn), ppn, wanted, command)
     }
 
-    /// As [`Self::probe_read`], where the block of `ppn` and its page there are known.
+    /// [`Self::probe_read`] with the block and page of `ppn` given.
     #[inline]
     pub(super) fn probe_read_of(
         &self,
@@ -25,7 +25,7 @@ impl Nand {
             rules::check_sensed(&self.part, wanted)?;
         }
         let state = &self.blocks[block as usize];
-        // Without gaps everything below `next_page` is written: no need to look at the page.
+        // Without gaps all pages below `next_page` are written.
         if !state.gaps && page < state.next_page { Ok(()) } else { self.probe_cells(ppn, wanted) }
     }
 
@@ -45,14 +45,14 @@ impl Nand {
         Ok(())
     }
 
-    /// Whether `written` subpages of `ppn` may be programmed now; `reuse` says that cells which already hold data are
-    /// programmed again with a write-once-memory code.
+    /// Checks a program of the subpages `written` of `ppn`; `reuse`: cells with data are programmed again with a
+    /// write-once-memory code.
     #[inline]
     pub fn probe_program(&self, ppn: u32, written: SubpageMask, reuse: bool) -> Result<(), Rule> {
         self.probe_page(self.split(ppn), ppn, written, reuse)
     }
 
-    /// As [`Self::probe_program`], where the block of `ppn` and its page there are known.
+    /// [`Self::probe_program`] with the block and page of `ppn` given.
     #[inline(always)]
     pub(super) fn probe_page(
         &self,
@@ -68,7 +68,7 @@ impl Nand {
             bad: state.bad,
             torn: state.torn,
             page,
-            // A die of a superblock that is behind the others goes on in its own order.
+            // In a superblock, a die that lags behind the others continues in its own order.
             next_page: if behind { page } else { state.next_page },
             programs: &self.programs[self.first_page(block)..][..self.geometry.pages_per_block as usize],
             reached: state.reached,
@@ -83,7 +83,7 @@ impl Nand {
         Ok(())
     }
 
-    /// Whether a program may still change page `ppn` before its block is erased; `over`: also over data.
+    /// Whether a program may still change page `ppn` before an erase of its block; `over`: also over data.
     pub fn may_change(&self, ppn: u32, over: bool) -> bool {
         let first = ppn * self.geometry.subpages_per_page;
         let is_free = |&index: &u32| self.logical[(first + index) as usize] == UNWRITTEN;

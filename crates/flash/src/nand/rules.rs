@@ -1,7 +1,8 @@
-//! The rules of flash, as a part states them: order of programs, programs between erases, pairs of pages.
+//! The rules of flash, by part: order of programs, programs between erases, pairs of pages.
 //!
-//! Pure functions of the state of a block; [`super::Nand`] alone calls them before it changes cells. That cells only
-//! go from 1 to 0 is checked where the cells are ([`super::data`]); that free subpages alone are written, in [`super`].
+//! Pure functions of the state of a block; only [`super::Nand`] calls them, before each change of cells. Checked
+//! elsewhere: cells change from 1 to 0 only ([`super::data`]), and plain programs write free subpages only ([`super`]).
+//! Ignored: recommendations of data sheets that no part enforces.
 
 use super::SubpageMask;
 use super::part::{Part, ProgramOrder, ReadCommand, ReadMode, SpreadReach};
@@ -14,9 +15,9 @@ pub enum Rule {
     ReadUnwritten,
     /// A read of a subpage whose program failed or was interrupted.
     ReadTorn,
-    /// A read in `spread` mode of a part that has no such command.
+    /// A read in `spread` mode on a part without this command.
     NoSpread,
-    /// A read in `spread` mode names several runs of code words, and the part's command carries one.
+    /// A read in `spread` mode of several runs of code words, on a part whose command carries one run.
     ScatteredWords,
     /// The block is marked bad.
     BadBlock,
@@ -32,19 +33,19 @@ pub enum Rule {
     OneToZero,
     /// A high page would be programmed before its low page.
     HighBeforeLow,
-    /// A low page would be programmed again after its high page: the low-high-low scheme, of which two state transitions
-    /// fail on every chip that the LLH paper measured (Fig. 2a).
+    /// A low page would be programmed again after its high page: the low-high-low scheme, in which two state
+    /// transitions fail on every chip that the LLH paper measured (Fig. 2a).
     LowAfterHigh,
-    /// A high page would be programmed again: the low-high-high scheme, of which two state transitions fail (Fig. 2b).
+    /// A high page would be programmed again: the low-high-high scheme, in which two state transitions fail (Fig. 2b).
     HighTwice,
-    /// Some pages of a word line would be programmed without the others, which one shot programs all.
+    /// Some pages of a word line would be programmed without the others, although one shot programs all.
     PartOfWordLine,
     /// One command would sense several pages of a word line.
     PagesTogether,
-    /// A word line would be programmed as a generation that its cells, or its block, have come to or passed: some level would
-    /// have to fall.
+    /// A word line would be programmed as a generation that its cells or its block have reached already: some level
+    /// would have to fall.
     GenerationPassed,
-    /// A word line would be programmed as a generation that the code of its cells does not have.
+    /// A word line would be programmed as a generation beyond its code.
     NoGeneration,
 }
 
@@ -55,7 +56,8 @@ impl fmt::Display for Rule {
             Rule::ReadTorn => "a read of a subpage whose program failed or was cut off",
             Rule::NoSpread => "a spread read of a part without that command (part.t_read_words)",
             Rule::ScatteredWords => {
-                "a spread read of several runs of code words, where the command carries one (part.spread_reach = \"run\")"
+                "a spread read of several runs of code words, where the command carries one \
+                 (part.spread_reach = \"run\")"
             }
             Rule::BadBlock => "a program or erase of a bad block",
             Rule::TornErase => "a program in a block whose last erase was cut off",
@@ -67,29 +69,30 @@ impl fmt::Display for Rule {
             Rule::OneToZero => "a program of cells that already hold data (0 cannot become 1 without an erase)",
             Rule::HighBeforeLow => "a program of a high page before its low page",
             Rule::LowAfterHigh => {
-                "a second program of a low page after its high page: in the low-high-low scheme ER does not reach P3 and P1 \
-                 does not reach P2, as the voltage of a low program is too low"
+                "a second program of a low page after its high page: in the low-high-low scheme ER does not reach P3 \
+                 and P1 does not reach P2, as the voltage of a low program is too low"
             }
             Rule::HighTwice => {
-                "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have to \
-                 fall, and P1 goes to P2 by itself, which corrupts the low page"
+                "a second program of a high page: in the low-high-high scheme P3 cannot reach P2, as V_th would have \
+                 to fall, and P1 goes to P2 by itself, which corrupts the low page"
             }
             Rule::PartOfWordLine => {
                 "a program of a part of a word line, whose pages are programmed in one shot (part.pages_per_program)"
             }
             Rule::PagesTogether => "a read of several pages of a word line by one command (part.pages_per_program)",
             Rule::GenerationPassed => {
-                "a program of a word line as a generation that its cells or its block have come to (a level cannot fall without an \
-                 erase)"
+                "a program of a word line as a generation that its cells or its block have come to (a level cannot \
+                 fall without an erase)"
             }
             Rule::NoGeneration => {
-                "a program of a word line as a generation that its code does not have (the cells are at their highest levels)"
+                "a program of a word line as a generation that its code does not have (the cells are at their \
+                 highest levels)"
             }
         })
     }
 }
 
-/// A refused operation, with what happened to its block before.
+/// A refused operation, with the earlier operations on its block.
 #[derive(Debug)]
 pub struct Refusal {
     /// The rule.
@@ -111,10 +114,10 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Whether the part has the read `command`.
+/// Checks that the part supports `command`.
 ///
 /// # Errors
-/// The rule that it breaks.
+/// The broken rule.
 #[inline]
 pub fn check_read(part: &Part, command: ReadCommand) -> Result<(), Rule> {
     if command.mode != ReadMode::Spread {
@@ -132,10 +135,10 @@ pub fn check_read(part: &Part, command: ReadCommand) -> Result<(), Rule> {
     Ok(())
 }
 
-/// Whether one command can sense all of `wanted`: they are in one page of a word line.
+/// Checks that one command can sense all of `wanted`: they must be in one page of a word line.
 ///
 /// # Errors
-/// The rule that it breaks.
+/// The broken rule.
 pub fn check_sensed(part: &Part, wanted: SubpageMask) -> Result<(), Rule> {
     let page = |subpage: u32| subpage / part.sensed_subpages();
     let one = wanted == 0 || page(wanted.trailing_zeros()) == page(63 - wanted.leading_zeros());
@@ -153,16 +156,15 @@ pub struct PageView<'a> {
     pub torn: bool,
     /// The page to program.
     pub page: u32,
-    /// First page that no program has reached.
+    /// First page not reached by programs.
     pub next_page: u32,
     /// Programs of every page of the block since its erase.
     pub programs: &'a [u8],
-    /// How far the pages of a pair have come, where pages are paired.
+    /// Progress of low and high pages, if pages are paired.
     pub reached: Reached,
 }
 
-/// The first low page and the first high page of a block that no program has reached, low and high pages each counted among
-/// their page numbers.
+/// The first low page and the first high page of a block not reached by programs, as page numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reached {
     /// No low page from this number on is programmed.
@@ -174,27 +176,27 @@ pub struct Reached {
 crate::state!(Reached { low, high });
 
 impl Reached {
-    /// `page` is programmed.
+    /// Notes a program of `page`.
     #[inline]
     pub fn note(&mut self, page: u32, high: bool) {
         let reached = if high { &mut self.high } else { &mut self.low };
         *reached = (page + 1).max(*reached);
     }
 
-    /// Whether the low pages have run ahead of the high ones by more than the standard order lets them: the block is
-    /// programmed low pages first.
+    /// Whether the low pages are further ahead of the high pages than in the standard order: the block is programmed
+    /// low pages first.
     #[inline]
     pub fn low_first(self) -> bool {
-        // Before high page number k (page 2k + 2), the standard order has programmed low pages up to k + 1 (page 2k + 1).
+        // Before high page k (page 2k + 2), the standard order has programmed low pages up to k + 1 (page 2k + 1).
         let standard = if self.high == 0 { 2 } else { self.high + 1 };
         self.low > standard
     }
 }
 
-/// Whether `view.page` may be programmed.
+/// Checks a program of `view.page`.
 ///
 /// # Errors
-/// The first rule that this breaks.
+/// The first broken rule.
 #[inline(always)]
 pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
     if view.bad {
@@ -223,25 +225,25 @@ pub struct GenerationView {
     pub bad: bool,
     /// Whether the last erase of the block was cut off.
     pub torn: bool,
-    /// Generations that the code has.
+    /// Generations of the code.
     pub generations: u32,
     /// The generation of the program.
     pub generation: u32,
-    /// The generation that the word line was last programmed as; `None` where it is erased.
+    /// The generation of the word line's last program; `None` if erased.
     pub before: Option<u32>,
     /// The highest generation of any word line of the block.
     pub pass: u32,
     /// The word line to program.
     pub page: u32,
-    /// First word line that no program of that generation has reached.
+    /// First word line not reached by programs of that generation.
     pub next_page: u32,
 }
 
-/// Whether a word line may be programmed. A block is written in passes, each of a later generation than the one before: word
-/// lines ascend within a pass, as neighbours disturb each other, and the next pass may begin at any time.
+/// Checks a program of a word line. A block is written in passes of ascending generations. Word lines ascend within a
+/// pass, because neighbours disturb each other; the next pass may begin at any time.
 ///
 /// # Errors
-/// The first rule that this breaks.
+/// The first broken rule.
 #[inline]
 pub fn check_generation(view: &GenerationView) -> Result<(), Rule> {
     match view.generation {
@@ -256,9 +258,9 @@ pub fn check_generation(view: &GenerationView) -> Result<(), Rule> {
     }
 }
 
-/// The low-low-high order (LLH paper, Sec. 3.2): low pages ascend among themselves, so do high pages; a low page may be
-/// programmed again until its high page is, on an ideal part also after that; a high page follows its low page. The
-/// standard order is a special case.
+/// The low-low-high order (LLH paper, Sec. 3.2). Low pages ascend, and so do high pages. A low page may be programmed
+/// again before its high page is programmed, on an ideal part also afterwards. A high page must follow its low page.
+/// The standard order is a special case.
 #[inline]
 fn check_pairs(view: PageView<'_>, before: u32) -> Result<(), Rule> {
     let part = view.part;

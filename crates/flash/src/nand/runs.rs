@@ -1,8 +1,8 @@
-//! Reads of pages and programs of whole erased pages where nothing can fail, be taken back, or be kept elsewhere ([`Nand::takes_runs`]): what
-//! filling and cleaning a drive do, without the branches that they never take.
+//! The fast path of flash: reads and programs of whole erased pages without faults, rollback or side tables
+//! ([`Nand::takes_runs`]), for filling and cleaning a drive.
 //!
-//! Each leaves what [`Nand::read`] and [`Nand::program`] would, but for the history of operations: of rounds it keeps the last page of each block
-//! only, and no reads.
+//! The result must equal [`Nand::read`] and [`Nand::program`], except for the history of operations: rounds record only
+//! the last page of each block, and no reads. Ignored: configurations that need the general path.
 
 use super::data::{Data, Payload};
 use super::history::RecordKind;
@@ -10,7 +10,8 @@ use super::part::{ProgramOrder, ReadCommand};
 use super::{Flash, Nand, SubpageMask};
 
 impl Nand {
-    /// Whether pages can be programmed so: no power cut is to come, nothing fails or wears out, pages have no parity, cells no code and no bytes.
+    /// Whether the fast path may be used: no power cut is scheduled, nothing fails or wears out, and pages have no
+    /// parity, code or bytes.
     pub fn takes_runs(&self) -> bool {
         self.faults.is_none()
             && self.errors.is_none()
@@ -22,10 +23,10 @@ impl Nand {
             && self.payload.image.is_none()
     }
 
-    /// Programs all of page `ppn`, which is erased, with the logical numbers from `first` on; `tag` gives the fingerprint of each.
+    /// Programs all of the erased page `ppn` with the logical numbers from `first` on and their fingerprints by `tag`.
     ///
     /// # Errors
-    /// [`super::Halt::Refused`] with the rule that this breaks.
+    /// [`super::Halt::Refused`] with the broken rule.
     #[inline]
     pub fn program_run(&mut self, ppn: u32, first: u32, tag: impl Fn(u32) -> u64) -> Flash<()> {
         let place = self.begin_whole(ppn)?;
@@ -39,7 +40,7 @@ impl Nand {
         Ok(())
     }
 
-    /// Programs all of page `ppn`, which is erased, with `logical` and `data`, which have one entry a subpage.
+    /// Programs all of the erased page `ppn` with `logical` and `data`, one entry a subpage.
     ///
     /// # Errors
     /// As [`Self::program_run`].
@@ -56,7 +57,7 @@ impl Nand {
         Ok(())
     }
 
-    /// As [`Self::program_whole`], of a page that may not be the next, or with contents.
+    /// [`Self::program_whole`] of a page that may not be the next, or with contents.
     #[inline(never)]
     fn program_any_whole(&mut self, ppn: u32, logical: &[u32], data: &[Data]) -> Flash<()> {
         let place = self.begin_whole(ppn)?;
@@ -67,7 +68,7 @@ impl Nand {
         Ok(())
     }
 
-    /// Begins a program of all of page `ppn`; returns its block and its number there.
+    /// Begins a program of all of page `ppn`; returns its block and page.
     #[inline]
     fn begin_whole(&mut self, ppn: u32) -> Flash<(u32, u32)> {
         debug_assert!(self.takes_runs() && self.programs[ppn as usize] == 0);
@@ -94,7 +95,8 @@ impl Nand {
         self.count_program((block, page), self.all_subpages, false);
     }
 
-    /// Whether page `page` of `block`, which is `ppn`, is erased and the next, in a block where any order of programs allows that.
+    /// Whether `page` of `block`, which is `ppn`, is erased and the next, in a block that may be programmed in any
+    /// order.
     #[inline]
     pub(super) fn is_next(&self, (block, page): (u32, u32), ppn: u32) -> bool {
         let state = &self.blocks[block as usize];
@@ -103,10 +105,10 @@ impl Nand {
         next && ordered && !self.part.paired() && self.programs[ppn as usize] == 0
     }
 
-    /// Reads the subpages `wanted` of page `ppn`, of which the array senses all.
+    /// Reads the subpages `wanted` of page `ppn` by sensing the whole page.
     ///
     /// # Errors
-    /// [`super::Halt::Refused`] where one of them holds no data.
+    /// [`super::Halt::Refused`] if a wanted subpage holds no data.
     #[inline]
     pub fn sense_whole(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<()> {
         debug_assert!(self.takes_runs());
@@ -120,21 +122,21 @@ impl Nand {
         Ok(())
     }
 
-    /// Whether pages of `block` from `page` on, which is the next, may be programmed in order.
+    /// Whether pages of `block` from `page`, the next, may be programmed in order.
     pub fn takes_rounds(&self, block: u32, page: u32) -> bool {
         let state = &self.blocks[block as usize];
         !self.part.paired() && !state.bad && !state.torn && !state.kept && state.next_page == page
     }
 
-    /// Whether all pages of `block` up to `page` can be read, whatever is wanted of them.
+    /// Whether all pages of `block` up to `page` can be read completely.
     #[inline]
     pub fn is_written(&self, block: u32, page: u32) -> bool {
         let state = &self.blocks[block as usize];
         !state.gaps && page < state.next_page
     }
 
-    /// Copies pages of the block that begins with page `first`, those of `pages` (bits, counted from page `from` on), to the pages from `to` on,
-    /// each read before it is programmed. They can be read ([`Self::is_written`]), and the others take them ([`Self::takes_rounds`]).
+    /// Copies the pages `pages` (bits, counted from page `from`) to the pages from `to` on, each read before its
+    /// program. The caller must have checked [`Self::is_written`] and [`Self::takes_rounds`].
     #[inline]
     pub fn copy_run(&mut self, from: u32, pages: u64, to: u32) {
         debug_assert!(self.takes_runs());
@@ -165,7 +167,7 @@ impl Nand {
         self.counters.program_energy += count * self.part.e_program;
     }
 
-    /// As [`Self::copy_run`], of what the cells hold.
+    /// [`Self::copy_run`] for contents of cells.
     fn copy_payload(&mut self, from: u32, mut pages: u64, to: u32) {
         let width = self.geometry.subpages_per_page;
         let (mut operation, mut cell) = (self.operations, to * width);
@@ -181,8 +183,8 @@ impl Nand {
         }
     }
 
-    /// Programs `rounds` pages of each of `frontiers` (block and page), in turn: all of them, with the logical numbers from `first` on.
-    /// Each takes them ([`Self::takes_rounds`]).
+    /// Programs `rounds` pages of each of `frontiers` (block and page), in turn, with the logical numbers from `first`
+    /// on. The caller must have checked [`Self::takes_rounds`] of each.
     pub fn program_rounds(&mut self, frontiers: &[(u32, u32)], rounds: u32, first: u32, tag: impl Fn(u32) -> u64) {
         let (width, turns) = (self.geometry.subpages_per_page, frontiers.len() as u32);
         for (turn, &(block, page)) in (0..).zip(frontiers) {
@@ -211,7 +213,8 @@ impl Nand {
     }
 }
 
-/// Fills pages of `width` cells with consecutive numbers, those of the first from `first` on, of each other `apart` more.
+/// Fills pages of `width` cells with consecutive numbers, the first page from `first` on, each further page `apart`
+/// more.
 #[inline]
 fn fill_pages(cells: &mut [u32], width: u32, first: u32, apart: u32) {
     let mut number = first;

@@ -1,17 +1,17 @@
-//! Blocks whose cells hold one bit each: for a while, or always, as the fast cache of TLC and QLC does. Times depend on it, and of blocks that
-//! always do so what they endure (`part.endurance_slc`): they fail by that, and their bits go wrong as those of a block that is as much younger.
-//! Ignored: that single bits wear the cells of other blocks less, and take less energy.
+//! Blocks with one bit a cell: temporarily, or always, as in the fast cache of TLC and QLC parts. Times depend on the
+//! mode. Blocks that always hold one bit endure `part.endurance_slc` erases, and their bit errors grow in proportion.
+//! Ignored: less wear and energy of single bits in other blocks.
 
 use super::Nand;
 
 impl Nand {
-    /// Whether the cells of `block` hold one bit each.
+    /// Whether the cells of `block` hold one bit each now.
     #[inline]
     pub fn is_single(&self, block: u32) -> bool {
         self.blocks[block as usize].single
     }
 
-    /// The first `blocks` blocks of each plane always hold one bit a cell. Before anything is written.
+    /// Makes the first `blocks` blocks of each plane always hold one bit a cell. Must precede all writes.
     pub fn hold_single(&mut self, blocks: u32) {
         self.always_single = blocks;
         let gain = f64::from(self.part.endurance_slc) / f64::from(self.part.endurance);
@@ -33,7 +33,7 @@ impl Nand {
         self.always_single
     }
 
-    /// Erases of `block`, as many as wear a block with all its bits as much.
+    /// Erases of `block`, scaled to the equivalent wear of a block with all bits.
     pub(super) fn worn(&self, block: u32) -> f64 {
         let erases = f64::from(self.erases(block));
         match self.is_always_single(block) {
@@ -42,7 +42,7 @@ impl Nand {
         }
     }
 
-    /// A page of the block of `ppn` is programmed next, with one bit a cell or with all.
+    /// Sets the mode of the block of `ppn` before a program: one bit a cell, or all.
     #[inline]
     pub fn note_single(&mut self, ppn: u32, single: bool) {
         let block = self.split(ppn).0;

@@ -1,36 +1,38 @@
-//! Stripes across dies: a block of the layer is a superblock, a block of each die of a group. Of the pages that these have at one address all hold
-//! data, or all but one, and the last holds their parity ("RAIN"), on another die in each stripe.
+//! Stripes across dies: a block of the layer is a superblock, a block of each die of a group. The pages at one address
+//! of these blocks form a stripe: all hold data, or one holds the parity of the others ("RAIN"), on another die in each
+//! stripe.
 //!
-//! Layers see a drive of fewer dies (a group is one), whose blocks have as many times the pages: page k of a block is on the k mod N-th die of
-//! stripe k / N that has data there. Blocks of a group are erased together, and are bad together. Pages of parity have the numbers
-//! behind all pages of layers. Nothing is said here of what a parity is: the controller programs it
+//! Layers see a drive of fewer dies, one a group, whose blocks have as many times the pages. Page k of a block is page
+//! k mod N of the N data pages of stripe k / N. Blocks of a group are erased together, and are bad together. Parity
+//! pages are numbered behind all pages of layers. The content of parity is unknown here: the controller programs it
 //! (`palimpsest_ftl_api::plan::rain`).
 //!
-//! Where a die has failed, the page that would lie on it takes the place of the parity: such a stripe has none. Where two of a group have, its
-//! blocks are written no more. Ignored: parity programs that fail, and block maps that replace one bad block of a superblock.
+//! If a die has failed, the die's data page replaces the stripe's parity page. If fewer dies of a group work than a
+//! stripe has data pages, the group's blocks are no longer written. Ignored: failed parity programs, and block maps
+//! that replace one bad block of a superblock.
 
 use super::data::Data;
 use super::part::ReadCommand;
 use super::{Block, Flash, Halt, Nand, PADDING, SubpageMask, TORN, UNWRITTEN};
 use crate::geometry::{Divisor, Geometry};
 
-/// What a stripe has.
+/// The pages of a stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StripeShape {
     /// Pages of data.
     pub data: u32,
-    /// Whether there is a page of parity.
+    /// Whether there is a parity page.
     pub parity: bool,
 }
 
 impl StripeShape {
-    /// Dies that it is on.
+    /// Dies of a stripe.
     pub fn dies(self) -> u32 {
         self.data + u32::from(self.parity)
     }
 }
 
-/// The shape that layers see of a drive of `physical` with such stripes, of whose dies it is a multiple.
+/// The shape that layers see of a drive of `physical`, whose number of dies must be a multiple of the stripe's.
 pub fn striped(physical: &Geometry, shape: StripeShape) -> Geometry {
     let (groups, data) = (physical.dies() / shape.dies(), shape.data);
     Geometry {
@@ -42,7 +44,7 @@ pub fn striped(physical: &Geometry, shape: StripeShape) -> Geometry {
     }
 }
 
-/// How pages of layers lie on dies.
+/// The mapping of layers' pages to dies.
 pub(super) struct Stripes {
     physical: Geometry,
     /// Pages of data of a stripe.
@@ -55,24 +57,27 @@ pub(super) struct Stripes {
     /// Pages that layers see.
     pages: u32,
     groups: u32,
-    /// Of each stripe whether a page whose die has failed has taken the place of the parity.
+    /// Of each stripe: whether a page of a failed die replaces the parity.
     swapped: Vec<bool>,
-    /// Of each stripe the pages of data that its parity was made of, as the out-of-band area of that has them.
+    /// Of each stripe: the data pages in its parity, from the parity page's out-of-band area.
     covers: Vec<u64>,
-    /// Of each die whether it has failed.
+    /// Of each die: whether it has failed.
     dead: Vec<bool>,
-    /// Whether blocks may still hold what was on a die that failed.
+    /// Whether blocks may still hold data of a failed die.
     pub rebuilding: bool,
     /// Erases of blocks of a superblock beyond the first.
     pub also_erased: u64,
     /// The operation that erased the first block of the last superblock.
     erasing: u64,
-    /// Blocks that are erased with it: a die may fail meanwhile.
+    /// Number of the superblock's blocks that are erased, stored because a die may fail meanwhile.
     together: u32,
 }
 
-// Dies fail after preconditioning, and states are kept before.
-crate::state!(Stripes { also_erased } built { physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing, together });
+// Dies fail after preconditioning, and states are stored before.
+crate::state!(Stripes { also_erased } built {
+    physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing,
+    together
+});
 
 impl Stripes {
     fn new(physical: Geometry, shape: StripeShape) -> Self {
@@ -97,14 +102,14 @@ impl Stripes {
         }
     }
 
-    /// The number of the stripe of page `ppn`, and the place of the page among its data; that behind the last of a page of parity.
+    /// The stripe of page `ppn`, and the page's place among the data; a parity page has the place behind the last.
     #[inline]
     pub fn split(&self, ppn: u32) -> (u32, u32) {
-        // A block has a whole number of stripes, and pages of layers count on from block to block.
+        // A block has whole stripes, and layers' page numbers continue from block to block.
         if ppn < self.pages { self.per_stripe.split(ppn) } else { (ppn - self.pages, self.data) }
     }
 
-    /// Block and page of layers' `stripe`, in blocks of layers and pages of dies.
+    /// Block and page of `stripe`, in blocks of layers and pages of dies.
     fn at(&self, stripe: u32) -> (u32, u32) {
         self.per_block.split(stripe)
     }
@@ -113,7 +118,7 @@ impl Stripes {
         (block / self.physical.blocks_per_plane) % self.groups
     }
 
-    /// The die of a group that has the parity of `stripe`; without, one behind the last.
+    /// The die of a group with the parity of `stripe`; without parity, the number behind the last die.
     fn parity_member(&self, stripe: u32) -> u32 {
         if !self.parity {
             return self.members;
@@ -126,7 +131,7 @@ impl Stripes {
         self.group_of(self.at(stripe).0) * self.members + member
     }
 
-    /// The die of its group that page number `place` of `stripe` is for.
+    /// The die of the group for place `place` of `stripe` while all dies work.
     fn home(&self, stripe: u32, place: u32) -> u32 {
         let parity = self.parity_member(stripe);
         match place {
@@ -136,12 +141,12 @@ impl Stripes {
         }
     }
 
-    /// The die of its group that page number `place` of `stripe` is on.
+    /// The die of the group that holds place `place` of `stripe`.
     fn member(&self, stripe: u32, place: u32) -> u32 {
         self.member_for(stripe, place, true)
     }
 
-    /// As [`Self::member`]; of a page that is not `programmed`, the die that it is to be on.
+    /// [`Self::member`], or for a page that is not `programmed`, the die of its next program.
     #[inline]
     fn member_for(&self, stripe: u32, place: u32, programmed: bool) -> u32 {
         let home = self.home(stripe, place);
@@ -155,7 +160,8 @@ impl Stripes {
         self.dead[self.die(stripe, self.member(stripe, place)) as usize]
     }
 
-    /// Page `ppn` is programmed next; `taken`: the page of parity is programmed already. False where no die is left for it.
+    /// Chooses the die for the next program of page `ppn`; `taken`: the parity page is programmed already. Returns
+    /// false if no die is left.
     pub(super) fn take_place(&mut self, ppn: u32, taken: bool) -> bool {
         let (stripe, place) = self.split(ppn);
         if self.parity && !taken && self.dead[self.die(stripe, self.home(stripe, place)) as usize] {
@@ -164,7 +170,7 @@ impl Stripes {
         !self.is_dead(ppn)
     }
 
-    /// Whether `stripe` can have no parity: its place is taken, or on a die that has failed.
+    /// Whether `stripe` can have no parity: a data page replaces it, or its die has failed.
     fn is_bare(&self, stripe: u32) -> bool {
         let taken = (0..self.data).any(|place| {
             self.swapped[stripe as usize] && self.dead[self.die(stripe, self.home(stripe, place)) as usize]
@@ -172,7 +178,7 @@ impl Stripes {
         taken || self.dead[self.die(stripe, self.parity_member(stripe)) as usize]
     }
 
-    /// What is known of the stripe of page `ppn`.
+    /// The stored state of the stripe of page `ppn`.
     pub(super) fn known(&self, ppn: u32) -> (bool, u64) {
         if !self.parity {
             return (false, 0);
@@ -188,7 +194,7 @@ impl Stripes {
         }
     }
 
-    /// `die` fails: returns the blocks of layers that cannot be written any more.
+    /// Marks `die` as failed; returns the blocks of layers that can no longer be written.
     pub(super) fn lose(&mut self, die: u32) -> impl Iterator<Item = u32> + use<'_> {
         self.dead[die as usize] = true;
         self.rebuilding |= self.parity;
@@ -199,14 +205,14 @@ impl Stripes {
         (0..blocks).filter(move |&block| left < self.data && self.group_of(block) == group)
     }
 
-    /// Block and page of the drive that page `ppn` is.
+    /// Block and page of the drive for page `ppn`.
     fn place(&self, ppn: u32) -> (u32, u32) {
         let (stripe, place) = self.split(ppn);
         let (block, page) = self.at(stripe);
         (self.block_of(block, self.member(stripe, place)), page)
     }
 
-    /// The block of the drive that is `member` of the superblock `block`.
+    /// The block of the drive on die `member` of the superblock `block`.
     fn block_of(&self, block: u32, member: u32) -> u32 {
         let (plane, index) = (block / self.physical.blocks_per_plane, block % self.physical.blocks_per_plane);
         let die = plane % self.groups * self.members + member;
@@ -215,7 +221,7 @@ impl Stripes {
 }
 
 impl Nand {
-    /// This new flash, of the shape [`striped`], has stripes on a drive of `physical`.
+    /// Adds stripes on a drive of `physical` to this new flash, which must have the shape [`striped`].
     pub fn set_stripes(&mut self, physical: Geometry, shape: StripeShape) {
         let stripes = Stripes::new(physical, shape);
         let pages = stripes.pages as usize + stripes.swapped.len();
@@ -240,13 +246,13 @@ impl Nand {
         self.stripes.is_some()
     }
 
-    /// Whether pages have parity.
+    /// Whether stripes have parity.
     #[inline]
     pub fn has_parity(&self) -> bool {
         self.stripes.as_ref().is_some_and(|stripes| stripes.parity)
     }
 
-    /// Dies that the pages of a block of layers are on, of which a power cut tears a page each.
+    /// Dies of a layer's block; a power cut tears a page on each.
     pub fn pages_torn(&self) -> u32 {
         self.stripes.as_ref().map_or(1, |stripes| stripes.members)
     }
@@ -256,12 +262,12 @@ impl Nand {
         self.stripes.as_ref().map_or(&self.geometry, |stripes| &stripes.physical)
     }
 
-    /// Pages with those of parity.
+    /// Number of pages, parity pages included.
     pub fn all_pages(&self) -> usize {
         self.programs.len()
     }
 
-    /// Block and page of the drive that page `ppn` is.
+    /// Block and page of the drive for page `ppn`.
     #[inline]
     pub fn place(&self, ppn: u32) -> (u32, u32) {
         match &self.stripes {
@@ -270,7 +276,7 @@ impl Nand {
         }
     }
 
-    /// The block of layers that page `ppn` is of.
+    /// The layer's block of page `ppn`, which may be a parity page.
     #[inline]
     pub fn block_of(&self, ppn: u32) -> u32 {
         match &self.stripes {
@@ -279,7 +285,7 @@ impl Nand {
         }
     }
 
-    /// Whether what page `ppn` holds cannot be read, as its die has failed.
+    /// Whether page `ppn` is unreadable because its die has failed.
     #[inline]
     pub fn is_unreadable(&self, ppn: u32) -> bool {
         match &self.stripes {
@@ -288,7 +294,7 @@ impl Nand {
         }
     }
 
-    /// Blocks of the drive, on dies that work, that block `block` of layers is.
+    /// Blocks of the drive, on working dies, of the layer's block `block`.
     pub fn members(&self, block: u32) -> Vec<u32> {
         let Some(stripes) = &self.stripes else { return vec![block] };
         let first = stripes.group_of(block) * stripes.members;
@@ -296,40 +302,40 @@ impl Nand {
         (0..stripes.members).filter(works).map(|member| stripes.block_of(block, member)).collect()
     }
 
-    /// The pages of data of the stripe of page `ppn`, of data or of parity, and its page of parity; `None` where stripes have none.
+    /// The data pages and the parity page of the stripe of page `ppn`; `None` without parity.
     pub fn stripe_of(&self, ppn: u32) -> Option<(std::ops::Range<u32>, u32)> {
         let stripes = self.stripes.as_ref().filter(|stripes| stripes.parity)?;
         let stripe = stripes.split(ppn).0;
         Some((stripe * stripes.data..(stripe + 1) * stripes.data, stripes.pages + stripe))
     }
 
-    /// Whether the page of parity `parity` can never hold any.
+    /// Whether the parity page `parity` can never be programmed.
     pub fn is_bare(&self, parity: u32) -> bool {
         self.stripes.as_ref().is_some_and(|stripes| stripes.is_bare(parity - stripes.pages))
     }
 
-    /// Pages of parity of block `block` of layers.
+    /// Parity pages of the layer's block `block`.
     pub fn parity_of(&self, block: u32) -> std::ops::Range<u32> {
         let Some(stripes) = self.stripes.as_ref().filter(|stripes| stripes.parity) else { return 0..0 };
         let pages = stripes.physical.pages_per_block;
         stripes.pages + block * pages..stripes.pages + (block + 1) * pages
     }
 
-    /// Whether page `ppn` is programmed, and none of it failed or was cut off.
+    /// Whether page `ppn` is programmed completely.
     pub fn is_whole(&self, ppn: u32) -> bool {
         !self.is_torn(self.block_of(ppn))
             && self.programs(ppn) > 0
             && self.logical_of(ppn).iter().all(|&logical| logical != TORN && logical != UNWRITTEN)
     }
 
-    /// The pages of data of the stripe of parity `parity` that are whole, as bits.
+    /// The completely programmed data pages of the stripe of `parity`, as bits.
     pub fn whole_of(&self, parity: u32) -> u64 {
         let pages = self.stripe_of(parity).map_or(0..0, |(pages, _)| pages);
         pages.enumerate().filter(|&(_, ppn)| self.is_whole(ppn)).fold(0, |all, (place, _)| all | 1 << place)
     }
 
-    /// Whether the page of parity `parity` is that of what the pages of its stripe hold: a power cut may have undone, or cut off, the program of one that it
-    /// was made of, and another may have come since.
+    /// Whether the parity page `parity` matches the present pages of its stripe: a power cut may have rolled back or
+    /// torn a page in the parity, and another program may have followed.
     pub fn holds_parity(&self, parity: u32) -> bool {
         let Some(stripes) = &self.stripes else { return false };
         let (width, (pages, _)) = (self.geometry.subpages_per_page, self.stripe_of(parity).unwrap_or_default());
@@ -339,7 +345,8 @@ impl Nand {
             && pages.filter(|&ppn| self.is_whole(ppn)).all(|ppn| self.sequence(ppn * width) <= made)
     }
 
-    /// Whether page `ppn` of parity can still be programmed: it is erased, and so is what its block has behind it.
+    /// Whether the parity page `ppn` can still be programmed: the page and all later pages of its die's block must be
+    /// erased.
     pub fn takes_parity(&self, ppn: u32) -> bool {
         let block = self.block_of(ppn);
         let state = &self.blocks[block as usize];
@@ -354,7 +361,8 @@ impl Nand {
         later.filter(|&later| self.programs(later) > 0).all(|later| stripes.place(later).0 != on)
     }
 
-    /// Reads the subpages `wanted` of page `ppn`, of data or of parity, for another of its stripe. Returns whether a retry was needed.
+    /// Reads the subpages `wanted` of page `ppn`, data or parity, to rebuild another page of its stripe. Returns
+    /// whether a retry was needed.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -375,7 +383,7 @@ impl Nand {
         Ok(false)
     }
 
-    /// Programs the page of parity `ppn` with `data`, made of the pages `covers` of its stripe, as bits.
+    /// Programs the parity page `ppn` with `data`, the parity of the pages `covers` of its stripe, as bits.
     ///
     /// # Errors
     /// [`Halt::PowerCut`].
@@ -404,7 +412,7 @@ impl Nand {
         Ok(())
     }
 
-    /// So many blocks of a superblock are erased next.
+    /// Announces the number of blocks of the next erased superblock.
     pub fn erase_together(&mut self, blocks: u32) {
         self.stripes.iter_mut().for_each(|stripes| stripes.together = blocks);
     }
@@ -413,7 +421,7 @@ impl Nand {
         self.stripes.as_ref().map_or(1, |stripes| stripes.together)
     }
 
-    /// The first block of the superblock `block` is erased, and no page of it has parity any more.
+    /// Erases the parity of the superblock `block`, with its first block.
     pub(super) fn erase_parity(&mut self, block: u32) {
         let (pages, operation) = (self.parity_of(block), self.operations);
         let width = self.geometry.subpages_per_page as usize;
@@ -424,7 +432,7 @@ impl Nand {
         }
     }
 
-    /// The next block of the superblock `block`, of which [`Self::erase`] erased the first, is erased.
+    /// Erases the next block of the superblock `block` after [`Self::erase`] of the first.
     ///
     /// # Errors
     /// [`Halt::PowerCut`].
@@ -447,31 +455,32 @@ impl Nand {
         Ok(())
     }
 
-    /// Page `ppn` was rebuilt: subpage `index` of it is `data`, in memory.
+    /// Sets the rebuilt subpage `index` of page `ppn` to `data` in memory.
     pub fn set_rebuilt(&mut self, ppn: u32, index: u32, data: Data) {
         self.payload.put((ppn * self.geometry.subpages_per_page + index) as usize, data);
     }
 
-    /// Whether blocks may still hold what was on a die that failed.
+    /// Whether blocks may still hold data of a failed die.
     #[inline]
     pub fn is_rebuilding(&self) -> bool {
         self.stripes.as_ref().is_some_and(|stripes| stripes.rebuilding)
     }
 
-    /// The power is back: what was moved from dies that failed may be undone.
+    /// Resumes the rebuild after a power cut, which may have rolled back moves from failed dies.
     pub fn rebuild_again(&mut self) {
         self.stripes
             .iter_mut()
             .for_each(|stripes| stripes.rebuilding |= stripes.parity && stripes.dead.contains(&true));
     }
 
-    /// No block holds anything any more that is on a die which has failed.
+    /// Ends the rebuild: no block holds data on a failed die any more.
     pub fn rebuilt(&mut self) {
         self.stripes.iter_mut().for_each(|stripes| stripes.rebuilding = false);
     }
 
-    /// Pages of the superblock `block` that a power cut left out, as their die was behind the others: erased, before pages of other dies that are
-    /// programmed, and behind all that are on their own, those of parity among them. The last comes first.
+    /// Pages of the superblock `block` that a power cut left out because their die lagged behind. They are erased,
+    /// before programmed pages of other dies, and behind all programmed pages of their own die, parity included. The
+    /// last comes first.
     pub fn left_out(&self, block: u32) -> Vec<u32> {
         let (state, Some(stripes)) = (&self.blocks[block as usize], &self.stripes) else { return Vec::new() };
         if !state.gaps || state.bad || state.torn {
@@ -497,19 +506,20 @@ impl Nand {
         left_out
     }
 
-    /// Whether `page` of `block` is one of [`Self::left_out`].
+    /// Whether `page` of `block` is in [`Self::left_out`].
     #[cold]
     pub(super) fn is_left_out(&self, block: u32, page: u32) -> bool {
         self.left_out(block).contains(&page)
     }
 
-    /// Pages of the superblock `block` up to the first whose stripe is to take another: the first that a power cut left out, or else the next.
+    /// Pages of the superblock `block` before the next stripe to write: up to the first page that a power cut left out,
+    /// or else the next page.
     pub fn written_up_to(&self, block: u32) -> u32 {
         self.left_out(block).last().copied().unwrap_or(self.next_page(block))
     }
 
-    /// After operations of `block` were undone, which had run on some dies and not on others: what is programmed of it. Of a stripe whose parity is
-    /// programmed, all that it lacks was left out.
+    /// Recomputes the programmed pages of `block` after a rollback that differed between dies. In a stripe with
+    /// programmed parity, all unprogrammed pages were left out.
     pub(super) fn settle_striped(&mut self, block: u32) {
         let first = self.first_page(block);
         let parity = self.parity_of(block).rev().find(|&ppn| self.programs(ppn) > 0);

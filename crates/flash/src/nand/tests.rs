@@ -1,4 +1,5 @@
-//! Cells go from 1 to 0 only, bit by bit, refusals state their history, and bytes of a layer's own are kept.
+//! Tests of cells (1 to 0 only, bit by bit), of refusals with their history, of word lines, and of a layer's own bytes.
+//! Not tested here: images and read errors.
 
 use super::cells::CellCode;
 use super::part::CellKind;
@@ -34,11 +35,15 @@ fn cells_are_programmed_again_from_one_to_zero_only() {
         matches!(nand.program(0, 1, &[7], &[fewer]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
     );
     assert_eq!(nand.reprogram(0, 1, &[8], &[fewer], &[0x0f]).unwrap(), Outcome::Done);
+    assert!(matches!(
+        nand.reprogram(0, 1, &[8], &[more], &[]),
+        Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero
+    ));
     assert!(
-        matches!(nand.reprogram(0, 1, &[8], &[more], &[]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero)
-    );
-    assert!(
-        matches!(nand.reprogram(0, 1, &[8], &[fewer], &[0x1f]), Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero),
+        matches!(
+            nand.reprogram(0, 1, &[8], &[fewer], &[0x1f]),
+            Err(Halt::Refused(refusal)) if refusal.rule == Rule::OneToZero
+        ),
         "spare cells are cells, too"
     );
     assert_eq!(nand.spare(0), Some(&[0x0f][..]));
@@ -108,7 +113,7 @@ fn bytes_of_a_layers_own_obey_the_rules_of_cells() {
     assert_eq!((nand.own(2), nand.spare(1)), (None, None), "a program that is cut off leaves none");
 }
 
-/// One bit in a cell of four: generation g has the levels 2 g and 2 g + 1.
+/// One bit in a cell of four bits: generation g has the levels 2 g and 2 g + 1.
 pub(super) struct Pairs;
 
 impl CellCode for Pairs {
@@ -173,7 +178,7 @@ fn word_lines_are_programmed_again_as_later_generations_only() {
     assert_eq!((nand.generation(0), nand.pass(0)), (None, 0));
     (0..4).for_each(|page| done(program(&mut nand, page, 0, page, one)));
     assert_eq!(rule_of(program(&mut nand, 0, 0, 0, two)), Rule::GenerationPassed);
-    // A pass may leave a generation out; the rest of the block keeps what it has until the pass comes there.
+    // A pass may skip a generation; the rest of the block keeps its data until the pass arrives.
     done(program(&mut nand, 0, 2, 9, two));
     assert_eq!((nand.generation(0), nand.generation(1), nand.pass(0), nand.next_page(0)), (Some(2), Some(0), 2, 1));
     assert_eq!((nand.is_of_earlier_pass(0), nand.is_of_earlier_pass(1), nand.logical(1)), (false, true, 1));
@@ -183,7 +188,7 @@ fn word_lines_are_programmed_again_as_later_generations_only() {
     assert_eq!(nand.levels(0).unwrap()[..4], [5, 4, 5, 4]);
     let read = nand.load(0);
     assert!(nand.buffers().get(read).unwrap().iter().all(|&byte| byte == 0b0101));
-    // The last generation, and no more; what they take is that of four pages each.
+    // The last generation; each operation costs as much as four pages.
     done(program(&mut nand, 0, 7, 3, one));
     assert_eq!(rule_of(program(&mut nand, 1, 8, 0, two)), Rule::NoGeneration);
     assert_eq!((nand.counters().programs, nand.counters().reprograms), (7, 3));
@@ -202,7 +207,7 @@ fn a_generation_that_is_cut_off_has_begun_its_pass_or_never_was() {
     assert!(matches!(nand.program_generation(0, 1, &[9], &[data], Own::NONE), Err(Halt::PowerCut)));
     assert_eq!((nand.generation(0), nand.pass(0), nand.next_page(0), nand.logical(0)), (Some(1), 1, 1, TORN));
     assert_eq!(rule_of(nand.program_generation(0, 1, &[9], &[data], Own::NONE)), Rule::GenerationPassed);
-    // In a timed run: undone, it left no trace; torn, the pass has begun.
+    // In a timed run: a rolled back program leaves no trace, and a torn one has begun the pass.
     for torn in [false, true] {
         let mut nand = coded();
         let (old, new) = (filled(&mut nand, 3), filled(&mut nand, 5));
@@ -220,7 +225,7 @@ fn a_generation_that_is_cut_off_has_begun_its_pass_or_never_was() {
     }
 }
 
-/// MLC whose programs corrupt the other page of their pair.
+/// MLC whose programs corrupt the other page of the pair.
 fn corrupting() -> Nand {
     nand(Part { cell: CellKind::Mlc, pair_corruption: true, ..slc() })
 }
@@ -289,13 +294,14 @@ fn word_lines_are_programmed_whole_and_read_page_by_page() {
         };
         assert_eq!(broken, rule, "{subpages:06b}");
     }
-    // A cut tears all of it, and no other word line.
+    // A cut tears all of the word line, and no other.
     nand.set_power_cut_at(Some(nand.operations() + 1));
     assert!(matches!(nand.program(1, 0b111_111, &logical, &data), Err(Halt::PowerCut)));
     assert!((0..6).all(|subpage| nand.logical(6 + subpage) == TORN && nand.logical(subpage) != TORN));
 }
 
-/// Die 0 of a superblock of two is behind when the power fails: it goes on in its order, until a later page of it is programmed.
+/// Die 0 of a superblock of two lags behind when the power fails. The die continues in order until a later page of the
+/// die is programmed.
 #[test]
 fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
     let part = slc();
@@ -309,7 +315,7 @@ fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
         nand.set_stripes(physical, shape);
         nand.keep_undo();
         (0..6).for_each(|page| done(program(&mut nand, page)));
-        // Pages 0 and 1 have ended, and on die 1 pages 3 and 5.
+        // Pages 0 and 1 have ended, and on die 1 also pages 3 and 5.
         [1, 2, 4, 6].into_iter().for_each(|number| nand.ended(number));
         assert_eq!(nand.lose_power(&[]), 2);
         assert_eq!((nand.next_page(0), nand.left_out(0)), (6, vec![4, 2]));
@@ -328,8 +334,9 @@ fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
     assert_eq!(rule_of(program(&mut nand, 2)), Rule::PageOrder);
 }
 
-/// Parity is programmed when its data is in memory, and so before pages of its stripe that are on a die which is behind. After a cut these are
-/// programmed in the order of their die, whether their stripe can still have parity or not; once a die has failed, where any place is left.
+/// Parity is programmed once its data is in memory, so before pages of its stripe on a lagging die. After a cut these
+/// pages are programmed in the order of their die, whether or not the stripe can still have parity; after a die
+/// failure, as long as a place is left.
 #[test]
 fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     let part = slc();
@@ -338,7 +345,7 @@ fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     let physical = Geometry { channels: 3, ..*nand(part.clone()).geometry() };
     let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
     let program = |nand: &mut Nand, page| nand.program(page, first_subpages(subpages), &logical, &data);
-    // Die 0 has P0 2 4, die 1 has 0 P1 5, and die 2 has 1 3 P2; so many of each have ended.
+    // Die 0 has P0 2 4, die 1 has 0 P1 5, and die 2 has 1 3 P2. `on_dies` counts the ended programs of each.
     let cut = |on_dies: [usize; 3]| {
         let mut nand = Nand::new(stripes::striped(&physical, shape), part.clone(), Payload::Tag, None);
         nand.set_stripes(physical, shape);
@@ -365,7 +372,7 @@ fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     let parity_is_taken =
         |nand: &Nand| -> Vec<bool> { nand.parity_of(0).take(3).map(|parity| nand.takes_parity(parity)).collect() };
 
-    // The parity of stripes 1 and 2 is there, and is none of what they hold.
+    // The parity pages of stripes 1 and 2 exist, but match no present data.
     let mut nand = cut([1, 3, 3]);
     assert_eq!((nand.next_page(0), nand.left_out(0), nand.written_up_to(0)), (6, vec![4, 2], 2));
     let mut failed = cut([1, 3, 3]);
@@ -378,17 +385,17 @@ fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     assert_eq!((failed.left_out(0), failed.written_up_to(0)), (vec![], 6), "the place of the parity is taken");
     assert_eq!(rule_of(program(&mut failed, 2)), Rule::PageOrder);
 
-    // Stripe 2 is full, but pages of the die of its parity come first.
+    // Stripe 2 is full, but earlier pages of the parity's die come first.
     let mut nand = cut([3, 3, 0]);
     assert_eq!((nand.next_page(0), nand.left_out(0), nand.written_up_to(0)), (6, vec![3, 1], 1));
     [1, 3].into_iter().for_each(|page| done(program(&mut nand, page)));
     assert_eq!((nand.left_out(0), parity_is_taken(&nand)), (vec![], vec![false, false, true]));
-    // Were its parity programmed before, they would be lost.
+    // A parity program before them would lose them.
     let mut nand = cut([3, 3, 0]);
     nand.program_parity(nand.parity_of(0).start + 2, &data, 0b11).expect("power");
     assert_eq!(nand.left_out(0), vec![]);
 
-    // A page of a die that fails takes the place of a parity that is not there.
+    // A page of a failed die replaces a missing parity.
     let mut nand = cut([1, 1, 3]);
     assert_eq!((nand.next_page(0), nand.left_out(0)), (6, vec![5, 4, 2]));
     fail(&mut nand, 0);
@@ -399,7 +406,8 @@ fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     }
 }
 
-/// A die of a superblock that is to be erased is behind when the power fails: it has yet to program what the erase of the other has taken.
+/// The power fails while a superblock is erased and one die lags behind: its programs of data that the other die has
+/// erased are lost.
 #[test]
 fn a_partly_erased_superblock_is_torn() {
     let part = slc();

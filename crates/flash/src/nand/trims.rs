@@ -13,17 +13,17 @@ use std::ops::Range;
 
 /// The journal of a drive.
 pub(super) struct Trims {
-    /// Records are durable as soon as they are made.
+    /// Whether records are durable at once.
     at_once: bool,
-    /// Logical subpages that the layer trims, and may write, as one.
+    /// Logical subpages that the layer trims, and may write, as one unit.
     unit: u32,
-    /// Bit map of the units that flash or a buffer may hold data of, newer than their record.
+    /// Bit map of units with data in flash or a buffer that may be newer than their record.
     written: Vec<u64>,
     /// The durable record of each logical subpage; 0 without one.
     records: Vec<u64>,
-    /// Records that a power cut still loses.
+    /// Records that a power cut would lose.
     pending: Vec<(Range<u32>, u64)>,
-    /// Void copies: the numbers of their programs, and the logical subpages that they held.
+    /// Void copies: program number and former logical subpage of each.
     void: BTreeMap<u32, (u64, u32)>,
 }
 
@@ -42,8 +42,8 @@ impl Trims {
 }
 
 impl Nand {
-    /// Starts the journal of a drive with `logical` logical subpages, of which the layer trims `unit` as one; `at_once`: a
-    /// record is durable without a flush.
+    /// Starts the journal of a drive with `logical` logical subpages, which the layer trims in units of `unit`;
+    /// `at_once`: a record is durable without a flush.
     pub fn keep_trims(&mut self, logical: u32, unit: u32, at_once: bool) {
         self.trims = Some(Box::new(Trims {
             at_once,
@@ -68,8 +68,8 @@ impl Nand {
         }
     }
 
-    /// The host trims the logical subpages `lsns`, which are whole units. Must be called before the trim, because the trim itself may destroy
-    /// data, and with `done` after the trim, because the trim may move data before it unmaps them.
+    /// Notes a trim of the logical subpages `lsns`, which must be whole units. Must be called before the trim, because
+    /// the trim may destroy data, and with `done` after the trim, because the trim may move data before unmapping it.
     ///
     /// # Errors
     /// [`super::Halt::Image`].
@@ -117,8 +117,7 @@ impl Nand {
         Ok(())
     }
 
-    /// The power is back: voids copies that are older than the record of their trim, and drops records that were not
-    /// durable.
+    /// Voids copies older than their trim after a power cut, and drops records that were not durable.
     pub fn void_trimmed(&mut self) {
         let Some(mut trims) = self.trims.take() else { return };
         trims.pending.clear();
@@ -136,7 +135,7 @@ impl Nand {
         self.trims = Some(trims);
     }
 
-    /// As [`Self::logical`], also of a copy that a trim made void: by which recovery tells blocks apart.
+    /// [`Self::logical`], also for a copy that a trim made void, because recovery identifies blocks by these numbers.
     pub fn logical_before_trims(&self, psn: u32) -> u32 {
         let void = self.trims.as_ref().and_then(|trims| trims.void.get(&psn));
         let logical = self.logical(psn);
@@ -151,7 +150,7 @@ impl Nand {
         self.logical_before_trims(psn) != self.logical(psn)
     }
 
-    /// The image of this drive has the record `operation` of logical subpage `lsn`.
+    /// Restores the record `operation` of logical subpage `lsn` from an image.
     pub(super) fn found_trim(&mut self, lsn: u32, operation: u64) {
         self.operations = self.operations.max(operation);
         if let Some(record) = self.trims.as_mut().and_then(|trims| trims.records.get_mut(lsn as usize)) {

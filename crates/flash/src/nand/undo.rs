@@ -1,8 +1,9 @@
-//! What a power cut takes back: the changes of operations that were planned and had not run.
+//! Rollback at a power cut: reverts operations that were planned and had not started.
 //!
-//! Cells change when an operation is planned, ahead of its time. Where a cut is to come in a timed run, what each operation
-//! changed is kept until it has ended. At the cut, operations whose array has not begun are undone, the last first; those in the
-//! array are torn. Operations of a block run in the order of their plan, so what is undone is never below what ran.
+//! Cells change when an operation is planned, ahead of its time. If a cut is scheduled in a timed run, flash logs the
+//! changes of each operation until its end. The cut rolls back operations that had not started in the array, the last
+//! first, and tears operations in the array. Operations of a block run in the order of their plan, so a rollback never
+//! reaches below an operation that ran. Ignored: images, because their drives have no scheduled cuts.
 
 use super::data::SavedPayload;
 use super::generations::SavedGenerations;
@@ -13,12 +14,12 @@ use super::{Block, Nand, NandCounters, SubpageMask, TORN};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What one operation changed.
+/// The changes of one operation.
 pub(super) struct Undo {
     block: u32,
-    /// Pages whose cells it changed; none for a read.
+    /// Pages with changed cells; empty for a read.
     pages: Range<u32>,
-    /// Subpages that a program wrote; none for an erase.
+    /// Subpages that a program wrote; empty for an erase.
     written: SubpageMask,
     state: Block,
     programs: Box<[u8]>,
@@ -27,39 +28,39 @@ pub(super) struct Undo {
     own: SavedOwn,
     generations: SavedGenerations,
     pairs: SavedPairs,
-    /// Of an erase, its pages of parity, too.
+    /// Parity pages of an erase.
     parity: Option<Box<Undo>>,
-    /// What was known of the stripe.
+    /// The former state of the stripe.
     known: (bool, u64),
-    /// Of an erase of one of the blocks of a superblock the first of these, and how many there are.
+    /// For an erase in a superblock: the operation of the first block's erase, and the number of blocks.
     part_of: Option<(u64, u32)>,
-    /// The counters before; once it is done, what it added to them.
+    /// The former counters; once the operation is done, the difference.
     counters: NandCounters,
 }
 
-/// The operations that have not ended, by number.
+/// Operations that have not ended, by number.
 #[derive(Default)]
 pub(super) struct UndoLog(BTreeMap<u64, Undo>);
 
 impl Nand {
-    /// The operation that the power is to fail in.
+    /// The operation of the scheduled power cut.
     pub fn power_cut_at(&self) -> Option<u64> {
         Some(self.power_cut_at).filter(|&cut| cut != u64::MAX)
     }
 
-    /// Lets the power fail during operation number `operation` (1 = the first of the run), or never.
+    /// Schedules a power cut in operation number `operation` (1 = the first of the run), or none.
     pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
         self.power_cut_at = operation.unwrap_or(u64::MAX);
         self.plan_event();
     }
 
-    /// From now on what operations change is kept until [`Self::ended`], for [`Self::lose_power`].
+    /// Starts to log changes until [`Self::ended`], for [`Self::lose_power`].
     pub fn keep_undo(&mut self) {
         self.undo = Some(Box::default());
     }
 
-    /// Nothing is kept any more; the reads with the numbers `dropped` do not happen, and count no more. Returns how
-    /// many these are.
+    /// Stops to log. The reads with the numbers `dropped` never happen, and are subtracted from the counters. Returns
+    /// their number.
     pub fn drop_undo(&mut self, dropped: impl Iterator<Item = u64>) -> u64 {
         let mut log = self.undo.take().unwrap_or_default();
         let undone: Vec<Undo> = dropped.filter_map(|number| log.0.remove(&number)).collect();
@@ -67,7 +68,7 @@ impl Nand {
         undone.len() as u64
     }
 
-    /// Reads, programs and erases that a power cut ended had taken so much energy, in picojoules.
+    /// Adds the energies, in picojoules, of reads, programs and erases that a power cut ended.
     pub fn note_torn(&mut self, energies: [i64; 3]) {
         let NandCounters { read_energy, program_energy, erase_energy, .. } = &mut self.counters;
         for (energy, torn) in [read_energy, program_energy, erase_energy].into_iter().zip(energies) {
@@ -75,14 +76,14 @@ impl Nand {
         }
     }
 
-    /// Operation `number` has ended: it cannot be undone.
+    /// Drops the log of operation `number`, which has ended.
     pub fn ended(&mut self, number: u64) {
         if let Some(log) = &mut self.undo {
             log.0.remove(&number);
         }
     }
 
-    /// What `pages` of `block` hold, before an operation that programs the subpages `written` of them.
+    /// Saves `pages` of `block` before an operation that programs their subpages `written`.
     #[cold]
     #[inline(never)]
     pub(super) fn save(&mut self, block: u32, pages: Range<u32>, written: SubpageMask) -> Box<Undo> {
@@ -106,7 +107,7 @@ impl Nand {
         })
     }
 
-    /// As [`Self::save`], before an erase of `block`.
+    /// [`Self::save`] before an erase of `block`.
     #[cold]
     pub(super) fn save_erase(&mut self, block: u32, pages: Range<u32>) -> Box<Undo> {
         let mut undo = self.save(block, pages, 0);
@@ -117,7 +118,8 @@ impl Nand {
         undo
     }
 
-    /// As [`Self::save`], before an erase of another block of the superblock `block`, whose first was erased in operation `first`.
+    /// [`Self::save`] before an erase of a further block of the superblock `block`, after the first in operation
+    /// `first`.
     #[cold]
     pub(super) fn save_part(&mut self, block: u32, first: u64) -> Box<Undo> {
         let mut undo = self.save(block, 0..0, 0);
@@ -125,7 +127,7 @@ impl Nand {
         undo
     }
 
-    /// The operation that `undo` was saved for is done.
+    /// Logs `undo` once the operation is done.
     #[cold]
     #[inline(never)]
     pub(super) fn log_undo(&mut self, mut undo: Box<Undo>) {
@@ -135,8 +137,8 @@ impl Nand {
         }
     }
 
-    /// Reads the out-of-band area of page `ppn`, as a recovery does; its numbers are at [`Self::logical_of`]. Any page can be read so:
-    /// what is erased or torn shows.
+    /// Reads the out-of-band area of page `ppn` for recovery; the numbers are at [`Self::logical_of`]. Any page may be
+    /// scanned, and erased or torn pages show.
     pub fn scan(&mut self, ppn: u32) {
         let page = self.split(ppn).1;
         self.operations += 1;
@@ -144,13 +146,13 @@ impl Nand {
         self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
     }
 
-    /// Replaces what it has done, for whoever looked without being counted.
+    /// Replaces the counters, after reads that must not count.
     pub fn set_counters(&mut self, counters: NandCounters) {
         self.counters = counters;
     }
 
-    /// The power fails. Operations that have not ended are undone, and count no more; those of the numbers `running` are torn:
-    /// what they were programming or erasing cannot be read. Returns how many are undone.
+    /// Cuts the power. Operations that have not ended are rolled back and not counted. Operations with the numbers
+    /// `running` are torn: their cells are unreadable. Returns the number of rolled back operations.
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
         let Some(log) = self.undo.take() else { return 0 };
         let (mut undone, mut erased) = (0, BTreeSet::new());
@@ -167,7 +169,7 @@ impl Nand {
                 self.undo_part(number, undo, is_all, first);
                 continue;
             }
-            // What a die of a superblock had not programmed is gone with what the others had, where they were erased.
+            // An erase on other dies of a superblock also destroys pages that a die had not programmed.
             let is_gone = undo.pages.is_empty() || erased.contains(&undo.block);
             match (is_gone, running.contains(&number)) {
                 (true, _) => {}
@@ -179,8 +181,8 @@ impl Nand {
         undone
     }
 
-    /// The erase of one of the blocks of a superblock is undone, the first of which was operation `first`. Where it had begun on any die, what
-    /// there was is gone, and it is erased again.
+    /// Rolls back an erase of a superblock, which began with operation `first`. If the erase had begun on any die, all
+    /// data is lost, and the superblock must be erased again.
     fn undo_part(&mut self, number: u64, mut undo: Undo, all: bool, first: u64) {
         let (block, before) = (undo.block, undo.state);
         if number != first {
@@ -216,7 +218,7 @@ impl Nand {
         self.own.restore(pages, width, own);
     }
 
-    /// As [`Self::program`] and [`Self::erase`] leave cells when the power fails in them.
+    /// Leaves cells as [`Self::program`] and [`Self::erase`] do at a power cut.
     fn tear(&mut self, number: u64, undo: Undo) {
         let Undo { block, pages, written, state: before, payload, own, .. } = undo;
         let width = self.geometry.subpages_per_page;
@@ -235,7 +237,7 @@ impl Nand {
         drop(self.pairs.take(pages.clone()));
         let ppn = pages.start;
         self.own.restore(pages, width, own);
-        // Pages with parity are not of word lines that are programmed one after the other.
+        // Word lines of pages with parity are programmed at once.
         if !self.has_stripes() {
             self.corrupt_mates(ppn, number);
         }

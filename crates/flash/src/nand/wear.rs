@@ -1,23 +1,21 @@
-//! Wear: how the raw bit error rate of a block grows with its cycles, and how much sooner it reaches its limit where
-//! low pages are programmed again, or where the threshold voltage is raised (LLH paper, Sec. 3.3 and 3.4, Tables 2 to
-//! 4, Figs. 3 to 5).
+//! Wear: growth of a block's raw bit error rate with its cycles, and the earlier end of life if low pages are
+//! programmed again or the threshold voltage is raised (LLH paper, Sec. 3.3 and 3.4, Tables 2 to 4, Figs. 3 to 5).
 //!
-//! The rate of a block that is programmed as usual grows exponentially with its cycles, from `fresh_rate` when new to
-//! `limit_rate` after `endurance` cycles, the T of Table 2. The tables give the share of T by which a block reaches the
-//! limit sooner when the first 0.2, 0.4 or 0.6 T of its cycles were biased and the rest usual: a *lasting* loss, which
-//! here acts like so many more cycles, linear between the rows, from nothing at no biased cycle, and on with the slope
-//! of the last two rows. The row of T itself is a block that is never programmed otherwise: what it loses beyond the
-//! lasting loss is there only while the block is programmed so (Sec. 3.4: from the order of programs, not from wear), a
-//! constant factor on the rate.
+//! With usual programs the rate grows exponentially with the cycles, from `fresh_rate` when new to `limit_rate` after
+//! `endurance` cycles, the T of Table 2. The tables give the share of T by which a block reaches the limit sooner if
+//! the first 0.2, 0.4 or 0.6 T of its cycles were biased and the rest usual. This *lasting* loss acts like additional
+//! cycles: linear between the rows, zero without biased cycles, and beyond the rows with the slope of the last two. The
+//! row of T itself is a block with biased cycles only. Its additional loss acts only during biased programs (Sec. 3.4:
+//! from the order of programs, not from wear), as a constant factor on the rate.
 //!
-//! Where the paper is silent: its curves are pictures without numbers but for where they reach 1e-3, so `fresh_rate` is
-//! assumed. Ignored, as there: retention, and that low pages alone, in the first round, have hardly an error.
+//! Assumed: `fresh_rate`, because the paper's curves have no numbers except where they reach 1e-3. Ignored, as in the
+//! paper: retention, and the nearly error-free low pages of the first round.
 
 use super::part::Part;
 use crate::keys::{Rule, SHARE, Value};
 
 crate::keys! {
-    /// Measurements of a part, each a list by `shares`; empty where nothing was measured.
+    /// Measurements of a part, as lists by `shares`; empty if not measured.
     #[derive(Debug, Clone, Default, PartialEq)]
     pub struct WearTable;
 
@@ -53,17 +51,17 @@ fn ascend(list: &[f64]) -> bool {
     list.is_sorted_by(|one, next| one < next)
 }
 
-/// Whether the last of `list` is `fit`, if there is one.
+/// Whether the last of `list` fits; true if there is none.
 fn ends(list: &[f64], fit: impl Fn(f64) -> bool) -> bool {
     list.last().is_none_or(|&last| fit(last))
 }
 
-/// What biases a cycle.
+/// The bias of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bias {
-    /// Nothing.
+    /// No bias.
     None,
-    /// Low pages are programmed, and again with the high pages.
+    /// Low pages are programmed, and again with their high pages.
     Reprogram,
     /// Random data with three zeros of four bits in low pages, in the usual order.
     Voltage,
@@ -77,18 +75,18 @@ pub struct Wear {
     limit_rate: f64,
     /// Biased cycles and lasting loss, both in shares of the endurance, from (0, 0) on.
     lasting: Vec<(f64, f64)>,
-    /// Share of the endurance by which a block seems older while it is programmed so.
+    /// Share of the endurance by which a block acts older during biased programs.
     passing: f64,
 }
 
-/// How long a block lives.
+/// The life of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Endurance {
-    /// Cycles until its rate reaches the limit.
+    /// Cycles until the rate reaches the limit.
     pub cycles: f64,
-    /// Those of them in which biased cycles are allowed.
+    /// Cycles in which biased cycles are allowed.
     pub window: f64,
-    /// Whether it is a biased cycle that reaches the limit.
+    /// Whether a biased cycle reaches the limit.
     pub ends_biased: bool,
 }
 
@@ -112,7 +110,7 @@ impl Wear {
         wear
     }
 
-    /// Share of the endurance lost for good to biased cycles, which are given as a share of the endurance.
+    /// Share of the endurance lost permanently to biased cycles, given as a share of the endurance.
     pub fn lasting_loss(&self, biased: f64) -> f64 {
         let after = self.lasting.iter().position(|&(share, _)| share >= biased).unwrap_or(self.lasting.len());
         let upper = after.clamp(1, self.lasting.len().max(2) - 1);
@@ -122,8 +120,7 @@ impl Wear {
         }
     }
 
-    /// Raw bit error rate after `cycles`, of which `biased` were biased; `now` says whether the block is programmed so
-    /// now.
+    /// Raw bit error rate after `cycles`, of which `biased` were biased; `now`: the block is programmed with bias now.
     pub fn bit_error_rate(&self, cycles: f64, biased: f64, now: bool) -> f64 {
         let age = self.age(cycles / self.endurance, biased / self.endurance) + if now { self.passing } else { 0.0 };
         self.fresh_rate * libm::pow(self.limit_rate / self.fresh_rate, age)
@@ -134,15 +131,16 @@ impl Wear {
         self.bit_error_rate(cycles, cycles.min(window), window > 0.0 && cycles <= window)
     }
 
-    /// Usual cycles that would have worn as much, all in shares of the endurance.
+    /// Usual cycles with the same wear, all in shares of the endurance.
     fn age(&self, cycles: f64, biased: f64) -> f64 {
         cycles + self.lasting_loss(biased)
     }
 
-    /// The life of a block of whose cycles, up to `window` (a share of the endurance), the share `biased` is biased.
+    /// The life of a block if up to `window` (a share of the endurance) the share `biased` of its cycles is biased.
     pub fn endurance(&self, window: f64, biased: f64) -> Endurance {
         let at_limit = |age: f64| {
-            // The loss is piecewise linear and grows: halving finds where cycles and loss reach `age`.
+            // The loss is piecewise linear and grows, so bisection finds the cycles at which cycles plus loss reach
+            // `age`.
             let (mut low, mut high) = (0.0, age);
             for _ in 0..60 {
                 let middle = 0.5 * (low + high);
@@ -190,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Every row of Tables 3 and 4 is what it is defined as: T less the cycles to 1e-3, of T.
+    /// Every row of Tables 3 and 4 matches its definition: T less the cycles to 1e-3, as a share of T.
     #[test]
     fn every_row_of_the_tables_comes_back() {
         let part = a16();
@@ -216,8 +214,8 @@ mod tests {
         assert_eq!(Wear::new(&slc(), Bias::Reprogram).lasting_loss(0.5), 0.0, "nothing was measured");
     }
 
-    /// Chip B16: re-programmed blocks are above the limit from the first hundredth of their life on, and come back
-    /// under it.
+    /// Chip B16: re-programmed blocks exceed the limit from the first hundredth of their life, and recover without
+    /// bias.
     #[test]
     fn a_passing_loss_goes_with_the_bias() {
         let mut part = a16();

@@ -1,18 +1,20 @@
 //! Quantities as text, read and written: `"35us"`, `"16KiB"`, `"1.2GB/s"`, `"28%"`, `"50.37uJ"`, `"90d"`.
 //!
-//! A quantity is a decimal number and a unit, with or without blanks between them. Decimals become integers without floating
-//! point, so `"0.1us"` is exactly 100 ns, and a time that is no whole number of nanoseconds is refused. Units are
-//! case-sensitive: bytes are binary (`KiB`, `MiB`, `GiB`, `TiB`, `B`), so `"4k"` and `"16MB"` are refused, with the likely unit;
-//! capacities of drives are decimal, too (`"30.72TB"`); rates are bytes a second, decimal (`kB/s`, `MB/s`, `GB/s`, as in data sheets) or binary (`MiB/s`); bits a second are refused,
-//! as the number of pins is unknown. A ratio is a percentage or a bare number below 1; a bare 1 or more is refused, as it may
-//! mean either. Signs and exponents are refused except in bare ratios.
+//! A quantity is a decimal number and a unit, with or without blanks between them. Decimals become integers without
+//! floating point: `"0.1us"` is exactly 100 ns, and a time that is not a whole number of nanoseconds is refused. Units
+//! are case-sensitive:
+//! - bytes are binary (`B`, `KiB`, `MiB`, `GiB`, `TiB`), so `"4k"` and `"16MB"` are refused, with the likely unit;
+//! - capacities of drives may also be decimal (`"30.72TB"`);
+//! - rates are bytes a second, decimal (`kB/s`, `MB/s`, `GB/s`, as in data sheets) or binary (`MiB/s`); bits a second
+//!   are refused, because the number of pins is unknown;
+//! - a ratio is a percentage or a bare number below 1; a bare 1 or more is refused, because both may be meant.
 //!
-//! The error of every `parse_*` is one line with what was wrong and what was expected; every `format_*` gives the shortest text
-//! that parses back to the same value.
+//! Signs and exponents are refused except in bare ratios. The error of every `parse_*` is one line with the mistake and
+//! the expected text. Every `format_*` gives the shortest text that parses back to the same value.
 
 use super::{Nanos, Picojoules, Rate};
 
-/// A value, or one line on what is wrong with its text and what was expected.
+/// A value, or one line with the mistake in its text and the expected text.
 pub type Parsed<T> = std::result::Result<T, String>;
 
 /// A dimension: its units and its words for messages.
@@ -126,7 +128,7 @@ pub fn format_time(time: Nanos) -> String {
     TIME.format(time)
 }
 
-/// An age of data such as `"90d"`, in nanoseconds. Units: those of times, h, d.
+/// An age of data such as `"90d"`, in nanoseconds. Units: as for times, and h, d.
 ///
 /// # Errors
 /// No number, no unit or another, or not a whole number of nanoseconds.
@@ -151,7 +153,7 @@ pub fn parse_bytes(text: &str) -> Parsed<u64> {
     BYTES.parse(text)
 }
 
-/// A capacity of a drive such as `"30.72TB"`, in bytes. Units: those of sizes, and MB, GB, TB.
+/// A capacity of a drive such as `"30.72TB"`, in bytes. Units: as for sizes, and MB, GB, TB.
 ///
 /// # Errors
 /// No number, no unit or another, or not a whole number of bytes.
@@ -244,7 +246,7 @@ pub fn ratio_from_number(number: f64) -> Parsed<f64> {
     })
 }
 
-/// The shortest percentage that parses back to `ratio`, which is finite and not negative.
+/// The shortest percentage that parses back to `ratio`, which must be finite and not negative.
 pub fn format_ratio(ratio: f64) -> String {
     let text = format!("{ratio:e}");
     let (digits, exponent) = text.split_once('e').expect("a float in scientific notation has an exponent");

@@ -59,7 +59,9 @@ fn messages_say_what_was_expected_and_what_was_near() {
         ),
         (
             parse_age("2y").unwrap_err(),
-            "\"2y\": y is not a unit of nanoseconds; did you mean d? expected an age such as \"90d\" (units: ns, us, ms, s, h, d)".into(),
+            "\"2y\": y is not a unit of nanoseconds; did you mean d? expected an age such as \"90d\" \
+             (units: ns, us, ms, s, h, d)"
+                .into(),
         ),
         (parse_bytes("16MB").unwrap_err(), format!("\"16MB\": MB is not a unit of bytes; did you mean MiB? {bytes}")),
         (parse_bytes("4k").unwrap_err(), format!("\"4k\": k is not a unit of bytes; did you mean KiB? {bytes}")),

@@ -1,4 +1,4 @@
-//! From resolved keys to the typed settings of a drive.
+//! Typed settings of a drive, from resolved keys. Ignored: possibility, which [`super::check`] decides.
 
 use super::schema::{self, DriveSettings};
 use super::{DriveConfig, ResolvedKey};
@@ -89,7 +89,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
     }
 }
 
-/// The superblocks that are blocks to layers, where the drive has a whole number of them.
+/// The superblocks that are blocks of layers; `None` if the drive has no whole number of them.
 fn stripes(log: &LogSettings, dies: u32) -> Option<StripeShape> {
     let shape = match (log.rain, log.collects_superblocks) {
         (0, false) => return None,

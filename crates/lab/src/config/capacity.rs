@@ -1,4 +1,4 @@
-//! `ssd.capacity`: the blocks of a plane that a capacity takes. Dies, timing and over-provisioning stay. With
+//! `ssd.capacity`: the number of blocks of a plane for a given capacity. Dies, timing and over-provisioning stay. With
 //! `ssd.spare = added` an overlay that changes the over-provisioning changes the blocks, and the capacity stays.
 //!
 //! The drive exports the capacity, rounded up to a block in each plane. `ssd.blocks_per_plane` of a later overlay
@@ -11,14 +11,13 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_ftl_api::keys::{Value, ValueType};
 
-/// Planes of the largest drive, and more.
+/// More planes than the largest drive has.
 const MOST_PLANES: u64 = 1 << 24;
 
-/// Sets `ssd.blocks_per_plane` of `resolved` where a capacity is given.
+/// Sets `ssd.blocks_per_plane` of `resolved` if a capacity is given.
 ///
 /// # Errors
-/// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the blocks that are given
-/// beside it.
+/// [`Error::Input`]: the capacity takes more blocks than a plane can have, or contradicts the given blocks.
 pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
     let (capacity, blocks) = (index("ssd.capacity"), index("ssd.blocks_per_plane"));
     let bytes = match resolved[capacity].value {
@@ -29,7 +28,7 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
     let values = build::Values::new(resolved);
     let dies = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip", "ssd.planes_per_die"];
     if dies.iter().map(|key| values.get::<u64>(key)).product::<u64>() > MOST_PLANES {
-        // The check of the drive says so.
+        // The check of the drive reports this.
         return Ok(());
     }
     let drive = build::drive("", "", &values);
@@ -55,8 +54,8 @@ pub(super) fn apply(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Resul
     Ok(())
 }
 
-/// Sets the blocks for the capacity of the drive with the earlier over-provisioning, if a later overlay changes
-/// `ssd.over_provisioning` and `ssd.spare` says that this adds flash.
+/// If a later overlay changes `ssd.over_provisioning` and `ssd.spare` lets this add flash: sets the blocks for the
+/// capacity with the earlier over-provisioning.
 fn keep(resolved: &mut [ResolvedKey], overlays: &[Overlay]) -> Result<()> {
     let (spare, blocks, share) = (index("ssd.spare"), index("ssd.blocks_per_plane"), index("ssd.over_provisioning"));
     let rank = resolved[blocks].rank;
@@ -92,7 +91,7 @@ fn needed(drive: &DriveConfig, bytes: u64, max: u64) -> Option<u64> {
     let one = with(1);
     let per_block =
         one.geometry.pages() as f64 * f64::from(one.geometry.page_bytes()) / (1.0 + drive.over_provisioning);
-    // Rounding of logical pages may take one more or less.
+    // Rounding of logical pages may change the number by one.
     let about = (bytes as f64 / per_block) as u64;
     (about.saturating_sub(1).max(1)..=about.saturating_add(2).min(max))
         .find(|&blocks| with(blocks).logical_bytes() >= bytes)

@@ -1,6 +1,6 @@
 //! Checks of a whole drive: rules that involve several keys. The declaration of a key has the rules of that key alone.
 //!
-//! Every refusal names the keys with their values and sources, and a remedy. Unwise drives are not refused.
+//! Every refusal names the keys with their values and sources, and a remedy. Ignored: unwise but possible drives.
 
 mod fast_cache;
 mod features;

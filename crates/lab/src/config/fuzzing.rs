@@ -7,8 +7,7 @@ use palimpsest_flash::units::parse;
 /// quantity.
 ///
 /// # Panics
-/// A resolved drive is another one after writing and reading: a bug of the project. No bytes cause a panic by
-/// themselves.
+/// A resolved drive changes when written and read: a bug of the project. No input may cause a panic otherwise.
 pub fn fuzz_config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (file, overrides) = text.split_once('\0').unwrap_or((&text, ""));

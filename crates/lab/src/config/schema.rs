@@ -1,5 +1,4 @@
-//! The schema: the keys that parts of a drive, the host and layers declare, gathered in the order in which they are
-//! printed.
+//! The schema: all keys declared by parts of a drive, the host and layers, in the order of printing.
 
 use super::notation::read_bare;
 use crate::layers::layers;
@@ -86,7 +85,7 @@ pub struct Known {
     /// The layers that may read the key, without file systems that read it through the layer below; `None`: every
     /// layer.
     pub layers: Option<Vec<&'static str>>,
-    /// The names of those layers, and the meaning.
+    /// The names of these layers, and the meaning.
     pub doc: String,
     /// The value if nothing sets the key; `None` if another key or the drive determines the value.
     pub fallback: Option<Value>,
@@ -106,7 +105,7 @@ impl PartialEq for Known {
     }
 }
 
-/// All keys, in the order in which they are printed: table by table.
+/// All keys in the order of printing: table by table.
 pub fn keys() -> &'static [Known] {
     static GATHERED: OnceLock<Vec<Known>> = OnceLock::new();
     GATHERED.get_or_init(gather)
@@ -117,7 +116,7 @@ fn gather() -> Vec<Known> {
     let around =
         keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS, REFRESH, faults::KEYS, SCHEDULES]);
     let of_layers = layers().flat_map(|entry| (entry.keys)());
-    // Keys that layers list and that are around them, too, keep that place.
+    // A key that both a layer and its surroundings list keeps the place of the surroundings.
     let is_around = |key: &Key| around.iter().any(|around| around.name == key.name);
     let of_layers: Vec<&Key> = log::keys().into_iter().chain(of_layers).filter(|key| !is_around(key)).collect();
     let (of_drive, of_layers) = (of_drive.into_iter().map(|key| (key, true)), of_layers.into_iter());
@@ -219,7 +218,7 @@ pub const ABOUT: &[&str] = &["name", "description", "source", "base", "complete"
 /// The key called `name`.
 ///
 /// # Panics
-/// There is no such key: a bug of the caller. So does [`index`].
+/// There is no such key: a bug of the caller; also in [`index`].
 pub fn known(name: &str) -> &'static Known {
     &keys()[index(name)]
 }

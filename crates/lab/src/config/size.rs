@@ -1,8 +1,8 @@
-//! Limits of size, so that a mistake is refused before memory ends: of files of settings, and of drives.
+//! Limits of the size of settings files and drives, to refuse a mistake before memory is exhausted.
 //!
-//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map, without those of
-//! the engine or the workload, and without the bytes that it will store. Memory that is never touched is never taken:
-//! of a drive that is filled in part, and of which the workload writes little, the tables take little.
+//! The memory of a drive is estimated from below: the tables of flash, the shadow and the layer's map. Ignored: tables
+//! of the engine and the workload, and stored bytes. Untouched memory is never allocated, so a drive that is filled in
+//! part and rarely written takes little.
 
 use super::DriveConfig;
 use crate::layers::find_layer;
@@ -10,18 +10,17 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::format_bytes;
 
-/// Bytes of the longest file of settings that is read.
+/// Most bytes of a settings file.
 pub const LARGEST_FILE: u64 = 16 << 20;
 
-/// Bytes for each physical subpage in the tables of flash: its logical number, and with contents their tag or place,
-/// and the number of their program.
+/// Bytes for each physical subpage in the tables of flash: its logical number, and with contents also tag or place, and
+/// program number.
 const SUBPAGE_BYTES: [u64; 2] = [4, 20];
 
-/// Bytes for each logical subpage in the shadow, where contents are verified.
+/// Bytes for each logical subpage in the shadow, if contents are verified.
 const SHADOW_BYTES: u64 = 8;
 
-/// Bytes for each physical subpage where times are verified: those that are noted as they come, and those of the check,
-/// which looks at all.
+/// Bytes for each physical subpage if times are verified: of the log, and of the final check.
 const VERIFIED_BYTES: [u64; 2] = [20, 32];
 
 /// Refuses a file of `length` bytes, read up to one more than [`LARGEST_FILE`].
@@ -42,13 +41,13 @@ pub struct Touched {
     pub payload: Payload,
     /// Whether times are verified.
     pub verified: bool,
-    /// Share of the logical space that preconditioning fills, in order.
+    /// Share of the logical space that preconditioning fills sequentially.
     pub filled: f64,
-    /// Writes of preconditioning in all, as multiples of that share.
+    /// All writes of preconditioning, as multiples of that share.
     pub times: f64,
-    /// Requests of the workload; `None` where they are unknown.
+    /// Requests of the workload; `None` if unknown.
     pub requests: Option<u64>,
-    /// Whether the drive is served to programs, so that the payload must be their bytes.
+    /// Whether the drive is served to programs, so that the payload must be bytes.
     pub served: bool,
 }
 
@@ -59,10 +58,10 @@ impl Touched {
     }
 }
 
-/// Tables take memory in pieces of so many bytes; a request may touch one piece of each table.
+/// Bytes of the pieces in which tables take memory; a request may touch one piece of each table.
 const PIECE: u64 = 4096;
 
-/// Bytes of the tables of `drive`, and of those that are touched.
+/// Bytes of the tables of `drive`, and of their touched part.
 fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
     let contents = touched.payload != Payload::None;
     let (pages, physical) = (drive.geometry.pages(), drive.geometry.subpages());
@@ -82,13 +81,13 @@ fn tables(drive: &DriveConfig, touched: &Touched) -> (u64, u64) {
     (all, least.min(all))
 }
 
-/// Whether most of the tables of `drive` take memory when they are `touched` so.
+/// Whether a run with `touched` allocates most of the tables of `drive`.
 pub fn uses_most(drive: &DriveConfig, touched: &Touched) -> bool {
     let (all, least) = tables(drive, touched);
     least >= all / 2
 }
 
-/// Whether the system gives the address space of the largest table, which is not touched here.
+/// Whether the system grants the address space of the largest table, which is not touched here.
 fn can_reserve(drive: &DriveConfig, payload: Payload) -> bool {
     let bytes = drive.geometry.subpages() * if payload == Payload::None { 4 } else { 8 };
     let mut table: Vec<u8> = Vec::new();
@@ -97,7 +96,7 @@ fn can_reserve(drive: &DriveConfig, payload: Payload) -> bool {
     reserved
 }
 
-/// Refuses a drive whose tables take more than the memory `available`, where that is known, when they are `touched` so.
+/// Refuses a drive whose tables, if `touched` so, exceed the memory `available`, if known.
 ///
 /// # Errors
 /// [`Error::Input`].

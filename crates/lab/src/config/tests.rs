@@ -41,7 +41,7 @@ fn line_of(file: &str, start: &str) -> String {
     format!("{file}:{}", 1 + text.lines().position(|line| line.starts_with(start)).unwrap())
 }
 
-/// The settings without a reader, and how grave each is.
+/// The settings without a reader, with their gravity.
 fn unread(resolved: &Resolved) -> Vec<(&'static str, Gravity)> {
     resolved.unread().iter().map(|unread| (unread.key, unread.gravity)).collect()
 }
@@ -70,7 +70,7 @@ fn keys_of_features_that_are_off_are_mistakes() {
     assert_eq!((found.place.as_str(), found.gravity), ("--set ftl.gc_idle=5ms", Gravity::Mistake));
     let works = ["ftl.name=page", "ftl.gc_idle=5ms", "ftl.gc_background=true", "ftl.gc_stop=2 blocks"];
     assert_eq!(unread(&preset("default", &works).unwrap()), []);
-    // Other layers have the fast cache, and so the times of its blocks.
+    // Other layers read the fast cache and the times of its blocks.
     let block = preset("default", &["ftl.name=block", "part.t_read_slc=20us"]).unwrap();
     assert_eq!(unread(&block), [("part.t_read_slc", Gravity::Mistake)]);
     let off = preset("default", &["ftl.name=block", "ftl.slc_cache=0%"]).unwrap();
@@ -120,7 +120,7 @@ fn keys_of_layers_name_them() {
     assert!(!layers("ftl.victim").contains(&"block") && layers("ftl.read").contains(&"block"));
 }
 
-/// A condition that cannot be read would panic only when a drive sets its key.
+/// An unreadable condition would panic only when a drive sets the key.
 #[test]
 fn conditions_of_keys_name_keys_and_values() {
     for key in keys() {
@@ -176,7 +176,7 @@ fn over_provisioning_adds_flash_where_that_is_asked_for() {
     assert!(more.drive.geometry.blocks_per_plane > own.geometry.blocks_per_plane);
     let taken = preset("mga-16k", &["ssd.over_provisioning=200%"]).unwrap().drive;
     assert!(taken.logical_bytes() < own.logical_bytes() && taken.geometry == own.geometry);
-    // The file that `show` writes is the same drive.
+    // `show` must write a file of the same drive.
     assert_eq!(file(&more.to_toml(), &[]).unwrap().drive.geometry, more.drive.geometry);
     // The over-provisioning of the drive itself changes nothing.
     assert_eq!(preset("mga-16k", &["ssd.spare=added"]).unwrap().drive.geometry, own.geometry);
@@ -196,7 +196,7 @@ fn a_capacity_sets_the_blocks_and_nothing_else() {
         assert_eq!(rest(drive), rest(&whole.drive));
         assert_eq!(source(&scaled, "ssd.blocks_per_plane"), "--set ssd.capacity=256GiB");
         assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, *drive, "what is printed is the same drive");
-        // Blocks of a later overlay replace it.
+        // Blocks of a later overlay replace the capacity.
         let later = file(&format!("base = \"{name}\"\nssd.capacity = \"256GiB\"\n"), &["ssd.blocks_per_plane=999"]);
         assert_eq!(later.unwrap().drive.geometry.blocks_per_plane, 999);
     }
@@ -340,7 +340,7 @@ fn a_part_may_be_a_file_or_stand_in_the_drive() {
     assert_eq!(file(&inside.to_toml(), &[]).unwrap().drive, inside.drive);
 }
 
-/// The buffer is the drive's: every layer has the promise that the drive states.
+/// The buffer is the drive's: every layer has the drive's promise.
 #[test]
 fn a_saved_drive_states_the_promise_of_its_layer() {
     for entry in crate::layers::layers() {
@@ -412,8 +412,8 @@ proptest! {
     }
 }
 
-/// Statistics of a workload preset: mean sizes of reads and writes in units of 4 KiB, the share of reads, and that of
-/// requests of 4 KiB, the last two in percent.
+/// Statistics of a workload preset: mean sizes of reads and writes in units of 4 KiB, and in percent the share of reads
+/// and the share of requests of 4 KiB.
 fn generated(name: &str, seed: u64) -> [f64; 4] {
     let spec = FioSpec::parse(&workload_spec(name).unwrap()).unwrap();
     let mut source = FioSource::new(&spec, 1 << 33, seed).unwrap();
@@ -457,7 +457,7 @@ fn workloads_of_the_mga_paper_have_the_statistics_of_its_table() {
     }
 }
 
-/// Sec. IV of the co-design paper, within 2 %; every request is in the file that it names.
+/// Sec. IV of the co-design paper, within 2 %; every request is inside its file.
 #[test]
 fn workloads_of_the_codesign_paper_have_its_statistics() {
     let paper =

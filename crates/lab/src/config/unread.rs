@@ -1,4 +1,4 @@
-//! Settings of the user that nothing reads: the layer does not have the feature, or another key switches it off.
+//! Settings of the user without a reader: the layer lacks the feature, or another key switches the feature off.
 //!
 //! Presets and saved configurations describe a whole drive, so they may set keys that the layer does not read. A drive
 //! file may set keys for its own layer, which an option replaces. A feature may be switched off on every layer, because
@@ -33,7 +33,7 @@ pub struct Unread {
     pub what: String,
     /// The remedy: layers or settings that would read the key.
     pub expected: String,
-    /// How grave that is.
+    /// The gravity.
     pub gravity: Gravity,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
     found
 }
 
-/// Whether a key switches a feature off, or sets the default again that an earlier overlay changed.
+/// Whether a key switches a feature off, or restores the default that an earlier overlay changed.
 fn is_taken_back(key: &ResolvedKey, position: usize, earlier: &[Overlay]) -> bool {
     let is_default = key.key.fallback.as_ref() == Some(&key.value);
     let changed =
@@ -113,7 +113,7 @@ fn is_met(need: &'static str, entry: &Entry, value: &dyn Fn(&str) -> Value) -> b
     need.is_met(&value(need.key)) && schema::known(need.key).is_read_on(entry)
 }
 
-/// The readers of `key` on the layer `entry`, where the key states them.
+/// The readers of `key` on the layer `entry`, if the key states readers.
 pub fn readers_on<'a>(key: &'a Key, entry: &'a Entry) -> impl Iterator<Item = &'a Reader> {
     key.readers.iter().filter(|reader| entry.has_reader(reader, key))
 }

@@ -2,7 +2,8 @@
 //! run.
 //!
 //! A bounded number of points, evenly spread over the requests, at every fidelity; finer than the snapshots of blocks,
-//! whose size bounds their number. In a run of unknown length the distance of points doubles as the run goes on.
+//! whose size bounds their number. In a run of unknown length the distance of points doubles as the run proceeds.
+//! Ignored: changes between two points.
 
 use super::recorder::FlashTotals;
 use serde::Serialize;
@@ -43,7 +44,7 @@ impl Curve {
         self.next
     }
 
-    /// The point after `requests` requests; one after as many requests is replaced.
+    /// Adds the point after `requests` requests, replacing an earlier one after the same number.
     pub fn add(&mut self, requests: u64, totals: FlashTotals) {
         let points = &mut self.points;
         if points.requests.last() == Some(&requests) {

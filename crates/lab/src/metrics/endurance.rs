@@ -18,13 +18,13 @@ const TERABYTE: f64 = 1e12;
 /// The inputs of endurance.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
-    /// Write amplification; none without a write.
+    /// Write amplification; `None` without a write.
     pub waf: Option<f64>,
-    /// Bytes that the host can write; none where no block was erased.
+    /// Bytes that the host can write; `None` if no block was erased.
     pub life_bytes: Option<u64>,
     /// Bytes that the host wrote.
     pub host_bytes: u64,
-    /// In this time of the workload's clock.
+    /// Time of these writes by the workload's clock.
     pub time: Option<Nanos>,
     /// Bytes of the drive.
     pub capacity: u64,
@@ -51,7 +51,7 @@ pub fn endurance(load: &Load) -> Endurance {
 mod tests {
     use super::*;
 
-    /// A drive of 1 TB that takes 3650 TB: one drive write a day lasts ten years, and two a day five.
+    /// A drive of 1 TB that endures 3650 TB: one drive write a day lasts ten years, and two a day five.
     #[test]
     fn the_figures_of_a_data_sheet() {
         let day = NANOS_PER_DAY as Nanos;

@@ -1,5 +1,5 @@
-//! A histogram of times with 1,024 buckets an octave. Every bucket is narrower than 0.2 % of the values in the bucket,
-//! and keeps their sum, so that a percentile is the mean of a bucket: exact where equal times repeat.
+//! A histogram of times with 1,024 buckets an octave. Every bucket is narrower than 0.2 % of its values, and stores
+//! their sum, so that a percentile is the mean of a bucket: exact if equal times repeat. Ignored: the order of times.
 
 use palimpsest_flash::units::Nanos;
 

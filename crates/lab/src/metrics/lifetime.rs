@@ -1,13 +1,12 @@
 //! Lifetime of a drive, from the figures of a run: the bytes that a host can write until the mean block reaches the
 //! limit of bit errors.
 //!
-//! The estimate of the LLH paper (Sec. 4): while blocks are young enough for their low pages to be programmed again, a
-//! cycle writes as many bytes an erase as the run; after that, as the run without its second writes. [`Wear`] gives the
-//! number of cycles, with the share of the run's erased blocks that were reused. Assumed: the run is in the share of
-//! life in which blocks are reused, and the share of moved data stays the same after it (a run of the layer without
-//! reuse gives the exact share). Without reuse, this is the endurance times the bytes an erase. Blocks that always hold
-//! one bit a cell (the fixed share of the fast cache) have an endurance and erases of their own; the life of the drive
-//! ends when either kind of block is worn.
+//! The estimate of the LLH paper (Sec. 4): while low pages may be programmed again, a cycle writes the run's bytes per
+//! erase; later, as many without the run's second writes. [`Wear`] gives the number of cycles, from the share of reused
+//! blocks among the erased blocks. Assumed: the run is in the share of life with reuse, and the share of moved data
+//! stays the same afterwards (a run of the layer without reuse gives the exact share). Without reuse, the estimate is
+//! endurance times bytes per erase. Blocks that always hold one bit a cell (the fixed share of the fast cache) have an
+//! endurance and erases of their own; the life of the drive ends when either kind of block is worn.
 
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::wear::{Bias, Wear};
@@ -25,8 +24,8 @@ pub struct Measured {
     pub second_writes: f64,
 }
 
-/// Bytes that the host can write until the mean of `blocks` blocks has had `endurance` erases, where `erases` of them
-/// came with `host_bytes`; none where none did.
+/// Bytes that the host can write until the mean of `blocks` blocks has had `endurance` erases, given `erases` erases
+/// for `host_bytes`; `None` without erases.
 pub fn bytes_by_erases(host_bytes: u64, erases: u64, endurance: u32, blocks: u32) -> Option<u64> {
     let budget = u128::from(endurance) * u128::from(blocks);
     let bytes = (u128::from(host_bytes) * budget).checked_div(erases.into())?;
@@ -34,7 +33,7 @@ pub fn bytes_by_erases(host_bytes: u64, erases: u64, endurance: u32, blocks: u32
 }
 
 /// Bytes that the host can write to `blocks` new blocks of `part`, reused up to the share `safe_life` of their
-/// endurance; none where the run erased no block.
+/// endurance; `None` if the run erased no block.
 pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: &Measured) -> Option<u64> {
     if measured.erases == 0 {
         return None;
@@ -48,7 +47,7 @@ pub fn projected_host_bytes(part: &Part, blocks: u32, safe_life: f64, measured: 
     Some((an_erase * cycles * f64::from(blocks)) as u64)
 }
 
-/// Cycles after which a reused block reaches the limit of bit errors, if that is before the end of `safe_life`: a
+/// Cycles after which a reused block reaches the limit of bit errors, if before the end of `safe_life`: then only a
 /// smaller share of the endurance would be safe.
 pub fn unsafe_after(part: &Part, safe_life: f64, measured: &Measured) -> Option<u64> {
     if measured.reused_erases == 0 {

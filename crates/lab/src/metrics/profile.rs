@@ -33,10 +33,10 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// From this size on a request counts as large: the limit of hot writes of a classifier by size.
 pub const LARGE_BYTES: u64 = 64 * KIB;
 
-/// A request is sequential if a request among so many before ended at the start.
+/// A request is sequential if one of this many earlier requests ended at its start.
 const REMEMBERED_ENDS: usize = 32;
 
-/// Most streams that are distinguished.
+/// Most streams that are counted.
 const MOST_STREAMS: usize = 1 << 16;
 
 /// Counts the requests of a workload.
@@ -48,7 +48,7 @@ pub struct Profile {
     sizes: [BTreeMap<u32, u64>; 2],
     aligned: u64,
     pages: PageCounters,
-    /// Of all accesses, reads and writes.
+    /// Reuse of all accesses, of reads and of writes.
     reuse: [ReuseDistances; 3],
     first_sector: u64,
     end_sector: u64,
@@ -82,7 +82,7 @@ pub struct CountsByKind {
     pub flush: u64,
 }
 
-/// A figure of reads and writes together, and of each; null where there are none.
+/// A figure of reads and writes together, and of each; null if there are none.
 #[derive(Debug, Clone, Serialize)]
 pub struct Shares {
     /// Of reads and writes.
@@ -159,15 +159,15 @@ pub struct Description {
     pub sizes: Vec<SizeClass>,
     /// Reads and writes that begin and end at multiples of 4 KiB.
     pub aligned_ratio: Option<f64>,
-    /// From the first byte of reads and writes to the last; 0 when there are none.
+    /// From the first byte of reads and writes to the last; 0 if there are none.
     pub span_bytes: u64,
-    /// The byte after the highest that is read or written.
+    /// The byte after the highest accessed byte.
     pub end_bytes: u64,
     /// From the first arrival to the last.
     pub duration_ns: Nanos,
     /// Reads and writes that start at the end of a request among the 32 before.
     pub sequential_ratio: Shares,
-    /// Reads and writes that start where the previous one ended.
+    /// Reads and writes that start at the end of the previous one.
     pub contiguous_ratio: Shares,
     /// Footprint, overwrites and hot share.
     pub locality: Locality,
@@ -177,7 +177,7 @@ pub struct Description {
     pub working_sets: ByKind<Vec<WorkingSet>>,
     /// Writes of at least 64 KiB, of all writes.
     pub large_write_ratio: Option<f64>,
-    /// Bytes of these, of all bytes written.
+    /// Bytes of these writes, of all bytes written.
     pub large_write_bytes_ratio: Option<f64>,
     /// Gaps between arrivals; null for a closed loop and below two requests.
     pub interarrival_ns: Option<Spread>,

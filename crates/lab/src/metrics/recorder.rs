@@ -1,4 +1,5 @@
-//! Measurements during a run: latencies, and a time series of bounded length.
+//! Measurements during a run: latencies, and a time series of bounded length. Ignored: the warm-up, which precedes the
+//! measurement.
 
 use super::histogram::Histogram;
 use super::tail::Tail;
@@ -8,10 +9,10 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
 use serde::Serialize;
 
-/// Most windows of the series; beyond it, windows are joined in pairs.
+/// Most windows of the series; beyond, windows are joined in pairs.
 const MOST_WINDOWS: usize = 512;
 const FIRST_WINDOW: Nanos = 100_000;
-/// In a watt.
+/// A watt in picojoules a nanosecond.
 const PICOJOULES_PER_NANOSECOND: f64 = 1000.0;
 
 /// Counters at a point in time, for the series: flash operations that have ended, and bytes planned to store host
@@ -32,7 +33,7 @@ pub struct FlashTotals {
     pub host_bytes: u64,
     /// Steps of retries in reads planned.
     pub retries: u64,
-    /// Subpages that such reads lost for good.
+    /// Subpages that uncorrectable reads lost.
     pub lost: u64,
 }
 
@@ -44,13 +45,13 @@ struct Window {
     read_sum: u64,
     writes: u64,
     write_sum: u64,
-    /// Sum over requests of the time outstanding in this window; kept with percentiles only.
+    /// Sum over requests of the time outstanding in this window; only with percentiles.
     outstanding: u64,
     max: Nanos,
     flash: FlashTotals,
     /// Picojoules.
     energy: i64,
-    /// The worst read: wrong bits as a share of the correctable ones; 0: none.
+    /// The worst read: wrong bits as a share of the correctable bits; 0: none.
     worst: f64,
     read_tail: Tail,
     write_tail: Tail,
@@ -66,16 +67,16 @@ pub struct Recorder {
     other: Histogram,
     /// Times of collections.
     pub collections: Histogram,
-    /// Figures of volumes, where the workload tells them.
+    /// Figures of volumes, if the workload has volumes.
     pub volumes: Option<VolumeRecorder>,
     start: Nanos,
     window: Nanos,
     windows: Vec<Window>,
-    /// The window that was found last: begin, end, number.
+    /// The last used window: begin, end, number.
     present: (Nanos, Nanos, usize),
     sampled: FlashTotals,
     next_sample: Nanos,
-    /// Picojoules in windows, and up to when.
+    /// Picojoules in windows, and the time up to which they are metered.
     metered: i64,
     metered_to: Nanos,
     last_completion: Nanos,
@@ -87,7 +88,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: keep percentiles of each
+    /// An empty recorder that begins at `start` with the counters `totals`; `percentiles`: store percentiles of each
     /// window.
     pub fn new(start: Nanos, totals: FlashTotals, percentiles: bool) -> Self {
         Recorder {
@@ -163,19 +164,19 @@ impl Recorder {
         all
     }
 
-    /// When the last request completed; the start where none did.
+    /// Time of the last completion; the start if there is none.
     pub fn last_completion(&self) -> Nanos {
         self.last_completion
     }
 
-    /// The end of the window that the last call of [`Self::sample`] began: it is called before anything happens then,
-    /// or later.
+    /// End of the window that the last call of [`Self::sample`] began; the next call must precede all events from then
+    /// on.
     #[inline]
     pub fn next_sample(&self) -> Nanos {
         self.next_sample
     }
 
-    /// Adds the changes of the counters since the last sample to the window of `now`; the next change comes at `next`.
+    /// Adds the changes of the counters since the last sample to the window of `now`; the next change occurs at `next`.
     pub fn sample(&mut self, now: Nanos, next: Nanos, totals: FlashTotals) {
         let done = subtract(totals, std::mem::replace(&mut self.sampled, totals));
         let window = self.window_at(now);
@@ -184,14 +185,14 @@ impl Recorder {
         self.next_sample = self.start + (passed + 1) * self.window;
     }
 
-    /// Of the reads planned up to `now`, since the last call, the worst had `share` of the wrong bits that can be
-    /// corrected.
+    /// Notes for the reads planned up to `now` since the last call: the worst had `share` of the correctable wrong
+    /// bits.
     pub fn note_worst_read(&mut self, now: Nanos, share: f64) {
         let window = self.window_at(now);
         window.worst = window.worst.max(share);
     }
 
-    /// Sets the energy of each window that ends by `until`; `at` returns the energy that flash took up to a time.
+    /// Sets the energy of each window that ends by `until`; `at` must return the energy of flash up to a time.
     pub fn meter(&mut self, until: Nanos, at: impl Fn(Nanos) -> i64) {
         loop {
             self.window_at(self.metered_to);
@@ -203,7 +204,7 @@ impl Recorder {
         }
     }
 
-    /// The run is over at `end`, up to which flash has taken `energy`.
+    /// Ends the run at `end`, up to which flash has taken `energy`.
     pub fn meter_rest(&mut self, end: Nanos, energy: i64) {
         if end > self.metered_to {
             self.meter_to(end, energy);
@@ -221,13 +222,13 @@ impl Recorder {
         self.windows.iter().map(|window| window.energy).sum()
     }
 
-    /// Watts of a window; the last ends when flash has nothing to do any more.
+    /// Watts of a window; the last window ends when flash becomes idle.
     fn watts(&self, index: u64, window: &Window) -> f64 {
         let length = self.window.min((self.metered_to - self.start).saturating_sub(index * self.window));
         window.energy as f64 / length.max(1) as f64 / PICOJOULES_PER_NANOSECOND
     }
 
-    /// Watts of flash: the mean, and the mean of the window with most.
+    /// Watts of flash: the mean over time, and the mean of the window with the most.
     pub fn power(&self) -> Watts {
         let time = self.metered_to - self.start;
         if time == 0 {
@@ -309,7 +310,7 @@ fn add(one: FlashTotals, two: FlashTotals) -> FlashTotals {
     }
 }
 
-/// The counts between two moments; 0 where a power cut took back more.
+/// The counts between two moments; 0 if a power cut rolled back more.
 pub(super) fn subtract(later: FlashTotals, earlier: FlashTotals) -> FlashTotals {
     FlashTotals {
         reads: later.reads.saturating_sub(earlier.reads),
@@ -393,8 +394,8 @@ pub struct Series {
     pub ecc_margin: Vec<Option<f64>>,
 }
 
-/// Power of flash in watts: the mean over `time_ns`, which ends with the last flash operation, and the most of a window
-/// of `window_ns`. Null at count fidelity, and if the part has no energies.
+/// Power of flash in watts: the mean over `time_ns`, which ends with the last flash operation, and the maximum over
+/// windows of `window_ns`. Null at count fidelity, and if the part has no energies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Watts {

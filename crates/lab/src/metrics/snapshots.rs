@@ -1,10 +1,10 @@
 //! States of all blocks over a run: a bounded number of snapshots, evenly spread over the requests.
 //!
 //! The clock is the number of measured requests, which every fidelity has; each snapshot records the simulated time. A
-//! layer plans a request when it is submitted: a snapshot shows flash with all planned operations, some of which the
-//! engine has not run yet. In a large drive, neighbouring blocks of a plane share a cell, and where there are more
-//! planes than cells, neighbouring planes do. In a run of unknown length the distance of snapshots doubles as the
-//! run goes on. Ignored: changes between two snapshots.
+//! layer plans a request when it is submitted, so a snapshot shows flash with all planned operations, some of which the
+//! engine has not run yet. In a large drive, neighbouring blocks of a plane share a cell; if there are more planes than
+//! cells, so do neighbouring planes. In a run of unknown length the distance of snapshots doubles as the run proceeds.
+//! Ignored: changes between two snapshots.
 
 use super::recorder::{FlashTotals, subtract};
 use palimpsest_flash::geometry::Geometry;
@@ -20,19 +20,19 @@ const MOST_CELLS: u32 = 2048;
 /// Requests between the first snapshots of a run of unknown length.
 const FIRST_INTERVAL: u64 = 256;
 
-/// States of a block, in the order in which a cell counts them.
+/// States of a block, in the order of a cell's counts.
 pub const STATES: [&str; 6] = ["free", "open", "partial", "full", "reused", "bad"];
 
 const FREE: usize = 0;
 const OPEN: usize = 1;
-/// Every page is programmed, some with free subpages: they may take another program.
+/// Every page is programmed, some with free subpages, which may be programmed once more.
 const PARTIAL: usize = 2;
 const FULL: usize = 3;
 /// Low pages were programmed again over data.
 const REUSED: usize = 4;
 const BAD: usize = 5;
 
-/// Blocks that are one cell of the picture.
+/// Blocks of one cell of the picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Cell {
     /// Blocks in each of [`STATES`].
@@ -101,11 +101,11 @@ pub struct BlockMap {
     pub columns: u32,
     /// Names of states.
     pub states: [&'static str; STATES.len()],
-    /// The state that most blocks of each cell are in, by its place in `states`.
+    /// The state of most blocks of each cell, by its place in `states`.
     pub state: Vec<u8>,
-    /// Share of its subpages that are programmed.
+    /// Share of programmed subpages.
     pub programmed_percent: Vec<u8>,
-    /// Share of its subpages that are valid, where the layer says so.
+    /// Share of valid subpages, if the layer reports them.
     pub valid_percent: Option<Vec<u8>>,
 }
 
@@ -152,7 +152,8 @@ impl Snapshots {
         self.keep(Snapshot { requests, time, totals, cells });
     }
 
-    /// Stores a snapshot, replacing one after as many requests; where there are too many, drops every second one.
+    /// Stores a snapshot, replacing one after the same number of requests; if there are too many, drops every second
+    /// one.
     fn keep(&mut self, snapshot: Snapshot) {
         let requests = snapshot.requests;
         if self.taken.last().is_some_and(|last| last.requests == requests) {
@@ -194,7 +195,7 @@ impl Snapshots {
         cells
     }
 
-    /// All blocks as they are now.
+    /// The present state of all blocks.
     pub fn map(&mut self, nand: &Nand, ftl: &dyn Ftl) -> BlockMap {
         let cells = self.count_states(nand, ftl);
         let of_cell = u64::from(self.grid.geometry.subpages_per_block());
@@ -262,21 +263,21 @@ fn die_of(geometry: &Geometry, block: u32) -> u32 {
 pub struct BlockSeries {
     /// Cells of a row of planes.
     pub columns: u32,
-    /// By cell: its channel, or the first where it has several; so with the next two.
+    /// By cell: channel, or the first of several; likewise the next two.
     pub channel: Vec<u32>,
-    /// By cell: its die.
+    /// By cell: die.
     pub die: Vec<u32>,
-    /// By cell: its plane.
+    /// By cell: plane.
     pub plane: Vec<u32>,
-    /// By cell: its first block.
+    /// By cell: first block.
     pub first_block: Vec<u32>,
-    /// By cell: its number of blocks.
+    /// By cell: number of blocks.
     pub blocks: Vec<u32>,
-    /// By snapshot: measured requests submitted before it.
+    /// By snapshot: measured requests submitted before.
     pub requests: Vec<u64>,
     /// By snapshot: simulated time since the measurement began.
     pub time_ns: Vec<Nanos>,
-    /// By snapshot: page reads since then; so with the next five.
+    /// By snapshot: page reads since the measurement began; likewise the next five.
     pub reads: Vec<u64>,
     /// By snapshot: page programs.
     pub programs: Vec<u64>,
@@ -292,11 +293,11 @@ pub struct BlockSeries {
     pub states: Vec<&'static str>,
     /// By state, and cell of each snapshot: blocks in that state.
     pub counts: Vec<Vec<u32>>,
-    /// By cell of each snapshot: share of its subpages that is programmed.
+    /// By cell of each snapshot: share of programmed subpages.
     pub programmed: Vec<f64>,
-    /// By cell of each snapshot: share of its subpages that is valid; null where the layer does not report it.
+    /// By cell of each snapshot: share of valid subpages; null if the layer does not report them.
     pub valid: Option<Vec<f64>>,
-    /// By cell of each snapshot: mean erases of its blocks since the drive was new.
+    /// By cell of each snapshot: mean erases of blocks since the drive was new.
     pub erases: Vec<f64>,
 }
 

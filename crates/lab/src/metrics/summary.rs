@@ -1,4 +1,4 @@
-//! The schema of a result, as `run --json` prints it. Names are fixed by contract; more may be added.
+//! The schema of a result, as `run --json` prints it. Names never change; new ones may be added.
 
 use palimpsest_ftl_api::{Durability, Guarantee};
 use serde::Serialize;
@@ -53,8 +53,8 @@ pub struct Summary {
     pub sim: Sim,
 }
 
-/// The promise of the layer: where the data of a write is at its acknowledgement, and from when on no power cut loses
-/// the data. Response times of two runs compare only if both fields are equal.
+/// The promise of the layer: the place of a write's data at the acknowledgement, and the moment from which no power cut
+/// loses the data. Response times of two runs compare only if both fields are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Promise {
@@ -173,7 +173,7 @@ pub struct ByCause {
     pub programs: u64,
 }
 
-/// Bytes sensed over bytes wanted; null where none were wanted.
+/// Bytes sensed over bytes wanted; null without wanted bytes.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct ReadAmplification {
@@ -181,8 +181,8 @@ pub struct ReadAmplification {
     pub gc: Option<f64>,
 }
 
-/// Subpages read ahead of sequential streams, hits of these, those dropped before the host asked for them, and the most
-/// memory that they took; null where the controller does not read ahead.
+/// Subpages read ahead of sequential streams, hits among them, subpages dropped before any request, and the peak memory
+/// of read-ahead; null without read-ahead.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct ReadAhead {
@@ -220,8 +220,8 @@ pub struct MappingBytes {
     pub tables: BTreeMap<&'static str, u64>,
 }
 
-/// Energy in microjoules. Null if the part gives no energy of the operation. The total needs energies of reads,
-/// programs and erases.
+/// Energy in microjoules. Null if the part has no energy of the operation. The total needs energies of reads, programs
+/// and erases.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Energy {
@@ -232,10 +232,10 @@ pub struct Energy {
     pub total: Option<f64>,
 }
 
-/// Wear of the drive since it was new, preconditioning included; blocks erased in the measured part that were reused;
-/// and the bytes that the host can write before the mean block of a new drive reaches its limit of bit errors (null
-/// where the run erased no block): see [`super::lifetime`]. `host_bytes` are host writes since the drive was
-/// new, and `worn_out` says whether the drive took all writes that it could.
+/// Wear of the drive since it was new, preconditioning included; reused blocks among those erased in the measured part;
+/// and the bytes that the host can write before the mean block of a new drive reaches the limit of bit errors (null if
+/// the run erased no block): see [`super::lifetime`]. `host_bytes` are host writes since the drive was new; `worn_out`:
+/// the drive took all possible writes.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Lifetime {
@@ -247,13 +247,13 @@ pub struct Lifetime {
     pub retired_blocks: u64,
     pub host_bytes: u64,
     pub worn_out: bool,
-    /// Of the blocks that always hold one bit a cell, which the other figures leave out; absent where there are none.
+    /// The blocks that always hold one bit a cell, which the other figures leave out; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc_fixed: Option<SingleLife>,
 }
 
-/// Wear of the fixed share of the fast cache: its blocks, their erases since the drive was new, the part of their
-/// endurance (`part.endurance_slc`) that the mean block has had, and the bytes that the host can write until it is all.
+/// Wear of the fixed share of the fast cache: blocks, erases since the drive was new, the consumed share of the mean
+/// block's endurance (`part.endurance_slc`), and the bytes that the host can write until all of it is consumed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct SingleLife {
@@ -265,9 +265,10 @@ pub struct SingleLife {
     pub projected_host_bytes: Option<u64>,
 }
 
-/// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day of the workload at its own rate and those
-/// that end the drive's life after five years, years of life at that rate, and writes of the run in multiples of the
-/// drive: see [`super::endurance`]. Null where no block was erased, nothing was written, or there is no rate.
+/// Endurance: WAF (write amplification), TBW in terabytes, drive writes a day at the workload's own rate and at the
+/// rate that ends the drive's life after five years, years of life at the workload's rate, and writes of the run in
+/// multiples of the drive: see [`super::endurance`]. Null if no block was erased, nothing was written, or there is no
+/// rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Endurance {
@@ -280,9 +281,9 @@ pub struct Endurance {
     pub drive_writes: f64,
 }
 
-/// Power cuts since the drive was new. Of recovery: its time (null in counted runs and without a cut), pages whose
-/// out-of-band areas were read, bytes of data programmed, and these over host bytes. Losses among acknowledged writes
-/// that were not flushed: writes with a loss, and subpages with older data. Null if no cut was scheduled.
+/// Power cuts since the drive was new. Of recovery: time (null in counted runs and without a cut), pages whose
+/// out-of-band areas were read, bytes of data programmed, and these over host bytes. Losses among acknowledged
+/// unflushed writes: writes with a loss, and subpages with older data. Null if no cut was scheduled.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Power {
@@ -295,8 +296,8 @@ pub struct Power {
     pub unflushed_subpages_lost: u64,
 }
 
-/// Checkpoints of the layer's tables (`ftl.checkpoint`) in the measured part: how many were begun, the
-/// bytes programmed for them, and these over host bytes. Null without checkpoints.
+/// Checkpoints of the layer's tables (`ftl.checkpoint`) in the measured part: number begun, bytes programmed for them,
+/// and these over host bytes. Null without checkpoints.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Checkpoint {
@@ -306,8 +307,7 @@ pub struct Checkpoint {
     pub write_amplification: Option<f64>,
 }
 
-/// A volume of a trace: where it lies on the drive (`size_bytes` null where that is not known), and its measured
-/// requests.
+/// A volume of a trace: its range on the drive (`size_bytes` null if unknown), and its measured requests.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct VolumeFigures {
@@ -338,11 +338,11 @@ pub struct VolumeLatency {
     pub max: u64,
 }
 
-/// Parity across dies (`ftl.rain`): bytes of parity programmed in the measured part, and these over host bytes; stripes
-/// whose parity is in memory at the end; reads that were served of the other pages of their stripes, and those that
-/// could not be; pages that were moved from dies that failed, the time from the failure to the last of them (null in
-/// counted runs, and where there is none), latencies of requests that completed meanwhile, and whether that is done
-/// (null without a failure). Null without parity.
+/// Parity across dies (`ftl.rain`). Bytes of parity programmed in the measured part, and these over host bytes; stripes
+/// with parity in memory at the end; reads served from the other pages of their stripes, and reads that could not be;
+/// pages moved from failed dies, the time from the failure to the last of them (null in counted runs, and without
+/// moves), latencies of requests that completed meanwhile, and whether the rebuild is done (null without a failure).
+/// Null without parity.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Rain {
@@ -358,9 +358,9 @@ pub struct Rain {
     pub rebuild_done: Option<bool>,
 }
 
-/// Reads that failed for good in the measured part, where reads have errors (`ecc.strength`), else null: subpages that
-/// were lost, by the cause of the read that found it, reads of the host that got an error (null where contents are not
-/// stored), and dies that have failed.
+/// Uncorrectable reads in the measured part, if reads have errors (`ecc.strength`), else null: lost subpages by the
+/// cause of the read that found the loss, reads of the host that returned an error (null if contents are not stored),
+/// and failed dies.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Reliability {
@@ -379,7 +379,7 @@ pub struct Precondition {
     pub converged: Option<bool>,
 }
 
-/// About the simulation itself: the only figures that differ between two runs.
+/// The simulation itself: the only figures that differ between two runs.
 #[derive(Debug, Clone, Default, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Sim {

@@ -1,5 +1,6 @@
 //! A small histogram of times for one window of a series: 32 buckets an octave, so that a percentile is within 1.6 % of
-//! the exact one. As there are many windows, a bucket is a counter of 32 bits, and buckets end at the longest time.
+//! the exact one. A bucket is a counter of 32 bits, and buckets end at the longest time, because there are many
+//! windows. Ignored: exact means.
 
 use palimpsest_flash::units::Nanos;
 
@@ -35,12 +36,12 @@ impl Tail {
         self.total += other.total;
     }
 
-    /// The time that 99 % of all times do not exceed: the middle of its bucket; `None` when empty.
+    /// The time that 99 % of all times do not exceed: the middle of a bucket; `None` when empty.
     pub fn p99(&self) -> Option<Nanos> {
         self.percentile(99)
     }
 
-    /// The time that so many per cent of all times do not exceed: the middle of its bucket; `None` when empty.
+    /// The time that `percent` % of all times do not exceed: the middle of a bucket; `None` when empty.
     pub fn percentile(&self, percent: u64) -> Option<Nanos> {
         let rank = (self.total * percent).div_ceil(100);
         let mut seen = 0;

@@ -1,7 +1,8 @@
 //! Figures of each volume of a workload: requests, bytes and latencies.
 //!
-//! A volume is a stream of requests, and volumes are in order of appearance. There may be thousands of them: percentiles
-//! are within 1.6 % ([`Tail`]). Flash operations of a volume are not known, because the layer mixes the data of all.
+//! A volume is a stream of requests; volumes are in order of appearance. Percentiles are within 1.6 % ([`Tail`]),
+//! because there may be thousands of volumes. Ignored: flash operations by volume, because the layer mixes the data of
+//! all volumes.
 
 use super::summary::{Requests, VolumeFigures, VolumeLatencies, VolumeLatency};
 use super::tail::Tail;

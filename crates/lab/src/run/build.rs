@@ -1,4 +1,4 @@
-//! The one builder of drives: sessions, servers and the model suite run the drive that it returns.
+//! The one builder of drives, for sessions, servers and the model suite. Ignored: preconditioning.
 
 use super::states::UNREAD_TABLES;
 use crate::config::DriveConfig;
@@ -10,8 +10,8 @@ use palimpsest_sim::drive::{Buffer, Drive};
 use palimpsest_sim::engine::Engine;
 use palimpsest_workload::settings::Acknowledge;
 
-/// A new drive of `config` with the layer `entry`, and cells that store `payload`. Controller, read-ahead, journal of
-/// trims and the check of times are the caller's to switch on.
+/// A new drive of `config` with the layer `entry`, and cells that store `payload`. The caller must switch on controller
+/// times, read-ahead, the journal of trims and the check of times.
 pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
     let mut io = Io::new(config.flash(payload, seed), false);
     if let Some((every, contents)) = config.checkpoints() {

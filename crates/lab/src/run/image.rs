@@ -1,9 +1,9 @@
-//! A drive that is kept in an image: what its header says of the configuration, and how it begins and goes on.
+//! A drive in an image: the configuration in the header, the creation, and later services.
 //!
-//! An image begins with the drive as it is new. When it is opened again, flash is as the image says, and the layer recovers from it as after a
-//! power cut: all else in memory was lost. So its write buffer is never one that a power cut spares, and what the host has trimmed may come
-//! back. What the host had put there is unknown to the verifier until it is read or written. Ages of data go on with the drive's time. Times are not verified against the plan,
-//! which knows nothing of what was there before.
+//! An image begins with a new drive. When the image is opened again, the layer recovers from its flash as after a power
+//! cut, because all other memory is lost. The write buffer is therefore never protected, and trimmed data may return.
+//! The verifier does not know earlier data until a read or write. Ages of data continue with the drive's time. Ignored:
+//! verification of times against the plan, which does not know earlier operations.
 
 pub mod fuzzing;
 
@@ -21,28 +21,28 @@ use palimpsest_sim::drive::{Command, explain};
 use palimpsest_workload::settings::Acknowledge;
 use std::fmt::Write;
 
-/// Where a drive is kept.
+/// The image of a drive.
 pub struct Keep {
     /// The image.
     pub medium: Box<dyn Medium>,
-    /// Its name in messages.
+    /// Name for messages.
     pub name: String,
-    /// Whether there is nothing in it yet.
+    /// Whether the image is empty.
     pub is_new: bool,
-    /// Whether what is flushed is to survive a crash of the machine, too.
+    /// Whether flushed data must survive a crash of the machine.
     pub syncs: bool,
 }
 
-/// Settings with which a drive acknowledges what is programmed, in place of what is in a buffer that a power cut spares.
+/// Settings of a drive that acknowledges programs instead of writes to a protected buffer.
 const WITHOUT_BUFFER: [&str; 2] = ["buffer.ack=program", "buffer.flush=programs"];
 
-/// The setting with which flash says which address a page of a file has: a file is a range of addresses.
+/// The setting under which a file is a range of addresses, so that flash records the place of each page.
 const FILES_OF_ADDRESSES: &str = "fs.files=addresses";
 
-/// The drive as [`resolve`] has it, as an image can keep it, and the settings that this needs beside its own.
+/// The drive of [`resolve`], changed to fit an image, and the settings that changed.
 ///
 /// # Errors
-/// Those of [`resolve`]; [`Error::Input`] for a drive that an image cannot keep.
+/// As [`resolve`]; [`Error::Input`] for a drive that does not fit an image.
 pub fn resolve_to_keep(
     ssd: &str,
     ftl: Option<&str>,
@@ -59,7 +59,8 @@ pub fn resolve_to_keep(
         ));
     }
     if resolved.drive.stripes.is_some() {
-        let what = "an image keeps no superblocks and no parity across dies; expected a drive with ftl.rain = 0 and ftl.superblocks = allocated";
+        let what = "an image keeps no superblocks and no parity across dies; expected a drive with ftl.rain = 0 \
+                    and ftl.superblocks = allocated";
         return Err(Error::input("--image", what));
     }
     if find_layer(&resolved.drive.ftl.name).is_some_and(|entry| entry.is_file_system()) {
@@ -102,10 +103,10 @@ pub fn hash_of(resolved: &Resolved) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The configuration in `found`, whose name in messages is `name`.
+/// The configuration in `found`, named `name` in messages.
 ///
 /// # Errors
-/// [`Error::Input`]: it is none of this version.
+/// [`Error::Input`]: the configuration is not valid in this version.
 pub fn resolved_in(found: &Found, name: &str) -> Result<Resolved> {
     let read = |_: &str| Ok(found.text.clone());
     resolve("image.toml", None, &[], &read).map_err(|error| {
@@ -114,7 +115,7 @@ pub fn resolved_in(found: &Found, name: &str) -> Result<Resolved> {
     })
 }
 
-/// The image's own mistake.
+/// The error for `fault` of the image.
 pub fn wrong(name: &str, fault: &Fault) -> Error {
     Error::input(name, fault.to_string())
 }
@@ -131,10 +132,10 @@ fn header_of(resolved: &Resolved, seed: u64, nand: &Nand, text: &str) -> Header 
     }
 }
 
-/// Bytes that the image of the drive has, most of which take no space.
+/// Bytes of the drive's image, most of which take no space.
 ///
 /// # Errors
-/// [`Error::Input`]: there is none of this size.
+/// [`Error::Input`]: the drive is too large.
 pub fn length_of(resolved: &Resolved) -> Result<u64> {
     let shape = palimpsest_flash::nand::image::layout::Shape::of(&resolved.drive.geometry, &resolved.drive.part);
     let expected = "expected a drive that an image can hold";
@@ -142,10 +143,10 @@ pub fn length_of(resolved: &Resolved) -> Result<u64> {
     Layout::new(shape).map(|layout| layout.end).ok_or_else(too_large)
 }
 
-/// Refuses the image `found` where its configuration is not that of `resolved`, or its seed another.
+/// Refuses the image `found` if its configuration or seed differs from `resolved` and `seed`.
 ///
 /// # Errors
-/// [`Error::Input`] with the first key that differs.
+/// [`Error::Input`] with the first different key.
 pub fn check_same(found: &Found, resolved: &Resolved, seed: u64, name: &str) -> Result<()> {
     if found.header.seed != seed {
         let what =
@@ -157,7 +158,7 @@ pub fn check_same(found: &Found, resolved: &Resolved, seed: u64, name: &str) -> 
     }
     let own = resolved_in(found, name)?;
     let differs = own.values().zip(resolved.values()).find(|((_, one), (_, other))| one != other);
-    // A version that had fewer keys made it: what it did not know is as it is by default.
+    // A version with fewer keys made the image: the missing keys have their defaults.
     let Some(((key, own), (_, other))) = differs else { return Ok(()) };
     let shown = |value| crate::config::shown(value);
     let expected = "expected the same drive, or neither --ssd nor --ftl nor --set";
@@ -166,10 +167,11 @@ pub fn check_same(found: &Found, resolved: &Resolved, seed: u64, name: &str) -> 
 }
 
 impl Session<'_> {
-    /// From now on the drive, which is new, is kept in an image: a new one, where `keep` is empty. Returns what there was.
+    /// Stores the new drive in an image from now on, or loads the drive unless `keep` is empty. Returns the loaded
+    /// contents.
     pub(super) fn keep_in(&mut self, resolved: &Resolved, keep: Keep) -> Result<Option<Mounted>> {
         let Keep { medium, name, is_new, syncs } = keep;
-        // What the plan is verified against begins with the drive.
+        // The ledger knows no operations of earlier services.
         self.drive.io.ledger = None;
         if !self.file_system {
             self.drive.keep_trims(self.config.logical_subpages());
@@ -196,13 +198,13 @@ impl Session<'_> {
         Ok(Some(mounted))
     }
 
-    /// The measurement has begun: what an earlier service stored has the age that it has.
+    /// Starts the measurement with the ages of data from earlier services.
     pub(super) fn go_on_with_ages(&mut self) {
         let kept = self.drive.io.nand.kept_clock();
         self.drive.io.data_age = self.drive.io.data_age.max(kept);
     }
 
-    /// `command` has been done: a flush is one of the image, too.
+    /// Counts the completed `command` in the image; a flush also flushes the image.
     pub(super) fn note_in_image(&mut self, command: Command) -> Result<()> {
         let now = self.drive.engine.now() + self.drive.io.data_age;
         self.drive.io.nand.note_clock(now);
@@ -216,7 +218,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The service has ended, and nothing is in flight.
+    /// Closes the image after the service; nothing may be in flight.
     pub(super) fn close_image(&mut self) -> Result<()> {
         let now = self.drive.engine.now() + self.drive.io.data_age;
         self.drive.io.nand.note_clock(now);

@@ -1,6 +1,7 @@
-//! Drives of more than 2^32 units of 4 KiB: what lies at their far end is written and read back, and is not what lies 2^32 units before.
+//! Drives of more than 2^32 units of 4 KiB: data at the far end is written and read back, and differs from the data
+//! 2^32 units before.
 //!
-//! Tables are as large as the drive, and memory is touched where the host writes only.
+//! Tables are as large as the drive, and only places of host writes take memory. Not tested here: full drives.
 
 use super::precondition::{Precondition, precondition};
 use super::{Fidelity, Options, Session, Warmup, Watcher, run};
@@ -35,10 +36,11 @@ fn options(fidelity: Fidelity, precondition: &str) -> Options {
     }
 }
 
-/// Of 19 TB in units of 64 KiB: 2^32 units of 4 KiB and a tenth more.
+/// 19 TB in units of 64 KiB: 10 % more than 2^32 units of 4 KiB.
 const COARSE: [&str; 2] = ["ssd.capacity=19TB", "part.subpage_size=64KiB"];
 
-/// Writes of 4 KiB and of whole units, here and 2^32 units of 4 KiB further; each read is verified against the host's data.
+/// Writes of 4 KiB and of whole units, here and 2^32 units of 4 KiB further; each read is verified against the host's
+/// data.
 #[test]
 fn the_far_end_is_not_the_near_one() {
     for layer in ["page", "subpage"] {
@@ -87,7 +89,7 @@ fn a_workload_at_the_far_end_is_served_in_time() {
     assert!(summary.latency_ns.is_some());
 }
 
-/// The same with contents and times verified, which takes more memory a unit: in few units.
+/// The same with contents and times verified, in few units, because verification takes more memory a unit.
 #[test]
 fn a_verified_workload_at_the_far_end_is_served_in_time() {
     let set = [
@@ -100,7 +102,7 @@ fn a_verified_workload_at_the_far_end_is_served_in_time() {
     far_workload(&drive("subpage", &set), Payload::Tag, 4000);
 }
 
-/// The largest drive that is sold, in units of its own: where a fill begins and the last unit.
+/// The largest drive on sale, in its own units: the beginning of a fill and the last unit.
 #[test]
 fn a_drive_of_122_tb_has_a_first_and_a_last_unit() {
     let resolved = drive("page", &["ssd.capacity=122.88TB", "part.page_size=256KiB", "part.subpage_size=256KiB"]);
@@ -121,7 +123,7 @@ fn a_drive_of_122_tb_has_a_first_and_a_last_unit() {
     }
 }
 
-/// What a drive that is too large is refused with, is what makes it possible.
+/// The settings that a refusal of a large drive names must make the drive possible.
 #[test]
 fn settings_that_a_refusal_names_will_do() {
     for (preset, capacity) in [

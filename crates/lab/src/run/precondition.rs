@@ -1,8 +1,8 @@
 //! Preconditioning: brings a drive into a defined state before the measurement, at count fidelity, in bounded time.
 //!
 //! - `none`.
-//! - `fill:90%` writes that share of the drive once, in order, a page of flash with each write, because no host fills a
-//!   drive by fragments of pages. A unit of the map that is larger than a page is written whole.
+//! - `fill:90%` writes that share of the drive once, sequentially, a page of flash with each write, because no host
+//!   fills a drive by fragments of pages. A unit of the map that is larger than a page is written whole.
 //! - `random:2x` then overwrites the filled range with that many times its size, in units of the map at uniform random
 //!   addresses.
 //! - `bs:64KiB` fills with writes of that size instead, for layers that classify writes by their size.
@@ -10,7 +10,7 @@
 //!   windows of half a drive differs by less than 1 %, or 20 drives have been written.
 //! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
 //!
-//! Above a file system each ends with a sync.
+//! Above a file system each ends with a sync. Ignored: the time of preconditioning.
 
 use super::session::AHEAD;
 use super::{Fidelity, Options, Phase, Session};
@@ -51,9 +51,9 @@ const EXPECTED: &str =
 const FILE_WRITE_BYTES: u64 = 1 << 20;
 /// Largest write of a fill.
 const MOST_WRITE_BYTES: u64 = 1 << 30;
-/// Writes of a fill after which the layer is asked again to take many at once.
+/// Writes of a fill before the layer is asked again for a batch.
 const WRITES_BETWEEN_RUNS: u32 = 64;
-/// Overwrites are measured in windows of 1 / this of the drive.
+/// Windows of overwrites in one drive.
 const WINDOWS_PER_DRIVE: u64 = 2;
 const LEAST_WINDOWS: usize = 4;
 const MOST_WINDOWS: usize = 40;
@@ -63,7 +63,7 @@ impl Precondition {
     /// Reads the notation above.
     ///
     /// # Errors
-    /// [`Error::Input`] with what was expected.
+    /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |what: String| Error::input(format!("--precondition {text}"), format!("{what}; {EXPECTED}"));
         match text.trim() {
@@ -107,7 +107,7 @@ impl Precondition {
 }
 
 impl Options {
-    /// What a run of a workload of `requests` requests, `None` where that is unknown, does to the tables of a drive.
+    /// The use of a drive's tables by a run with `requests` requests; `None`: unknown.
     pub fn touches(&self, requests: Option<u64>) -> Touched {
         let payload = self.payload;
         let requests = match (self.requests, requests) {
@@ -126,7 +126,7 @@ impl Options {
     }
 }
 
-/// Preconditions the drive; returns what was written.
+/// Preconditions the drive; returns the figures of the writes.
 pub(super) fn precondition(
     session: &mut Session<'_>,
     source: &mut dyn Source,
@@ -138,7 +138,7 @@ pub(super) fn precondition(
         Precondition::Fill { share, random, write_bytes } => {
             let units = ((session.units() as f64 * share) as u64).max(1);
             let overwrites = (units as f64 * random) as u64;
-            // Filling is much faster than overwriting: each has a rate, and a time left, of its own.
+            // Filling is much faster than overwriting, so each has its own rate and remaining time.
             session.expect(Phase::Precondition, units)?;
             fill(session, units, write_bytes)?;
             session.expect(Phase::Precondition, overwrites)?;
@@ -183,7 +183,7 @@ pub(super) fn describe(what: &Precondition) -> String {
     }
 }
 
-/// Overwrites in windows until their write amplification is steady; returns the last one and whether it is.
+/// Overwrites in windows until their write amplification is steady; returns the last one, and whether it is steady.
 fn settle(session: &mut Session<'_>, units: u64, window: u64) -> Result<(f64, bool)> {
     let mut seen: Vec<f64> = Vec::new();
     while seen.len() < MOST_WINDOWS {
@@ -209,15 +209,15 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         written = true;
     }
     if !written {
-        let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a workload \
-                    with nrfiles or filesize, or fill:PERCENT";
+        let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a \
+                    workload with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));
     }
     Ok(())
 }
 
-/// Writes `units` units of the new drive in order, `write_bytes` at a time; 0: a page, or what a file system is filled
-/// by.
+/// Writes `units` units of the new drive sequentially, `write_bytes` at a time; 0: a page, or the default of file
+/// systems.
 fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
     let page_bytes = u64::from(session.config.part.page_bytes);
     let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { page_bytes };
@@ -229,7 +229,7 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
         if by_pages {
             first += session.fill(first, units - first)?;
         }
-        // What the layer does not take at once, as where it cleans: some writes, then it is asked again.
+        // If the layer takes no batch, for example because it collects: some writes, then another attempt.
         for _ in 0..WRITES_BETWEEN_RUNS {
             let count = at_a_time.min(units - first);
             if count == 0 {
@@ -243,7 +243,7 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Overwrites random units; their addresses are drawn ahead, so that the layer can prefetch what it needs to know of them.
+/// Overwrites random units. Addresses are drawn ahead, so that the layer can prefetch its tables.
 fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     const MASK: usize = AHEAD - 1;
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);

@@ -1,12 +1,12 @@
-//! A drive that serves programs outside the simulator: requests arrive one by one, writes with their bytes; reads return the
-//! bytes of flash, verified against the shadow.
+//! A drive that serves programs outside the simulator. Requests arrive one by one, writes with their bytes; reads
+//! return the bytes of flash, verified against the shadow.
 //!
-//! Each request completes before the next (queue depth one), unless requests are [in flight](flight) together. At timed fidelity it takes
-//! the time of the engine, on the drive's own clock, which stops between requests: the program's own time is ignored, so there is no idle
-//! time and no background collection. The result is that of a run.
+//! Each request completes before the next (queue depth one), unless requests are [in flight](flight) together. At timed
+//! fidelity a request takes the engine's time, on the drive's own clock, which stops between requests. The result is
+//! that of a run. Ignored: the program's own time, so there is no idle time and no background collection.
 //!
-//! A power cut drops the request in flight: it is done, or not, each subpage for itself. What was acknowledged and not flushed is as
-//! the layer's guarantee says; the program learns of the cut, and can write that again.
+//! A power cut drops the request in flight: each of its subpages is done or not. The layer's guarantee decides about
+//! acknowledged, unflushed data. The program is notified of the cut, and may write the data again.
 
 pub mod cuts;
 pub mod flight;
@@ -46,14 +46,14 @@ impl Source for NoFiles {
     }
 }
 
-/// Why a request was not served.
+/// The reason why a request was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The power failed in the middle of it. The drive has recovered, and goes on.
+    /// The power failed during the request. The drive has recovered and serves further requests.
     PowerLost,
-    /// Bits of what it wants are wrong, more than can be corrected: it is lost until it is written again.
+    /// The data is uncorrectable, and lost until the next write.
     Unreadable,
-    /// The drive is at the end of its life, for this reason: it can only be read.
+    /// The drive is worn out, for this reason, and can only be read.
     WornOut(String),
     /// The drive failed.
     Drive(Error),
@@ -65,10 +65,10 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a served request comes to.
+/// The reply to a served request.
 pub type Reply<T> = std::result::Result<T, Failure>;
 
-/// A served drive. It must not be used after [`Failure::Drive`]: flash and shadow may disagree.
+/// A served drive. Must not be used after [`Failure::Drive`], because flash and shadow may disagree.
 pub struct Served<'a> {
     resolved: &'a Resolved,
     options: &'a Options,
@@ -76,22 +76,22 @@ pub struct Served<'a> {
     precondition: Precondition,
     flights: flight::Flights,
     record: Option<Record>,
-    /// Whether it is kept in an image.
+    /// Whether an image stores the drive.
     kept: bool,
     mounted: Option<Mounted>,
-    /// Memory for what large writes bring.
+    /// Memory for the bytes of large writes.
     incoming: Incoming,
-    /// The owner of the next requests: the queue of the server that they came by.
+    /// The owner of the next requests: their queue at the server.
     owner: u32,
 }
 
-/// A record of the requests, as a trace that a run can play.
+/// A record of the requests, as a trace for a later run.
 struct Record {
     recorder: Recorder,
-    /// When the next request arrives, where the drive has no time.
+    /// Arrival of the next request, if the drive has no time.
     arrival: Nanos,
     requests: u64,
-    /// Why it ended early.
+    /// The error that ended the record early.
     ended: Option<Error>,
 }
 
@@ -99,15 +99,15 @@ impl<'a> Served<'a> {
     /// A new drive, with the preconditioning of `options`; their limits on requests are ignored.
     ///
     /// # Errors
-    /// [`Error::Input`] for options that contradict each other; errors of preconditioning.
+    /// [`Error::Input`] for contradictory options; errors of preconditioning.
     pub fn new(resolved: &'a Resolved, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         Self::keep(resolved, options, None, watcher)
     }
 
-    /// As [`Self::new`], of a drive that is kept in an image: with what an earlier service left there, if that is not empty.
+    /// [`Self::new`] for a drive in an image, with the data of an earlier service, if any.
     ///
     /// # Errors
-    /// As [`Self::new`]; [`Error::Input`] for an image that cannot be used, or is of another drive.
+    /// As [`Self::new`]; [`Error::Input`] for an unusable image, or an image of another drive.
     pub fn keep(
         resolved: &'a Resolved,
         options: &'a Options,
@@ -124,7 +124,7 @@ impl<'a> Served<'a> {
             let what = "the image holds a drive that was served before; expected none, or a new image";
             return Err(Error::input("--precondition", what));
         }
-        // What preconditioning writes is repeated.
+        // Preconditioning is repeated for each drive, because states with bytes are never kept.
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
         session.start_timing()?;
         session.drive.drops_requests = true;
@@ -132,7 +132,7 @@ impl<'a> Served<'a> {
         session.go_on_with_ages();
         session.expect(Phase::Run, 0)?;
         let drive = &resolved.drive;
-        // A power cut may bring back what was overwritten, and a voltage code goes on from it.
+        // A power cut may restore overwritten data, and a voltage code programs over it.
         let comes_back = kept || drive.loses_power() || drive.part.paired() || drive.part.code.is_some();
         if options.fidelity == Fidelity::Count && !comes_back {
             session.drive.io.buffers().forget_overwritten(drive.logical_subpages() as usize);
@@ -151,12 +151,12 @@ impl<'a> Served<'a> {
         })
     }
 
-    /// From now on requests are recorded: with their time on the drive's clock, and their queue as their stream.
+    /// Records requests from now on: their time on the drive's clock, and their queue as their stream.
     pub fn record(&mut self, recorder: Recorder) {
         self.record = Some(Record { recorder, arrival: 0, requests: 0, ended: None });
     }
 
-    /// Requests from now on come from `queue`, a stream of the host; where the drive has no time, at `arrival`.
+    /// Sets the queue of later requests, a stream of the host, and if the drive has no time, their `arrival`.
     pub fn set_queue(&mut self, queue: u32, arrival: Nanos) {
         self.owner = queue;
         if let Some(record) = &mut self.record {
@@ -164,8 +164,8 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Reads or writes `extent`, which must be in the drive, after some other requests: prefetches the next `step` to
-    /// what it begins with, of which the steps before must be at hand.
+    /// Prefetches `step` for a coming read or write of `extent`, which must be in the drive; the earlier steps must be
+    /// in the cache.
     #[inline]
     pub fn expect(&mut self, extent: Extent, step: Step) {
         let lsn = self.session.subpage_of(extent.sector);
@@ -180,7 +180,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// Records a request that comes now.
+    /// Records a request that arrives now.
     fn note(&mut self, Command { kind, extent, directives }: Command) {
         let Some(record) = &mut self.record else { return };
         if record.ended.is_some() {
@@ -196,7 +196,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// What was found in the image, if it was there before.
+    /// The contents of the image, if it existed before.
     pub fn mounted(&self) -> Option<Mounted> {
         self.mounted
     }
@@ -211,12 +211,13 @@ impl<'a> Served<'a> {
         self.session.unit_bytes()
     }
 
-    /// Whether the power may fail, so that a trim may be undone: for a drive in an image, that is the end of the server.
+    /// Whether the power may fail, so that a trim may be undone. For a drive in an image, the end of the server is a
+    /// power cut.
     pub fn may_lose_power(&self) -> bool {
         self.resolved.drive.loses_power() || self.kept
     }
 
-    /// Writes `extent`, which must be in the drive, with what `bytes` has from `at` on. The bytes are given back.
+    /// Writes `extent`, which must be in the drive, from `bytes` at `at`. `bytes` is returned.
     ///
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
@@ -228,8 +229,9 @@ impl<'a> Served<'a> {
         done
     }
 
-    /// As [`Self::write`], of what `slab` begins with, whose sectors have these `fingerprints`: finding them out takes as long as all else. Where the
-    /// slab has nothing else and whole subpages are written, it becomes memory of the drive, and is another of its size, with anything.
+    /// [`Self::write`] from the beginning of `slab`, with the `fingerprints` of its sectors, because computing
+    /// fingerprints costs as much as the write itself. If `slab` has no other data and whole subpages are written, it
+    /// becomes memory of the drive and is replaced by another slab of its size, with any content.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -265,13 +267,13 @@ impl<'a> Served<'a> {
     /// Appends the bytes of `extent`, which must be in the drive, to `into`.
     ///
     /// # Errors
-    /// [`Failure`]: a power cut, errors of flash, and [`Error::Rule`] where the bytes differ from those written.
+    /// [`Failure`]: a power cut, errors of flash, and [`Error::Rule`] if the bytes differ from the written ones.
     pub fn read(&mut self, extent: Extent, into: &mut Vec<u8>) -> Reply<()> {
         self.read_into(extent, into, None)
     }
 
-    /// As [`Self::read`], of memory of the drive, where it is in a few pieces: appends [`Loan`]s of it to `loans` then, and
-    /// nothing to `into`. What is written while they are kept goes elsewhere. Of a drive without a time.
+    /// [`Self::read`] without a copy, if the bytes are in a few pieces of the drive's memory: appends [`Loan`]s to
+    /// `loans`, and nothing to `into`. Writes during the loans use other memory. The drive must not have time.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -299,7 +301,8 @@ impl<'a> Served<'a> {
         read
     }
 
-    /// Unmaps the whole units inside `extent`, which must be in the drive: they read as zeros. The rest of it stays.
+    /// Unmaps the whole units inside `extent`, which must be in the drive: they read as zeros. The rest does not
+    /// change.
     ///
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
@@ -341,7 +344,7 @@ impl<'a> Served<'a> {
         Ok(session.watch()?)
     }
 
-    /// Serves `command`, and waits for its end.
+    /// Serves `command`, and waits for its completion.
     fn serve_alone(&mut self, command: Command) -> Result<()> {
         let session = &mut self.session;
         if self.options.fidelity == Fidelity::Count || session.worn_out.is_some() {
@@ -357,7 +360,8 @@ impl<'a> Served<'a> {
         Ok(())
     }
 
-    /// The drive has no block left for `command`, which may be done in part: from now on it is read without time.
+    /// Ends the life of the drive, which has no block left for `command`. The command may be done in part; later reads
+    /// take no time.
     fn end_life(&mut self, command: Command, why: String) -> Failure {
         let session = &mut self.session;
         session.drive.end_life();
@@ -367,7 +371,7 @@ impl<'a> Served<'a> {
         Failure::WornOut(why)
     }
 
-    /// Programs what the drive holds in memory, without time: the image is to have it.
+    /// Programs the drive's buffered data, without time, so that the image has all data.
     fn program_all(&mut self) -> Result<()> {
         let session = &mut self.session;
         let flush = Command::FLUSH;
@@ -378,7 +382,7 @@ impl<'a> Served<'a> {
     /// Waits for all running operations, checks every conservation law, and returns the result.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the law that does not hold; errors of flash.
+    /// [`Error::Rule`] with the broken law; errors of flash.
     pub fn finish(mut self) -> Result<Outcome> {
         self.land()?;
         if self.session.worn_out.is_none() {
@@ -438,7 +442,7 @@ mod tests {
         }
     }
 
-    /// Serves a request, again if the power failed in it.
+    /// Serves a request, and repeats it after a power cut.
     fn again<T>(served: &mut Served<'_>, mut request: impl FnMut(&mut Served<'_>) -> Reply<T>) -> T {
         match request(served) {
             Err(Failure::PowerLost) => request(served).unwrap(),
@@ -446,8 +450,8 @@ mod tests {
         }
     }
 
-    /// Random requests against a plain array; a trim of the array zeroes whole units only, as the drive unmaps them.
-    /// Returns how many writes left their memory to the drive.
+    /// Random requests against a plain array; a trim of the array zeroes whole units only, as on the drive. Returns the
+    /// number of writes that left their memory to the drive.
     fn against_array(ftl: &str, fidelity: Fidelity, extra: &[&str], trims: bool) -> usize {
         // Extra settings replace those of the drive.
         let key = |text: &str| text.split('=').next().map(String::from);
@@ -478,7 +482,7 @@ mod tests {
                     assert!(read == array[range], "{extent:?} differs");
                 }
                 8..11 => {
-                    // Of one place all is overwritten often.
+                    // In one range, all is overwritten often.
                     let places = rng.below(4) * 32 + 32;
                     let first = sector % places / 32 * 32;
                     let end = (first + 32).min(sectors);
@@ -529,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_write_that_the_power_cut_keeps_its_bytes() {
-        // Without trims: a power cut may undo a trim, which the shadow does not model.
+        // Without trims, because a power cut may undo a trim, which the shadow does not model.
         against_array("page", Fidelity::Count, &["faults.power_cut_at=1500"], false);
     }
 

@@ -1,4 +1,4 @@
-//! A drive under a workload: the loop between host and drive.
+//! A drive under a workload: the loop between host and drive. Ignored: contents of writes.
 
 mod address;
 mod ahead;
@@ -46,20 +46,20 @@ struct QueuedRequest {
 enum Pace {
     /// At their arrivals.
     Open,
-    /// When fewer than so many are in flight.
+    /// When fewer than this many are in flight.
     Closed(u32),
-    /// When a job of the workload says so, and fewer than so many are in flight.
+    /// When a job of the workload is due, and fewer than this many are in flight.
     Jobs(u32),
 }
 
 /// The next action of the host.
 enum Due {
     Request(QueuedRequest),
-    /// None before this time.
+    /// No request before this time.
     At(Nanos),
-    /// None before a request completes.
+    /// No request before a completion.
     Completion,
-    /// None any more.
+    /// No further request.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Baseline {
     pub(super) time: Nanos,
     pub(super) read_ahead: ReadAheadFigures,
     pub(super) checkpoints: CheckpointFigures,
-    /// Power cuts that the counters here know of.
+    /// Power cuts that the counters include.
     power_cuts: u64,
     pub(super) bus_busy: Vec<Nanos>,
     pub(super) die_busy: Vec<Nanos>,
@@ -91,14 +91,14 @@ pub struct Session<'a> {
     pub(super) host: Host,
     pub(super) folded: u64,
     logical_sectors: u64,
-    /// Sectors of a subpage, and of what a layer transfers at once.
+    /// Sectors of a subpage, and of a layer's unit of transfer.
     subpage: Divisor,
     transferred: Divisor,
     /// Whether the layer is a file system.
     pub(super) file_system: bool,
     /// Idle time of the host before background work; `None` without it.
     background_after: Option<Nanos>,
-    /// Whether it collects then.
+    /// Whether background work includes collection.
     collects: bool,
     phase: Phase,
     done: u64,
@@ -108,7 +108,7 @@ pub struct Session<'a> {
     pub(super) snapshots: Option<Snapshots>,
     pub(super) curve: Option<Curve>,
     pub(super) interrupted: bool,
-    /// Why the drive is at the end of its life.
+    /// The reason why the drive is worn out.
     pub(super) worn_out: Option<String>,
     ahead: ahead::Ahead,
     /// Requests read from the workload.
@@ -128,13 +128,13 @@ impl<'a> Session<'a> {
     /// A new drive.
     ///
     /// # Errors
-    /// [`Error::Input`] for options that contradict each other.
+    /// [`Error::Input`] for contradictory options.
     pub fn new(config: &'a DriveConfig, options: &'a Options, watcher: Watcher<'a>) -> Result<Self> {
         check_options(config, options)?;
         let entry = registered(config);
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
         if config.loses_power() {
-            // Of counted runs: a layer loses the open pages that no buffer protects.
+            // In counted runs a layer loses open pages that no buffer protects.
             let durable = match config.host.acknowledge {
                 Acknowledge::Buffer => !entry.is_file_system(),
                 Acknowledge::Program => !entry.is_file_system() && !entry.gathers,
@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub fn seed(&self) -> u64 {
         self.options.seed
     }
@@ -206,13 +206,13 @@ impl<'a> Session<'a> {
         self.config.logical_bytes() / self.unit_bytes()
     }
 
-    /// The subpage that begins with `sector` or has it.
+    /// The subpage that contains `sector`.
     #[inline]
     pub(super) fn subpage_of(&self, sector: u64) -> u32 {
         self.subpage.divide_wide(sector) as u32
     }
 
-    /// Tells the layer of an extent that is written after some others (`soon`: after a few).
+    /// Announces an extent that is written after some others (`soon`: after a few) to the layer.
     #[inline]
     pub(super) fn foresee(&self, extent: Extent, soon: bool) {
         self.drive.ftl.expect(extent, soon);
@@ -239,7 +239,7 @@ impl<'a> Session<'a> {
         self.config.logical_bytes()
     }
 
-    /// What arrival times are divided by.
+    /// Divisor of arrival times.
     pub(super) fn speedup(&self) -> f64 {
         self.config.host.speedup
     }
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
         (host > before.0).then(|| (flash - before.1) as f64 / (host - before.0) as f64)
     }
 
-    /// Operations are timed from now on, in timed runs.
+    /// Starts timing, in timed runs, and scheduled faults.
     pub(super) fn start_timing(&mut self) -> Result<()> {
         if self.options.fidelity == Fidelity::Timed {
             self.verifier.shadow.start_timing();
@@ -330,7 +330,7 @@ impl<'a> Session<'a> {
         self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
 
-    /// What was planned.
+    /// Totals of all planned operations.
     pub(super) fn planned(&self) -> FlashTotals {
         let io = &self.drive.io.counters;
         let by = |counts: &[u64]| counts.iter().sum::<u64>();
@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// As [`Self::planned`], but operations as far as they have ended.
+    /// Totals of all ended operations.
     fn totals(&self) -> FlashTotals {
         let ended = self.drive.engine.ended();
         FlashTotals {
@@ -423,7 +423,7 @@ impl<'a> Session<'a> {
                     self.watch()?;
                 }
                 Due::At(time) => {
-                    // A job gets completions of the same moment first.
+                    // A job receives completions of the same moment first.
                     let until = time.saturating_add(u64::from(matches!(pace, Pace::Jobs(_))));
                     if self.drive.next_time().is_none_or(|event| until <= event) {
                         self.idle_until(time)?;
@@ -443,7 +443,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the host does next. `waiting` is the request of an open loop that has not arrived yet.
+    /// The next action of the host. `waiting` is the next request of an open loop before its arrival.
     #[inline]
     fn due(
         &mut self,
@@ -481,7 +481,7 @@ impl<'a> Session<'a> {
         self.advance_to(0)
     }
 
-    /// As [`Self::advance`], and the events behind that one that the session need not see, before `until`.
+    /// [`Self::advance`], and further events before `until` that the session need not see.
     pub(super) fn advance_to(&mut self, until: Nanos) -> Result<()> {
         let next = self.drive.upcoming();
         if let Some(time) = next.time() {

@@ -1,12 +1,12 @@
-//! Kept states: a run whose drive was preconditioned alike before takes over what that made of it, and its result is the same.
+//! Kept states: a run loads the state of an earlier, equally preconditioned drive. The result must be the same.
 //!
-//! A state is that of flash, layer and the host's data, with all that has been counted and drawn at random so far. It depends on all
-//! settings of the drive but those of [`UNREAD_TABLES`], on the preconditioning, the payload, the seed, and whether times are verified:
-//! its [`Key`] has them all. Preconditioning is counted, so that the same state serves counted and timed runs. Where states are kept,
-//! and for how long, is up to the caller ([`States`]).
+//! A state contains flash, layer and the host's data, with all counters and random sources. It depends on all settings
+//! of the drive except [`UNREAD_TABLES`], on the preconditioning, the payload, the seed, and whether times are
+//! verified; the [`Key`] contains them all. Preconditioning is counted, so one state serves counted and timed runs. The
+//! caller stores states ([`States`]).
 //!
-//! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power, superblocks that are blocks to the layer, and `layout`, which
-//! depends on the workload.
+//! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power,
+//! superblocks as blocks of the layer, and `layout`, which depends on the workload.
 
 use super::precondition::{Precondition, describe, precondition as write};
 use super::{Fidelity, Options, Session};
@@ -20,43 +20,43 @@ use palimpsest_workload::request::Source;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Tables of keys that preconditioning does not read: they say how requests arrive, and how long operations take. Layers do not get
+/// Tables of keys that preconditioning does not read: arrivals of requests and times of operations. Layers do not get
 /// them.
 pub const UNREAD_TABLES: [&str; 3] = ["host", "controller", "sim"];
 
-/// A state takes this for each physical subpage at the least, and is made whatever room there is up to so many bytes.
+/// Least bytes of a state for each physical subpage, and the size up to which a state is made without asking for space.
 const LEAST_SUBPAGE_BYTES: u64 = 4;
 const SMALL: u64 = 1 << 30;
 
-/// What a state depends on.
+/// The identity of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// All of it, as text, but for the sources of the program.
+    /// All settings as text, without the sources of the program.
     pub text: String,
-    /// Whether these are all of the program's own sources: a layer of another crate may change without them.
+    /// Whether the program's own sources are complete; a layer of another crate may change without them.
     pub built_in: bool,
 }
 
-/// Keeps states.
+/// A store of states.
 pub trait States {
-    /// The state of `key`, if there is one.
+    /// The state of `key`, if stored.
     fn find(&mut self, key: &Key) -> Option<Arc<Vec<u8>>>;
 
-    /// Keeps `state`, which replaces the one of `key`.
+    /// Stores `state`, replacing an earlier one of `key`.
     fn keep(&mut self, key: &Key, state: Vec<u8>);
 
-    /// Whether there is room for a state of `bytes`, or more, which is to be made in memory first.
+    /// Whether there is space for a state of at least `bytes`, which is first made in memory.
     fn takes(&mut self, _bytes: u64) -> bool {
         true
     }
 
-    /// Whether anything is kept at all.
+    /// Whether anything is stored at all.
     fn is_used(&self) -> bool {
         true
     }
 }
 
-/// Keeps none.
+/// Stores nothing.
 pub struct NotKept;
 
 impl States for NotKept {
@@ -71,7 +71,8 @@ impl States for NotKept {
     }
 }
 
-/// The key of the state of the drive `resolved` after the preconditioning of `options`; `None` where it is not kept.
+/// The key of the state of the drive `resolved` after the preconditioning of `options`; `None` if states of this kind
+/// are not kept.
 pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
     let is_whole = match options.precondition {
         Precondition::None | Precondition::Layout => false,
@@ -93,7 +94,7 @@ pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
     Some(Key { text, built_in: is_built_in(&drive.ftl.name) })
 }
 
-/// Preconditions the drive of `session`, which is new, or has it take over a kept state; returns what was written.
+/// Preconditions the new drive of `session`, or loads a kept state; returns the figures of the writes.
 pub(super) fn precondition<'a>(
     mut session: Session<'a>,
     source: &mut dyn Source,

@@ -1,4 +1,4 @@
-//! The result of a run, from its counters.
+//! The result of a run, from its counters. Ignored: the schema, which [`crate::metrics::summary`] defines.
 
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
@@ -26,23 +26,23 @@ use palimpsest_workload::request::Source;
 use palimpsest_workload::settings::Acknowledge;
 use serde_json::{Map, Value};
 
-/// What reading the workload says of it, where it is a trace.
+/// Facts from reading the workload, if it is a trace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TraceRead {
-    /// The format that it was read as.
+    /// The format.
     pub format: Option<&'static str>,
     /// Malformed lines that were skipped.
     pub skipped_lines: u64,
-    /// Where its volumes lie.
+    /// Ranges of the volumes.
     pub volumes: Vec<Volume>,
-    /// How it was played.
+    /// Notes on the replay.
     pub notes: Vec<String>,
-    /// Whether `--repeat` can play it again: not what programs request of a served drive.
+    /// Whether `--repeat` can play the workload again; never true for requests to a served drive.
     pub can_repeat: bool,
 }
 
 impl TraceRead {
-    /// What `source` says at its end.
+    /// The facts of `source` at its end.
     pub fn of(source: &dyn Source) -> TraceRead {
         TraceRead {
             format: source.format(),
@@ -183,7 +183,7 @@ fn flash(session: &Session<'_>) -> Flash {
     }
 }
 
-/// What was read ahead in the measured part; what was read before may be asked for, or dropped, in it.
+/// Read-ahead in the measured part; earlier read-ahead may be hit or dropped here.
 fn read_ahead(session: &Session<'_>) -> Option<ReadAhead> {
     let (now, before) = (session.drive.read_ahead_figures()?, session.baseline.read_ahead);
     Some(ReadAhead {
@@ -236,11 +236,11 @@ fn single_erases(session: &Session<'_>) -> u64 {
     session.drive.io.nand.counters().single_erases - session.baseline.nand.single_erases
 }
 
-/// Number of the blocks that always hold one bit a cell, or of the others, with the mean, least and most erases of them.
+/// Number, mean, least and most erases of the blocks that always hold one bit a cell, or of the others.
 fn erases(nand: &Nand, single: bool) -> (u32, f64, u32, u32) {
     let each = || (0..nand.geometry().blocks()).filter(|&block| nand.is_always_single(block) == single);
     let (count, sum) = each().fold((0, 0u64), |(count, sum), block| (count + 1, sum + u64::from(nand.erases(block))));
-    // Of a superblock all blocks are erased together, but those of dies that have failed.
+    // All blocks of a superblock are erased together, except on failed dies.
     let (count, sum) = if nand.has_stripes() { (nand.physical().blocks(), nand.sum_of_erases()) } else { (count, sum) };
     let all = || each().map(|block| nand.erases(block));
     (count, sum as f64 / f64::from(count), all().min().unwrap_or(0), all().max().unwrap_or(0))
@@ -280,22 +280,23 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
     }
 }
 
-/// What the fixed share of the fast cache takes.
+/// A note on the space of the fast cache's fixed share.
 fn cache_note(session: &Session<'_>) -> Option<String> {
     let (config, geometry) = (session.config, session.drive.io.geometry());
     let fixed = config.fixed_single();
     let pages = fixed * geometry.planes() * (geometry.pages_per_block / config.part.cell.bits());
     (fixed > 0).then(|| {
         format!(
-            "{fixed} blocks of each plane always hold one bit a cell, {} of fast cache: over-provisioning is {} without them",
+            "{fixed} blocks of each plane always hold one bit a cell, {} of fast cache: over-provisioning is {} \
+             without them",
             format_bytes(u64::from(pages) * u64::from(geometry.page_bytes())),
-            // To a hundredth of a percent.
+            // Rounded to a hundredth of a percent.
             format_ratio((config.effective_over_provisioning() * 1e4).round() / 1e4)
         )
     })
 }
 
-/// What endurance comes from. The time is that of the arrivals, with the gap after the last, or else the simulated.
+/// The inputs of endurance. The time is the arrivals' with the gap after the last, or else simulated time.
 fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simulated: Option<Nanos>) -> Load {
     let requests = &session.requests;
     let gaps = (requests.read + requests.write + requests.trim + requests.flush).saturating_sub(1);
@@ -311,7 +312,7 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
     }
 }
 
-/// Whether write amplification is still that of what preconditioning wrote, and what to do about it.
+/// A note if write amplification is still dominated by preconditioning, with a remedy.
 fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
     let capacity = session.capacity() as f64;
     let drives = session.host_bytes_since_precondition() as f64 / capacity;
@@ -353,7 +354,7 @@ fn checkpoint(session: &Session<'_>) -> Option<Checkpoint> {
     })
 }
 
-/// What became of the dies that were to fail.
+/// A note on the scheduled die failures.
 fn die_note(session: &Session<'_>) -> Option<String> {
     if session.config.die_failures == DieFailures::Never {
         return None;
@@ -366,7 +367,7 @@ fn die_note(session: &Session<'_>) -> Option<String> {
     })
 }
 
-/// Whether reads have errors, or dies were to fail.
+/// Whether reads have errors, or die failures are scheduled.
 fn reads_may_fail(session: &Session<'_>) -> bool {
     session.drive.io.nand.has_read_errors() || session.config.die_failures != DieFailures::Never
 }
@@ -401,7 +402,7 @@ fn reliability(session: &Session<'_>) -> Reliability {
     }
 }
 
-/// What became of the power cuts that were to come.
+/// A note on the scheduled power cuts.
 fn power_note(session: &Session<'_>) -> String {
     let Power { cuts, unflushed_writes_lost: writes, unflushed_subpages_lost: subpages, .. } = power(session);
     let times = if cuts == 1 { "once" } else { &format!("{cuts} times") };
@@ -409,13 +410,14 @@ fn power_note(session: &Session<'_>) -> String {
         (0, _) => {
             let operations = session.drive.io.nand.operations();
             format!(
-                "the power did not fail: the run ended before, after {operations} flash operations since the drive was new"
+                "the power did not fail: the run ended before, after {operations} flash operations \
+                 since the drive was new"
             )
         }
         (_, 0) => format!("the power failed {times}, and everything acknowledged was read back"),
         _ => format!(
-            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not flushed; \
-             everything else acknowledged was read back"
+            "the power failed {times}, and lost {subpages} subpages of {writes} writes that were acknowledged and not \
+             flushed; everything else acknowledged was read back"
         ),
     }
 }
@@ -486,8 +488,8 @@ fn notes(
     if let Some(cycles) = unsafe_after {
         let part = session.drive.io.nand.part();
         notes.push(format!(
-            "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are reused: \
-             less of ftl.safe_life is safe",
+            "blocks of part {} exceed their limit of bit errors after {cycles} of {} cycles while their low pages are \
+             reused: less of ftl.safe_life is safe",
             part.name, part.endurance
         ));
     }
@@ -498,7 +500,8 @@ fn notes(
     notes.extend(session.loses_power().then(|| power_note(session)));
     if session.verified() {
         if session.verifier.failed > 0 {
-            let what = "reads of the host failed for good, as bits were wrong that could not be corrected; every other read was verified";
+            let what = "reads of the host failed for good, as bits were wrong that could not be corrected; \
+                        every other read was verified";
             notes.push(format!("{} {what}", session.verifier.failed));
         } else if session.host.subpages_read > 0 {
             notes.push("every read was verified against what the host had written".into());

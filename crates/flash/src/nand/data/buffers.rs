@@ -1,11 +1,12 @@
-//! Memory for real bytes, in [slabs]: what the controller holds and what cells hold, each content once.
+//! Memory for real bytes, in [slabs]: contents of controller memory and cells, each stored once.
 //!
-//! A buffer holds one subpage and never changes. Cells and whoever else keeps it beyond a request pin it; what is not pinned goes when the
-//! request ends. So a program stores a number, and a move of data copies nothing.
+//! A buffer holds one subpage and never changes. Cells, and any other holder beyond a request, pin the buffer; unpinned
+//! buffers are freed when the request ends. A program therefore stores a number, and a move of data copies nothing.
 //!
-//! Where no power cut can bring it back, what the host has overwritten gives its memory away at once ([`Buffers::forget_overwritten`]), to what
-//! it is overwritten with, and its cells hold nothing that the host wrote until they are erased: so memory has what the drive holds, not what
-//! flash does, in the order in which it was written first, and a layer that reads stale cells is found out.
+//! If no power cut can restore overwritten data, memory of overwritten subpages is freed at once
+//! ([`Buffers::forget_overwritten`]) and reused for the new data. The old cells then read as a fixed pattern until
+//! their erase. Memory therefore holds the drive's data, not the flash's, and a layer that reads stale cells is
+//! detected.
 
 pub mod slabs;
 
@@ -14,55 +15,55 @@ use crate::prefetch::prefetch;
 use slabs::{Loan, Slab, Slabs};
 use std::ops::Range;
 
-/// Pins of a buffer that is free.
+/// `pins` of a free buffer.
 const FREE: u32 = u32::MAX;
 
-/// The place of a buffer that has none.
+/// `place` of a buffer without memory.
 const NOWHERE: u32 = u32::MAX;
 
-/// What cells hold that the host has overwritten.
+/// Each byte that overwritten cells read as.
 const OVERWRITTEN: u8 = 0xa5;
 
-/// A buffer: its numbers lie together, as requests come to any of them, and each line of the processor's cache is awaited.
+/// A buffer. Its numbers are adjacent, because requests access random buffers and each cache line costs a miss.
 #[derive(Clone, Copy)]
 struct Buffer {
-    /// How often it is pinned.
+    /// Number of pins.
     pins: u32,
-    /// Its place in the slabs.
+    /// Place in the slabs.
     place: u32,
-    /// The logical subpage that it was written to, and one; 0 for none.
+    /// The logical subpage of the write plus one; 0: none.
     owner: u32,
 }
 
-/// What is to be at hand when a request comes to a logical subpage, in this order: each names the next.
+/// Prefetch steps of a request to a logical subpage, in this order: each step yields the address of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Which buffer it was written with.
+    /// The number of the buffer.
     Name,
-    /// Where that is.
+    /// The place of the buffer.
     Place,
-    /// Its bytes.
+    /// The bytes.
     Bytes,
 }
 
-/// Bytes that are prefetched at the most: those of a larger subpage come in order anyway.
+/// Most bytes that are prefetched; the rest of a larger subpage is read sequentially anyway.
 const MOST_EXPECTED: usize = 4096;
 
-/// Memory for real bytes. A buffer lives until the request that made it ends, unless it is pinned.
+/// Memory for real bytes. A buffer is freed at the end of the request that made it, unless pinned.
 #[derive(Default)]
 pub struct Buffers {
-    /// Whether [`Data`] names buffers at all; with fingerprints there is nothing to pin.
+    /// Whether [`Data`] names buffers; fingerprints have nothing to pin.
     real: bool,
     slabs: Slabs,
     all: Vec<Buffer>,
     free: Vec<u32>,
-    /// Of each logical subpage: what the host wrote last, a buffer's number and one; empty where nothing is forgotten.
+    /// Of each logical subpage, the number of the host's last buffer plus one; empty if nothing is forgotten.
     written: Vec<u32>,
-    /// Logical subpages that the present request has overwritten, and what they had.
+    /// Logical subpages that the present request has overwritten, with their old buffers.
     overwritten: Vec<(u32, u32)>,
-    /// What is read in their place then.
+    /// The pattern that forgotten buffers read as.
     gone: Box<[u8]>,
-    /// Buffers that may have no pin when the request ends; some more than once.
+    /// Buffers that may be unpinned when the request ends, some repeated.
     transient: Vec<u32>,
 }
 
@@ -72,7 +73,7 @@ impl Buffers {
         Buffers { real: true, slabs: Slabs::new(subpage_bytes), ..Buffers::default() }
     }
 
-    /// As [`Self::new`]; where contents are not `real`, there is nothing to pin.
+    /// Memory as of [`Self::new`]; without `real` contents nothing is pinned.
     pub(super) fn for_cells(real: bool, subpage_bytes: usize) -> Self {
         Buffers { real, ..Buffers::new(subpage_bytes) }
     }
@@ -88,7 +89,7 @@ impl Buffers {
         if place == NOWHERE { &self.gone } else { self.slabs.get(place) }
     }
 
-    /// A buffer whose bytes are at `place`.
+    /// A new buffer with its bytes at `place`.
     #[inline]
     fn buffer_at(&mut self, place: u32) -> Data {
         let new = Buffer { pins: 0, place, owner: 0 };
@@ -106,7 +107,7 @@ impl Buffers {
         Data::new(u64::from(index) + 1)
     }
 
-    /// Takes a buffer, which `fill` fills; what it held before is anything.
+    /// A new buffer, which `fill` must fill completely, because the memory has old bytes.
     #[inline]
     pub fn fill(&mut self, fill: impl FnOnce(&mut [u8])) -> Data {
         let place = self.slabs.take();
@@ -114,8 +115,8 @@ impl Buffers {
         self.buffer_at(place)
     }
 
-    /// As [`Self::fill`], of what the host writes over logical subpage `lsn`: in the memory of what that held, where it
-    /// is given away and not lent. So no one reads that again, in the rest of the request either.
+    /// A new buffer that the host writes over logical subpage `lsn`, in the old buffer's memory if that is forgotten
+    /// and not lent. The old bytes must not be read again, not even in this request.
     #[inline]
     pub fn fill_over(&mut self, lsn: u32, fill: impl FnOnce(&mut [u8])) -> Data {
         let place = match self.take_from(lsn) {
@@ -131,11 +132,11 @@ impl Buffers {
         data
     }
 
-    /// The place of what the host wrote last over `lsn`, which has none any more.
+    /// The place of the last buffer that the host wrote to `lsn`, which loses its memory.
     #[inline]
     fn take_from(&mut self, lsn: u32) -> Option<u32> {
         let old = self.written.get(lsn as usize)?.checked_sub(1)? as usize;
-        // A buffer whose cells were lost may have become that of another.
+        // A buffer whose cells were lost may belong to another subpage now.
         if self.all[old].owner != lsn + 1 {
             return None;
         }
@@ -143,8 +144,8 @@ impl Buffers {
         (place != NOWHERE).then_some(place)
     }
 
-    /// The subpages of `filled` are buffers, and appended to `contents`: in its own memory, for which there is another of its size. False, and nothing is
-    /// done, where that would take too much.
+    /// Makes each subpage of `filled` a buffer and appends it to `contents`, without a copy; `filled` becomes another
+    /// slab of its size. Returns false without an effect if this would take too much memory.
     pub fn adopt(&mut self, filled: &mut Slab, contents: &mut Vec<Data>) -> bool {
         let subpages = filled.len() / self.subpage_bytes();
         let Some(first) = self.slabs.exchange(filled) else { return false };
@@ -152,14 +153,15 @@ impl Buffers {
         true
     }
 
-    /// From now on the memory of what the host overwrites in its `subpages` is given away, where contents are real: no one reads it again.
+    /// From now on overwritten data of the host's `subpages` is forgotten, if contents are real: no read needs the
+    /// data.
     pub fn forget_overwritten(&mut self, subpages: usize) {
         self.written = vec![0; if self.real { subpages } else { 0 }];
         self.gone = vec![OVERWRITTEN; self.subpage_bytes()].into();
     }
 
-    /// Nothing is given away any more, not that of the present request either, which may have failed: what was to be overwritten holds what it was
-    /// to hold then, where its memory is gone.
+    /// Stops forgetting, also for the present request, which may have failed: an overwritten subpage without memory
+    /// gets a copy of the new content.
     pub fn forget_nothing(&mut self) {
         for (lsn, old) in std::mem::take(&mut self.overwritten) {
             let new = self.written[lsn as usize].checked_sub(1).map(|new| new as usize);
@@ -176,12 +178,12 @@ impl Buffers {
         self.written = Vec::new();
     }
 
-    /// Whether `old`, which held `lsn`, has no memory.
+    /// Whether `old`, the former buffer of `lsn`, has no memory.
     fn is_gone_from(&self, lsn: u32, old: usize) -> bool {
         self.all[old].owner == lsn + 1 && self.all[old].place == NOWHERE && self.all[old].pins != FREE
     }
 
-    /// The host writes `data`, a buffer that was filled for it, over logical subpage `lsn`, or zeros by a trim.
+    /// The host writes `data`, a buffer that was filled for this write, or zeros by a trim, over logical subpage `lsn`.
     #[inline]
     pub fn overwrite(&mut self, lsn: u32, data: Data) {
         let Some(written) = self.written.get_mut(lsn as usize) else { return };
@@ -189,7 +191,7 @@ impl Buffers {
         if let Some(new) = (data.value as usize).checked_sub(1) {
             self.all[new].owner = lsn + 1;
         }
-        // A buffer that was freed, as its bytes were copied, may be the new one.
+        // After a copy of the bytes, a freed buffer may be the new buffer.
         self.overwritten
             .extend(old.checked_sub(1).filter(|&index| index + 1 != data.value as u32).map(|old| (lsn, old)));
     }
@@ -200,7 +202,7 @@ impl Buffers {
         self.fill(|place| place.copy_from_slice(bytes))
     }
 
-    /// The bytes of `data`; `None` for zeros.
+    /// The bytes of `data`; `None`: zeros.
     #[inline]
     pub fn get(&self, data: Data) -> Option<&[u8]> {
         let index = self.index_of(data)?;
@@ -208,7 +210,8 @@ impl Buffers {
         Some(self.bytes(index))
     }
 
-    /// Lends the bytes `part` of `data`, behind `loans`; false, and nothing is done, where it has none of its own.
+    /// Appends a loan of the bytes `part` of `data` to `loans`. Returns false without an effect if `data` has no
+    /// memory.
     #[inline]
     pub fn lend(&self, data: Data, part: Range<usize>, loans: &mut Vec<Loan>) -> bool {
         let place = self.index_of(data).map_or(NOWHERE, |index| self.all[index].place);
@@ -218,7 +221,7 @@ impl Buffers {
         place != NOWHERE
     }
 
-    /// Prefetches where `data` is, whose bytes are prefetched soon.
+    /// Prefetches the place of `data`, before [`Self::prefetch`].
     #[inline]
     pub fn prefetch_place(&self, data: Data) {
         if let Some(index) = self.index_of(data) {
@@ -226,7 +229,7 @@ impl Buffers {
         }
     }
 
-    /// Prefetches the bytes of `data`, which are read soon.
+    /// Prefetches the bytes of `data`.
     #[inline]
     pub fn prefetch(&self, data: Data) {
         if let Some(bytes) = self.get(data) {
@@ -234,8 +237,8 @@ impl Buffers {
         }
     }
 
-    /// A request comes to logical subpage `lsn`: prefetches the next step to the bytes that it was written with, of
-    /// which the steps before must be at hand. Nothing where nothing is forgotten.
+    /// Prefetches `step` for a coming request to logical subpage `lsn`; the earlier steps must be in the cache. No
+    /// effect if nothing is forgotten.
     #[inline]
     pub fn expect(&self, lsn: u32, step: Step) {
         if step == Step::Name {
@@ -259,7 +262,7 @@ impl Buffers {
         if data == Data::LOST { None } else { (data.value as usize).checked_sub(1) }
     }
 
-    /// Keeps `data` alive beyond its request.
+    /// Keeps `data` beyond its request.
     pub fn pin(&mut self, data: Data) {
         if let Some(index) = self.index(data) {
             assert!(self.all[index].pins != FREE, "a live buffer");
@@ -267,7 +270,7 @@ impl Buffers {
         }
     }
 
-    /// Takes back one [`Self::pin`]; the buffer goes when its last pin went and the present request ends.
+    /// Reverts one [`Self::pin`]; an unpinned buffer is freed at the end of the present request.
     pub fn unpin(&mut self, data: Data) {
         if let Some(index) = self.index(data) {
             assert!(!matches!(self.all[index].pins, 0 | FREE), "a pinned buffer");
@@ -278,10 +281,10 @@ impl Buffers {
         }
     }
 
-    /// Frees every buffer that no one pinned: the request is over.
+    /// Ends the request: frees all unpinned buffers.
     pub fn end_request(&mut self) {
         for (lsn, index) in self.overwritten.drain(..) {
-            // A buffer whose cells were lost may have become that of another.
+            // A buffer whose cells were lost may belong to another subpage now.
             if self.all[index as usize].owner != lsn + 1 {
                 continue;
             }
@@ -369,7 +372,7 @@ mod tests {
         buffers.end_request();
         let now = buffers.get(new).unwrap();
         assert_eq!((now, now.as_ptr(), buffers.slabs.used()), (&[7; 512][..], before, 3));
-        // All three are written again, in a row: their slab is free, and goes to who receives.
+        // All three are overwritten by one slab: the old slab is free and goes to the receiver.
         (slab[0], slab[512], slab[1024]) = (1, 2, 3);
         held.clear();
         assert!(buffers.adopt(&mut slab, &mut held));
@@ -403,7 +406,7 @@ mod tests {
         assert!(buffers.lend(second, 0..512, &mut loans) && loans[0][..] == [2; 512]);
     }
 
-    /// A drive at the end of its life can still be read: of a write that failed each subpage is the old or the new one.
+    /// A worn-out drive can still be read: after a failed write each subpage is the old or the new one.
     #[test]
     fn a_write_that_failed_leaves_bytes_that_the_host_wrote() {
         let mut buffers = Buffers::new(512);

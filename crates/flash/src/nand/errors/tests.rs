@@ -1,4 +1,5 @@
-//! Drawn shares of failed reads against the binomial distribution, and what failed reads lose.
+//! Drawn shares of failed reads against the binomial distribution, and the subpages that failed reads lose. Not tested
+//! here: the table of tolerated rates.
 
 use super::super::part::samples::slc;
 use super::tolerance::tests::tail;
@@ -7,7 +8,7 @@ use crate::geometry::Geometry;
 use crate::nand::data::Payload;
 use crate::nand::{count, first_subpages};
 
-/// Standard deviations that a drawn share may be from its probability. A right share is within them with 99.994 %.
+/// Most standard deviations between a drawn share and its probability. A correct share is within them with 99.994 %.
 const MOST_DEVIATIONS: f64 = 4.0;
 
 /// Erased flash of `blocks` blocks of eight pages of 16 KiB, with subpages of 4 KiB, at the bit error rate `rate`.
@@ -37,7 +38,7 @@ fn with_strength(strength: u32) -> ErrorSettings {
     ErrorSettings { strength, ..ErrorSettings::default() }
 }
 
-/// Asserts that `found` of `of` draws are as many as the probability `expected` lets expect.
+/// Asserts that `found` of `of` draws agree with the probability `expected`.
 fn assert_drawn(found: u64, of: u64, expected: f64, case: &str) {
     let (share, deviation) = (found as f64 / of as f64, libm::sqrt(expected * (1.0 - expected) / of as f64));
     let away = (share - expected) / deviation;

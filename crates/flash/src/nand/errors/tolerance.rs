@@ -1,9 +1,9 @@
-//! Code words: the bit error rate that a word with a given luck still tolerates.
+//! Code words: the highest bit error rate that a word with a given luck tolerates.
 //!
 //! A word is lost if more bits are wrong than the code corrects: the tail of a binomial distribution. The luck of a
 //! word is the share of words that are lost at lower rates. A table stores the logarithm of the tolerated rate and the
 //! slope of that logarithm, evenly over the log-odds of luck. Cubic interpolation gives the share of words lost at any
-//! rate to within 0.001 %.
+//! rate to within 0.001 %. Ignored: correlated bit errors.
 
 /// Intervals of the table, and the log-odds at its ends: a draw of 53 bits never lies beyond them.
 const INTERVALS: usize = 600;
@@ -42,7 +42,7 @@ impl Tolerance {
         Tolerance { table: table.collect() }
     }
 
-    /// The highest rate at which a word with this luck, from 0 to 1, is read. It rises with luck.
+    /// The highest rate at which a word with this luck, from 0 to 1, is read. The rate rises with luck.
     #[inline]
     pub fn of(&self, luck: f64) -> f64 {
         if self.table.is_empty() {
@@ -59,7 +59,7 @@ impl Tolerance {
     }
 }
 
-/// A code, by numbers that are not below 0.
+/// A code; all fields are non-negative.
 struct Code {
     bits: f64,
     strength: f64,
@@ -80,7 +80,8 @@ impl Code {
         (odds - 1.0 - ways) / (self.strength + 1.0)
     }
 
-    /// Logarithm of the rate at which the log-odds of losing a word are `odds`, and its slope; `near` is close to it.
+    /// Logarithm of the rate at which the log-odds of losing a word are `odds`, and the slope; `near` must be close to
+    /// it.
     fn rate(&self, odds: f64, near: f64) -> (f64, f64) {
         let (mut rate, mut slope) = (near, 0.0);
         for _ in 0..MOST_STEPS {
@@ -99,7 +100,8 @@ impl Code {
     fn odds(&self, rate: f64) -> (f64, f64) {
         let (bits, strength, wrong) = (self.bits, self.strength, libm::exp(rate));
         let ratio = wrong / (1.0 - wrong);
-        // Log-probability that just `strength` bits are wrong. Both tails are multiples; the loop sums the shorter one.
+        // Log-probability of exactly `strength` wrong bits. Both tails are multiples of it; the loop sums the shorter
+        // tail.
         let just = self.ways + strength * rate + (bits - strength) * libm::log1p(-wrong);
         let is_likely = strength + 0.5 < bits * wrong;
         let sum = match is_likely {
@@ -115,7 +117,7 @@ impl Code {
     }
 }
 
-/// The sum of `first` and terms that fall, each the one before times `ratio` of its number.
+/// The sum of `first` and falling terms; each term is the previous one times `ratio` of its number.
 fn sum(first: f64, ratio: impl Fn(f64) -> f64) -> f64 {
     let (mut sum, mut term, mut number) = (first, first, 0.0);
     while term > sum * 1e-17 {
@@ -148,7 +150,7 @@ pub(super) mod tests {
 
     #[test]
     fn tails_are_those_of_the_binomial_distribution() {
-        // Of two bits: none wrong (1 - p)^2, both wrong p^2.
+        // Two bits: none wrong (1 - p)^2, both wrong p^2.
         assert!((tail(2, 0, 0.1) - 0.19).abs() < 1e-12);
         assert!((tail(2, 1, 0.1) - 0.01).abs() < 1e-12);
         assert_eq!(tail(2, 2, 0.1), 0.0);

@@ -1,5 +1,6 @@
-//! What a crash of the machine may have left of an image that synchronizes: the system writes to disk in any order, 4 KiB as a whole, so a record
-//! newer than the last flush may be there without what it speaks of. Such a program was cut off: its page is torn.
+//! Recovery of a synchronized image after a crash of the machine. The system writes 4 KiB units to disk in any order,
+//! so a record newer than the last flush may exist without its data. Such a program counts as cut off: its page is
+//! torn. Ignored: writes of partial units.
 
 use super::mount::Fault;
 use super::record::{PageRecord, Stored};
@@ -7,9 +8,8 @@ use crate::nand::{Nand, TORN};
 use std::io;
 
 impl Nand {
-    /// Makes those subpages of page `ppn` torn that were programmed with one whose bytes do not match their checksums; all of them where its spare
-    /// area or its levels do not.
-    /// Returns whether there are any.
+    /// Marks subpages of page `ppn` as torn whose program left bytes that do not match their checksums. If the spare
+    /// area or the levels do not match, all subpages are torn. Returns whether any subpage is.
     pub(super) fn tear_what_is_not_whole(
         &mut self,
         ppn: u32,
@@ -25,7 +25,7 @@ impl Nand {
         };
         let spare = record.spare == 0 || matches(image.layout.spare(ppn, version), record.spare, record.spare_check)?;
         let levels = self.part.code.is_none() || image.levels(ppn, 0).is_some();
-        // The programs, by their number, that left something wrong: all that such a program wrote is torn.
+        // Programs that left a mismatch, by number: all of their subpages are torn.
         let mut wrong = Vec::new();
         for (psn, subpage) in (u64::from(ppn * width)..).zip(&record.subpages) {
             let bytes = subpage.stored != Stored::Bytes

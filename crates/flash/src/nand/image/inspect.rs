@@ -1,5 +1,5 @@
-//! What can be said of an image without its drive: figures, checksums, and space that nothing needs. Memory stays small whatever the header
-//! says: the image is looked at block by block, where it holds anything.
+//! Inspection of an image without its drive: figures, checksums, and unneeded space. Memory is bounded for any header,
+//! because blocks are read one by one, and only where data may be. Ignored: the meaning of the data.
 
 use super::Medium;
 use super::layout::{Layout, Life, PAGE, Shape};
@@ -9,56 +9,56 @@ use super::trims::read_trims;
 use std::io;
 use std::ops::Range;
 
-/// Findings that are listed; of more there is the number.
+/// Most findings in the list; the rest is only counted.
 pub const SHOWN: usize = 100;
 
-/// What an image holds.
+/// Figures of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Figures of the drive's life, as of the last flush; `None` where they are lost.
+    /// Figures of the drive's life at the last flush; `None` if lost.
     pub life: Option<Life>,
     /// Pages that are programmed.
     pub pages: u64,
-    /// Bytes that their cells hold.
+    /// Bytes in these pages' cells.
     pub bytes: u64,
-    /// Blocks that hold a programmed page.
+    /// Blocks with a programmed page.
     pub blocks_used: u64,
     /// Blocks that are bad.
     pub bad_blocks: u64,
     /// Erases of all blocks.
     pub erases: u64,
-    /// Of the block that was erased the least, and the most, often.
+    /// Erases of the least erased block.
     pub least_erases: u32,
-    /// See `least_erases`.
+    /// Erases of the most erased block.
     pub most_erases: u32,
-    /// What does not match its checksum, a line each, up to [`SHOWN`] of them.
+    /// Mismatched checksums, a line each, at most [`SHOWN`] lines.
     pub findings: Vec<String>,
-    /// All of them.
+    /// Number of all mismatches.
     pub found: u64,
-    /// Bytes that were punched.
+    /// Bytes of freed space.
     pub punched: u64,
 }
 
-/// How an image is looked at.
+/// Kinds of inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// Marks and records.
     Records,
-    /// Cells and everything else, too.
+    /// All checksums, cells included.
     Everything,
-    /// Marks and records; space that nothing needs is given back.
+    /// Marks and records; frees unneeded space.
     Compact,
 }
 
-/// Reads ahead of a region of an image what may be there.
+/// Finds the next data of a region of an image.
 struct Ahead<'a> {
     medium: &'a dyn Medium,
-    /// Nothing is before this place.
+    /// No data is before this place.
     data_from: u64,
 }
 
 impl Ahead<'_> {
-    /// Whether `range` may hold anything; ranges come in ascending order.
+    /// Whether `range` may hold data; ranges must ascend.
     fn may_hold(&mut self, range: &Range<u64>) -> io::Result<bool> {
         if self.data_from < range.start {
             self.data_from = self.medium.next_data(range.start)?.unwrap_or(u64::MAX);
@@ -66,7 +66,7 @@ impl Ahead<'_> {
         Ok(self.data_from < range.end)
     }
 
-    /// The first of `count` parts of `bytes` bytes each from `at` on that may hold anything, from number `from` on.
+    /// The first of `count` parts of `bytes` bytes each from `at` on that may hold data, from part `from` on.
     fn next(&mut self, at: u64, bytes: u64, from: u32, count: u32) -> io::Result<Option<u32>> {
         let begin = at + u64::from(from) * bytes;
         if self.data_from <= begin {
@@ -77,10 +77,10 @@ impl Ahead<'_> {
     }
 }
 
-/// Looks at the image in `medium`.
+/// Inspects the image in `medium`.
 ///
 /// # Errors
-/// [`Fault`] where that is none; what is damaged in it is among the findings.
+/// [`Fault`] if there is no image; damage inside the image is among the findings.
 pub fn inspect(medium: &dyn Medium, look: Look) -> Result<(Found, Figures), Fault> {
     let (found, layout) = find(medium)?;
     let mut inspector = Inspector { medium, layout, look, figures: Figures::default(), sum: 0 };
@@ -94,7 +94,7 @@ struct Inspector<'a> {
     layout: Layout,
     look: Look,
     figures: Figures,
-    /// That of the marks and records so far.
+    /// Sum of the marks and records so far.
     sum: u64,
 }
 
@@ -133,7 +133,7 @@ impl Inspector<'_> {
         let mut least = None;
         let mut marked = 0u64;
         let mut at = 0;
-        // Blocks without a mark or a record, up to the end of the drive, are skipped at once.
+        // Skips ranges of blocks without a mark or a record.
         while at < blocks {
             let mark = marks.next(of_marks.start, of_marks.end - of_marks.start, at, blocks)?;
             let record = records.next(of_records.start, of_records.end - of_records.start, at, blocks)?;
@@ -163,7 +163,7 @@ impl Inspector<'_> {
         Ok(())
     }
 
-    /// The mark of `block`; `None` where it is damaged.
+    /// The mark of `block`; `None` if damaged.
     fn mark_of(&mut self, block: u32) -> io::Result<Option<Option<Newest<BlockMark>>>> {
         let range = self.layout.marks(block..block + 1);
         let mut places = vec![0; (range.end - range.start) as usize];
@@ -252,7 +252,7 @@ impl Inspector<'_> {
         Ok(())
     }
 
-    /// Gives back cells of blocks that have neither mark nor record.
+    /// Frees cells of blocks without mark and record.
     fn punch_unrecorded(&mut self, cells: &mut Ahead<'_>) -> io::Result<()> {
         let Shape { blocks, .. } = self.layout.shape;
         let of_block = self.layout.cells_of_block(0)[0].clone();
@@ -271,7 +271,7 @@ impl Inspector<'_> {
         Ok(())
     }
 
-    /// Gives `range` back, if it holds anything.
+    /// Frees `range`, if it may hold data.
     fn punch(&mut self, range: Range<u64>) -> io::Result<()> {
         if self.medium.next_data(range.start)?.is_some_and(|at| at < range.end) {
             self.figures.punched += range.end - range.start;

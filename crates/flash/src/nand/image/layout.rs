@@ -1,6 +1,6 @@
-//! Where things are in an image: the header, figures of the drive's life, the configuration as text, marks of blocks,
-//! records of pages, spare areas, levels of cells, bytes of the layer's own, cells, and trims. All of it but the header
-//! has its place by number, so what is not written takes no space.
+//! Layout of an image: the header, figures of the drive's life, the configuration as text, marks of blocks, records of
+//! pages, spare areas, levels of cells, bytes of the layer's own, cells, and trims. Everything but the header has a
+//! place by number, so unwritten places take no space. Ignored: the order of writes, which [`super`] defines.
 
 use super::record::{MARK_BYTES, record_bytes};
 use super::trims::TRIM_BYTES;
@@ -13,16 +13,16 @@ pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
 /// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no
 /// trims. Opening an older image converts it.
 pub const VERSION: u32 = 4;
-/// Bytes of the header, and what everything is aligned to.
+/// Bytes of the header, and alignment of all regions.
 pub const PAGE: u64 = 4096;
-/// Where the configuration is.
+/// Place of the configuration.
 pub const TEXT_AT: u64 = 2 * PAGE;
-/// Bytes that it may take.
+/// Most bytes of the configuration.
 pub const TEXT_MOST: u64 = 1 << 20;
 /// Bytes of a place for figures.
 const LIFE_BYTES: u64 = 512;
 
-/// What the places depend on.
+/// Dimensions that determine the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Blocks.
@@ -40,7 +40,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That of `geometry` made of `part`.
+    /// The shape of `geometry` made of `part`.
     pub fn of(geometry: &Geometry, part: &Part) -> Self {
         let cells = |bits: u32| (geometry.page_bytes() * 8).div_ceil(bits).div_ceil(2) + 4;
         Shape {
@@ -59,10 +59,10 @@ impl Shape {
     }
 }
 
-/// Where things are.
+/// Places of all regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// What it depends on.
+    /// The dimensions.
     pub shape: Shape,
     record_bytes: u64,
     marks_at: u64,
@@ -71,14 +71,14 @@ pub struct Layout {
     levels_at: u64,
     own_at: u64,
     cells_at: u64,
-    /// Records of trims, behind which an image of version 3 or older has nothing.
+    /// Records of trims; an image of version 3 or older ends before them.
     pub(super) trims_at: u64,
     /// Bytes of the image.
     pub end: u64,
 }
 
 impl Layout {
-    /// The layout of `shape`; `None` where there is no such flash.
+    /// The layout of `shape`; `None` if such flash is impossible.
     pub fn new(shape: Shape) -> Option<Layout> {
         let Shape { blocks, pages_per_block, subpages, subpage_bytes, .. } = shape;
         let fits = blocks > 0
@@ -117,17 +117,17 @@ impl Layout {
         u64::from(self.shape.blocks) * u64::from(self.shape.pages_per_block) * u64::from(self.shape.subpages)
     }
 
-    /// Where the mark of `block` with that version is.
+    /// Place of the mark of `block` with this version.
     pub fn mark(&self, block: u32, version: u32) -> u64 {
         self.marks_at + (u64::from(block) * 2 + u64::from(version & 1)) * MARK_BYTES
     }
 
-    /// The places of the marks of `blocks`.
+    /// Places of the marks of `blocks`.
     pub fn marks(&self, blocks: Range<u32>) -> Range<u64> {
         self.mark(blocks.start, 0)..self.mark(blocks.end, 0)
     }
 
-    /// Where the record of page `ppn` with that version is.
+    /// Place of the record of page `ppn` with this version.
     pub fn record(&self, ppn: u32, version: u8) -> u64 {
         self.records_at + (u64::from(ppn) * 2 + u64::from(version & 1)) * self.record_bytes
     }
@@ -137,34 +137,34 @@ impl Layout {
         2 * self.record_bytes as usize
     }
 
-    /// The places of the records of `block`.
+    /// Places of the records of `block`.
     pub fn records_of_block(&self, block: u32) -> Range<u64> {
         let bytes = 2 * self.record_bytes * u64::from(self.shape.pages_per_block);
         let at = self.records_at + u64::from(block) * bytes;
         at..at + bytes
     }
 
-    /// Where the spare area of page `ppn` is that belongs to its record with that version.
+    /// Place of the spare area of page `ppn` for the record with this version.
     pub fn spare(&self, ppn: u32, version: u8) -> u64 {
         self.spare_at + (u64::from(ppn) * 2 + u64::from(version & 1)) * u64::from(self.shape.spare_bytes)
     }
 
-    /// Where the levels of page `ppn` are.
+    /// Place of the levels of page `ppn`.
     pub fn levels(&self, ppn: u32) -> u64 {
         self.levels_at + u64::from(ppn) * u64::from(self.shape.level_bytes)
     }
 
-    /// Where bytes of the layer's own in subpage `psn` are.
+    /// Place of the layer's own bytes in subpage `psn`.
     pub fn own(&self, psn: u64) -> u64 {
         self.own_at + psn * u64::from(self.shape.subpage_bytes)
     }
 
-    /// Where the bytes of subpage `psn` are.
+    /// Place of the bytes of subpage `psn`.
     pub fn cells(&self, psn: u64) -> u64 {
         self.cells_at + psn * u64::from(self.shape.subpage_bytes)
     }
 
-    /// All of `block` that means nothing when it is erased, but for its records.
+    /// All regions of `block` that are meaningless when the block is erased, except records.
     pub fn cells_of_block(&self, block: u32) -> Vec<Range<u64>> {
         let Shape { pages_per_block, subpages, spare_bytes, level_bytes, .. } = self.shape;
         let (first, end) = (block * pages_per_block, (block + 1) * pages_per_block);
@@ -180,7 +180,7 @@ impl Layout {
     }
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Version of the format.
@@ -195,27 +195,27 @@ pub struct Header {
     pub hash: u64,
     /// Bytes of the configuration.
     pub text_bytes: u32,
-    /// Their checksum.
+    /// Checksum of the configuration.
     pub text_check: u32,
 }
 
-/// Why something is no image that can be used.
+/// Reasons why a file is not a usable image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// It is something else.
+    /// Not an image.
     Foreign,
-    /// Its version is this one.
+    /// An unsupported version.
     Version(u32),
-    /// Its end is missing: it has the first number of bytes, of the second.
+    /// The end is missing: the file has the first number of bytes instead of the second.
     Short(u64, u64),
-    /// Its header does not match its checksum, or cannot be.
+    /// The header does not match its checksum, or is impossible.
     Header,
-    /// Its configuration does not match its checksum.
+    /// The configuration does not match its checksum.
     Text,
 }
 
 impl Header {
-    /// It in bytes.
+    /// The header in bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.version.to_le_bytes());
@@ -232,7 +232,7 @@ impl Header {
         bytes
     }
 
-    /// The header of a file of `length` bytes that begins with `bytes`, up to [`PAGE`] of them.
+    /// The header of a file of `length` bytes that begins with `bytes`, at most [`PAGE`] bytes.
     ///
     /// # Errors
     /// [`Unusable`].
@@ -283,7 +283,7 @@ impl Header {
     }
 }
 
-/// Figures of the drive's life, as of the last flush, and in the first version of the format without its time.
+/// Figures of the drive's life at the last flush; version 1 of the format stores no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Life {
     /// Bytes that the host wrote.
@@ -292,27 +292,28 @@ pub struct Life {
     pub host_read: u64,
     /// Operations of flash.
     pub operations: u64,
-    /// How often it was served.
+    /// Number of services of the drive.
     pub services: u64,
-    /// How often that did not end as it should.
+    /// Number of services that ended abnormally.
     pub broken_off: u64,
-    /// Whether the last service has ended as it should.
+    /// Whether the last service ended normally.
     pub ended_well: bool,
-    /// Sum of the terms of all marks and records that are valid when the next of them is written; see [`super::record::term`].
+    /// Sum of the terms of all marks and records that are valid once the next of them is written; see
+    /// [`super::record::term`].
     pub sum: u64,
-    /// Whether the last service synchronized, so that a crash of the machine may have left any sum.
+    /// Whether the last service synchronized, so that a crash of the machine may leave any sum.
     pub syncs: bool,
     /// Time of the drive.
     pub clock: u64,
 }
 
-/// Where the figures with that version are.
+/// Place of the figures with this version.
 pub fn life_at(version: u32) -> u64 {
     PAGE + u64::from(version & 1) * LIFE_BYTES
 }
 
 impl Life {
-    /// They in bytes.
+    /// The figures in bytes.
     pub fn bytes(&self, version: u32) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[4..8].copy_from_slice(&version.to_le_bytes());
@@ -327,7 +328,7 @@ impl Life {
         bytes
     }
 
-    /// The figures of the two places in `bytes` that match their checksums, with their versions, the newest first.
+    /// The figures in `bytes` (two places) that match their checksums, with their versions, the newest first.
     pub fn read(bytes: &[u8]) -> Vec<(Life, u32)> {
         let of = |place: &[u8]| {
             let long = |at: usize| u64::from_le_bytes(place[8 + at * 8..16 + at * 8].try_into().expect("8 bytes"));

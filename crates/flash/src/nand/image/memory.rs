@@ -1,5 +1,5 @@
-//! An image in memory, for tests: writes can be made to end, as the end of a process or a full disk does, and what was not synchronized can be lost
-//! in part, as in a crash of the machine.
+//! An image in memory, for tests. Writes may be made to end, like at the end of a process or on a full disk, and
+//! unsynchronized data may be lost in part, like in a crash of the machine. Ignored: errors of reads.
 
 use super::Medium;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Bytes of a piece.
 const PIECE: u64 = 4096;
 
-/// What a piece held; `None` for zeros that take no memory.
+/// Content of a piece; `None`: zeros without memory.
 type Piece = Option<Box<[u8]>>;
 
 #[derive(Default)]
@@ -18,10 +18,10 @@ struct Bytes {
     pieces: BTreeMap<u64, Box<[u8]>>,
     length: u64,
     writes: u64,
-    /// Writes that are done; the next one fails, halfway at a border of pieces, and so do all later ones.
+    /// Number of successful writes. The next write fails halfway, at a border of pieces, and all later ones fail.
     ends_after: Option<u64>,
     synced: u64,
-    /// Of each piece that was written since it was synchronized: what it held before each write; `None` where that is not kept.
+    /// Of each unsynchronized piece, the content before each write; `None`: contents are not recorded.
     before: Option<BTreeMap<u64, Vec<Piece>>>,
 }
 
@@ -30,7 +30,7 @@ struct Bytes {
 pub struct Memory(Arc<Mutex<Bytes>>);
 
 impl Memory {
-    /// Zeros.
+    /// Zeros of `length` bytes.
     pub fn new(length: u64) -> Self {
         Memory(Arc::new(Mutex::new(Bytes { length, ..Bytes::default() })))
     }
@@ -44,29 +44,29 @@ impl Memory {
         self.lock().writes
     }
 
-    /// How often it was synchronized.
+    /// Number of synchronizations.
     pub fn synced(&self) -> u64 {
         self.lock().synced
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory in use.
     pub fn taken(&self) -> u64 {
         self.lock().pieces.len() as u64 * PIECE
     }
 
-    /// After `writes` more writes none is done.
+    /// Makes all writes fail after `writes` more.
     pub fn end_after(&self, writes: Option<u64>) {
         let mut bytes = self.lock();
         bytes.ends_after = writes.map(|writes| bytes.writes + writes);
     }
 
-    /// From now on [`Self::crash`] knows what was not synchronized.
+    /// Starts to record unsynchronized contents for [`Self::crash`].
     pub fn keep_before(&self) {
         self.lock().before = Some(BTreeMap::new());
     }
 
-    /// What a crash of the machine leaves: of each piece that was written since it was synchronized, what it held at any moment since, whole.
-    /// `choose` draws a number below its argument.
+    /// The image after a crash of the machine: each unsynchronized piece is whole and has its content of any moment
+    /// since the synchronization. `choose` draws a number below its argument.
     pub fn crash(&self, choose: &mut dyn FnMut(u64) -> u64) -> Memory {
         let crashed = self.copy();
         let own = self.lock();
@@ -82,21 +82,21 @@ impl Memory {
         crashed
     }
 
-    /// A copy that shares nothing.
+    /// An independent copy.
     pub fn copy(&self) -> Memory {
         let bytes = self.lock();
         let copy = Bytes { pieces: bytes.pieces.clone(), length: bytes.length, ..Bytes::default() };
         Memory(Arc::new(Mutex::new(copy)))
     }
 
-    /// Cuts it short, or makes it longer.
+    /// Truncates or extends the image.
     pub fn resize(&self, length: u64) {
         let mut bytes = self.lock();
         bytes.length = length;
         bytes.pieces.retain(|&piece, _| piece * PIECE < length);
     }
 
-    /// Places of its pieces that hold anything.
+    /// Places of pieces with memory.
     pub fn pieces(&self) -> Vec<u64> {
         self.lock().pieces.keys().map(|piece| piece * PIECE).collect()
     }
@@ -111,7 +111,7 @@ impl Memory {
 }
 
 impl Bytes {
-    /// `piece` is to be changed.
+    /// Records the content of `piece` before a change.
     fn note(&mut self, piece: u64) {
         if let Some(before) = &mut self.before {
             before.entry(piece).or_default().push(self.pieces.get(&piece).cloned());
@@ -159,7 +159,7 @@ impl Medium for Memory {
         let mut own = self.lock();
         if own.ends_after.is_some_and(|after| own.writes >= after) {
             if own.ends_after == Some(own.writes) {
-                // Whole pages of the page cache, and not all of them.
+                // A process that ends mid-write leaves some whole pages of the page cache.
                 let border = (at + bytes.len() as u64 / 2) / PIECE * PIECE;
                 own.put(at, &bytes[..border.saturating_sub(at) as usize]);
                 own.writes += 1;

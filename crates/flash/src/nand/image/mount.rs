@@ -1,7 +1,8 @@
-//! How flash is found again in an image, and how a new image begins.
+//! Opening and creation of an image.
 //!
-//! Tables are rebuilt block by block from the records of pages; what a block remembers of the order of its programs comes with the newest of
-//! them. Anything that does not match its checksum, or that no drive of this configuration writes, ends it: the end of a process leaves no such thing.
+//! Tables are rebuilt block by block from the records of pages; the order of programs in a block comes from the newest
+//! record. Opening fails at a mismatched checksum, and at a content that no drive of this configuration writes, because
+//! the end of a process never leaves either. Ignored: repair of damage.
 
 use super::layout::{Header, Layout, Life, MAGIC, PAGE, Shape, TEXT_AT, Unusable, VERSION};
 use super::record::{BlockMark, Newest, PageRecord, Stored, newest_record, page_term, term};
@@ -11,17 +12,17 @@ use crate::nand::{Nand, TORN, UNWRITTEN};
 use std::fmt;
 use std::io;
 
-/// Bytes of marks that are read at once.
+/// Number of marks that are read at once.
 const MARKS: u32 = 4096;
 
-/// Why an image cannot be opened.
+/// The reason why an image cannot be opened.
 #[derive(Debug)]
 pub enum Fault {
-    /// The operating system says why.
+    /// An error of the operating system.
     Io(io::Error),
-    /// It is no image that can be used.
+    /// Not a usable image.
     Unusable(Unusable),
-    /// This is damaged.
+    /// The named part is damaged.
     Damaged(String),
 }
 
@@ -65,9 +66,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What an image says before its flash is looked at.
+/// The contents of an image before its flash.
 pub struct Found {
-    /// Its header.
+    /// The header.
     pub header: Header,
     /// The configuration.
     pub text: String,
@@ -91,12 +92,12 @@ pub fn find(medium: &dyn Medium) -> Result<(Found, Layout), Fault> {
     Ok((Found { header, text }, layout))
 }
 
-/// What is found in an image.
+/// Contents of an opened image.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mounted {
     /// Programmed pages.
     pub pages: u64,
-    /// Whether the service before has ended as it should.
+    /// Whether the service before ended normally.
     pub ended_well: bool,
 }
 
@@ -106,7 +107,8 @@ impl Nand {
         Shape::of(&self.geometry, &self.part)
     }
 
-    /// Keeps this flash, which is new, in the empty `medium` from now on. The header, which makes it an image, is written last.
+    /// Stores this flash, which must be new, in the empty `medium` from now on. The header is written last, because the
+    /// header makes an image.
     ///
     /// # Errors
     /// [`Fault::Io`].
@@ -118,7 +120,7 @@ impl Nand {
         syncs: bool,
     ) -> Result<(), Fault> {
         let layout = Layout::new(header.shape).ok_or(Fault::Unusable(Unusable::Header))?;
-        // Whoever finds no more than this finds an image that was not made to its end, and nothing is lost with it.
+        // A file with no more than this is an incomplete image without data.
         medium.write(0, &MAGIC)?;
         self.payload.image = Some(Box::new(Image::new(medium, layout, syncs)));
         self.generations.drop_levels();
@@ -139,10 +141,10 @@ impl Nand {
         Ok(())
     }
 
-    /// Takes over the flash in `medium`, whose header is `header`, and keeps it there from now on. This flash is new.
+    /// Loads the flash in `medium`, whose header is `header`, and stores it there from now on. This flash must be new.
     ///
     /// # Errors
-    /// [`Fault`]; this flash is of no use then.
+    /// [`Fault`]; this flash must then be dropped.
     pub fn open_image(&mut self, medium: Box<dyn Medium>, header: &Header, syncs: bool) -> Result<Mounted, Fault> {
         let layout = Layout::new(header.shape).ok_or(Fault::Unusable(Unusable::Header))?;
         if header.shape != self.image_shape() {
@@ -154,7 +156,7 @@ impl Nand {
         let lives = Life::read(&places);
         (image.life, image.life_version) = lives.first().copied().unwrap_or_default();
         image.life.sum = 0;
-        // The older figures are there since a flush after which all was synchronized.
+        // The older figures were written before a flush that synchronized everything.
         let in_doubt = lives.iter().any(|(life, _)| life.syncs);
         let settled = lives.iter().map(|(life, _)| life.operations).min().unwrap_or(0);
         let settled = if in_doubt { settled } else { u64::MAX };
@@ -240,8 +242,8 @@ impl Nand {
         }
     }
 
-    /// Takes over the pages of `block`, whose records are in `places`; returns how many are programmed. Those of operations after `settled` may
-    /// not be whole.
+    /// Loads the pages of `block` from the records in `places`; returns the number of programmed pages. Pages of
+    /// operations after `settled` may be incomplete.
     fn take_block(&mut self, block: u32, places: &[u8], settled: u64) -> Result<u64, Fault> {
         let (width, first) = (self.geometry.subpages_per_page, self.first_page(block) as u32);
         let epoch = self.image().marks[block as usize].epoch;
@@ -282,7 +284,7 @@ impl Nand {
         Ok(taken)
     }
 
-    /// What the block remembers of the order of its programs.
+    /// Restores the order of the block's programs.
     fn take_order(&mut self, block: u32, newest: &PageRecord) {
         let (first, pages) = (self.first_page(block), self.geometry.pages_per_block);
         let width = self.geometry.subpages_per_page as usize;

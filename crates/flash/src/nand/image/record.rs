@@ -1,36 +1,38 @@
-//! What an image keeps of a page beside its cells, and of a block: little-endian, each with a checksum of its own (CRC-32 of IEEE 802.3).
+//! Records of pages and marks of blocks in an image: little-endian, each with its own checksum (CRC-32 of IEEE 802.3).
 //!
-//! A page has two places for its record, and a block for its mark; each write goes to the other one, with the next version. So the one before
-//! stays whole. A record belongs to the erase of its block that it names, the epoch: a later mark makes it void. A place fits a page of the
-//! page cache, so that the end of a process never leaves a part of it; one that does not match its checksum is damage.
+//! A page has two places for its record, and a block for its mark. Each write uses the older place with the next
+//! version, so the previous record stays whole. A record names the epoch, the erase of its block; a later mark makes
+//! the record void. A place fits a page of the page cache, so the end of a process never leaves part of a record; a
+//! mismatched checksum is damage. Ignored: contents of cells.
 
 use crate::nand::{PADDING, TORN, UNWRITTEN};
 
 /// Bytes of a mark.
 pub const MARK_BYTES: u64 = 32;
-/// Bytes of a record before its subpages.
+/// Bytes of a record before the subpages.
 const HEAD: usize = 52;
-/// Bytes of a subpage.
+/// Bytes of a subpage in a record.
 const SUBPAGE: usize = 28;
 
-/// Bytes of the place of a record of so many subpages: a power of two, so that none crosses a page of the page cache.
+/// Bytes of the place of a record of `subpages` subpages: a power of two, so that none crosses a page of the page
+/// cache.
 pub fn record_bytes(subpages: u32) -> u64 {
     (HEAD as u64 + SUBPAGE as u64 * u64::from(subpages)).next_power_of_two()
 }
 
-/// What a place holds.
+/// The content of a place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Place<T> {
     /// Zeros.
     Nothing,
-    /// Something that does not match its checksum, or cannot be.
+    /// A mismatched checksum, or an impossible content.
     Damaged,
-    /// This, of that epoch, with that version.
+    /// A valid record or mark with its epoch and version.
     Whole(T, u32, u32),
 }
 
-/// What a mark adds to the sum of an image (`number` of its block), or a record (that of its page, and 2^40), with its checksum. One that is missing,
-/// or is an older one, though it matches its checksum, so shows.
+/// The term of a mark (`number` of its block) or a record (number of its page plus 2^40) in the sum of an image, from
+/// its checksum. The sum reveals a missing or outdated mark or record whose own checksum matches.
 pub fn term(number: u64, check: u32) -> u64 {
     // The finalizer of MurmurHash3 (A. Appleby).
     let mix = |mut x: u64| {
@@ -54,55 +56,55 @@ pub fn check_of(bytes: &[u8]) -> u32 {
 /// A valid mark or record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Newest<T> {
-    /// It.
+    /// The mark or record.
     pub what: T,
-    /// The erase of its block that it belongs to.
+    /// The erase of its block.
     pub epoch: u32,
-    /// How often it was written.
+    /// Number of writes.
     pub version: u32,
-    /// Its checksum.
+    /// The checksum.
     pub check: u32,
 }
 
-/// A mark or record that does not match its checksum.
+/// A mark or record with a mismatched checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged;
 
-/// What the cells of a subpage hold.
+/// The content of the cells of a subpage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
     /// Nothing.
     Nothing,
     /// Zeros, which take no space.
     Zeros,
-    /// Bytes, in their place.
+    /// Bytes, in the region of cells.
     Bytes,
-    /// What could not be read any more.
+    /// Lost to an uncorrectable read.
     Lost,
 }
 
 /// The out-of-band area of a subpage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubpageRecord {
-    /// Logical number, or one of the words for there is none.
+    /// Logical number, or a constant for none.
     pub logical: u32,
-    /// What its cells hold.
+    /// The content of the cells.
     pub stored: Stored,
-    /// Checksum of the bytes.
+    /// Checksum of the content.
     pub check: u32,
     /// Bytes of the layer's own.
     pub own: u32,
-    /// Their checksum.
+    /// Checksum of the layer's own bytes.
     pub own_check: u32,
-    /// Number of its program.
+    /// Number of the program.
     pub sequence: u64,
 }
 
-/// The out-of-band area of a page, with what is known of its block then.
+/// The out-of-band area of a page, with the state of its block at that moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields of a block and a page have these names")]
 pub struct PageRecord {
-    /// Number of the operation that wrote it.
+    /// Number of the operation that wrote the record.
     pub operation: u64,
     pub programs: u8,
     pub generation: u8,
@@ -110,14 +112,14 @@ pub struct PageRecord {
     pub single: bool,
     pub low_first: bool,
     pub reused: bool,
-    /// Another program of its word line corrupted it: this is what it held.
+    /// Whether another program of the word line corrupted the page; the record has the former content.
     pub corrupted: bool,
     /// Bytes of the spare area.
     pub spare: u32,
     pub spare_check: u32,
-    /// Page, programs and erases of what it is a copy of.
+    /// For a copy: page, programs and erases of the original.
     pub copy: Option<[u32; 3]>,
-    /// Time of the drive when it was programmed; 0 where reads have no errors.
+    /// Time of the last program; 0 without read errors.
     pub programmed_at: u64,
     pub subpages: Vec<SubpageRecord>,
 }
@@ -136,14 +138,14 @@ pub fn is_zeros(bytes: &[u8]) -> bool {
 }
 
 impl PageRecord {
-    /// Appends it to `out`, which is empty.
+    /// Appends the record to `out`, which must be empty.
     pub fn write(&self, epoch: u32, version: u8, out: &mut Vec<u8>) {
         out.extend([0; 4]);
         out.extend(epoch.to_le_bytes());
         out.extend(self.operation.to_le_bytes());
         let flags = [self.single, self.low_first, self.reused, self.corrupted, self.copy.is_some()];
         let flags = flags.iter().rev().fold(0u8, |flags, &flag| flags << 1 | u8::from(flag));
-        // The first byte is never zero: a record is no place that was never written.
+        // The first byte is never zero, which distinguishes a record from an unwritten place.
         out.extend([1, version, self.programs, self.generation, self.pass, flags, self.subpages.len() as u8, 0]);
         out.extend(self.spare.to_le_bytes());
         out.extend(self.spare_check.to_le_bytes());
@@ -162,7 +164,7 @@ impl PageRecord {
         out[..4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// The record in `place`, of a page of so many subpages.
+    /// The record in `place`, of a page of `subpages` subpages.
     pub fn read(place: &[u8], subpages: u32) -> Place<PageRecord> {
         if is_zeros(place) {
             return Place::Nothing;
@@ -212,7 +214,8 @@ impl PageRecord {
         Place::Whole(record, word(place, 4), place[17].into())
     }
 
-    /// Whether it can be that of a programmed page of a drive with so many subpages; a file system numbers more of them than the drive exports.
+    /// Whether a programmed page of a drive with `all_subpages` subpages can have this record. A file system numbers
+    /// more subpages than the drive exports.
     pub fn is_sound(&self, all_subpages: u64, subpage_bytes: u32, spare_bytes: u32) -> bool {
         let words = [UNWRITTEN, PADDING, TORN];
         let sound = |one: &SubpageRecord| {
@@ -225,7 +228,7 @@ impl PageRecord {
     }
 }
 
-/// What is kept of a block.
+/// The mark of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the fields of a block have these names")]
 pub struct BlockMark {
@@ -233,14 +236,14 @@ pub struct BlockMark {
     pub bad: bool,
     pub torn: bool,
     pub kept: bool,
-    /// Its die has failed: one block says so for all of them.
+    /// Whether the die has failed; one block has the mark of a die.
     pub dead: bool,
-    /// Reads since its erase, or somewhat fewer; 0 where reads have no errors.
+    /// Reads since the erase, or slightly fewer; 0 without read errors.
     pub reads: u32,
 }
 
 impl BlockMark {
-    /// It in bytes.
+    /// The mark in bytes.
     pub fn bytes(&self, epoch: u32, version: u32) -> [u8; MARK_BYTES as usize] {
         let mut bytes = [0; MARK_BYTES as usize];
         bytes[4..8].copy_from_slice(&epoch.to_le_bytes());
@@ -273,10 +276,10 @@ impl BlockMark {
         Place::Whole(mark, word(place, 4), word(place, 8))
     }
 
-    /// The newer mark of two places; `None` where none was ever written.
+    /// The newer mark of two places; `None` if none was written.
     ///
     /// # Errors
-    /// One is damaged.
+    /// A place is damaged.
     pub fn newest(places: &[u8]) -> Result<Option<Newest<BlockMark>>, Damaged> {
         let mut newest: Option<Newest<BlockMark>> = None;
         for place in places.chunks_exact(MARK_BYTES as usize) {
@@ -294,10 +297,10 @@ impl BlockMark {
     }
 }
 
-/// The newest record of a page whose two places are `places`, if it is of `epoch`, and the version of the place that was written last.
+/// The newest record of a page with the two `places`, if it is of `epoch`, and the version of the latest write.
 ///
 /// # Errors
-/// One is damaged.
+/// A place is damaged.
 pub fn newest_record(places: &[u8], subpages: u32, epoch: u32) -> Result<(Option<Newest<PageRecord>>, u8), Damaged> {
     let mut newest: Option<Newest<PageRecord>> = None;
     let mut last: Option<(u32, u8)> = None;

@@ -1,4 +1,4 @@
-//! Flash that is found again in an image is the flash that was kept; damage is noticed.
+//! An opened image equals the stored flash, and damage is detected. Ignored: files, which the server tests.
 
 use super::inspect::{Look, inspect};
 use super::layout::{Header, Layout, Life, PAGE, TEXT_MOST, Unusable, life_at};
@@ -58,7 +58,7 @@ fn found(part: &Part, faults: &FaultSettings, memory: &Memory) -> Nand {
     nand
 }
 
-/// All that a layer can see.
+/// All state that a layer can read.
 fn seen(nand: &mut Nand) -> Vec<String> {
     let geometry = *nand.geometry();
     let mut all = Vec::new();
@@ -97,14 +97,14 @@ fn seen(nand: &mut Nand) -> Vec<String> {
     all
 }
 
-/// A die that failed is dead from the operation on in which it did, and fails once.
+/// A die fails once, and stays dead from that operation on.
 #[test]
 fn a_die_that_failed_is_dead_when_flash_is_found_again() {
     let (mut nand, memory) = kept(&slc(), &FaultSettings::default());
     let mut rng = Rng::new(1, 11);
     nand.fail_dies(&[(40, 1)]);
     while nand.operations() < 39 {
-        // What breaks a rule is not done.
+        // An operation that breaks a rule has no effect.
         let _ = change(&mut nand, &mut rng);
     }
     assert!(found(&slc(), &FaultSettings::default(), &memory).failed_dies().is_empty());
@@ -123,7 +123,7 @@ fn a_die_that_failed_is_dead_when_flash_is_found_again() {
     }
 }
 
-/// Random operations that rules allow.
+/// A random operation that the rules allow.
 fn change(nand: &mut Nand, rng: &mut Rng) -> Flash<()> {
     let geometry = *nand.geometry();
     let (width, size) = (geometry.subpages_per_page, geometry.subpage_bytes as usize);
@@ -155,7 +155,7 @@ fn change(nand: &mut Nand, rng: &mut Rng) -> Flash<()> {
     } else if nand.probe_program(ppn, written, false).is_ok() {
         let _ = nand.program_own(ppn, written, &logical, &data, own)?;
     } else if nand.probe_program(ppn, written, true).is_ok() {
-        // Cells go to zeros, which is always allowed.
+        // Cells may always become zeros.
         let _ = nand.reprogram(ppn, written, &logical, &vec![Data::ZERO; width as usize], &[])?;
     }
     nand.buffers().end_request();
@@ -182,7 +182,7 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
         let mut rng = Rng::new(index, 1);
         for round in 0..12 {
             (0..40).for_each(|_| change(&mut nand, &mut rng).unwrap());
-            // A new program starts with what was lost in memory.
+            // The opened image also lacks the contents of memory.
             let before = seen(&mut nand);
             let mut again = found(&part, &faults, &memory);
             assert_eq!(seen(&mut again), before, "part {index}, round {round}");
@@ -200,8 +200,8 @@ fn flash_that_is_found_again_is_that_which_was_kept() {
     }
 }
 
-/// The format of an earlier version: the first has lives without a time, no mark of the second says that a die has
-/// failed, and the third has no trims.
+/// Rewrites an image in an earlier format: version 1 stores lives without a time, version 2 marks without failed dies,
+/// and version 3 no trims.
 fn as_version(memory: &Memory, version: u32) {
     for place_of in (0..2).filter(|_| version == 1) {
         let mut place = vec![0; 64];
@@ -246,7 +246,7 @@ fn an_image_of_an_earlier_version_becomes_one_of_this() {
         let (now, figures) = inspect(&memory, Look::Everything).unwrap();
         assert_eq!((now.header.version, figures.found), (super::layout::VERSION, 0));
         assert_eq!(figures.life.map(|life| (life.clock, life.services)), Some((clock, 2)));
-        // From now on it keeps what that version has not.
+        // The image now stores later additions to the format.
         opened.fail_dies(&[(opened.operations() + 1, 1)]);
         let _ = opened.read(0, 1, ReadCommand::PAGE);
         drop(opened);
@@ -306,7 +306,7 @@ fn a_program_that_is_cut_off_has_not_begun_or_is_torn() {
             if writes == 0 {
                 continue;
             }
-            // The same again, on a copy of the image whose writes end.
+            // The same operation on a copy of the image whose writes end.
             let mut cut = found(&part, &FaultSettings::default(), &copy);
             copy.end_after(Some(rng.below(writes)));
             assert!(matches!(change(&mut cut, &mut draw), Err(Halt::Image(_))), "part {index}: the writes have ended");
@@ -315,7 +315,7 @@ fn a_program_that_is_cut_off_has_not_begun_or_is_torn() {
             if now == before || now == after {
                 continue;
             }
-            // Only cells of the page that was written over may be gone, and they say so.
+            // Only cells of the overwritten page may be lost, and they must be torn.
             let differs: Vec<_> = now.iter().filter(|line| !before.contains(line)).collect();
             let is_torn = |line: &&String| line.starts_with("block") || line.contains(&TORN.to_string());
             assert!(differs.iter().all(is_torn), "part {index}: {differs:?}");
@@ -358,7 +358,7 @@ fn every_changed_bit_of_a_record_is_noticed() {
         assert_eq!(BlockMark::read(&marked), Place::Damaged, "bit {bit}");
         marked[bit / 8] ^= 1 << (bit % 8);
     }
-    // The newer of two, also where its number went past the largest; none of another erase.
+    // The newer of two, also across a wrap of the version; none of another erase.
     let mut places = place.clone();
     let mut next = Vec::new();
     PageRecord { operation: 13, ..record.clone() }.write(3, 201, &mut next);
@@ -418,7 +418,7 @@ fn a_part_that_is_missing_or_old_is_noticed() {
     (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
     let old = memory.copy();
     (0..60).for_each(|_| change(&mut nand, &mut rng).unwrap());
-    // Until then the last of all may also be one that was cut off.
+    // Before a flush, the last record may also belong to a program that was cut off.
     nand.flush_image().unwrap();
     let cells = Layout::new(nand.image_shape()).unwrap().own(0);
     let (header, expected) = (header(&nand), seen(&mut nand));
@@ -437,7 +437,7 @@ fn a_part_that_is_missing_or_old_is_noticed() {
             let mut opened = new_nand(&slc(), &FaultSettings::default());
             match opened.open_image(Box::new(copy), &header, false) {
                 Err(_) => assert!(found > 0 && bytes != now, "piece {piece}"),
-                // Records of erased pages mean nothing.
+                // Records of erased pages are void.
                 Ok(_) => assert_eq!((found, seen(&mut opened)), (0, expected.clone()), "piece {piece}"),
             }
             noticed += found;
@@ -463,7 +463,7 @@ fn erased_blocks_give_their_space_back() {
     }
     let taken = memory.taken();
     fill(&mut nand, 0);
-    // Whoever kills the server leaves it to the next end, or to a compaction.
+    // After a kill of the server, the space is freed at the next normal end, or by a compaction.
     let copy = memory.copy();
     nand.close_image().unwrap();
     assert_eq!(taken - memory.taken(), 2 * 8 * 4096, "block 0 was written again");

@@ -2,7 +2,7 @@
 //! of 16 bits.
 //!
 //! A record is never split, because a page of the page cache holds whole records and the end of a process leaves whole
-//! pages.
+//! pages. Ignored: the trimmed data.
 
 use super::layout::Layout;
 use super::{Image, Medium, broken};
@@ -11,7 +11,7 @@ use std::io;
 
 /// Bytes of a record.
 pub const TRIM_BYTES: u64 = 8;
-/// Bytes that are read at once.
+/// Most bytes of one read.
 const BYTES: u64 = 1 << 16;
 
 fn record(lsn: u32, operation: u64) -> u64 {
@@ -21,10 +21,11 @@ fn record(lsn: u32, operation: u64) -> u64 {
     operation << 16 | u64::from(crc32fast::hash(&bytes) & 0xffff)
 }
 
-/// Passes each record among the first `logical` in `medium` to `each`: its logical subpage and operation, `None` if the checksum differs.
+/// Passes each record among the first `logical` in `medium` to `each`: its logical subpage and operation, `None` if the
+/// checksum differs.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Errors of the operating system.
 pub fn read_trims(
     medium: &dyn Medium,
     layout: &Layout,

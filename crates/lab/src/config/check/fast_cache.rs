@@ -8,7 +8,7 @@ use palimpsest_ftl::log::settings::WhenFull;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::refuse_if;
 
-/// Refuses a share of a plane that is above none and still no block: the feature would silently be off.
+/// Refuses a share above zero that is less than one block, because the feature would silently be off.
 fn shares_of_planes(drive: &DriveConfig, values: &Values) -> Fit {
     let blocks = drive.geometry.blocks_per_plane;
     for (key, count) in [("ftl.slc_cache", drive.log.slc_cache), ("ftl.slc_fixed", drive.log.slc_fixed)] {
@@ -21,8 +21,8 @@ fn shares_of_planes(drive: &DriveConfig, values: &Values) -> Fit {
     Ok(())
 }
 
-/// A fast cache needs a stream of moved data to fold into, and a block of single bits needs a page. Some layers have
-/// the fixed share.
+/// A fast cache must have a stream of moved data to fold into, a block of single bits at least a page, and a fixed
+/// share a layer that supports it.
 pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
     shares_of_planes(drive, values)?;
     let (log, part, fixed) = (&drive.log, &drive.part, drive.fixed_single());

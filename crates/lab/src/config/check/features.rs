@@ -8,7 +8,7 @@ use palimpsest_ftl_api::refuse_if;
 use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_workload::settings::Acknowledge;
 
-/// A step of a retry must have a time and a rate; a patrol looks for errors.
+/// Each step of a retry must have a time and a rate, and a patrol needs read errors.
 pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
     let (errors, entry) = (&drive.errors, entry_of(drive));
     refuse_if!(errors.retries.len() != errors.retry_rates.len() => "ecc.t_retries", "ecc.retry_rates";
@@ -20,7 +20,7 @@ pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
     Ok(())
 }
 
-/// Dies that fail must be dies of the drive, and the layer must go on without them.
+/// Failing dies must exist, and the layer must survive them.
 pub(super) fn die_failures(drive: &DriveConfig) -> Fit {
     let (failures, dies) = (&drive.die_failures, drive.physical.dies());
     if *failures == DieFailures::Never {
@@ -41,21 +41,21 @@ pub(super) fn die_failures(drive: &DriveConfig) -> Fit {
 /// A checkpoint is programmed without a code of cells.
 pub(super) fn checkpoints(drive: &DriveConfig) -> Fit {
     refuse_if!(drive.log.checkpoint > 0 && drive.part.code.is_some() => "ftl.checkpoint", "ftl.name";
-        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer \
-         without a code");
+        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a \
+         layer without a code");
     Ok(())
 }
 
-/// Reads of a file system have places below it that only the file system knows.
+/// Read-ahead cannot follow a file system, because only the file system knows the places of its data.
 pub(super) fn read_ahead(drive: &DriveConfig) -> Fit {
     refuse_if!(drive.read_ahead.pages > 0 && entry_of(drive).is_file_system() => "controller.read_ahead", "ftl.name";
         "the controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system");
     Ok(())
 }
 
-/// Superblocks must cover the dies, and take turns.
+/// Superblocks must divide the dies evenly, and their planes must take turns.
 pub(super) fn superblocks(drive: &DriveConfig) -> Fit {
-    // Of a drive with parity a die is a group of them.
+    // With parity, a group of dies counts as one.
     let parity = drive.stripes.is_some_and(|shape| shape.parity);
     let of = if parity { drive.geometry.dies() } else { drive.physical.dies() };
     if drive.log.superblock_dies == 0 {

@@ -24,7 +24,7 @@ pub(super) fn page_shape(values: &Values) -> Fit {
     Ok(())
 }
 
-/// A shot must program all pages of a word line, by a layer that has such pages; a read senses one page.
+/// A shot must program all pages of a word line, and the layer must support such word lines; a read senses one page.
 pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
     const KEY: &str = "part.pages_per_program";
     let (pages, part) = (values.get::<u32>(KEY), &drive.part);
@@ -54,7 +54,7 @@ pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
     Ok(())
 }
 
-/// Low and high pages are those of mlc; pages of tlc and qlc have a list of times.
+/// Only MLC has low and high pages; pages of TLC and QLC have a list of times.
 pub(super) fn page_types(drive: &DriveConfig, values: &Values) -> Fit {
     let (part, types) = (&drive.part, &drive.part.t_read_types);
     for (high, low) in [("part.t_read_high", "part.t_read"), ("part.t_program_high", "part.t_program")] {

@@ -1,4 +1,4 @@
-//! Checks of superblocks that are blocks to the layer: parity across dies (`ftl.rain`), collected superblocks
+//! Checks of superblocks as blocks of the layer: parity across dies (`ftl.rain`) and collected superblocks
 //! (`ftl.superblocks`).
 
 use super::{Fit, MOST_PAGES_PER_BLOCK, entry_of, names_with};
@@ -8,7 +8,7 @@ use palimpsest_ftl_api::refuse_if;
 const PARITY: &str = "ftl.rain";
 const COLLECTED: &str = "ftl.superblocks";
 
-/// Refuses a drive whose pages cannot have the parity, or whose superblocks cannot be collected.
+/// Refuses a drive that does not support parity, or collected superblocks.
 pub(super) fn check(drive: &DriveConfig) -> Fit {
     let (data, collected, dies) = (drive.log.rain, drive.log.collects_superblocks, drive.physical.dies());
     refuse_if!(data > 0 && collected => PARITY, COLLECTED;
@@ -25,7 +25,7 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
     }
 }
 
-/// Some layers have the feature of `key`, which excludes blocks that the controller keeps, and a fast cache.
+/// The layer must support the feature of `key`, which excludes blocks reserved by the controller and a fast cache.
 fn striped(drive: &DriveConfig, key: &'static str, unfit: &str) -> Fit {
     let off = if key == PARITY { "0" } else { "\"allocated\"" };
     refuse_if!(!entry_of(drive).takes_parity => key, "ftl.name";

@@ -1,4 +1,4 @@
-//! Checks of sizes: counts that the simulator can name, spare blocks, thresholds of collection.
+//! Checks of sizes: limits of the simulator, spare blocks, thresholds of collection.
 
 use super::{Fit, MOST_PAGES_PER_BLOCK, entry_of};
 use crate::config::DriveConfig;
@@ -51,8 +51,8 @@ pub(super) fn subpages(values: &Values) -> Fit {
     Err(Unfit::new(&keys, what))
 }
 
-/// The settings by which `bytes` of flash are few enough subpages, as drives of this size have them: units of several
-/// sectors of 4 KiB, of which a small write rewrites one. `None` where only the number of pages counts.
+/// Coarser settings under which `bytes` of flash are few enough subpages, as in real drives of this size: a unit of
+/// several sectors of 4 KiB, which a small write must rewrite. `None` if only the number of pages counts.
 fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
     let (page, subpage) = (values.get::<u64>("part.page_size"), values.get::<u64>("part.subpage_size"));
     let enough = |size: u64| bytes.div_ceil(size.into()) <= MOST_SUBPAGES.into();
@@ -61,7 +61,7 @@ fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
     if page.is_multiple_of(least) {
         return Some(within);
     }
-    // Larger pages are fewer only where the capacity says how many.
+    // Larger pages reduce their number only if the capacity is given.
     let by_capacity = values.key("ssd.capacity").value != Value::Capacity(0);
     (by_capacity && least.is_multiple_of(page)).then(|| format!("{within} and part.page_size={}", format_bytes(least)))
 }
@@ -79,7 +79,7 @@ fn reserved(drive: &DriveConfig, blocks: u32) -> u64 {
     u64::from((entry_of(drive).reserved)(&drive.ftl, &geometry)) + u64::from(drive.kept_blocks() + fixed)
 }
 
-/// A full drive needs an open block for each stream and one to clean into, besides the blocks that the layer reserves.
+/// A full drive must have an open block for each stream, one for collection, and the reserved blocks of the layer.
 pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let (has, kept) = (all_spare(drive), reserved(drive, drive.geometry.blocks_per_plane));
     let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
@@ -123,10 +123,10 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     Err(Unfit::new(keys, what))
 }
 
-/// Blocks of a plane that yield `needs` spare ones, at the drive's over-provisioning.
+/// Blocks of a plane with at least `needs` spare blocks, at the drive's over-provisioning.
 fn enough_blocks(drive: &DriveConfig, needs: u64) -> Option<u64> {
     let mut kept = 0;
-    // More blocks may mean more reserved ones; where this does not converge there is no such number.
+    // More blocks may mean more reserved blocks. If this does not converge, no number suffices.
     for _ in 0..100 {
         let enough = (needs + kept) as f64 * (1.0 + drive.over_provisioning) / drive.over_provisioning;
         if enough >= f64::from(1 << 24) {
@@ -142,19 +142,19 @@ fn enough_blocks(drive: &DriveConfig, needs: u64) -> Option<u64> {
     None
 }
 
-/// So many hundredths of a percent, for messages.
+/// `hundredths` hundredths of a percent, for messages.
 pub(super) fn percent(hundredths: u64) -> String {
     format_ratio(hundredths as f64 / 10_000.0)
 }
 
-/// Collection must be able to stop: a full drive has no more free blocks than spare ones.
+/// Collection must be able to stop: a full drive never has more free blocks than spare blocks.
 pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
     let blocks = drive.geometry.blocks_per_plane;
     let (start, stop) = (u64::from(drive.log.gc_start.of(blocks)), u64::from(drive.log.gc_stop.of(blocks)));
     let most = all_spare(drive).saturating_sub(reserved(drive, blocks)) - 1;
     refuse_if!(start == 0 => "ftl.gc_start", "ssd.blocks_per_plane";
         "that is no block; collection needs one to clean into");
-    // Collection by host writes reaches the start threshold: background collection would have no work.
+    // Collection by host writes reaches the start threshold, so background collection would have no work.
     refuse_if!(drive.log.gc_background && stop == start => "ftl.gc_background", "ftl.gc_stop", "ftl.gc_start";
         "in the background a drive collects up to ftl.gc_stop; expected ftl.gc_stop above ftl.gc_start");
     refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";

@@ -27,7 +27,7 @@ fn chips_are_those_of_the_tables() {
         for (bias, losses) in [(Bias::Voltage, voltage), (Bias::Reprogram, reprogram)] {
             let wear = Wear::new(&part, bias);
             for (share, loss) in [0.2, 0.4, 0.6, 1.0].into_iter().zip(losses) {
-                // The last row is of blocks that are only ever reused.
+                // The last row is of blocks that are reused in every cycle.
                 let lost = match share {
                     1.0 => 100.0 * (1.0 - wear.endurance(share, 1.0).cycles / f64::from(endurance)),
                     _ => 100.0 * wear.lasting_loss(share),
@@ -46,8 +46,8 @@ fn chips_are_those_of_the_tables() {
     assert!(c35.wear.shares.is_empty(), "the paper has no measurement of it");
 }
 
-/// Sec. 4: with every block reused up to 0.4 T, each of those cycles writes a quarter more: 1.1 T N, less the losses of
-/// the chip's tables. "A modest 4 % - 5 % increase in lifetime."
+/// Sec. 4: if every block is reused up to 0.4 T, each of these cycles writes a quarter more: 1.1 T N, less the losses
+/// of the chip's tables. "A modest 4 % - 5 % increase in lifetime."
 #[test]
 fn the_rough_estimate_of_section_4() {
     for (name, gain) in [("a16", 4.8), ("a27", 4.0), ("b29", 4.5)] {
@@ -59,11 +59,11 @@ fn the_rough_estimate_of_section_4() {
         assert!((own - gain).abs() < 1e-6, "{name}: {own} against {gain}");
     }
     let b16 = preset("llh-16g", &["ssd.part=b16"]).unwrap().drive.part;
-    // Its blocks exceed the limit while they are reused.
+    // The blocks exceed the limit while they are reused.
     assert!(Wear::new(&b16, Bias::Reprogram).endurance(0.4, 1.0).ends_biased, "\"all but one of the chips\"");
 }
 
-/// Whether a second write can be encoded follows from the code, its spare and the page, unless a number says it.
+/// The code, its spare area and the page decide whether a second write can be encoded, unless a number is given.
 #[test]
 fn codes_that_do_not_fit_a_chip_are_refused() {
     let refused = |sets: &[&str]| preset("llh-16g", sets).unwrap_err().to_string();
@@ -140,8 +140,8 @@ fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> 
     [writes as f64 / count, 4.0 * all / writes as f64, pages[0] as f64 / all, count / seconds]
 }
 
-/// Table 6 within 2 %: requests in millions, write ratio, hot write ratio, GiB of writes, requests a second. Where all
-/// requests are of 4 KiB the GiB follow from the rest; those of the table differ by its rounding, and are not compared.
+/// Table 6 within 2 %: requests in millions, write ratio, hot write ratio, GiB of writes, requests a second. If all
+/// requests have 4 KiB, the GiB follow from the rest; the table's GiB differ by rounding and are not compared.
 #[test]
 #[expect(clippy::approx_constant, reason = "3.14 is a rate of requests")]
 fn workloads_have_the_statistics_of_table_6() {

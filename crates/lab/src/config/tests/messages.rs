@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The message of `result`, which must be a mistake of the user's.
+/// The message of `result`, which must be a mistake of the user.
 fn message(result: Result<Resolved>) -> String {
     match result {
         Err(error @ Error::Input { .. }) => without_preset_lines(&error.to_string()),
@@ -10,7 +10,7 @@ fn message(result: Result<Resolved>) -> String {
     }
 }
 
-/// Line numbers within presets as N, so that a preset can be edited without touching every message.
+/// Line numbers in presets as N, so that an edited preset changes no message.
 fn without_preset_lines(message: &str) -> String {
     let mut parts = message.split(".toml:");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -398,14 +398,15 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "mga-16k",
         &["ftl.patrol=1s"],
-        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 0 (default): a patrol looks for read errors; expected ecc.strength above 0, \
-             or ftl.patrol = 0ns",
+        "--set ftl.patrol=1s: ftl.patrol = 1s, ecc.strength = 0 (default): a patrol looks for read errors; \
+         expected ecc.strength above 0, or ftl.patrol = 0ns",
     ),
     (
         "womv-16g",
         &["ftl.checkpoint=1MiB"],
-        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = womv (presets/ssds/womv-16g.toml:N): a checkpoint is programmed \
-             without the code of this part's word lines; expected ftl.checkpoint = 0B, or a layer without a code",
+        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = womv (presets/ssds/womv-16g.toml:N): a \
+         checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, \
+         or a layer without a code",
     ),
     (
         "codesign-8ch",

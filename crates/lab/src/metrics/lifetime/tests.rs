@@ -32,7 +32,7 @@ fn the_rough_estimate_of_section_4() {
     }
 }
 
-/// With half of the blocks reused, half of the cycles up to 0.4 T are reuses: the loss is that of 0.2 T.
+/// With half of the blocks reused, half of the cycles up to 0.4 T are reuses: the loss at 0.2 T applies.
 #[test]
 fn blocks_that_are_not_reused_do_not_wear_more() {
     let measured = Measured { host_bytes: 1_125_000, erases: 10, reused_erases: 5, second_writes: 1.0 / 9.0 };
@@ -40,7 +40,7 @@ fn blocks_that_are_not_reused_do_not_wear_more() {
     assert!((bytes / 1e8 - (0.4 * 1.125 + 0.6 - 0.01)).abs() < 1e-6, "{bytes}");
 }
 
-/// Chip B16: reused blocks are above the limit after a hundredth of their life.
+/// Chip B16: reused blocks exceed the limit after a hundredth of their life.
 #[test]
 fn a_chip_that_is_not_safe_is_reported() {
     let measured = Measured { host_bytes: 1_250_000, erases: 10, reused_erases: 10, second_writes: 0.2 };

@@ -1,7 +1,7 @@
 //! Footprint, reuse and working set of each volume of a workload.
 //!
-//! Each volume has a sample of pages ([`ReuseDistances`]), from which the working set is taken, too: both are exact up
-//! to 4 MiB of footprint. Ignored: volumes after the first [`MOST_VOLUMES`] in order of appearance.
+//! Each volume has a sample of pages ([`ReuseDistances`]), also for the working set: both are exact up to 4 MiB of
+//! footprint. Ignored: volumes after the first [`MOST_VOLUMES`] in order of appearance.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use super::working_set::{WorkingSet, WorkingSets};
 use super::{PAGE_SECTORS, position};
 use palimpsest_workload::request::{Arrivals, Request, Source};
 
-/// Most volumes with figures: some 90 MiB of memory at most.
+/// Most volumes with figures: about 90 MiB of memory.
 pub const MOST_VOLUMES: usize = 1 << 10;
 
-/// Most pages of a volume that are followed.
+/// Most followed pages of a volume.
 const MOST_FOLLOWED: usize = 1 << 10;
 
-/// Points of the curve that are left out between two.
+/// One in this many points of the curve is kept.
 const EVERY: usize = 4;
 
 /// Locality of a volume, of reads and writes together.
 #[derive(Debug, Clone, Serialize)]
 pub struct VolumeLocality {
-    /// Bytes of the distinct pages read or written, estimated where the sample is not of all pages.
+    /// Bytes of the distinct pages read or written, estimated if only a sample is followed.
     pub footprint_bytes: u64,
     /// Reuse distances and miss ratios of caches, one a power of two.
     pub reuse: Reuse,
@@ -47,7 +47,7 @@ pub struct LocalityByVolume {
 }
 
 impl LocalityByVolume {
-    /// No requests yet of the workload behind `source`.
+    /// An empty description of the workload behind `source`.
     pub fn new(source: &dyn Source) -> LocalityByVolume {
         let is_time = source.arrivals() == Arrivals::Open;
         LocalityByVolume { is_time, requests: 0, latest: 0, counters: HashMap::new() }
@@ -77,7 +77,7 @@ impl LocalityByVolume {
     /// The figures of the volume with this number; `None` without reads and writes, or beyond [`MOST_VOLUMES`].
     pub fn figures(&self, volume: u32) -> Option<VolumeLocality> {
         self.counters.get(&volume).map(|Counters { reuse, sets }| {
-            // Windows go on to the end of the workload.
+            // Windows extend to the end of the workload.
             let mut sets = sets.clone();
             sets.go_to(sets.clock(self.latest));
             let working_sets = sets.figures();

@@ -1,4 +1,5 @@
-//! Requests counted over time and address: a grid of fixed size whose cells double when a request is beyond it.
+//! Requests counted over time and address: a grid of fixed size whose cells double if a request is beyond the grid.
+//! Ignored: sizes of requests.
 
 use serde::Serialize;
 
@@ -21,7 +22,7 @@ pub struct Grid {
 /// The counts for a picture.
 #[derive(Debug, Clone, Serialize)]
 pub struct Map {
-    /// Whether columns are nanoseconds; else they are numbers of requests, as requests of a closed loop have no time.
+    /// Whether columns are nanoseconds; else numbers of requests, because requests of a closed loop have no time.
     pub is_time: bool,
     /// Nanoseconds, or requests, of a column.
     pub column_width: u64,
@@ -29,7 +30,7 @@ pub struct Map {
     pub row_bytes: u64,
     /// Reads by row (rising address) and column, up to the last used ones.
     pub read: Vec<Vec<u64>>,
-    /// Writes, likewise.
+    /// Writes, in the same order.
     pub write: Vec<Vec<u64>>,
 }
 

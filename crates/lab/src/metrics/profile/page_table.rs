@@ -1,6 +1,6 @@
-//! A table of pages with open addressing: a page and its record lie together, so that an access to one in
-//! millions of pages misses the caches once, where a map of the standard library misses twice, the second time after
-//! the first.
+//! A table of pages with open addressing. A page and its record are adjacent, so an access to one in millions of pages
+//! misses the caches once; a map of the standard library misses twice, the second time after the first. Ignored:
+//! removal of single pages.
 
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::mix;
@@ -14,7 +14,7 @@ const LEAST: usize = 16;
 /// Records of pages.
 #[derive(Debug)]
 pub struct PageTable<T> {
-    /// A power of two of entries, at most three quarters of them taken; none before the first page.
+    /// A power of two of entries, at most three quarters taken; empty before the first page.
     entries: Vec<(u64, T)>,
     taken: usize,
 }
@@ -31,7 +31,7 @@ impl<T: Copy + Default> PageTable<T> {
         self.taken
     }
 
-    /// The record of `page`, which is not [`u64::MAX`]; a new page has the default.
+    /// The record of `page`, which must not be [`u64::MAX`]; a new page has the default.
     #[inline]
     pub fn of(&mut self, page: u64) -> &mut T {
         debug_assert!(page != FREE);
@@ -60,7 +60,7 @@ impl<T: Copy + Default> PageTable<T> {
         self.entries.iter().filter(|(page, _)| *page != FREE).map(|(page, kept)| (*page, kept))
     }
 
-    /// Drops all pages but those that `keeps` wants.
+    /// Drops all pages that `keeps` rejects.
     pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
         self.rebuild(self.entries.len(), keeps);
     }
@@ -83,15 +83,15 @@ impl<T: Copy + Default> PageTable<T> {
     }
 }
 
-/// Where `page` is in `entries`, if no other is there.
+/// The first place for `page` in `entries`.
 #[inline]
 fn first_place<T>(entries: &[(u64, T)], page: u64) -> usize {
     const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
-    // Another hash than that which samples pages.
+    // The hash must differ from the hash that samples pages.
     mix(page ^ SALT) as usize & (entries.len() - 1)
 }
 
-/// Where `page` is in `entries`, or goes: there is a free one.
+/// The place of `page` in `entries`, or a free place for a new page; one must be free.
 #[inline]
 fn place<T>(entries: &[(u64, T)], page: u64) -> usize {
     let last = entries.len() - 1;

@@ -1,9 +1,9 @@
 //! Reads and writes of each page: footprint, overwrites, hot share and working sets, in bounded memory.
 //!
-//! Every page has counters until there are [`MOST_PAGES`]; then the half of all pages that their hash selects, then a
+//! Every page has counters until there are [`MOST_PAGES`]; then half of all pages, selected by their hash, then a
 //! quarter, and so on (spatial sampling: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015). The
-//! sample depends on page numbers alone, so that the counters of sampled pages are exact; sizes are scaled up, and
-//! shares hold for the sample.
+//! sample depends on page numbers alone, so the counters of sampled pages are exact; sizes are scaled up, and shares
+//! hold for the sample. Ignored: the order of accesses, except in working sets.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use super::page_table::PageTable;
 use super::working_set::WorkingSets;
 use palimpsest_flash::rng::mix;
 
-/// Most pages that have counters: 8 GiB of footprint, in some 100 MiB of memory.
+/// Most pages with counters: 8 GiB of footprint, in about 100 MiB of memory.
 pub const MOST_PAGES: usize = 1 << 21;
 
 /// Points of a curve, less one.
@@ -23,7 +23,7 @@ const CURVE_STEPS: u64 = 50;
 /// Accesses between the fetch of a page's counters and their use.
 const AHEAD: usize = 16;
 
-/// The most pages of an access whose counters are fetched.
+/// Most pages of an access whose counters are prefetched.
 const FETCHED: u64 = 4;
 
 /// No access yet.
@@ -64,13 +64,13 @@ pub struct PageCounters {
     halvings: u32,
     most: usize,
     touches: [u64; 2],
-    /// Of all accesses, reads and writes.
+    /// Working sets of all accesses, of reads and of writes.
     sets: [WorkingSets; 3],
-    /// Accesses that are not counted yet: their counters are on the way from memory.
+    /// Accesses that are not counted yet, because their counters are being prefetched.
     coming: VecDeque<Access>,
 }
 
-/// Pages from `first` to before `end` that are read or written at `time`.
+/// A read or write of the pages from `first` to before `end` at `time`.
 #[derive(Debug, Clone, Copy)]
 struct Access {
     time: u64,
@@ -82,7 +82,7 @@ struct Access {
 /// Footprint, overwrites and hot share, in pages of 4 KiB.
 #[derive(Debug, Clone, Serialize)]
 pub struct Locality {
-    /// One where every page was counted; else the share of the pages in the sample.
+    /// One if every page was counted; else the share of the pages in the sample.
     pub sampled_share: f64,
     /// Bytes of the distinct pages read or written.
     pub footprint_bytes: u64,
@@ -90,16 +90,16 @@ pub struct Locality {
     pub read_footprint_bytes: u64,
     /// Bytes of the distinct pages written.
     pub write_footprint_bytes: u64,
-    /// PageCounters written over distinct pages written; null without writes.
+    /// Page writes over distinct pages written; null without writes.
     pub writes_per_page: Option<f64>,
-    /// Share of the page writes that go to a page written before.
+    /// Share of the page writes to a page written before.
     pub overwrite_ratio: Option<f64>,
-    /// Share of the page writes that go to the fifth of the written pages written most.
+    /// Share of the page writes to the most written fifth of the written pages.
     pub hot_write_ratio: Option<f64>,
-    /// Share of the page reads that go to the fifth of the read pages read most.
+    /// Share of the page reads to the most read fifth of the read pages.
     pub hot_read_ratio: Option<f64>,
-    /// Share of the page writes that go to the most written pages, by their share of the written pages in steps of 2 %
-    /// from 0 to all.
+    /// Share of the page writes to the most written pages, by their share of the written pages in steps of 2 % from 0
+    /// to all.
     pub write_curve: Vec<f64>,
     /// The same for reads.
     pub read_curve: Vec<f64>,
@@ -192,7 +192,7 @@ fn is_sampled(page: u64, halvings: u32) -> bool {
     halvings == 0 || mix(page) >> (64 - halvings) == 0
 }
 
-/// The share of the largest fifth (rounded up) of the counts, which are in descending order.
+/// The share of the largest fifth (rounded up) of the counts, which must be in descending order.
 fn hot(counts: &[u32]) -> Option<f64> {
     let sum = |counts: &[u32]| counts.iter().map(|&count| u64::from(count)).sum::<u64>();
     let fifth = counts.len().div_ceil(5);

@@ -1,16 +1,16 @@
 //! Reuse distances of pages, and the miss ratio of LRU caches of every size.
 //!
-//! The reuse distance of an access is the number of other pages that were accessed since the access before to the same
-//! page: an LRU cache of C pages hits if the distance is below C (Mattson et al., "Evaluation techniques for storage
-//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). Live pages stand in a Fenwick tree by the order of their
-//! latest accesses, which counts those after one in logarithmic time.
+//! The reuse distance of an access is the number of other pages accessed since the previous access to the same page. An
+//! LRU cache of C pages hits if the distance is below C (Mattson et al., "Evaluation techniques for storage
+//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). A Fenwick tree holds live pages in the order of their
+//! latest accesses and counts later ones in logarithmic time.
 //!
-//! Memory is bounded by a sample of pages, chosen by a hash of their numbers (Waldspurger et al., "Efficient MRC
-//! Construction with SHARDS", FAST 2015, section 3: fixed size). One difference: the share of sampled pages is halved
-//! when there are too many, where the paper removes the page with the largest hash, so that shares are powers of two
-//! and all weights are whole numbers; between half of the limit and the limit are held. An access counts for as
-//! many accesses as the page represents, and the shortest distance gets the difference to the number of all accesses
-//! (section 3.4: SHARDS-adj). Up to the limit every page is followed, and the figures are exact.
+//! A sample of pages, chosen by a hash of their numbers, bounds memory (Waldspurger et al., "Efficient MRC Construction
+//! with SHARDS", FAST 2015, section 3: fixed size). One difference: if there are too many sampled pages, their share is
+//! halved, although the paper removes the page with the largest hash. Shares are therefore powers of two, all weights
+//! are whole numbers, and the sample has between half of the limit and the limit. An access counts for as many accesses
+//! as the page represents, and the shortest distance gets the difference to the number of all accesses (section 3.4:
+//! SHARDS-adj). Up to the limit every page is followed, and the figures are exact.
 //!
 //! Ignored: sizes other than pages of 4 KiB, other policies than LRU, read-ahead, writes that bypass a cache.
 
@@ -20,7 +20,7 @@ use super::PAGE_BYTES;
 use super::page_table::PageTable;
 use palimpsest_flash::rng::mix;
 
-/// Most pages that are followed: the figures are exact up to 64 MiB of footprint.
+/// Most followed pages: the figures are exact up to 64 MiB of footprint.
 pub const MOST_FOLLOWED: usize = 1 << 14;
 
 /// Sizes of caches between two powers of two.
@@ -29,7 +29,7 @@ const STEPS: u64 = 4;
 /// Slots of the smallest tree.
 const LEAST_SLOTS: usize = 64;
 
-/// Of a page without an access.
+/// Slot of a page without an access.
 const NO_SLOT: u32 = u32::MAX;
 
 /// The hash that samples `page`; must differ from the hash of [`PageTable`].
@@ -98,11 +98,11 @@ pub struct Distances {
 pub struct Reuse {
     /// Accesses to pages of 4 KiB.
     pub page_accesses: u64,
-    /// One where every page was followed; else the share of the pages in the sample.
+    /// One if every page was followed; else the share of the pages in the sample.
     pub sampled_share: f64,
-    /// Accesses to pages that were not accessed before, of all; null without accesses.
+    /// Share of accesses to pages that were not accessed before; null without accesses.
     pub first_access_ratio: Option<f64>,
-    /// Distances of the others; null where there are none.
+    /// Distances of the other accesses; null if there are none.
     pub distance_bytes: Option<Distances>,
     /// Miss ratio of LRU caches, with four sizes a power of two from a page to the size at which only first accesses
     /// miss.
@@ -130,13 +130,13 @@ impl ReuseDistances {
         }
     }
 
-    /// Pages that stand for others: 2^this for each that is followed.
+    /// Each followed page represents 2^halvings pages.
     pub fn halvings(&self) -> u32 {
         self.halvings
     }
 
-    /// Counts an access at `at` to a page, which `hash` ([`sampling_hash`]) samples. Of a page in the sample, returns
-    /// the time of the access before, if any.
+    /// Counts an access at `at` to a page; `hash` ([`sampling_hash`]) samples. For a page in the sample, returns the
+    /// time of the previous access, if any.
     #[inline]
     pub fn add(&mut self, page: u64, hash: u64, at: u32) -> Option<Option<u32>> {
         self.accesses += 1;
@@ -219,7 +219,7 @@ impl ReuseDistances {
         (self.pages.len() as u64 * PAGE_BYTES) << self.halvings
     }
 
-    /// The figures; `every` size of a cache in so many is in the curve.
+    /// The figures, with one in `every` cache sizes on the curve.
     pub fn figures(&self, every: usize) -> Reuse {
         let all = self.accesses;
         let counted: u64 = self.first + self.buckets.iter().sum::<u64>();
@@ -230,7 +230,7 @@ impl ReuseDistances {
         let mut misses = Vec::new();
         for (bucket, &count) in self.buckets.iter().enumerate() {
             hits += i128::from(count);
-            // All of a bucket hit in a cache of the size at which the next begins.
+            // All accesses of a bucket hit in a cache of the next bucket's first size.
             if (bucket + 1).is_multiple_of(every) || bucket + 1 == self.buckets.len() {
                 let missed = (i128::from(all) - hits).clamp(0, i128::from(all));
                 let miss_ratio = missed as f64 / all as f64;

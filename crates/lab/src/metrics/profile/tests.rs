@@ -77,8 +77,8 @@ fn closed_loops_have_no_times() {
     assert!(empty.read_ratio.is_none() && empty.locality.hot_write_ratio.is_none() && map.read.is_empty());
 }
 
-/// A sample of about one page in eight estimates the figures of all pages: the standard error of a footprint of n
-/// sampled pages is about sqrt(7 n) / n, and four of them are allowed.
+/// A sample of about one page in eight estimates the figures of all pages. The standard error of a footprint of n
+/// sampled pages is about sqrt(7 n) / n, and four standard errors are allowed.
 #[test]
 fn sampled_figures_are_near_exact_ones() {
     let (mut exact, mut sampled) = (PageCounters::up_to(1 << 20, true), PageCounters::up_to(20_000, true));
@@ -103,7 +103,7 @@ fn sampled_figures_are_near_exact_ones() {
     ] {
         assert!((sampled / exact - 1.0).abs() < slack, "{sampled} instead of {exact}, slack {slack}");
     }
-    // A window of a second has 60,000 pages or so.
+    // A window of a second has about 60,000 pages.
     for (exact, sampled) in sets[0].iter().zip(&sets[1]).filter(|(exact, _)| exact.window_ns == Some(1_000_000_000)) {
         assert_eq!((exact.bytes.len(), sampled.bytes.len()), (3, 3));
         assert!((sampled.mean_bytes / exact.mean_bytes - 1.0).abs() < slack, "{sampled:?} instead of {exact:?}");

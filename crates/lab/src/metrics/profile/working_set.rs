@@ -1,12 +1,11 @@
-//! Working sets: distinct pages that are accessed in a window of time (Denning, "The Working Set Model for Program
-//! Behavior", CACM 11(5), 1968), over time and by the length of the window.
+//! Working sets: distinct pages accessed in a window of time (Denning, "The Working Set Model for Program Behavior",
+//! CACM 11(5), 1968), over time and by the length of the window.
 //!
-//! Windows of every length of a ladder are counted at once, each length a multiple of the one before, so that a page
-//! that is new in a window is new in all shorter ones. Windows begin at multiples of their length. A length with more
-//! than [`MOST_WINDOWS`] keeps mean and maximum only. Time is nanoseconds, or requests in a closed loop, which has no
-//! times.
+//! Windows of all lengths are counted at once. Each length is a multiple of the previous, so a page that is new in a
+//! window is new in all shorter ones. Windows begin at multiples of their length. Beyond [`MOST_WINDOWS`] windows, a
+//! length keeps mean and maximum only. Time is nanoseconds, or requests in a closed loop, which has no times.
 //!
-//! Ignored: windows that slide. Times beyond 2^32 - 1 of the shortest length (1.3 years) count as that.
+//! Ignored: sliding windows. Times beyond 2^32 - 1 of the shortest length (1.3 years) count as that.
 
 use serde::Serialize;
 
@@ -41,15 +40,15 @@ const OF_REQUESTS: [u64; 10] =
 /// Windows of one length; sizes are in pages.
 #[derive(Debug, Clone, Default)]
 struct Windows {
-    /// The shortest windows in this.
+    /// Length in shortest windows.
     width: u32,
-    /// The present one.
+    /// Index of the present window.
     index: u32,
     pages: u64,
-    /// Those before it.
+    /// Sum over earlier windows.
     sum: u64,
     max: u64,
-    /// Theirs, as long as they are few.
+    /// Pages of earlier windows, as long as there are few.
     series: Vec<u64>,
 }
 
@@ -82,13 +81,13 @@ pub struct WorkingSets {
 pub struct WorkingSet {
     /// Length of a window in nanoseconds; null in a closed loop.
     pub window_ns: Option<Nanos>,
-    /// Length of a window in requests; null where requests have times.
+    /// Length of a window in requests; null if requests have times.
     pub window_requests: Option<u64>,
-    /// Mean over all windows, empty ones among them.
+    /// Mean over all windows, empty ones included.
     pub mean_bytes: f64,
-    /// Of the largest window.
+    /// Working set of the largest window.
     pub max_bytes: u64,
-    /// Of each window, from the start of the workload; empty where there are more than 400.
+    /// Working set of each window, from the start of the workload; empty above 400 windows.
     pub bytes: Vec<u64>,
 }
 
@@ -108,7 +107,7 @@ impl WorkingSets {
         u32::try_from(time / shortest).unwrap_or(u32::MAX - 1)
     }
 
-    /// Goes on to `now`, which never decreases.
+    /// Advances to `now`, which must never decrease.
     #[inline]
     pub fn go_to(&mut self, now: u32) {
         if now != self.now {
@@ -135,8 +134,8 @@ impl WorkingSets {
         }
     }
 
-    /// The working set by the length of the window: all lengths of which the workload has two windows or more, and else
-    /// the shortest.
+    /// The working set by the length of the window: all lengths with at least two windows in the workload, or else the
+    /// shortest.
     pub fn figures(&self) -> Vec<WorkingSet> {
         let shortest = if self.is_time { OF_TIME[0] } else { OF_REQUESTS[0] };
         let of = |level: &Windows| {

@@ -1,7 +1,8 @@
-//! The fuzz target of images, shared by the fuzzer and the test of seeded changes: an image that lies.
+//! The fuzz target of images, shared by the fuzzer and the test of seeded changes.
 //!
-//! The input is a list of changes of a small image that is whole, or, where it begins as one, an image itself. Whatever it is, looking at it
-//! and serving it must end in a message or in a drive; and where no checksum was made to fit, each sector that can be read holds what was there.
+//! The input is a list of changes of a small valid image, or, if it begins as one, an image. Inspection and service of
+//! any input must end in a message or a drive. Unless a change adjusted a checksum, each readable sector must have its
+//! former content. Ignored: crashes of the machine.
 
 use super::{Keep, length_of, resolve_to_keep};
 use crate::config::Resolved;
@@ -84,7 +85,7 @@ fn keep(memory: &Memory, is_new: bool) -> Keep {
     Keep { medium: Box::new(memory.clone()), name: "drive.pal".into(), is_new, syncs: false }
 }
 
-/// Reads `length` bytes from `at` on, lets `change` change them, gives them their checksum again, and writes them.
+/// Passes `length` bytes from `at` on to `change`, adjusts their checksum, and writes them.
 fn lie(memory: &Memory, at: u64, length: usize, change: impl FnOnce(&mut [u8])) {
     let mut bytes = vec![0; length];
     if memory.read(at, &mut bytes).is_err() {
@@ -96,7 +97,7 @@ fn lie(memory: &Memory, at: u64, length: usize, change: impl FnOnce(&mut [u8])) 
     let _ = memory.write(at, &bytes);
 }
 
-/// Makes one change; returns whether a checksum was made to fit.
+/// Makes one change; returns whether it adjusted a checksum.
 fn change(memory: &Memory, layout: &Layout, header: &Header, change: &[u8]) -> bool {
     let number = u64::from(u16::from_le_bytes([change[1], change[2]]));
     let (place, value) = (u64::from(u16::from_le_bytes([change[3], change[4]])), change[5]);
@@ -111,7 +112,7 @@ fn change(memory: &Memory, layout: &Layout, header: &Header, change: &[u8]) -> b
         2 => drop(memory.punch(piece..piece + PAGE)),
         3 => memory.resize(layout.end.saturating_sub(place * 4096)),
         4 => {
-            // A header with any counts, whose checksum is right.
+            // A header with any counts and a correct checksum.
             let field = |index: u64, old: u32| if place % 8 == index { word } else { old };
             let Shape { blocks, pages_per_block, subpages, subpage_bytes, spare_bytes, level_bytes } = shape;
             let shape = Shape {
@@ -138,7 +139,7 @@ fn change(memory: &Memory, layout: &Layout, header: &Header, change: &[u8]) -> b
             lie(memory, layout.record(page, change[6]), length, |record| record[place as usize % (length - 4)] = value);
         }
         _ => {
-            // Another record in its place, whole as it is.
+            // A copy of another valid record.
             let mut record = vec![0; record_bytes(shape.subpages) as usize];
             let pages = u64::from(shape.blocks) * u64::from(shape.pages_per_block);
             let _ = memory.read(layout.record(page, change[6]), &mut record);
@@ -148,7 +149,7 @@ fn change(memory: &Memory, layout: &Layout, header: &Header, change: &[u8]) -> b
     change[0] % 8 >= 4
 }
 
-/// Changes an image as `bytes` say, or takes them for one, looks at it and serves it. Must not panic.
+/// Changes an image by `bytes`, or uses `bytes` as an image; then inspects and serves the image. Must not panic.
 pub fn fuzz_image(bytes: &[u8]) {
     let (layer, changes) =
         bytes.split_first().map_or((0, bytes), |(&first, rest)| (usize::from(first) % LAYERS.len(), rest));

@@ -1,8 +1,9 @@
-//! A script of requests on a drive, and what the drive holds when the power failed in any one flash operation of it.
+//! A script of requests on a drive, and the content of the drive after a power cut in any one flash operation.
 //!
-//! Each cut is a life of its own: a new drive gets the script up to the request in which the operation is, the layer recovers from flash, and
-//! everything that the script wrote is read back. The power may fail again in the recovery. The verifier holds the layer to what it guarantees:
-//! what was durable is there. Counted: requests come one after the other, and an operation is the whole of its effect or torn.
+//! Each cut starts with a new drive, which gets the script up to the request with the operation. The layer recovers
+//! from flash, and all data of the script is read back. The power may fail again in the recovery. The verifier checks
+//! the layer's guarantee: durable data must survive. Ignored: time, because requests are counted one by one, and an
+//! operation is complete or torn.
 
 use super::super::precondition::Precondition;
 use super::{Failure, Served};
@@ -21,40 +22,40 @@ pub enum Step<'a> {
     Write {
         /// First byte.
         offset: u64,
-        /// What is written.
+        /// The written bytes.
         bytes: &'a [u8],
     },
-    /// Makes all durable.
+    /// Makes all earlier writes durable.
     Flush,
 }
 
-/// When the power fails.
+/// Power cuts of one life.
 #[derive(Debug, Clone, Default)]
 pub struct Cut {
-    /// In this flash operation since the drive was new, from 1.
+    /// The flash operation of the cut since the drive was new, from 1.
     pub operation: u64,
-    /// In these operations of the layer's recoveries, one after the other.
+    /// The operations of further cuts in consecutive recoveries.
     pub in_recovery: Vec<u64>,
 }
 
-/// What a cut left.
+/// The result of a cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// The step in which the power failed.
     pub step: usize,
-    /// Flash operations of the layer's last recovery: as many cuts may come in it.
+    /// Flash operations of the layer's last recovery, in each of which another cut is possible.
     pub recovery_operations: u64,
-    /// Units that do not hold what the steps before that put there, by number, with what they hold. What preconditioning put there is not
-    /// known: a unit that the step was the first to write is here only if it holds what the step writes.
+    /// Units with another content than the earlier steps wrote, by number, with their content. Contents of
+    /// preconditioning are unknown: a unit that the step wrote first is listed only with the step's content.
     pub changed: Vec<(u64, Vec<u8>)>,
 }
 
-/// The drive of `resolved` that scripts are played on. Its power must be able to fail (`faults.power_cut_at`), so that reads are verified as
-/// after a cut.
+/// The drive for scripts. Power cuts must be enabled (`faults.power_cut_at`), so that reads are verified as after a
+/// cut.
 pub struct Scripts<'a> {
     /// The drive.
     pub resolved: &'a Resolved,
-    /// As of a served drive, counted.
+    /// Options of a served, counted drive.
     pub options: &'a Options,
     /// Bytes of a unit.
     pub unit: u64,
@@ -86,7 +87,7 @@ impl Scripts<'_> {
     }
 
     /// # Errors
-    /// [`Error::Input`] for a drive that these scripts cannot be played on.
+    /// [`Error::Input`] for a drive or steps that do not fit.
     fn check(&self, steps: &[Step<'_>]) -> Result<()> {
         let (unit, bytes) = (self.unit, self.resolved.drive.logical_bytes());
         if self.options.fidelity == Fidelity::Timed || !self.resolved.drive.loses_power() {
@@ -108,10 +109,10 @@ impl Scripts<'_> {
         }
     }
 
-    /// Flash operations of the drive after each of `steps`, where the power does not fail.
+    /// Flash operations of the drive after each of `steps`, without a power cut.
     ///
     /// # Errors
-    /// Those of the drive.
+    /// Errors of the drive.
     pub fn operations(&self, steps: &[Step<'_>]) -> Result<Vec<u64>> {
         self.check(steps)?;
         let (mut watcher, mut bytes) = (|_| ControlFlow::Continue(()), Vec::new());
@@ -124,10 +125,10 @@ impl Scripts<'_> {
         after.collect()
     }
 
-    /// What `cut` leaves of `steps`; `None` where it comes after their end.
+    /// The result of `cut` in `steps`; `None` if the cut is after their end.
     ///
     /// # Errors
-    /// Those of the drive; [`Error::Rule`] where the layer lost what it had said to be durable.
+    /// Errors of the drive; [`Error::Rule`] if the layer lost durable data.
     pub fn left(&self, steps: &[Step<'_>], cut: &Cut) -> Result<Option<Left>> {
         self.check(steps)?;
         let (mut watcher, mut bytes) = (|_| ControlFlow::Continue(()), Vec::new());
@@ -151,7 +152,7 @@ impl Scripts<'_> {
         Ok(Some(Left { step, recovery_operations, changed }))
     }
 
-    /// Units that `done`, or `broken` off, wrote to, and that do not hold what the last of `done` put there.
+    /// Units written by `done` or the interrupted step `broken` whose content differs from `done`.
     fn changed(&self, served: &mut Served<'_>, done: &[Step<'_>], broken: &Step<'_>) -> Result<Vec<(u64, Vec<u8>)>> {
         let zeros = vec![0; self.unit as usize];
         let mut holds: BTreeMap<u64, &[u8]> = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! Requests of a server in flight together, at timed fidelity: each arrives at the time of the drive when it is submitted, and is answered
-//! when the drive has done it. Whoever serves says how the drive's clock goes: it stops between events.
+//! Concurrent requests of a server at timed fidelity. Each request arrives at the drive's time of its submission, and
+//! is answered when the drive completes it. The server decides how the drive's clock proceeds; the clock stops between
+//! events.
 //!
-//! A power cut, and the end of the drive's life, refuse all requests in flight.
+//! A power cut, or the end of the drive's life, refuses all requests in flight. Ignored: priorities of queues.
 
 use super::{Failure, Reply, Served};
 use palimpsest_flash::error::{Error, Result};
@@ -14,20 +15,20 @@ use std::collections::VecDeque;
 /// A request that has completed.
 #[derive(Debug)]
 pub struct Done {
-    /// Its number.
+    /// Number of the request.
     pub flight: u32,
-    /// Bytes of a read; none for others.
+    /// Bytes of a read; empty for others.
     pub reply: Reply<Vec<u8>>,
-    /// When it completed, by the drive's clock.
+    /// Time of completion, by the drive's clock.
     pub at: Nanos,
 }
 
-/// What became of a request that was submitted.
+/// The outcome of a submission.
 #[derive(Debug)]
 pub enum Submitted {
-    /// It is in flight, with this number.
+    /// The request is in flight, with this number.
     InFlight(u32),
-    /// The drive is at the end of its life, and was read without time: these are the bytes.
+    /// The drive is worn out, and the read was served without time: its bytes.
     Read(Reply<Vec<u8>>),
 }
 
@@ -48,7 +49,7 @@ impl Flights {
 }
 
 impl Served<'_> {
-    /// From now on requests are submitted, and may be in flight together.
+    /// Allows concurrent requests from now on.
     pub fn begin_flights(&mut self) {
         self.session.drive.carry();
         self.session.verifier.begin_reads();
@@ -59,7 +60,7 @@ impl Served<'_> {
         self.session.drive.engine.now()
     }
 
-    /// When something happens next without a request; `None` also where the buffer has to be pushed out, which [`Self::step`] does.
+    /// Time of the next event without a request; `None` also if the buffer must be flushed, which [`Self::step`] does.
     pub fn next_time(&self) -> Option<Nanos> {
         self.session.drive.next_time()
     }
@@ -69,10 +70,11 @@ impl Served<'_> {
         if self.session.worn_out.is_some() { 0 } else { self.session.drive.outstanding() }
     }
 
-    /// Submits a request now, with what a write brings.
+    /// Submits a request now, with the bytes of a write.
     ///
     /// # Errors
-    /// [`Failure`]: this request, and with [`Failure::PowerLost`] and the first [`Failure::WornOut`] all in flight, are refused.
+    /// [`Failure`]: this request is refused. [`Failure::PowerLost`], and the first [`Failure::WornOut`], refuse all
+    /// requests in flight.
     pub fn submit(&mut self, kind: RequestKind, extent: Extent, bytes: Vec<u8>) -> Reply<Submitted> {
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.bytes(), "a request is in the drive");
@@ -95,7 +97,7 @@ impl Served<'_> {
         Ok(Submitted::InFlight(flight))
     }
 
-    /// Lets the next thing happen.
+    /// Processes the next event.
     ///
     /// # Errors
     /// [`Failure`]: all requests in flight are refused.
@@ -111,7 +113,7 @@ impl Served<'_> {
         self.harvested(advanced)
     }
 
-    /// Lets time pass until `time`, with what happens until then; an idle drive collects in the background.
+    /// Advances the clock to `time` and processes the events before; an idle drive collects in the background.
     ///
     /// # Errors
     /// As [`Self::step`].
@@ -130,7 +132,7 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// The first request that has completed and was not taken.
+    /// Removes and returns the first completed request.
     pub fn pop_done(&mut self) -> Option<Done> {
         self.flights.done.pop_front()
     }
@@ -146,7 +148,7 @@ impl Served<'_> {
         Ok(())
     }
 
-    /// Takes account of what has completed, or of why nothing will.
+    /// Collects completed requests, or the failure of all.
     fn harvested(&mut self, done: Result<()>) -> Reply<()> {
         let session = &mut self.session;
         let done = done.and_then(|()| session.drive.harvest(&mut session.recorder, &mut session.verifier));
@@ -175,7 +177,7 @@ impl Served<'_> {
         }
     }
 
-    /// Reads without time.
+    /// Serves a read of a worn-out drive, without time.
     fn read_worn_out(&mut self, command: Command) -> Result<Reply<Vec<u8>>> {
         let session = &mut self.session;
         session.drive.count(command, &mut session.verifier)?;
@@ -261,7 +263,7 @@ mod tests {
         }
     }
 
-    /// A program that keeps `depth` requests in flight gets the times of a run that does.
+    /// A program with `depth` requests in flight must get the times of a run with that depth.
     #[test]
     fn requests_in_flight_take_the_time_of_a_run() {
         for depth in [1, 4, 16, 32] {
@@ -299,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Writes wait for room in the buffer while others come: each keeps its own bytes.
+    /// Writes wait for space in the buffer while others arrive: each must keep its own bytes.
     #[test]
     fn the_bytes_of_a_write_travel_with_it() {
         let resolved = drive(&[]);

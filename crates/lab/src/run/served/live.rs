@@ -1,4 +1,4 @@
-//! Figures of a served drive while it is served: those that its result would have now, and all blocks.
+//! Live figures of a served drive: its present result and the states of all blocks. Ignored: requests in flight.
 
 use super::super::summary;
 use super::Served;
@@ -6,13 +6,13 @@ use crate::metrics::snapshots::{BlockMap, Snapshots};
 use crate::metrics::summary::Summary;
 
 impl Served<'_> {
-    /// The result as it would be now; requests in flight are not in it.
+    /// The present result, without requests in flight.
     pub fn figures(&self) -> Summary {
         let read = summary::TraceRead::default();
         summary::outcome(self.resolved, &self.session, self.options, read, self.precondition.clone()).summary
     }
 
-    /// All blocks as they are now, with what is planned.
+    /// The present state of all blocks, with planned operations.
     pub fn blocks(&self) -> BlockMap {
         let drive = &self.session.drive;
         Snapshots::new(&self.resolved.drive.geometry).map(&drive.io.nand, &*drive.ftl)

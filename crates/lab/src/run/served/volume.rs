@@ -1,9 +1,9 @@
-//! The co-designed file system on a served drive: on the side of the host, its pages are requests to the drive.
+//! The co-designed file system on a served drive: on the host's side, its pages are requests to the drive.
 //!
-//! Above `block` it chooses the channel of each page, as in simulation; above other layers, which choose themselves, it sees one channel.
-//! Its records and its collection are writes of the host to the drive, and schemes see no queues: requests come one after the other. A
-//! barrier is a flush. A power cut mounts the file system again, as of its last commit. Ignored: contents that a read cannot correct,
-//! beyond an error; there is none where it moves pages, so the file system ends there.
+//! Above `block` the file system chooses the channel of each page, as in simulation; above other layers, which choose
+//! themselves, it has one channel. Records and collection of the file system are writes of the host, and schemes see no
+//! queues, because requests come one by one. A barrier is a flush. A power cut mounts the file system again, as of its
+//! last commit. Ignored: uncorrectable contents, beyond an error; if the file system moves such a page, it ends.
 
 use super::{Failure, Outcome, Served};
 use crate::config::Resolved;
@@ -19,10 +19,10 @@ use palimpsest_fs::{Done, Fault, FileSystem, Thresholds};
 /// The layer above which the file system chooses channels.
 const CHOOSES_CHANNELS: &str = "block";
 
-/// A page of a block of other layers is at least so large.
+/// Least bytes of a page above other layers.
 const LEAST_PAGE: u64 = 4096;
 
-/// Share of the space that is free when collection starts, and that it gains; less where the drive is small.
+/// Percent of free space at which collection starts, and that collection gains; less on a small drive.
 const START: u64 = 5;
 const GAIN: u64 = 10;
 
@@ -30,14 +30,14 @@ const GAIN: u64 = 10;
 pub struct Disk<'a> {
     served: Served<'a>,
     shape: Shape,
-    /// Blocks between the first of a channel and that of the next.
+    /// Distance between the first blocks of two channels.
     stride: u32,
     /// Pages of each block since its trim.
     written: Vec<u32>,
     trims: Vec<u64>,
-    /// Pages in memory, for as long as an operation of the file system takes.
+    /// Pages in memory during an operation of the file system.
     held: Vec<Vec<u8>>,
-    /// Why the drive stopped.
+    /// The failure of the drive.
     failure: Option<Failure>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Disk<'a> {
         Disk { served, shape, stride, written, trims, held: Vec::new(), failure: None }
     }
 
-    /// The sectors of `pages` pages from `page` on, which are in one block.
+    /// The sectors of `pages` pages from `page` on, which must be in one block.
     fn extent(&self, page: u32, pages: u32) -> Extent {
         let (block, at) = (page / self.shape.pages_per_block, page % self.shape.pages_per_block);
         let (channel, index) = (block / self.shape.blocks_per_channel, block % self.shape.blocks_per_channel);
@@ -91,14 +91,14 @@ impl<'a> Disk<'a> {
 
     fn put(&mut self, page: u32, mut bytes: Vec<u8>) -> Flash<()> {
         let (block, at) = ((page / self.shape.pages_per_block) as usize, page % self.shape.pages_per_block);
-        // A write that is cut off may have been done.
+        // An interrupted write may have been done.
         self.written[block] = self.written[block].max(at + 1);
         let extent = self.extent(page, 1);
         self.served.write(extent, &mut bytes, 0).map_err(|failure| self.halt(failure))
     }
 
-    /// Finds the blocks that hold something else than zeroes: any of their pages may have been written. A block of zeroes is as good as
-    /// trimmed, where the file system has nothing in it.
+    /// Finds blocks with content other than zeros: any of their pages may be written. A block of zeros equals a trimmed
+    /// block, if the file system has no data there.
     fn look_for_pages(&mut self) -> Result<()> {
         for block in 0..self.shape.blocks() {
             let first = block * self.shape.pages_per_block;
@@ -194,14 +194,14 @@ impl Device for Disk<'_> {
     }
 }
 
-/// Why an operation on a volume failed.
+/// The reason why an operation on a volume failed.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The file system refused it.
+    /// The file system refused the operation.
     Refused(Fault),
-    /// The power failed in it; the file system was mounted again, as of its last commit.
+    /// The power failed; the file system was mounted again, as of its last commit.
     PowerLost,
-    /// It wants contents that are lost.
+    /// The operation needs lost contents.
     Unreadable,
     /// The drive failed, now or before.
     Drive,
@@ -220,10 +220,11 @@ pub struct Volume<'a> {
 }
 
 impl<'a> Volume<'a> {
-    /// The file system on `served`, an empty one on a new drive, whose pages go to channels by the scheme of this name.
+    /// The file system on `served`, an empty one on a new drive; the scheme `scheme` assigns pages to channels.
     ///
     /// # Errors
-    /// [`Error::Input`] for a drive that is too small or holds something else, and a scheme that there is not; errors of the drive.
+    /// [`Error::Input`] for a drive that is too small or holds other data, and for an unknown scheme; errors of the
+    /// drive.
     pub fn open(served: Served<'a>, scheme: &str) -> Result<Self> {
         let is_new = served.mounted().is_none_or(|found| found.pages == 0);
         let mut disk = Disk::new(served);
@@ -239,7 +240,7 @@ impl<'a> Volume<'a> {
             let what = format!("{} bytes are too few for a file system; {expected}", disk.served.bytes());
             return Err(Error::input("mount", what));
         }
-        // Collection ends where all is taken that can be.
+        // Collection stops when no more space can be gained.
         let (pages, spare) = (u64::from(shape.pages()), u64::from(shape.pages()) - capacity as u64);
         let least = |percent: u64, part: u64| (pages * percent / 100).min(spare / part);
         let thresholds = Thresholds { start: least(START, 4), gain: least(GAIN, 4) };
@@ -266,8 +267,8 @@ impl<'a> Volume<'a> {
         Ok(Volume { filesystem, disk, scheme, thresholds, losses: 0, ended: None, worn_out: false })
     }
 
-    /// How often changes that were not committed were lost so far, by a power cut or a read that failed for good: numbers of inodes that are not in
-    /// the tree of the last commit lost their meaning then.
+    /// Number of losses of uncommitted changes, by power cuts or uncorrectable reads. After a loss, numbers of inodes
+    /// outside the tree of the last commit are invalid.
     pub fn losses(&self) -> u64 {
         self.losses
     }
@@ -287,12 +288,12 @@ impl<'a> Volume<'a> {
         self.disk.shape.page_bytes
     }
 
-    /// The error that ended the drive, once.
+    /// The first error that ended the drive.
     pub fn ended(&self) -> Option<&Error> {
         self.ended.as_ref()
     }
 
-    /// Does an operation.
+    /// Executes an operation.
     ///
     /// # Errors
     /// [`Trouble`].
@@ -312,7 +313,7 @@ impl<'a> Volume<'a> {
         };
         match fault {
             Failure::Unreadable => {
-                // The operation may be half done: the tree of the last commit is whole.
+                // The operation may be half done, but the tree of the last commit is whole.
                 self.mount_again()?;
                 Err(Trouble::Unreadable)
             }
@@ -359,10 +360,10 @@ impl<'a> Volume<'a> {
         }
     }
 
-    /// Commits, ends the drive, and returns its result.
+    /// Commits, ends the drive, and returns the result.
     ///
     /// # Errors
-    /// The first error of the drive, and those of [`Served::finish`].
+    /// The first error of the drive, and the errors of [`Served::finish`].
     pub fn finish(mut self) -> Result<Outcome> {
         let _ = self.with(|filesystem, device| filesystem.sync(device));
         if let Some(error) = self.ended {

@@ -1,4 +1,5 @@
-//! From requests of the workload to commands of the drive: their time, their address, and the groups of their files.
+//! Conversion of the workload's requests to commands of the drive: time, address, and the groups of their files.
+//! Ignored: contents.
 
 use super::{QueuedRequest, Session};
 use palimpsest_flash::command::{Command, Directives};
@@ -13,7 +14,7 @@ const LATEST_ARRIVAL: Nanos = 1 << 55;
 const NANOS_PER_DAY: f64 = 86_400e9;
 
 impl Session<'_> {
-    /// Turns a request of the workload into one of the drive: scales its time and checks its address.
+    /// The command for a request of the workload: scales its time and checks its address.
     #[inline(always)]
     pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<QueuedRequest> {
         if self.taken == 0 {
@@ -34,13 +35,13 @@ impl Session<'_> {
         Ok(QueuedRequest { arrival, command: Command { kind: request.kind, extent, directives } })
     }
 
-    // Apart, as the division would be done for every request.
+    // A separate function, so that the common case has no division.
     #[inline(never)]
     fn sped_up(&self, since: Nanos) -> Nanos {
         (since as f64 / self.config.host.speedup) as Nanos
     }
 
-    /// Adds the file groups of `request` to those of the drive, where its file is new and has a name.
+    /// Adds the file groups of `request` to the drive, if the file is new and has a name.
     #[inline]
     fn add_file_groups(&mut self, source: &dyn Source, request: Request) {
         let groups = &mut self.drive.io.file_groups;
@@ -70,7 +71,7 @@ impl Session<'_> {
         Error::input(source.place(), what)
     }
 
-    /// An extent beyond the drive, folded into it if it may be.
+    /// Folds an extent beyond the drive, if `host.fold` is set.
     #[cold]
     pub(super) fn fold(&mut self, source: &mut dyn Source, extent: Extent) -> Result<Extent> {
         let size = self.logical_sectors * SECTOR_BYTES;
@@ -89,7 +90,8 @@ impl Session<'_> {
         Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
     }
 
-    /// What to set for a workload that reaches beyond the drive: from the whole of it, where it can be read again.
+    /// The error for a workload that reaches beyond the drive, with the needed capacity of the whole workload if it can
+    /// be read again.
     fn beyond(&self, source: &mut dyn Source, extent: Extent) -> Error {
         let place = source.place();
         let survey = match source.survey() {

@@ -1,15 +1,16 @@
-//! Requests that are read from the workload ahead of their service, so that memory can be prefetched. They are read some at a time, into the
-//! place where they stay: a request that was just stored in parts is slow to load as a whole.
+//! Requests read from the workload ahead of their service, so that memory can be prefetched. Several are read at a
+//! time, directly to their final place, because loading a whole request right after storing its parts is slow. Ignored:
+//! jobs, whose requests depend on completions.
 
 use super::{QueuedRequest, Session};
 use palimpsest_flash::command::Command;
 use palimpsest_flash::error::Result;
 use palimpsest_workload::request::Source;
 
-/// Requests are read from the workload at most this far ahead of their service.
+/// Most requests between reading and service.
 pub(in crate::run) const AHEAD: usize = 16;
 
-/// Requests that are read, the next of them first.
+/// A ring of read requests.
 pub(super) struct Ahead {
     ring: [QueuedRequest; AHEAD],
     first: usize,
@@ -29,7 +30,7 @@ impl Ahead {
 }
 
 impl Session<'_> {
-    /// The next request, with its arrival on the engine's clock. It counts as submitted.
+    /// The next request, with its arrival on the engine's clock. The request counts as submitted.
     #[inline(always)]
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<QueuedRequest>> {
         if self.interrupted {
@@ -53,7 +54,7 @@ impl Session<'_> {
         Ok(Some(next))
     }
 
-    /// Reads as many requests as there is room for.
+    /// Fills the ring.
     #[inline(never)]
     fn look_ahead(&mut self, source: &mut dyn Source) -> Result<()> {
         let limit = self.options.requests.unwrap_or(u64::MAX);

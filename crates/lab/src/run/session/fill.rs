@@ -1,4 +1,4 @@
-//! What preconditioning writes: counted, one request at a time, or many units of a new drive at once.
+//! Writes of preconditioning: counted, one request at a time, or many units of a new drive at once. Ignored: time.
 
 use super::Session;
 use crate::config::uses_most;
@@ -9,11 +9,11 @@ use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_sim::drive::{Command, Directives};
 use palimpsest_workload::request::{Request, Source};
 
-/// Most units that are written at once: progress is reported after each.
+/// Most units of one batch, after which progress is reported.
 const MOST_UNITS: u64 = 1 << 22;
 
 impl Session<'_> {
-    /// The tables of this new drive take memory in huge pages, if the run, of a workload of `requests` requests, will use most of them.
+    /// Backs the tables of this new drive with huge pages, if a run with `requests` requests will use most of them.
     pub(in crate::run) fn in_huge_pages(&self, requests: Option<u64>) {
         if uses_most(self.config, &self.options.touches(requests)) {
             self.drive.io.in_huge_pages();
@@ -40,8 +40,8 @@ impl Session<'_> {
         self.count(Command { kind: request.kind, extent, directives })
     }
 
-    /// Writes whole pages of the `units` units from `first` on, none of which was ever written, each page by a request
-    /// of its own. Returns how many units it wrote: none if the layer takes requests one by one only.
+    /// Writes whole pages of the `units` units from `first` on, none of which may have been written before, each page
+    /// by a request of its own. Returns the number of written units: 0 if the layer takes single requests only.
     pub(in crate::run) fn fill(&mut self, first: u64, units: u64) -> Result<u64> {
         let most = units.min(MOST_UNITS) as u32;
         let done = u64::from(self.drive.fill(first, most, &mut self.verifier)?);

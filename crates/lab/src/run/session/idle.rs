@@ -1,4 +1,4 @@
-//! What the drive does of its own while the host is idle.
+//! Background work of the drive while the host is idle. Ignored: prediction of idle time.
 
 use super::Session;
 use palimpsest_flash::error::Result;
@@ -27,7 +27,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Lets the drive, which is idle until `arrival`, collect or look at what it stores. False where it has nothing to do.
+    /// Lets the drive, idle until `arrival`, collect or patrol. Returns false without work.
     fn works_beside(&mut self, arrival: Nanos) -> Result<bool> {
         if self.collects && self.drive.background()? {
             return Ok(true);

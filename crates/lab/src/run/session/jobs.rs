@@ -1,6 +1,6 @@
-//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding: after every request
-//! that ends the session requests what is due. `host.speedup` divides all their times. If the host has a depth of its
-//! own, at most so many requests of all jobs are in flight.
+//! Jobs that begin and end by the simulated clock, and each keep requests of their own outstanding. After every
+//! completed request the session polls the jobs. `host.speedup` divides all their times. If the host has its own depth,
+//! all jobs together have at most that many requests in flight. Ignored: contents of writes.
 
 use super::{Due, QueuedRequest, Session};
 use palimpsest_flash::command::Directives;
@@ -9,7 +9,7 @@ use palimpsest_flash::units::Nanos;
 use palimpsest_workload::request::{self as jobs, Jobs, Source};
 
 impl Session<'_> {
-    /// What the jobs of `source` do next, if at most `depth` requests may be in flight.
+    /// The next action of the jobs of `source`, with at most `depth` requests in flight.
     pub(super) fn due_of_jobs(&mut self, source: &mut dyn Source, depth: u32, left: &mut u64) -> Result<Due> {
         let now = self.drive.engine.now();
         let due = if *left == 0 || self.interrupted {

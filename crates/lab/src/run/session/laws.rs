@@ -1,14 +1,15 @@
-//! The conservation laws that hold at the end of every run: counts of operations and requests from two places must agree.
+//! The conservation laws at the end of every run: counts of operations and requests from two sources must agree.
+//! Ignored: contents, which the shadow verifies.
 
 use super::super::Fidelity;
 use super::Session;
 use palimpsest_flash::error::{Error, Result};
 
 impl Session<'_> {
-    /// Checks the laws that hold at the end of every run.
+    /// Checks the laws at the end of a run.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the law that does not hold: a bug of the simulator.
+    /// [`Error::Rule`] with the broken law: a bug of the simulator.
     pub fn check(&mut self) -> Result<()> {
         let broken = |law: String| Error::Rule(format!("a conservation law does not hold: {law}"));
         self.drive.ftl.check(&self.drive.io).map_err(broken)?;
@@ -29,7 +30,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The energy of the windows is that of all operations since the measurement began.
+    /// The energy of the windows must equal the energy of all operations since the measurement began.
     fn check_energy(&mut self) -> Result<()> {
         let now = self.drive.engine.now();
         self.recorder.meter_rest(now, self.drive.engine.energy_at(now));

@@ -1,6 +1,7 @@
-//! The end of a drive's life in the measured part of a run: its writes are refused, and the figures up to then are the result.
+//! The end of a drive's life in the measured part of a run: writes are refused, and the figures up to then are the
+//! result.
 //!
-//! Ignored: that a drive says so before. Requests without an answer are not counted.
+//! Ignored: warnings before the end. Requests without an answer are not counted.
 
 use super::super::Fidelity;
 use super::Session;
@@ -10,14 +11,14 @@ use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_sim::drive::Command;
 
 impl Session<'_> {
-    /// What `driven` says, unless that is that the drive is worn out: then the run ends here.
+    /// Passes `driven` on; if the drive is worn out, ends the run here instead.
     pub(super) fn or_worn_out(&mut self, driven: Result<()>) -> Result<()> {
         let Err(Error::WornOut(why)) = driven else { return driven };
         self.end_life(why);
         Ok(())
     }
 
-    /// The drive can only be read from now on.
+    /// Ends the life of the drive, which can only be read from now on.
     pub(in crate::run) fn end_life(&mut self, why: String) {
         if self.options.fidelity == Fidelity::Timed {
             let unanswered: Vec<Command> = self.drive.unanswered().collect();
@@ -27,7 +28,7 @@ impl Session<'_> {
         self.worn_out = Some(why);
     }
 
-    /// `command` was counted when it was submitted, and will have no answer.
+    /// Subtracts `command`, which was counted at its submission and will have no answer.
     pub(super) fn tally_back(&mut self, command: Command) {
         let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
         let (requests, host) = (&mut self.requests, &mut self.host);

@@ -1,4 +1,5 @@
-//! A run, its power cuts and its failing dies: what is verified, and what the counters of the measurement are after a cut.
+//! Power cuts and failing dies of a run: verification of reads, and counters of the measurement after a cut. Ignored:
+//! recovery, which the drive does.
 
 use super::Session;
 use palimpsest_flash::error::Result;
@@ -11,20 +12,20 @@ use palimpsest_sim::drive::{Command, Verifier};
 use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
 use palimpsest_sim::shadow::Shadow;
 
-/// Verifies reads, and keeps the bytes of one.
+/// Verifies reads, and stores their bytes.
 pub(in crate::run) struct ShadowVerifier {
     pub(in crate::run) shadow: Shadow,
-    /// Where the caller wants them: the bytes of reads are appended.
+    /// Bytes of reads, if the caller wants them.
     pub(in crate::run) returned: Option<Vec<u8>>,
-    /// Where the caller can do with loans: those of reads are appended, and only what is not lent is returned.
+    /// Loans of reads, if the caller accepts loans; bytes without a loan are in `returned`.
     pub(in crate::run) loans: Option<Vec<Loan>>,
-    /// As `returned`, since the power failed: what is read back then is for the verifier alone.
+    /// `returned`, set aside after a power cut, because the verifier alone reads back then.
     pub(in crate::run) set_aside: Option<Vec<u8>>,
-    /// Reads that the host got an error for.
+    /// Reads of the host that returned an error.
     pub(in crate::run) failed: u64,
-    /// Of each request in flight that was planned: the bytes of a read, and whether it failed.
+    /// Of each planned request in flight: the bytes of a read, and whether it failed.
     reads: Vec<(Vec<u8>, bool)>,
-    /// `failed` when the last of them was planned.
+    /// The value of `failed` when the last of these was planned.
     failed_before: u64,
 }
 
@@ -41,13 +42,13 @@ impl ShadowVerifier {
         }
     }
 
-    /// No read is in flight, and what later ones deliver is kept.
+    /// Starts to store the bytes of reads; none may be in flight.
     pub(in crate::run) fn begin_reads(&mut self) {
         self.reads.clear();
         (self.returned, self.set_aside, self.failed_before) = (Some(Vec::new()), None, self.failed);
     }
 
-    /// What was delivered since the last call is what request `flight` gets.
+    /// Stores the bytes since the last call for request `flight`.
     pub(in crate::run) fn keep_read(&mut self, flight: u32) {
         if self.reads.len() <= flight as usize {
             self.reads.resize_with(flight as usize + 1, Default::default);
@@ -111,12 +112,12 @@ impl Verifier for ShadowVerifier {
 }
 
 impl Session<'_> {
-    /// From now on the power, and dies, fail as the configuration says.
+    /// Schedules the power cuts and die failures of the configuration.
     pub(super) fn schedule_faults(&mut self) {
         let (failures, seed) = (&self.config.die_failures, self.options.seed);
         if *failures != DieFailures::Never {
             let (dies, nand) = (self.config.physical.dies(), &self.drive.io.nand);
-            // An image is served again and again: operations count from when it was made.
+            // An image is served many times, so operations count from its creation.
             let begun = if nand.has_image() { 0 } else { nand.operations() };
             self.drive.io.nand.fail_dies(&failures.draw(dies, seed, begun));
         }
@@ -127,12 +128,12 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the power was to fail.
+    /// Whether power cuts are scheduled.
     pub(in crate::run) fn loses_power(&self) -> bool {
         self.config.loses_power()
     }
 
-    /// A power cut took back operations that were planned, some of them before the measurement began.
+    /// Limits the baseline after a power cut, which rolled back planned operations, some from before the measurement.
     #[cold]
     pub(super) fn note_power_cut(&mut self) {
         self.baseline.power_cuts = self.drive.power_cuts;

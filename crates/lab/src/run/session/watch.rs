@@ -1,5 +1,6 @@
-//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, the series over time, and the curve of write
-//! amplification. One comparison a request covers them, so that a run without snapshots costs no more.
+//! Observers of a run: the watcher every few thousand requests, the snapshots of all blocks, the series over time, and
+//! the curve of write amplification. One comparison a request covers all, so that a run without snapshots costs no
+//! more. Observers never change the drive.
 
 use super::super::{Phase, Progress};
 use super::Session;
@@ -88,7 +89,7 @@ impl Session<'_> {
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),
-            // The measurement so far is kept: no new requests, and those outstanding complete.
+            // The figures so far are the result: no new requests, and outstanding requests complete.
             ControlFlow::Break(()) if self.phase == Phase::Run => {
                 self.interrupted = true;
                 Ok(())
@@ -97,20 +98,20 @@ impl Session<'_> {
         }
     }
 
-    /// Lets time pass until `time`, before which there is no event.
+    /// Advances the clock to `time`; there must be no event before.
     pub(in crate::run) fn pass_to(&mut self, time: Nanos) {
         self.sample_before(time);
         self.drive.engine.advance_to(time);
     }
 
-    /// Gives the present window the worst read planned in it.
+    /// Records the worst planned read in the present window.
     pub(super) fn note_worst_read(&mut self) {
         if let Some(worst) = self.drive.io.nand.take_worst_read() {
             self.recorder.note_worst_read(self.drive.engine.now(), worst);
         }
     }
 
-    /// The next thing happens at `time`: a window of the series may end before it.
+    /// Ends windows of the series before the next event at `time`.
     #[inline]
     pub(super) fn sample_before(&mut self, time: Nanos) {
         if time >= self.recorder.next_sample() {

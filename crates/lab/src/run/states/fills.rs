@@ -1,5 +1,5 @@
-//! Filling and cleaning many pages at once leaves, to the byte, what an operation for each leaves; and a timed run in which pages are programmed
-//! and copied so has the result of one in which they are not.
+//! Batched filling and cleaning must equal single operations, to the byte; a timed run with batches must have the
+//! result of one without. Not tested here: kept states.
 
 use super::tests::{drive, options, printed};
 use super::*;
@@ -9,7 +9,7 @@ use palimpsest_flash::rng::Rng;
 use palimpsest_workload::fio::{FioSpec, generated};
 use std::ops::ControlFlow;
 
-/// The state of the drive after its preconditioning, with runs or without, and the units that it takes at once when it is new.
+/// The state of the drive after preconditioning, with batches or without, and the units of a new drive's first batch.
 fn state(resolved: &Resolved, options: &Options, runs: bool) -> (Vec<u8>, u64) {
     let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
     let mut session = Session::new(&resolved.drive, options, watcher).unwrap();
@@ -57,7 +57,7 @@ fn a_fill_at_once_is_a_fill_by_requests_on_every_layer() {
     }
 }
 
-/// Once red: layers that classify writes by their size got the whole drive in units of the map.
+/// A former bug: layers that classify writes by their size got the whole drive in units of the map.
 #[test]
 fn a_fill_is_one_by_writes_of_a_page_on_every_layer() {
     for layer in crate::layers::layers().filter(|layer| !layer.is_file_system()) {
@@ -69,7 +69,7 @@ fn a_fill_is_one_by_writes_of_a_page_on_every_layer() {
     }
 }
 
-/// Some value of each key that changes where units go, or what a write does.
+/// Some value of each key that changes the place of units or the effect of a write.
 fn draw(rng: &mut Rng) -> Vec<String> {
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
     let mut set = vec![
@@ -118,7 +118,7 @@ fn a_fill_at_once_is_a_fill_by_requests_whatever_the_settings() {
     assert!(taken > 40, "{taken} of {drives} drives took units at once");
 }
 
-/// Some value of each key that changes when operations start.
+/// Some value of each key that changes the start of operations.
 fn draw_times(rng: &mut Rng) -> Vec<String> {
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
     vec![
@@ -132,7 +132,7 @@ fn draw_times(rng: &mut Rng) -> Vec<String> {
     ]
 }
 
-/// The result of a timed run, and whether it took whole pages while it cleaned.
+/// The result of a timed run, and whether it used batches while collecting.
 fn timed(resolved: &Resolved, options: &Options, runs: bool) -> (String, bool) {
     let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
     let mut session = Session::new(&resolved.drive, options, watcher).unwrap();
@@ -170,7 +170,7 @@ fn whole_pages_do_not_change_the_result_of_a_timed_run() {
     assert!(taken > 45, "{taken} of {drives} drives took whole pages");
 }
 
-/// What a run may not leave out is not left out: these drives fill by requests.
+/// Drives on which a batch would skip effects must fill by requests.
 #[test]
 fn drives_on_which_writes_do_more_take_nothing_at_once() {
     let page = crate::layers::find_layer("page").unwrap();

@@ -1,4 +1,4 @@
-//! A run from a kept state gives the bytes of a run that preconditions, on every layer.
+//! A run from a kept state must equal a run with preconditioning to the byte, on every layer.
 
 use super::*;
 use crate::config;
@@ -6,7 +6,7 @@ use crate::run::{Outcome, Warmup, run_from};
 use palimpsest_workload::fio::{FioSpec, generated};
 use std::ops::ControlFlow;
 
-/// Keeps every state, and counts those that were found.
+/// Stores every state, and counts the found ones.
 #[derive(Default)]
 struct Memory {
     kept: Vec<(Key, Arc<Vec<u8>>)>,
@@ -46,7 +46,7 @@ pub(super) fn try_drive(layer: &palimpsest_ftl_api::Entry, extra: &[&str]) -> Re
     let key = |text: &str| text.split('=').next().map(String::from);
     let kept = DRIVE.into_iter().filter(|text| !set.iter().any(|other| key(other) == key(text)));
     set.extend(kept.collect::<Vec<_>>());
-    // The last of two values of a key is the one.
+    // The last of two values of a key applies.
     let unique = (0..set.len()).filter(|&index| !set[index + 1..].iter().any(|other| key(other) == key(set[index])));
     let set: Vec<String> = unique.map(|index| set[index].to_owned()).collect();
     config::resolve("mga-8k", Some(layer.name), &set, &|_| unreachable!())
@@ -81,7 +81,7 @@ pub(super) fn printed(outcome: &Outcome) -> String {
     format!("{}\n{}", serde_json::to_string(&outcome.summary).unwrap(), serde_json::to_string(&outcome.detail).unwrap())
 }
 
-/// The state that `kept` becomes when a new drive has taken it over.
+/// The state of a new drive after loading `kept`.
 fn again(resolved: &Resolved, options: &Options, kept: &[u8]) -> Vec<u8> {
     let watcher: crate::run::Watcher<'_> = &mut |_| ControlFlow::Continue(());
     let mut session = Session::new(&resolved.drive, options, watcher).unwrap();
@@ -156,7 +156,7 @@ fn states_are_of_all_that_preconditioning_reads() {
     assert_eq!(of(&["faults.power_cut_at=9"], "steady", Fidelity::Timed, Payload::Tag), None);
 }
 
-/// A layer's own structure, as another crate would say its state: with what the laboratory re-exports.
+/// A layer's own structure in another crate, with the re-exports of the laboratory.
 struct Stranger {
     counts: Vec<u32>,
     last: Option<(u64, bool)>,
@@ -165,7 +165,7 @@ struct Stranger {
 
 crate::state!(Stranger { counts, last } built { limit });
 
-/// A layer's trait methods, as another crate would say them.
+/// A layer's trait methods in another crate.
 trait Layer {
     fn state(&self) -> Option<&dyn State>;
     fn state_mut(&mut self) -> Option<&mut dyn State>;
@@ -189,7 +189,7 @@ fn a_layer_of_another_crate_has_a_state() {
 
 #[test]
 fn a_state_of_another_drive_is_made_anew() {
-    /// Finds what is no state of the drive.
+    /// Finds foreign bytes instead of a state.
     struct Foreign(Vec<u8>, usize);
     impl States for Foreign {
         fn find(&mut self, _key: &Key) -> Option<Arc<Vec<u8>>> {

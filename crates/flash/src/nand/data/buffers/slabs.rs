@@ -1,28 +1,28 @@
-//! The memory of buffers: slabs, each of up to 64 places of one subpage.
+//! The memory of buffers: slabs, each with up to 64 places of one subpage.
 //!
-//! Whoever receives many subpages in a row does so in a [`Slab`] of his own, which becomes one of these as it is, in exchange for another of the
-//! same size in which nothing is held: nothing is copied, and what was written in a row stays so in memory. Slabs are never given back.
+//! A receiver of many consecutive subpages reads them into a [`Slab`] and exchanges the slab for an empty slab of the
+//! same size. No byte is copied, and consecutive writes stay consecutive in memory. Slabs are never freed.
 //!
-//! Whoever sends what subpages hold may do so while others use the slabs: he has a [`Loan`] of the memory, in which
-//! nothing is written until he drops it. What is written meanwhile goes elsewhere. Ignored: huge pages.
+//! A sender of subpages may hold a [`Loan`] of the memory while others use the slabs. Nothing is written to lent memory
+//! until the loan is dropped; writes meanwhile use other places. Ignored: huge pages.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-/// Places of a slab, at the most: those of one word.
+/// Most places of a slab, one bit of a word each.
 const MOST: usize = 64;
 
-/// Slabs of at least this many bytes begin at a multiple of [`ALIGNED`]; smaller ones would lose too much by it.
+/// Slabs of at least this many bytes are aligned to [`ALIGNED`]; smaller slabs would waste too much memory.
 const LARGE: usize = 128 << 10;
 
-/// The pages of the machine: a subpage of 4 KiB is on one then, and not on two.
+/// Page size of the machine; an aligned subpage of 4 KiB then touches one page instead of two.
 const ALIGNED: usize = 4096;
 
-/// A slab comes in addition while at most one of so many places is free.
+/// A new slab is allocated if at most 1 / `SPARE` of all places is free.
 const SPARE: usize = 64;
 
-/// Memory of subpages in a row.
+/// Memory of consecutive subpages.
 #[derive(Debug, Default)]
 pub struct Slab {
     memory: Arc<Vec<u8>>,
@@ -31,32 +31,32 @@ pub struct Slab {
 }
 
 impl Slab {
-    /// Zeroes.
+    /// A slab of `bytes` zeros.
     pub fn new(bytes: usize) -> Self {
         let memory = vec![0; bytes + if bytes < LARGE { 0 } else { ALIGNED }];
-        // What is not to be had goes without.
+        // `align_offset` may find no alignment; the slab is then unaligned.
         let begin = memory.as_ptr().align_offset(ALIGNED).min(memory.len() - bytes);
         Slab { memory: Arc::new(memory), begin, bytes }
     }
 
-    /// Whether some of it is lent: nothing may be written to it.
+    /// Whether a loan of the memory exists, so that nothing may be written.
     #[inline]
     fn is_lent(&self) -> bool {
         Arc::strong_count(&self.memory) > 1
     }
 
-    /// The memory, which is not lent.
+    /// The memory, which must not be lent.
     #[inline]
     fn own(&mut self) -> &mut Vec<u8> {
         Arc::get_mut(&mut self.memory).expect("no one reads what is written")
     }
 
-    /// The memory, and where in it the slab begins, until it comes back to [`Self::take_back`].
+    /// Moves the memory out, with the offset of the slab in it, until [`Self::take_back`].
     pub fn lend(&mut self) -> (Vec<u8>, usize) {
         (std::mem::take(self.own()), self.begin)
     }
 
-    /// The memory that was lent.
+    /// Returns the memory of [`Self::lend`].
     pub fn take_back(&mut self, memory: Vec<u8>) {
         *self.own() = memory;
     }
@@ -77,7 +77,7 @@ impl DerefMut for Slab {
     }
 }
 
-/// Bytes of a slab, which stay as they are until this is dropped.
+/// Bytes of a slab, which never change before the loan is dropped.
 #[derive(Debug)]
 pub struct Loan {
     memory: Arc<Vec<u8>>,
@@ -92,13 +92,13 @@ impl Deref for Loan {
     }
 }
 
-/// A slab, and which of its places are free.
+/// A slab and its free places.
 struct Held {
     slab: Slab,
     /// All places, as bits.
     all: u64,
     free: u64,
-    /// It is among those with a free place, and among those of which all are.
+    /// Whether `partial`, and `whole`, list the slab.
     is_listed: bool,
     is_whole: bool,
 }
@@ -108,16 +108,16 @@ struct Held {
 pub struct Slabs {
     subpage_bytes: usize,
     slabs: Vec<Held>,
-    /// Those with a free place, and some without.
+    /// All slabs with a free place, and some without.
     partial: Vec<u32>,
-    /// By their places, those of which all are free, and some of which they are not any more.
+    /// All slabs of which every place is free, by number of places, and some that are in use again.
     whole: BTreeMap<usize, Vec<u32>>,
     places: usize,
     free: usize,
 }
 
 impl Slabs {
-    /// No memory yet, for subpages of `subpage_bytes` bytes.
+    /// Places for subpages of `subpage_bytes` bytes, without memory yet.
     pub fn new(subpage_bytes: usize) -> Self {
         Slabs { subpage_bytes, ..Slabs::default() }
     }
@@ -133,14 +133,14 @@ impl Slabs {
         self.places - self.free
     }
 
-    /// What is at `place`.
+    /// The bytes at `place`.
     #[inline]
     pub fn get(&self, place: u32) -> &[u8] {
         let Slab { memory, begin, .. } = &self.slabs[place as usize / MOST].slab;
         &memory[begin + place as usize % MOST * self.subpage_bytes..][..self.subpage_bytes]
     }
 
-    /// As [`Self::get`], to be changed.
+    /// The bytes at `place`, for writes.
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> &mut [u8] {
         let slab = &mut self.slabs[place as usize / MOST].slab;
@@ -148,13 +148,13 @@ impl Slabs {
         &mut slab.own()[begin..][..self.subpage_bytes]
     }
 
-    /// Whether memory is lent in which `place` is.
+    /// Whether the slab of `place` is lent.
     #[inline]
     pub fn is_lent(&self, place: u32) -> bool {
         self.slabs[place as usize / MOST].slab.is_lent()
     }
 
-    /// Lends the bytes `part` of `place`: more of the last of `loans`, where that ends at them.
+    /// Appends a loan of the bytes `part` of `place`; extends the last of `loans` if that loan ends there.
     #[inline]
     pub fn lend(&self, place: u32, part: Range<usize>, loans: &mut Vec<Loan>) {
         let Slab { memory, begin, .. } = &self.slabs[place as usize / MOST].slab;
@@ -168,7 +168,7 @@ impl Slabs {
         }
     }
 
-    /// A free place, which is in use from now on.
+    /// A free place, which is now in use.
     #[inline]
     pub fn take(&mut self) -> u32 {
         loop {
@@ -192,7 +192,7 @@ impl Slabs {
         }
     }
 
-    /// `place` is free.
+    /// Frees `place`.
     #[inline]
     pub fn give(&mut self, place: u32) {
         let slab = place as usize / MOST;
@@ -217,7 +217,7 @@ impl Slabs {
         self.partial.push(slab);
     }
 
-    /// One more slab, of free places.
+    /// Adds a slab of free places.
     fn push(&mut self, slab: Slab) -> u32 {
         let places = slab.len() / self.subpage_bytes;
         let all = u64::MAX >> (MOST - places);
@@ -227,7 +227,7 @@ impl Slabs {
         self.slabs.len() as u32 - 1
     }
 
-    /// One of which all `places` are free, and none is lent.
+    /// A slab of `places` places that are all free and not lent.
     fn take_whole(&mut self, places: usize) -> Option<u32> {
         let (slabs, listed) = (&mut self.slabs, self.whole.get_mut(&places)?);
         loop {
@@ -242,8 +242,9 @@ impl Slabs {
         }
     }
 
-    /// Takes `filled`, and gives another of its size for it. Returns its first place, of as many in a row as it has subpages, all in use from now
-    /// on; `None`, and nothing is done, where it is not of that size, or where it would take memory while much of what there is is free.
+    /// Exchanges `filled` for another slab of its size. Returns the first of the consecutive places of `filled`, all in
+    /// use from now on. Returns `None` without an effect if the size does not fit, or if a new slab would be allocated
+    /// while many places are free.
     pub fn exchange(&mut self, filled: &mut Slab) -> Option<u32> {
         let places = filled.len() / self.subpage_bytes;
         if !(1..=MOST).contains(&places) || !filled.len().is_multiple_of(self.subpage_bytes) {

@@ -21,7 +21,7 @@ impl Source for Nothing {
 #[test]
 fn volumes_have_distances_of_their_own() {
     let mut found = LocalityByVolume::new(&Nothing);
-    // Volume 3 goes round in 5 pages, volume 7 in 2, in turns: the other's pages do not count.
+    // Volume 3 cycles through 5 pages, volume 7 through 2, in turns: pages of the other volume do not count.
     for at in 0..2000u64 {
         let (stream, page) = if at % 2 == 0 { (3, at / 2 % 5) } else { (7, at / 2 % 2) };
         let kind = RequestKind::Write;

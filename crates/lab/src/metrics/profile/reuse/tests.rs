@@ -3,7 +3,7 @@
 use super::*;
 use palimpsest_flash::rng::Rng;
 
-/// Mattson's stack: the distance of each access, none for a first one.
+/// Mattson's stack: the distance of each access, `None` for a first access.
 fn stack_distances(pages: &[u64]) -> Vec<Option<u64>> {
     let mut stack: Vec<u64> = Vec::new();
     let mut distance = |page: &u64| {
@@ -30,7 +30,7 @@ fn followed(pages: &[u64], most: usize) -> ReuseDistances {
     found
 }
 
-/// Three in four accesses to an eighth of the pages, some runs of pages one after the other.
+/// Three in four accesses to an eighth of the pages, with some runs of consecutive pages.
 fn accesses(seed: u64, count: usize, pages: u64) -> Vec<u64> {
     let mut rng = Rng::new(seed, 1);
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ fn windows_of_every_length_have_their_distinct_pages() {
     let (mut now, mut last) = (0, BTreeMap::new());
     let mut accesses: Vec<(u64, u64)> = Vec::new();
     for _ in 0..20_000 {
-        // Once in a while nothing comes for some windows.
+        // Now and then some windows stay empty.
         now += if rng.chance(0.001) { 700 * MILLISECOND } else { rng.below(4 * MILLISECOND) };
         let most = 1 + rng.below(600);
         let page = rng.below(most);

@@ -1,4 +1,4 @@
-//! Files on a drive against a model in memory: with every byte, with power cuts, and until it is full.
+//! Files on a drive against a model in memory: every byte, with power cuts, and until the drive is full.
 
 use super::*;
 use crate::config;
@@ -143,7 +143,7 @@ fn a_power_cut_leaves_the_files_of_a_moment_since_the_last_sync() {
                         Err(Trouble::PowerLost) => {
                             cuts += 1;
                             let found = found(&mut volume);
-                            // Names that were created in the operation that was cut have no contents yet.
+                            // Names created in the interrupted operation have no contents yet.
                             let found: Model = found.into_iter().filter(|(_, bytes)| !bytes.is_empty()).collect();
                             let known = since.iter().any(|known| {
                                 let known: Model = known
@@ -183,7 +183,7 @@ fn it_is_full_when_it_says_so_and_no_sooner() {
             }
         }
         assert!(written * 100 >= room * 95, "{written} of {room} bytes");
-        // It can still be read, overwritten and emptied.
+        // Files can still be read, overwritten and emptied.
         volume.with(|filesystem, device| filesystem.write(device, ino, 0, &vec![8; page as usize])).unwrap();
         volume.with(|filesystem, device| filesystem.unlink(device, ROOT, "all")).unwrap();
         volume.with(|filesystem, device| filesystem.sync(device)).unwrap();
