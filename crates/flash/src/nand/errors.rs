@@ -16,7 +16,7 @@ use super::part::Part;
 use super::wear::{Bias, Wear};
 use super::{Nand, SubpageMask, WordMask};
 use crate::keys::value::LONGEST_OPERATION;
-use crate::keys::{Reader, Rule, Value};
+use crate::keys::{Rule, Value};
 use crate::rng::Rng;
 use crate::units::Nanos;
 use std::collections::BTreeSet;
@@ -43,13 +43,8 @@ crate::keys! {
         pub data_age: Nanos = "ecc.data_age", Age, "0ns", needs["ecc.strength > 0", "ecc.t_retention > 0"];
         /// reads of a block since its erase at which the rate of wrong bits has doubled; 0: it does not grow
         pub disturb: u32 = "ecc.disturb_reads", Count { min: 0, max: u32::MAX as u64 }, "0", needs["ecc.strength > 0"];
-    }
-
-    /// The key of layers that move a block before its data is lost.
-    group pub REFRESH {
         /// a block of which a read needed so many steps is moved; 0: never
-        pub refresh_retries: u32 = "ecc.refresh_retries", Count { min: 0, max: 1000 }, "0",
-            read_by[Reader::LISTED], needs["ecc.strength > 0"];
+        pub refresh_retries: u32 = "ecc.refresh_retries", Count { min: 0, max: 1000 }, "0", needs["ecc.strength > 0"];
     }
 }
 

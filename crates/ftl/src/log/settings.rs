@@ -2,7 +2,6 @@
 
 use super::streams;
 use super::victim;
-use palimpsest_flash::nand::errors::REFRESH;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 pub use palimpsest_ftl_api::keys::keys_of;
@@ -121,7 +120,7 @@ keys! {
 
 /// The keys of a layer that is one log, as [`super::Log`].
 pub fn keys_of_log() -> Vec<&'static Key> {
-    let own = keys_of(&[COLLECTION, STREAMS, LOG, REFRESH, PLACEMENT, LEVELING, STATIC_LEVELING, READ]);
+    let own = keys_of(&[COLLECTION, STREAMS, LOG, PLACEMENT, LEVELING, STATIC_LEVELING, READ]);
     [own, streams::keys()].concat()
 }
 

@@ -2,7 +2,7 @@
 
 use super::notation::read_bare;
 use crate::layers::layers;
-use palimpsest_flash::nand::errors::{self, REFRESH};
+use palimpsest_flash::nand::errors;
 use palimpsest_flash::nand::{faults, part, wear};
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
@@ -113,8 +113,7 @@ pub fn keys() -> &'static [Known] {
 
 fn gather() -> Vec<Known> {
     let of_drive = keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, part::CORRUPTION_AND_ENERGIES, LAYER]);
-    let around =
-        keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS, REFRESH, faults::KEYS, SCHEDULES]);
+    let around = keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS, faults::KEYS, SCHEDULES]);
     let of_layers = layers().flat_map(|entry| (entry.keys)());
     // A key that both a layer and its surroundings list keeps the place of the surroundings.
     let is_around = |key: &Key| around.iter().any(|around| around.name == key.name);
