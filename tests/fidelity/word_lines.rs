@@ -96,9 +96,9 @@ fn a_read_senses_the_pages_that_it_wants() {
     assert_eq!([times.p50, times.max], [50_000 + rest, 70_000 + rest]);
 }
 
-/// D dies of a channel, each of which takes in R pages while the array programs. A word line takes max(tPROG, R x) + (N
-/// - R) x, with x = command + transfer of a page; without the cache register N x + tPROG. The bus carries one page in
-/// x. Dies that load at the same time take turns page by page, and stay in step: then each page that is not hidden
+/// D dies of a channel, each of which takes in R pages while the array programs. A word line takes
+/// max(tPROG, R x) + (N - R) x, with x = command + transfer of a page; without the cache register N x + tPROG. The bus
+/// carries one page in x. Dies that load at the same time take turns page by page, and stay in step: then each page that is not hidden
 /// takes D x.
 #[test]
 fn bandwidth_follows_registers_and_bus() {

@@ -222,12 +222,12 @@ pub fn known(name: &str) -> &'static Known {
     &keys()[index(name)]
 }
 
-/// The position in [`keys`] of the key called `name`.
+/// The position in [`keys()`] of the key called `name`.
 pub fn index(name: &str) -> usize {
     position(name).unwrap_or_else(|| panic!("{name} is not in the schema"))
 }
 
-/// The position in [`keys`] of the key called `name`, if there is one.
+/// The position in [`keys()`] of the key called `name`, if there is one.
 pub fn position(name: &str) -> Option<usize> {
     keys().iter().position(|key| key.name == name)
 }
