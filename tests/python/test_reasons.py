@@ -95,10 +95,6 @@ def test_a_served_drive_speaks_of_no_option_of_run(palimpsest: Command, tmp_path
         (("fit", "{counters}", "--start", "foo", "--workload", "rw=write", "--capacity", "1TB"), "--start foo: "),
         (("run", "--until", "worn-out", "--set", "faults.wear_out=true", "--workload", "{jobs}"), "--until worn-out: "),
         (("run", "--repeat", "2", "--workload", "{jobs}"), "--repeat: "),
-        (
-            ("crash", "--out", "{none}", "--run", "true", "--check", "true", "--ssd", "mga-8k", "--ftl", "mga"),
-            "--cache volatile: ",
-        ),
         (("serve", "--precondition", "layout", "--run", "true"), "--precondition layout: the requests have no files"),
         (("run", "--from", "foo", "--workload", "{counters}"), "--from foo: unknown trace format"),
         (("image", "info", "{none}"), "FILE: {none}: there is no such file; expected an image"),
@@ -117,7 +113,7 @@ def test_what_the_user_gave_is_named(
 def test_generated_traces_speak_of_no_fidelity(palimpsest: Command, tmp_path: Path) -> None:
     said = refused(palimpsest, "trace", "synth", "rw=randread,runtime=1,bs=4k", str(tmp_path / "o.csv"))
     assert "--fidelity" not in said
-    assert "expected rate_iops, or number_ios or io_size in place of runtime" in said
+    assert "expected rate_iops, or number_ios or io_size instead of runtime" in said
 
 
 def test_documents_have_the_rules_of_the_file_system() -> None:
