@@ -98,8 +98,8 @@ fn a_read_senses_the_pages_that_it_wants() {
 
 /// D dies of a channel, each of which takes in R pages while the array programs. A word line takes
 /// max(tPROG, R x) + (N - R) x, with x = command + transfer of a page; without the cache register N x + tPROG. The bus
-/// carries one page in x. Dies that load at the same time take turns page by page, and stay in step: then each page that is not hidden
-/// takes D x.
+/// carries one page in x. Dies that load at the same time take turns page by page and stay in step: then each page that
+/// is not hidden takes D x.
 #[test]
 fn bandwidth_follows_registers_and_bus() {
     for (rate, dies) in [("400MB/s", 1), ("100MB/s", 1), ("100MB/s", 2), ("100MB/s", 4), ("1.6GB/s", 4)] {
