@@ -344,7 +344,7 @@ impl Io {
             #[cfg(debug_assertions)]
             {
                 let sequences = (0..self.geometry().subpages() as u32).map(|psn| self.nand.sequence(psn)).collect();
-                own.known.retain(|&number, _| number + 32 > own.number);
+                own.known.retain(|&number, _| number + 3 > own.number);
                 own.known.insert(own.number, sequences);
             }
         }
