@@ -52,7 +52,7 @@ impl Case {
         if self.rng.below(2) == 0 {
             let begun = self.model.drive.io.nand().operations();
             self.model.shadow.expect_power_cut(false);
-            self.model.drive.read_back_after_cut = Some(self.shape.drive.logical_subpages());
+            self.model.drive.power.read_back = Some(self.shape.drive.logical_subpages());
             self.model.drive.io.set_power_cut_at(Some(begun + 1 + self.rng.below(operations)));
             count_cuts(1);
         }
@@ -60,7 +60,7 @@ impl Case {
 
     /// How many dies and how often the power has failed.
     fn mishaps(&self) -> (usize, u64) {
-        (self.model.drive.io.nand().failed_dies().len(), self.model.drive.power_cuts)
+        (self.model.drive.io.nand().failed_dies().len(), self.model.drive.power.cuts)
     }
 
     /// Data that the host writes now is readable, as is all data that no failed die held.
@@ -97,7 +97,7 @@ impl Case {
         }
         let lost: u64 = self.model.drive.io.counters.lost.iter().sum();
         // Data that is read back after a power cut is lost to the verifier, not to the host.
-        let (unreadable, read_back) = (self.model.shadow.unreadable, self.model.drive.power_cuts > 0);
+        let (unreadable, read_back) = (self.model.shadow.unreadable, self.model.drive.power.cuts > 0);
         assert!(lost > 0 || read_back || unreadable == 0, "only what a read lost is unreadable");
         let none_failed = self.model.drive.io.nand().failed_dies().is_empty();
         assert!(lost + unreadable == 0 || !none_failed, "only dead dies lose anything");
@@ -192,7 +192,7 @@ fn recovery_moves_nothing_that_a_die_held() {
         model.drive.io.set_power_cut_at(Some(model.drive.io.nand().operations() + 1));
         let programs = model.drive.io.nand().counters().programs;
         reads.iter().for_each(|&command| count(&mut model, command));
-        assert_eq!(model.drive.power_cuts, 1, "{}: the power failed", entry.name);
+        assert_eq!(model.drive.power.cuts, 1, "{}: the power failed", entry.name);
         assert_eq!(model.drive.io.nand().counters().programs, programs, "{}: nothing is moved", entry.name);
         assert_eq!(model.shadow.unreadable, 2 * unreadable, "{}: the same is lost as before", entry.name);
         model.check();

@@ -244,7 +244,7 @@ impl Powered {
         for (index, &command) in commands.iter().enumerate() {
             let mut command = command.with(Directives { owner: index as u32 / 3 % 5, queue: 0 });
             if command.kind == RequestKind::Trim {
-                let Some(units) = self.drive.whole_units(command.extent) else { continue };
+                let Some(units) = self.drive.units.whole(command.extent) else { continue };
                 command.extent = units;
             }
             loop {

@@ -77,7 +77,7 @@ impl Case {
         for &command in &self.commands[..self.counted] {
             model.count(command).unwrap_or_else(failed);
         }
-        model.drive.read_back_after_cut = cut.map(|_| self.shape.drive.logical_subpages());
+        model.drive.power.read_back = cut.map(|_| self.shape.drive.logical_subpages());
         model.drive.io.set_power_cut_at(cut);
         model.shadow.start_timing();
         model.drive.start_timing().unwrap_or_else(failed);
@@ -94,7 +94,7 @@ impl Case {
             }
             result => result.unwrap_or_else(failed),
         }
-        assert_eq!(model.drive.power_cuts, u64::from(cut.is_some()), "the power fails once, in operation {cut:?}");
+        assert_eq!(model.drive.power.cuts, u64::from(cut.is_some()), "the power fails once, in operation {cut:?}");
         model.check();
         Some((model, start))
     }

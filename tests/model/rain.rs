@@ -56,7 +56,7 @@ fn cut_power(model: &mut Model, rng: &mut Rng, operations: u64) {
     if rng.below(2) == 0 {
         let begun = model.drive.io.nand().operations();
         model.shadow.expect_power_cut(false);
-        model.drive.read_back_after_cut = Some(model.config.logical_subpages());
+        model.drive.power.read_back = Some(model.config.logical_subpages());
         model.drive.io.set_power_cut_at(Some(begun + 1 + rng.below(operations)));
         count_cuts(1);
     }
@@ -99,7 +99,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
     }
     model.check();
     model.read_back().unwrap_or_else(|error| panic!("at the end: {error}"));
-    let cut = model.drive.power_cuts > 0;
+    let cut = model.drive.power.cuts > 0;
     nothing_is_lost(&mut model, cut);
     true
 }
@@ -121,7 +121,7 @@ pub fn timed(entry: &'static Entry, seed: u64) -> bool {
     model.check();
     model.drive.end_life();
     model.read_back().unwrap_or_else(|error| panic!("at the end: {error}"));
-    let cut = model.drive.power_cuts > 0;
+    let cut = model.drive.power.cuts > 0;
     nothing_is_lost(&mut model, cut);
     true
 }
@@ -142,7 +142,7 @@ pub fn healthy(entry: &'static Entry, seed: u64) -> bool {
     commands.extend((0..500).map(|_| mix.next()));
     model.shadow.start_timing();
     model.shadow.expect_power_cut(false);
-    model.drive.read_back_after_cut = Some(shape.drive.logical_subpages());
+    model.drive.power.read_back = Some(shape.drive.logical_subpages());
     model.drive.io.set_power_cut_at(Some(shape.drive.logical_pages() + rng.below(1000)));
     count_cuts(1);
     let failed = |error| panic!("{error}");
@@ -191,7 +191,7 @@ fn after_a_cut(entry: &'static Entry, seed: u64) -> bool {
     let commands: Vec<_> = (0..400).map(|_| mix.next()).collect();
     let failed = |error| panic!("{error}");
     model.shadow.expect_power_cut(false);
-    model.drive.read_back_after_cut = Some(shape.drive.logical_subpages());
+    model.drive.power.read_back = Some(shape.drive.logical_subpages());
     model.drive.io.set_power_cut_at(Some(1 + rng.below(400)));
     count_cuts(1);
     if seed.is_multiple_of(2) {
@@ -202,7 +202,7 @@ fn after_a_cut(entry: &'static Entry, seed: u64) -> bool {
     } else {
         commands.into_iter().for_each(|command| model.count(command).unwrap_or_else(failed));
     }
-    if model.drive.power_cuts == 0 {
+    if model.drive.power.cuts == 0 {
         return false;
     }
     fail_a_die(&mut model, &mut rng, 1);

@@ -45,7 +45,7 @@ pub fn life(entry: &'static Entry, seed: u64) -> bool {
     }
     if rng.below(2) == 0 {
         model.shadow.expect_power_cut(false);
-        model.drive.read_back_after_cut = Some(shape.drive.logical_subpages());
+        model.drive.power.read_back = Some(shape.drive.logical_subpages());
         model.drive.io.set_power_cut_at(Some(1 + rng.below(1000)));
         count_cuts(1);
     }
@@ -74,14 +74,14 @@ pub fn run_through_cuts(model: &mut Model, rng: &mut Rng, seed: u64, least: u64)
     let failed = |error| panic!("{error}");
     model.shadow.start_timing();
     model.shadow.expect_power_cuts(false);
-    model.drive.read_back_after_cut = Some(model.config.logical_subpages());
+    model.drive.power.read_back = Some(model.config.logical_subpages());
     model.drive.start_timing().unwrap_or_else(failed);
     let cuts = PowerCuts::Poisson(least + rng.below(100));
     model.drive.schedule_power_cuts(Schedule::new(cuts, seed, model.drive.operations_run()));
     model.run_timed(commands.into_iter(), pick(rng, &[1, 4, 16])).unwrap_or_else(failed);
     model.drive.end_life();
     model.check();
-    count_cuts(model.drive.power_cuts);
+    count_cuts(model.drive.power.cuts);
 }
 
 /// The power fails repeatedly while pages left out by earlier cuts are still to be programmed, and blocks are partly

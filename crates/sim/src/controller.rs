@@ -23,6 +23,7 @@ struct Submitted {
 /// Requests between the host and the translation layer.
 pub struct Controller {
     times: ControllerTimes,
+    takes_time: bool,
     /// The submission queue of each job.
     queues: Vec<VecDeque<Submitted>>,
     /// The queue to serve next.
@@ -37,11 +38,23 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// An idle controller; `None` if requests take no time before flash.
-    pub fn new(times: ControllerTimes) -> Option<Self> {
+    /// An idle controller.
+    pub fn new(times: ControllerTimes) -> Self {
         let takes_time = times.t_link + times.t_request + times.t_read + times.t_write > 0;
         let (queues, taken) = (Vec::new(), VecDeque::new());
-        takes_time.then_some(Controller { times, queues, turn: 0, free_at: 0, taken, next: Nanos::MAX })
+        Controller { times, takes_time, queues, turn: 0, free_at: 0, taken, next: Nanos::MAX }
+    }
+
+    /// The times of this controller.
+    #[inline]
+    pub fn times(&self) -> &ControllerTimes {
+        &self.times
+    }
+
+    /// True if requests take time before flash. If not, requests must pass directly to the layer.
+    #[inline]
+    pub fn takes_time(&self) -> bool {
+        self.takes_time
     }
 
     /// Submits request `id` of `job` at `now`.
@@ -131,7 +144,7 @@ mod tests {
 
     #[test]
     fn processors_take_requests_one_by_one_and_waits_overlap() {
-        let mut controller = Controller::new(TIMES).unwrap();
+        let mut controller = Controller::new(TIMES);
         controller.submit(0, 0, RequestKind::Read, 1);
         controller.submit(0, 0, RequestKind::Read, 2);
         controller.submit(1, 0, RequestKind::Write, 3);
@@ -144,7 +157,7 @@ mod tests {
 
     #[test]
     fn submission_queues_take_turns() {
-        let mut controller = Controller::new(ControllerTimes { t_link: 0, t_read: 0, ..TIMES }).unwrap();
+        let mut controller = Controller::new(ControllerTimes { t_link: 0, t_read: 0, ..TIMES });
         (0..4).for_each(|id| controller.submit(0, 0, RequestKind::Read, id));
         controller.submit(15, 1, RequestKind::Read, 9);
         // Request 9 waits only for the request in service at 15, not for all that were submitted earlier.
@@ -152,8 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_without_time_is_none() {
-        assert!(Controller::new(ControllerTimes::default()).is_none());
-        assert!(Controller::new(ControllerTimes { t_end: 9, ..ControllerTimes::default() }).is_none());
+    fn requests_pass_a_controller_without_time() {
+        assert!(!Controller::new(ControllerTimes::default()).takes_time());
+        assert!(!Controller::new(ControllerTimes { t_end: 9, ..ControllerTimes::default() }).takes_time());
+        assert!(Controller::new(ControllerTimes { t_link: 1, ..ControllerTimes::default() }).takes_time());
     }
 }

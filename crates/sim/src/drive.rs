@@ -8,51 +8,41 @@
 mod admission;
 mod carried;
 mod fill;
+mod flight;
 mod idle;
+mod laws;
+mod link;
 pub mod patrol;
 mod power;
 pub mod read_ahead;
-mod recorded;
+mod reports;
 mod steps;
+mod units;
 mod verifier;
 mod write_back;
 
-pub use power::{Recovery, explain};
+pub use power::{Power, Recovery, explain};
+pub use reports::Reports;
 pub use steps::Upcoming;
+pub use units::Units;
 pub use verifier::Verifier;
+pub use write_back::Buffer;
 
-use super::causality::Causality;
 use super::controller::Controller;
 use super::engine::Engine;
 use super::settings::ControllerTimes;
-use crate::timeline::Recording;
+use flight::Flight;
+use laws::Laws;
+use link::Link;
 pub use palimpsest_flash::command::{Command, Directives};
-use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 use palimpsest_ftl_api::plan::{Gate, Io};
 use palimpsest_ftl_api::{Ftl, Guarantee};
-use std::collections::VecDeque;
-use std::ops::Range;
-pub use write_back::Buffer;
-use write_back::WriteBack;
-
-#[derive(Clone, Copy)]
-struct InFlight {
-    command: Command,
-    arrival: Nanos,
-    /// True if submitted before the measurement began.
-    warmup: bool,
-    /// Number of requests planned before, this one included.
-    planned: u64,
-    /// Number of the data change of this request, or of the last before it.
-    change: u64,
-    /// Subpages of the write buffer that this entry holds; above 0 the entry is no request.
-    held: u32,
-}
+use write_back::WriteBuffer;
 
 /// A drive.
 pub struct Drive {
@@ -62,58 +52,23 @@ pub struct Drive {
     pub ftl: Box<dyn Ftl>,
     /// The engine of timed runs.
     pub engine: Engine,
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
-    outstanding: u32,
-    /// Subpages of the write buffer; `None` without one.
-    buffer: Option<u64>,
-    buffer_used: u64,
-    waiting: VecDeque<u32>,
-    times: ControllerTimes,
-    controller: Option<Controller>,
-    write_back: Option<WriteBack>,
-    /// True if the write buffer acknowledges writes.
-    acknowledges: bool,
-    /// Time at which all writes so far are in the buffer.
-    buffered_at: Nanos,
-    subpage_bytes: u64,
-    unit_sectors: u64,
-    /// True if requests submitted now are not measured: the observer must not see them.
-    pub warming_up: bool,
-    /// True if the observer receives the owners of requests.
-    pub reports_owners: bool,
-    /// Queues of completed requests that the host has not taken yet; `None` if the host never takes them.
-    pub finished: Option<Vec<u32>>,
-    guarantee: Guarantee,
+    /// Sizes of subpages and units.
+    pub units: Units,
+    /// Power cuts and recoveries.
+    pub power: Power,
+    /// The receivers of completions.
+    pub reports: Reports,
     /// True for a file system, which commits on flushes and trims addresses of the layer below itself.
     pub is_file_system: bool,
-    /// Writes whose data is still on the host link, with the arrival times, in order.
-    arriving: VecDeque<(Extent, Nanos)>,
-    /// Promise of the present call.
-    promise: Promise,
-    /// Recording of a timeline whose window has passed.
-    recording: Option<Recording>,
+    flight: Flight,
+    controller: Controller,
+    buffer: WriteBuffer,
+    link: Link,
+    laws: Laws,
     /// Data that travels with requests of a server.
     carried: Option<Box<carried::Carried>>,
-    /// Number of requests planned.
-    plans: u64,
-    /// True if a power cut is scheduled in a timed run.
-    cut_ahead: bool,
-    /// Number of power cuts.
-    pub power_cuts: u64,
     streams: Option<Box<read_ahead::Streams>>,
     patrol: Option<patrol::Patrol>,
-    /// Cost of each recovery.
-    pub recoveries: Vec<Recovery>,
-    /// Cuts since the last completed request, and flash operations that have not run or belong to the verifier.
-    futile: u32,
-    not_run: u64,
-    /// Scheduled cuts after the next.
-    to_come: power::ToCome,
-    /// Number of logical subpages that are read back after a power cut, without time or counts.
-    pub read_back_after_cut: Option<u64>,
-    /// True if a power cut drops requests in flight, and the host knows; false if they are repeated.
-    pub drops_requests: bool,
 }
 
 impl Drive {
@@ -122,67 +77,30 @@ impl Drive {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
         io.host.transfer_subpages = ftl.transfer_subpages();
-        let subpage_bytes = u64::from(io.geometry().subpage_bytes);
-        let unit_sectors = u64::from(ftl.unit_subpages()) * subpage_bytes / SECTOR_BYTES;
+        let units = Units::new(io.geometry().subpage_bytes, ftl.unit_subpages());
         Drive {
             io,
             ftl,
             engine,
-            in_flight: Vec::new(),
-            free: Vec::new(),
-            outstanding: 0,
-            buffer: None,
-            buffer_used: 0,
-            waiting: VecDeque::new(),
-            times: ControllerTimes::default(),
-            controller: None,
-            write_back: None,
-            acknowledges: false,
-            buffered_at: 0,
-            subpage_bytes,
-            unit_sectors,
-            warming_up: false,
-            reports_owners: false,
-            finished: None,
-            guarantee,
+            units,
+            power: Power::default(),
+            reports: Reports::default(),
             is_file_system: false,
-            arriving: VecDeque::new(),
-            promise: Promise::default(),
-            recording: None,
+            flight: Flight::default(),
+            controller: Controller::new(ControllerTimes::default()),
+            buffer: WriteBuffer::default(),
+            link: Link::default(),
+            laws: Laws::new(guarantee),
             carried: None,
-            plans: 0,
-            cut_ahead: false,
-            power_cuts: 0,
             streams: None,
             patrol: None,
-            recoveries: Vec::new(),
-            futile: 0,
-            not_run: 0,
-            to_come: power::ToCome::default(),
-            read_back_after_cut: None,
-            drops_requests: false,
-        }
-    }
-
-    /// Verifies the times of this drive against the guarantee of its layer, if the run models contents. Tests of the
-    /// check pass a `mutation` of plans.
-    pub fn verify_times(&mut self, mutation: Option<Mutation>) {
-        if self.io.has_contents() {
-            self.io.ledger = Some(Box::new(Ledger::new(&self.io.nand, mutation)));
         }
     }
 
     /// Requests that have not completed.
     #[inline]
     pub fn outstanding(&self) -> u32 {
-        self.outstanding
-    }
-
-    /// The units wholly inside `extent`, which a trim unmaps.
-    pub fn whole_units(&self, extent: Extent) -> Option<Extent> {
-        let first = extent.sector.div_ceil(self.unit_sectors) * self.unit_sectors;
-        let end = extent.end() / self.unit_sectors * self.unit_sectors;
-        (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
+        self.flight.outstanding
     }
 
     /// Passes `command` to the layer, without time, verifier and read-ahead, and journals its writes and trims. A trim
@@ -204,14 +122,12 @@ impl Drive {
                     self.refresh()?;
                 }
                 if self.io.nand.keeps_trims() {
-                    let unit = self.unit_sectors;
-                    let sectors = extent.sector / unit * unit..extent.end().next_multiple_of(unit);
-                    self.io.nand.note_written(self.lsns(sectors));
+                    self.io.nand.note_written(self.units.lsns(self.units.touched(extent)));
                 }
                 self.ftl.write(&mut self.io, extent)
             }
             RequestKind::Trim => {
-                let lsns = self.lsns(extent.sector..extent.end());
+                let lsns = self.units.lsns(extent.sector..extent.end());
                 self.io.nand.note_trimmed(lsns.clone(), false)?;
                 self.ftl.trim(&mut self.io, extent)?;
                 self.io.nand.note_trimmed(lsns, true)
@@ -223,20 +139,10 @@ impl Drive {
         }
     }
 
-    /// The logical subpages of the whole units in `sectors`.
-    #[inline]
-    fn lsns(&self, sectors: Range<u64>) -> Range<u32> {
-        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
-        (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
-    }
-
     /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Must not be called
     /// for a file system, which commits trims itself.
     pub fn keep_trims(&mut self, logical: u64) {
-        // A trim drops data from a buffer: data that a protected buffer acknowledged, or whose write then ends without
-        // a program.
-        let drops = self.buffer.is_some() && self.write_back.is_none();
-        self.io.nand.keep_trims(logical as u32, self.ftl.unit_subpages(), drops);
+        self.io.nand.keep_trims(logical as u32, self.ftl.unit_subpages(), self.buffer.trims_drop_data());
     }
 
     /// Serves `command` without time.
@@ -248,7 +154,7 @@ impl Drive {
         self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
         self.io.present.buffer_taken = 0;
-        self.futile = 0;
+        self.power.progressed();
         Ok(())
     }
 
@@ -271,64 +177,16 @@ impl Drive {
         Ok(())
     }
 
-    /// Plans for the engine from now on, and verifies times if requested.
-    fn plan_in_time(&mut self) {
-        self.io.plan.timed = true;
-        if let Some(ledger) = &mut self.io.ledger {
-            let next = self.engine.next_order();
-            ledger.restart(next);
-            let mut causality = Causality::new(&self.io.nand, next, self.guarantee);
-            causality.flushed = self.write_back.as_ref().map_or(u32::MAX, WriteBack::logical);
-            self.engine.causality = Some(Box::new(causality));
-        }
-    }
-
-    /// Ends a call of the layer and passes its operations to the check.
-    #[inline]
-    fn close_call(&mut self) {
-        if let (Some(ledger), Some(causality)) = (&mut self.io.ledger, &mut self.engine.causality) {
-            let call = ledger.close(self.io.present.now, self.io.host.delivered(), causality.is_buffered());
-            self.promise = causality.accept(call, ledger, self.io.present.now);
-        }
-    }
-
-    /// Registers the planned request `id` with the check.
-    #[cold]
-    fn pledge(&mut self, id: u32, kind: RequestKind) {
-        let promise = std::mem::take(&mut self.promise);
-        let Some(causality) = &mut self.engine.causality else { return };
-        match kind {
-            RequestKind::Read => causality.read(id, promise),
-            // The buffer holds a part of a unit before the rest is read. Flushes and read-back verify the data.
-            RequestKind::Write if self.acknowledges => {}
-            RequestKind::Write => causality.write(id, promise),
-            RequestKind::Flush => causality.flush(id),
-            RequestKind::Trim => {}
-        }
-    }
-
-    /// Reports broken laws of time.
-    ///
-    /// # Errors
-    /// [`Error::Rule`] with the first broken law.
-    #[inline]
-    fn verified(&mut self) -> Result<()> {
-        match self.engine.causality.as_mut().and_then(|causality| causality.violation()) {
-            Some(what) => Err(Error::Rule(what)),
-            None => Ok(()),
-        }
-    }
-
     // Kind and extent are separate parameters because they then stay in registers. Loading a value just stored in parts
     // is slow.
     #[inline]
     fn serve_verified(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         if kind == RequestKind::Trim {
             // The verifier must see only the units that the layer unmaps.
-            let Some(extent) = self.whole_units(extent) else { return Ok(()) };
+            let Some(extent) = self.units.whole(extent) else { return Ok(()) };
             // A file system trims addresses of the layer below itself.
             if !self.is_file_system {
-                let lsns = self.lsns(extent.sector..extent.end());
+                let lsns = self.units.lsns(extent.sector..extent.end());
                 self.io.forget(lsns.start, lsns.end);
             }
             return self.serve_units(kind, extent, verifier);
@@ -359,7 +217,7 @@ impl Drive {
     /// Frees trimmed data, if no power cut could restore it.
     #[cold]
     fn give_away(&mut self, extent: Extent) {
-        self.lsns(extent.sector..extent.end()).for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
+        self.units.lsns(extent.sector..extent.end()).for_each(|lsn| self.io.buffers().overwrite(lsn, Data::ZERO));
     }
 
     /// Plans programs of all buffered data, even if a flush of the host is free.
@@ -377,7 +235,7 @@ impl Drive {
         let directives = self.io.present.directives;
         self.power_cycle(command, verifier)?;
         self.io.present.directives = directives;
-        if self.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
+        if self.power.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
     }
 
     /// Submits `command`, which arrived at `arrival`.
@@ -386,9 +244,7 @@ impl Drive {
     /// Errors of flash or `verifier`.
     #[inline(always)]
     pub fn submit(&mut self, command: Command, arrival: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
-        let entry = InFlight { command, arrival, warmup: self.warming_up, planned: 0, change: 0, held: 0 };
-        let id = self.enter_flight(entry);
-        self.outstanding += 1;
+        let id = self.flight.submit(command, arrival, self.reports.warming_up);
         if self.carried.is_some() {
             self.load(id);
         }
@@ -396,36 +252,21 @@ impl Drive {
         if let Some(timeline) = &mut self.engine.timeline {
             timeline.submitted(id, command.kind, command.extent, arrival, now);
         }
-        if let Some(controller) = &mut self.controller {
-            controller.submit(now, command.directives.queue, command.kind, id);
+        if self.controller.takes_time() {
+            self.controller.submit(now, command.directives.queue, command.kind, id);
             return Ok(());
         }
         if self.has_room(command) {
             self.io.present.directives = command.directives;
             self.plan_command(id, command.kind, command.extent, verifier)
         } else {
-            self.waiting.push_back(id);
+            self.buffer.waiting.push_back(id);
             Ok(())
         }
     }
 
-    /// Stores `entry` and returns its number.
-    #[inline(always)]
-    fn enter_flight(&mut self, entry: InFlight) -> u32 {
-        match self.free.pop() {
-            Some(id) => {
-                self.in_flight[id as usize] = entry;
-                id
-            }
-            None => {
-                self.in_flight.push(entry);
-                self.in_flight.len() as u32 - 1
-            }
-        }
-    }
-
     fn plan(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
-        let InFlight { command, .. } = self.in_flight[id as usize];
+        let command = self.flight.get(id).command;
         self.io.present.directives = command.directives;
         self.plan_command(id, command.kind, command.extent, verifier)
     }
@@ -440,29 +281,19 @@ impl Drive {
             own if self.is_file_system => (gate, own.unwrap_or(Gate::NONE)),
             Some(own) => (own, Gate::NONE),
             // Open pages in a protected buffer: neither their programs nor reads for them delay the request.
-            None if self.acknowledges && kind == RequestKind::Write => (Gate::NONE, Gate::NONE),
+            None if self.buffer.acknowledges && kind == RequestKind::Write => (Gate::NONE, Gate::NONE),
             None => (gate, Gate::NONE),
         };
         let now = self.engine.now();
         let mut data_at = match kind {
             RequestKind::Write => {
                 let received = self.engine.receive(self.link_bytes(extent)) + self.t_buffer(extent);
-                // In order, as over the link: a page may hold data of several writes, and waits for the last.
-                self.buffered_at = self.buffered_at.max(received);
-                self.buffered_at
+                self.io.present.data_at = self.link.receive(extent, received, now);
+                self.io.present.data_at
             }
-            RequestKind::Read => self.arrives(extent),
+            RequestKind::Read => self.link.arrives(|| self.units.touched(extent), now),
             _ => now,
         };
-        if kind == RequestKind::Write {
-            self.io.present.data_at = data_at;
-            if data_at > now {
-                while self.arriving.front().is_some_and(|&(_, at)| at <= now) {
-                    self.arriving.pop_front();
-                }
-                self.arriving.push_back((extent, data_at));
-            }
-        }
         let asked = self.link_bytes(extent);
         self.io.present.link_left = if kind == RequestKind::Read { asked } else { 0 };
         if self.carried.is_some() {
@@ -477,14 +308,12 @@ impl Drive {
             self.end_bringing(id, verifier);
         }
         if kind == RequestKind::Flush && !is_free {
-            self.await_writes(gate);
+            self.buffer.await_writes(&mut self.io, gate);
         }
         if self.engine.causality.is_some() {
             self.pledge(id, kind);
         }
-        self.plans += 1;
-        let entry = &mut self.in_flight[id as usize];
-        (entry.planned, entry.change) = (self.plans, self.io.host.changes());
+        self.flight.planned(id, self.io.host.changes());
         let left = std::mem::take(&mut self.io.present.link_left);
         if left > 0 {
             // Data that needed no flash read crosses the link too.
@@ -501,34 +330,20 @@ impl Drive {
         Ok(())
     }
 
-    /// Time at which all data that the host has written to `extent` has arrived over the link.
-    #[inline]
-    fn arrives(&mut self, extent: Extent) -> Nanos {
-        let now = self.engine.now();
-        if self.arriving.is_empty() {
-            return now;
-        }
-        let unit = self.unit_sectors;
-        let begin = extent.sector / unit * unit;
-        let end = extent.end().next_multiple_of(unit);
-        let overlaps = |written: &Extent| written.sector < end && begin < written.end();
-        self.arriving.iter().filter(|(written, _)| overlaps(written)).fold(now, |last, &(_, at)| last.max(at))
-    }
-
     /// Bytes of `extent` on the host link, rounded to whole units if the layer transfers more than subpages.
     #[inline]
     pub fn link_bytes(&self, extent: Extent) -> u64 {
         if self.io.host.transfer_subpages == 1 {
             return u64::from(extent.sectors) * SECTOR_BYTES;
         }
-        let unit = u64::from(self.io.host.transfer_subpages) * self.subpage_bytes / SECTOR_BYTES;
+        let unit = u64::from(self.io.host.transfer_subpages) * self.units.subpage_bytes / SECTOR_BYTES;
         (extent.end().div_ceil(unit) - extent.sector / unit) * unit * SECTOR_BYTES
     }
 
     /// Passes the plan to the engine.
     #[inline]
     fn settle(&mut self) {
-        self.buffer_used += u64::from(std::mem::take(&mut self.io.present.buffer_taken));
+        self.buffer.take(u64::from(std::mem::take(&mut self.io.present.buffer_taken)));
         self.engine.accept(&mut self.io);
         self.engine.check_erases(&self.io);
         if let Some(timeline) = &mut self.engine.timeline {

@@ -157,11 +157,11 @@ pub(super) fn precondition(
         }
         Precondition::Layout => lay_out(session, source)?,
     }
-    if session.is_file_system() && *what != Precondition::None {
+    if session.drive.is_file_system && *what != Precondition::None {
         // Otherwise the run would commit the files of the preconditioning.
         session.count(Command::FLUSH)?;
     }
-    done.bytes_written = session.host_bytes_written();
+    done.bytes_written = session.tally.precondition_bytes;
     Ok(done)
 }
 
@@ -220,7 +220,7 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
 /// systems.
 fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
     let page_bytes = u64::from(session.config.part.page_bytes);
-    let usual = if session.is_file_system() { FILE_WRITE_BYTES } else { page_bytes };
+    let usual = if session.drive.is_file_system { FILE_WRITE_BYTES } else { page_bytes };
     let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
     let at_a_time = (write_bytes / session.unit_bytes()).max(1);
     let by_pages = at_a_time == (page_bytes / session.unit_bytes()).max(1);

@@ -127,7 +127,7 @@ impl<'a> Served<'a> {
         // Preconditioning is repeated for each drive, because states with bytes are never kept.
         let precondition = precondition::precondition(&mut session, &mut NoFiles, &options.precondition)?;
         session.start_timing()?;
-        session.drive.drops_requests = true;
+        session.drive.power.drops_requests = true;
         session.start_measuring();
         session.go_on_with_ages();
         session.expect(Phase::Run, 0)?;
@@ -168,7 +168,7 @@ impl<'a> Served<'a> {
     /// in the cache.
     #[inline]
     pub fn expect(&mut self, extent: Extent, step: Step) {
-        let lsn = self.session.subpage_of(extent.sector);
+        let lsn = self.session.tally.subpage_of(extent.sector);
         self.session.drive.io.buffers().expect(lsn, step);
         match step {
             Step::Name => {
@@ -323,7 +323,7 @@ impl<'a> Served<'a> {
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
         let command = Command::new(kind, extent).with(Directives { owner: self.owner, queue: 0 });
-        let cuts = session.drive.power_cuts;
+        let cuts = session.drive.power.cuts;
         match &session.worn_out {
             Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
             _ => {}
@@ -334,14 +334,14 @@ impl<'a> Served<'a> {
             done => done?,
         }
         let session = &mut self.session;
-        if session.drive.power_cuts > cuts {
+        if session.drive.power.cuts > cuts {
             return Err(Failure::PowerLost);
         }
         session.tally(command);
         if self.kept {
             session.note_in_image(command)?;
         }
-        Ok(session.watch()?)
+        Ok(session.watch_one()?)
     }
 
     /// Serves `command`, and waits for its completion.

@@ -8,18 +8,20 @@ mod jobs;
 mod laws;
 mod life;
 mod power;
+mod tally;
 mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
-use crate::metrics::curve::Curve;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
-use crate::metrics::summary::{Host, Requests};
 use crate::metrics::volumes::VolumeRecorder;
+use address::Addresses;
 pub(super) use ahead::AHEAD;
+use ahead::Intake;
+use idle::Idle;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::{Divisor, Extent, RequestKind};
+use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
@@ -33,6 +35,8 @@ use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
+use tally::Tally;
+use watch::Watch;
 
 /// A request that is not submitted yet.
 #[derive(Clone, Copy)]
@@ -82,46 +86,17 @@ pub(super) struct Baseline {
 pub struct Session<'a> {
     pub(super) config: &'a DriveConfig,
     pub(super) options: &'a Options,
-    pub(super) watcher: Watcher<'a>,
     pub(super) drive: Drive,
     pub(super) verifier: ShadowVerifier,
     pub(super) recorder: Recorder,
     pub(super) baseline: Baseline,
-    pub(super) requests: Requests,
-    pub(super) host: Host,
-    pub(super) folded: u64,
-    logical_sectors: u64,
-    /// Sectors of a subpage, and of a layer's unit of transfer.
-    subpage: Divisor,
-    transferred: Divisor,
-    /// Whether the layer is a file system.
-    pub(super) file_system: bool,
-    /// Idle time of the host before background work; `None` without it.
-    background_after: Option<Nanos>,
-    /// Whether background work includes collection.
-    collects: bool,
-    phase: Phase,
-    done: u64,
-    expected: u64,
-    /// The value of `done` at which the watcher or a snapshot is due.
-    watch_at: u64,
-    pub(super) snapshots: Option<Snapshots>,
-    pub(super) curve: Option<Curve>,
-    pub(super) interrupted: bool,
+    pub(super) tally: Tally,
+    pub(super) addresses: Addresses,
+    pub(super) watch: Watch<'a>,
+    intake: Intake,
+    idle: Idle,
     /// The reason why the drive is worn out.
     pub(super) worn_out: Option<String>,
-    ahead: ahead::Ahead,
-    /// Requests read from the workload.
-    taken: u64,
-    /// Requests submitted to the drive.
-    submitted: u64,
-    pub(super) precondition_bytes: u64,
-    /// Arrival time of the first request, on the workload's clock.
-    clock_zero: Nanos,
-    /// Bytes that the host wrote between preconditioning and the measurement.
-    warmup_bytes: u64,
-    /// Arrivals of the first and the last measured request.
-    pub(super) arrivals: (Option<Nanos>, Nanos),
 }
 
 impl<'a> Session<'a> {
@@ -149,7 +124,7 @@ impl<'a> Session<'a> {
         if config.loses_power() && !entry.is_file_system() {
             drive.keep_trims(config.logical_subpages());
         }
-        drive.read_back_after_cut = config.loses_power().then(|| config.logical_subpages());
+        drive.power.read_back = config.loses_power().then(|| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
             drive.set_controller(config.controller);
             drive.verify_times(None);
@@ -159,35 +134,16 @@ impl<'a> Session<'a> {
         Ok(Session {
             config,
             options,
-            watcher,
             drive,
             verifier: ShadowVerifier::new(shadow),
             recorder: Recorder::new(0, FlashTotals::default(), false),
             baseline: Baseline::default(),
-            requests: Requests::default(),
-            host: Host::default(),
-            folded: 0,
-            logical_sectors: config.logical_bytes() / SECTOR_BYTES,
-            subpage: Divisor::new(subpage),
-            transferred: Divisor::new(subpage * transferred),
-            file_system: entry.is_file_system(),
-            background_after: config.log.background_after(),
-            collects: config.log.gc_background,
-            phase: Phase::Precondition,
-            done: 0,
-            expected: 0,
-            watch_at: 0,
-            snapshots: None,
-            curve: None,
-            interrupted: false,
+            tally: Tally::new(subpage, transferred),
+            addresses: Addresses::new(config.logical_bytes() / SECTOR_BYTES),
+            watch: Watch::new(watcher),
+            intake: Intake::new(),
+            idle: Idle::new(config),
             worn_out: None,
-            ahead: ahead::Ahead::new(),
-            taken: 0,
-            submitted: 0,
-            precondition_bytes: 0,
-            clock_zero: 0,
-            warmup_bytes: 0,
-            arrivals: (None, 0),
         })
     }
 
@@ -196,20 +152,9 @@ impl<'a> Session<'a> {
         self.options.seed
     }
 
-    /// Whether the layer is a file system.
-    pub fn is_file_system(&self) -> bool {
-        self.file_system
-    }
-
     /// Logical units of the layer's map.
     pub fn units(&self) -> u64 {
         self.config.logical_bytes() / self.unit_bytes()
-    }
-
-    /// The subpage that contains `sector`.
-    #[inline]
-    pub(super) fn subpage_of(&self, sector: u64) -> u32 {
-        self.subpage.divide_wide(sector) as u32
     }
 
     /// Announces an extent that is written after some others (`soon`: after a few) to the layer.
@@ -226,12 +171,7 @@ impl<'a> Session<'a> {
 
     /// Bytes the host wrote, and bytes of data programmed, so far.
     pub(super) fn written(&self) -> (u64, u64) {
-        (self.precondition_bytes, self.drive.io.counters.data_bytes)
-    }
-
-    /// Bytes that the host wrote since preconditioning.
-    pub(super) fn host_bytes_since_precondition(&self) -> u64 {
-        self.warmup_bytes + self.host.bytes_written
+        (self.tally.precondition_bytes, self.drive.io.counters.data_bytes)
     }
 
     /// Bytes of the drive.
@@ -242,10 +182,6 @@ impl<'a> Session<'a> {
     /// Divisor of arrival times.
     pub(super) fn speedup(&self) -> f64 {
         self.config.host.speedup
-    }
-
-    pub(super) fn host_bytes_written(&self) -> u64 {
-        self.precondition_bytes
     }
 
     pub(super) fn amplification_since(&self, before: (u64, u64)) -> Option<f64> {
@@ -268,7 +204,7 @@ impl<'a> Session<'a> {
     /// Ends preconditioning, and runs the warm-up.
     pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
         self.start_timing()?;
-        self.drive.reports_owners = source.has_volumes();
+        self.drive.reports.owners = source.has_volumes();
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {
@@ -292,11 +228,12 @@ impl<'a> Session<'a> {
         }
         if warmup > 0 {
             self.expect(Phase::Warmup, warmup)?;
-            self.drive.warming_up = true;
+            self.drive.reports.warming_up = true;
             self.drive_some(source, warmup)?;
-            self.drive.warming_up = false;
-            if self.submitted < warmup && !self.interrupted {
-                let what = format!("the workload ends after {} requests, in the warm-up of {warmup}", self.submitted);
+            self.drive.reports.warming_up = false;
+            if self.intake.submitted < warmup && !self.watch.interrupted {
+                let what =
+                    format!("the workload ends after {} requests, in the warm-up of {warmup}", self.intake.submitted);
                 return Err(Error::input("--warmup", format!("{what}; expected fewer")));
             }
         }
@@ -316,18 +253,16 @@ impl<'a> Session<'a> {
             time: drive.engine.now(),
             read_ahead: drive.read_ahead_figures().unwrap_or_default(),
             checkpoints: drive.io.checkpoint_figures().unwrap_or_default(),
-            power_cuts: drive.power_cuts,
+            power_cuts: drive.power.cuts,
             bus_busy: drive.engine.bus_busy(),
             die_busy: drive.engine.die_busy(),
         };
-        self.requests = Requests::default();
-        self.warmup_bytes = std::mem::take(&mut self.host).bytes_written;
-        self.arrivals = (None, 0);
+        self.tally.start_measuring();
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
         self.drive.io.meter();
-        self.recorder.volumes = self.drive.reports_owners.then(VolumeRecorder::default);
+        self.recorder.volumes = self.drive.reports.owners.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
-        self.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
+        self.watch.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
 
     /// Totals of all planned operations.
@@ -340,7 +275,7 @@ impl<'a> Session<'a> {
             gc_programs: io.programs[Cause::Gc as usize] + io.programs[Cause::Merge as usize],
             erases: io.erases,
             data_bytes: io.data_bytes,
-            host_bytes: self.host.bytes_written,
+            host_bytes: self.tally.host.bytes_written,
             retries: self.drive.io.nand.counters().retries,
             lost: self.drive.io.counters.lost.iter().sum(),
         }
@@ -355,7 +290,7 @@ impl<'a> Session<'a> {
             gc_programs: ended.gc_programs,
             erases: ended.erases,
             data_bytes: self.drive.io.counters.data_bytes,
-            host_bytes: self.host.bytes_written,
+            host_bytes: self.tally.host.bytes_written,
             retries: self.drive.io.nand.counters().retries,
             lost: self.drive.io.counters.lost.iter().sum(),
         }
@@ -364,8 +299,8 @@ impl<'a> Session<'a> {
     /// Runs the rest of the workload.
     pub(super) fn drive_all(&mut self, source: &mut dyn Source) -> Result<()> {
         let limit = self.options.requests.unwrap_or(u64::MAX);
-        let rest = limit.saturating_sub(self.submitted);
-        let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.submitted));
+        let rest = limit.saturating_sub(self.intake.submitted);
+        let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.intake.submitted));
         let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };
         self.expect(Phase::Run, expected)?;
         let driven = self.drive_some(source, rest);
@@ -403,10 +338,10 @@ impl<'a> Session<'a> {
         for _ in 0..most {
             let Some(next) = self.next(source)? else { return Ok(()) };
             if let Err(error) = self.drive.count(next.command, &mut self.verifier) {
-                self.tally_back(next.command);
+                self.tally.subtract(next.command);
                 return Err(error);
             }
-            self.watch()?;
+            self.watch_one()?;
         }
         Ok(())
     }
@@ -414,13 +349,13 @@ impl<'a> Session<'a> {
     /// The loop of the host: submits at most `most` requests, each when it is due, until all have completed.
     fn host_loop(&mut self, source: &mut dyn Source, pace: Pace, most: u64) -> Result<()> {
         let (mut left, mut waiting) = (most, None);
-        self.drive.finished = matches!(pace, Pace::Jobs(_)).then(Vec::new);
+        self.drive.reports.finished = matches!(pace, Pace::Jobs(_)).then(Vec::new);
         loop {
             match self.due(source, pace, &mut left, &mut waiting)? {
                 Due::Request(QueuedRequest { arrival, command }) => {
                     self.drive.submit(command, arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
-                    self.watch()?;
+                    self.watch_one()?;
                 }
                 Due::At(time) => {
                     // A job receives completions of the same moment first.
@@ -433,11 +368,11 @@ impl<'a> Session<'a> {
                         false => self.pass_to(time.max(self.drive.engine.now())),
                     }
                 }
-                Due::Nothing if left == 0 && self.drive.warming_up => return Ok(()),
+                Due::Nothing if left == 0 && self.drive.reports.warming_up => return Ok(()),
                 Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
                 Due::Nothing | Due::Completion => self.advance_to(Nanos::MAX)?,
             }
-            while let Some(job) = self.drive.finished.as_mut().and_then(Vec::pop) {
+            while let Some(job) = self.drive.reports.finished.as_mut().and_then(Vec::pop) {
                 jobs::jobs_of(source).completed(job);
             }
         }
@@ -489,7 +424,7 @@ impl<'a> Session<'a> {
             self.recorder.rebuilding = self.drive.io.nand.is_rebuilding();
             let until = until.min(self.recorder.next_sample());
             self.drive.run(next, until, &mut self.recorder, &mut self.verifier)?;
-            if self.drive.power_cuts > self.baseline.power_cuts {
+            if self.drive.power.cuts > self.baseline.power_cuts {
                 self.note_power_cut();
             }
             return Ok(());
@@ -504,39 +439,6 @@ impl<'a> Session<'a> {
             self.advance_to(Nanos::MAX)?;
         }
         Ok(())
-    }
-
-    pub(super) fn tally(&mut self, Command { kind, extent, directives }: Command) {
-        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
-        let covered = |sectors: Divisor| match extent.sectors {
-            0 => 0,
-            _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
-        };
-        if let Some(volumes) = &mut self.recorder.volumes {
-            volumes.submitted(directives.owner, kind, extent.sectors);
-        }
-        let host = &mut self.host;
-        match kind {
-            RequestKind::Read => {
-                self.requests.read += 1;
-                host.bytes_read += bytes;
-                host.subpages_read += covered(self.subpage);
-            }
-            RequestKind::Write => {
-                self.requests.write += 1;
-                host.bytes_written += bytes;
-                host.subpages_written += covered(self.subpage);
-            }
-            RequestKind::Trim => self.requests.trim += 1,
-            RequestKind::Flush => self.requests.flush += 1,
-        }
-        if matches!(kind, RequestKind::Read | RequestKind::Write) {
-            host.subpages_transferred += match self.drive.io.host.transfer_subpages {
-                1 => covered(self.subpage),
-                unit => covered(self.transferred) * u64::from(unit),
-            };
-            host.bytes_transferred += self.drive.link_bytes(extent);
-        }
     }
 
     /// Whether contents were verified.

@@ -114,8 +114,8 @@ pub(super) fn precondition<'a>(
         if load(&mut session, &mut done, &state).is_some() {
             return Ok((session, done));
         }
-        let Session { config, options, watcher, .. } = session;
-        session = Session::new(config, options, watcher)?;
+        let Session { config, options, watch, .. } = session;
+        session = Session::new(config, options, watch.into_watcher())?;
         session.in_huge_pages(source.expected_requests());
     }
     let done = write(&mut session, source, what)?;
@@ -130,7 +130,7 @@ fn save(session: &Session<'_>, done: &summary::Precondition) -> Option<Vec<u8>> 
     drive.io.save(&mut out);
     drive.ftl.state()?.save(&mut out);
     session.verifier.shadow.save(&mut out);
-    session.precondition_bytes.save(&mut out);
+    session.tally.precondition_bytes.save(&mut out);
     (done.last_write_amplification, done.converged).save(&mut out);
     Some(out)
 }
@@ -141,11 +141,11 @@ fn load(session: &mut Session<'_>, done: &mut summary::Precondition, state: &[u8
     State::load(&mut drive.io, &mut from)?;
     drive.ftl.state_mut()?.load(&mut from)?;
     session.verifier.shadow.load(&mut from)?;
-    session.precondition_bytes.load(&mut from)?;
+    session.tally.precondition_bytes.load(&mut from)?;
     let mut measured = (None, None);
     measured.load(&mut from)?;
     (done.last_write_amplification, done.converged) = measured;
-    done.bytes_written = session.host_bytes_written();
+    done.bytes_written = session.tally.precondition_bytes;
     from.is_at_end().then_some(())
 }
 

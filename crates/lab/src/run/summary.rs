@@ -76,7 +76,7 @@ pub(super) fn outcome(
     let flash = flash(session);
     let (io, io_before) = (&session.drive.io.counters, &session.baseline.io);
     let data_bytes = io.data_bytes - io_before.data_bytes;
-    let written = session.host.bytes_written;
+    let written = session.tally.host.bytes_written;
     let recorder = &session.recorder;
     let measured = Measured {
         host_bytes: written,
@@ -98,8 +98,8 @@ pub(super) fn outcome(
         payload: payload_name(options.payload),
         promise: Promise::of(config.guarantee(registered(config)), config.host.acknowledge == Acknowledge::Volatile),
         config: resolved.to_json(),
-        requests: session.requests.clone(),
-        host: Host { subpages_hit: hits(session), ..session.host.clone() },
+        requests: session.tally.requests.clone(),
+        host: Host { subpages_hit: hits(session), ..session.tally.host.clone() },
         latency_ns: timed.then(|| Latencies {
             all: Latency::of(&recorder.all()),
             read: Latency::of(&recorder.read),
@@ -133,7 +133,7 @@ pub(super) fn outcome(
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
-        interrupted: session.interrupted,
+        interrupted: session.watch.interrupted,
         flash,
         sim: Sim::default(),
     };
@@ -153,9 +153,9 @@ fn throughput(session: &Session<'_>, timed: bool, simulated: u64) -> Throughput 
         return Throughput::default();
     }
     let seconds = simulated as f64 / 1e9;
-    let requests = &session.requests;
+    let requests = &session.tally.requests;
     let all = requests.read + requests.write + requests.trim + requests.flush;
-    let bytes = session.host.bytes_read + session.host.bytes_written;
+    let bytes = session.tally.host.bytes_read + session.tally.host.bytes_written;
     Throughput { iops: Some(all as f64 / seconds), bytes_per_s: Some(bytes as f64 / seconds) }
 }
 
@@ -274,7 +274,7 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
         reused_erases: measured.reused_erases,
         projected_host_bytes: others.into_iter().chain(fixed).min(),
         retired_blocks: figures.retired_blocks,
-        host_bytes: session.host_bytes_written() + session.host.bytes_written,
+        host_bytes: session.tally.precondition_bytes + session.tally.host.bytes_written,
         worn_out: session.worn_out.is_some(),
         slc_fixed,
     }
@@ -298,15 +298,15 @@ fn cache_note(session: &Session<'_>) -> Option<String> {
 
 /// The inputs of endurance. The time is the arrivals' with the gap after the last, or else simulated time.
 fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simulated: Option<Nanos>) -> Load {
-    let requests = &session.requests;
+    let requests = &session.tally.requests;
     let gaps = (requests.read + requests.write + requests.trim + requests.flush).saturating_sub(1);
-    let (first, last) = (session.arrivals.0.unwrap_or(0), session.arrivals.1);
+    let (first, last) = (session.tally.arrivals.0.unwrap_or(0), session.tally.arrivals.1);
     let span = (last - first) as f64 * session.speedup();
     let own = (last > first && gaps > 0).then(|| (span * (gaps + 1) as f64 / gaps as f64) as Nanos);
     Load {
         waf,
         life_bytes,
-        host_bytes: session.host.bytes_written,
+        host_bytes: session.tally.host.bytes_written,
         time: own.or(simulated),
         capacity: session.capacity(),
     }
@@ -315,7 +315,7 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 /// A note if write amplification is still dominated by preconditioning, with a remedy.
 fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
     let capacity = session.capacity() as f64;
-    let drives = session.host_bytes_since_precondition() as f64 / capacity;
+    let drives = session.tally.bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
     (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
         let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
@@ -327,13 +327,13 @@ fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bo
 }
 
 fn power(session: &Session<'_>) -> Power {
-    let (lost, recoveries) = (session.verifier.shadow.lost(), &session.drive.recoveries);
+    let (lost, recoveries) = (session.verifier.shadow.lost(), &session.drive.power.recoveries);
     let mut times = Histogram::new();
     recoveries.iter().filter_map(|recovery| recovery.time).for_each(|time| times.record(time));
     let bytes_programmed = recoveries.iter().map(|recovery| recovery.programmed).sum();
-    let written = session.host.bytes_written;
+    let written = session.tally.host.bytes_written;
     Power {
-        cuts: session.drive.power_cuts,
+        cuts: session.drive.power.cuts,
         recovery_ns: Latency::of(&times),
         pages_scanned: recoveries.iter().map(|recovery| recovery.scanned).sum(),
         bytes_programmed,
@@ -345,7 +345,7 @@ fn power(session: &Session<'_>) -> Power {
 
 fn checkpoint(session: &Session<'_>) -> Option<Checkpoint> {
     let (now, before) = (session.drive.io.checkpoint_figures()?, session.baseline.checkpoints);
-    let (bytes, written) = (now.bytes - before.bytes, session.host.bytes_written);
+    let (bytes, written) = (now.bytes - before.bytes, session.tally.host.bytes_written);
     Some(Checkpoint {
         begun: now.begun - before.begun,
         page_programs: now.pages - before.pages,
@@ -373,7 +373,7 @@ fn reads_may_fail(session: &Session<'_>) -> bool {
 }
 
 fn rain(session: &Session<'_>) -> Option<Rain> {
-    let (drive, before, written) = (&session.drive, &session.baseline.io, session.host.bytes_written);
+    let (drive, before, written) = (&session.drive, &session.baseline.io, session.tally.host.bytes_written);
     let figures = drive.io.rain_figures()?;
     let programs = drive.io.counters.programs[Cause::Parity as usize] - before.programs[Cause::Parity as usize];
     let bytes = programs * u64::from(session.config.geometry.page_bytes());
@@ -451,18 +451,18 @@ fn notes(
     remarks: &[String],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if session.interrupted {
+    if session.watch.interrupted {
         notes.push("interrupted: these are the figures up to then".into());
     }
     if let Some(why) = &session.worn_out {
-        let bytes = session.host_bytes_written() + session.host.bytes_written;
+        let bytes = session.tally.precondition_bytes + session.tally.host.bytes_written;
         notes
             .push(format!("{why}; the host had written {}, and these are the figures up to then", format_bytes(bytes)));
     }
-    if session.folded > 0 {
+    if session.addresses.folded > 0 {
         notes.push(format!(
             "{} requests were beyond the drive and were folded into it (host.fold = true)",
-            session.folded
+            session.addresses.folded
         ));
     }
     if let Some(format) = trace.format {
@@ -473,10 +473,10 @@ fn notes(
         notes.push(format!("{} malformed lines of the trace were skipped", trace.skipped_lines));
     }
     let unwritten = session.drive.io.counters.unwritten_subpages - session.baseline.io.unwritten_subpages;
-    if unwritten > 0 && session.host.subpages_read > 0 {
+    if unwritten > 0 && session.tally.host.subpages_read > 0 {
         notes.push(format!(
             "{unwritten} of {} subpages read had never been written, and needed no flash read (see --precondition)",
-            session.host.subpages_read
+            session.tally.host.subpages_read
         ));
     }
     notes.extend(die_note(session));
@@ -503,7 +503,7 @@ fn notes(
             let what = "reads of the host failed for good, as bits were wrong that could not be corrected; \
                         every other read was verified";
             notes.push(format!("{} {what}", session.verifier.failed));
-        } else if session.host.subpages_read > 0 {
+        } else if session.tally.host.subpages_read > 0 {
             notes.push("every read was verified against what the host had written".into());
         }
         if session.drive.io.plan.timed {
@@ -550,8 +550,8 @@ fn detail(session: &Session<'_>, timed: bool, simulated: u64) -> Detail {
             channels: shares(session.drive.engine.bus_busy(), &session.baseline.bus_busy),
             dies: shares(session.drive.engine.die_busy(), &session.baseline.die_busy),
         }),
-        writes: session.curve.as_ref().map(Curve::points),
-        blocks: session.snapshots.as_ref().map(Snapshots::series),
+        writes: session.watch.curve.as_ref().map(Curve::points),
+        blocks: session.watch.snapshots.as_ref().map(Snapshots::series),
         operations,
         requests,
     }

@@ -12,29 +12,27 @@ use palimpsest_flash::units::Nanos;
 impl Drive {
     /// Sets the controller's times for requests submitted from now on.
     pub fn set_controller(&mut self, times: ControllerTimes) {
-        (self.times, self.controller) = (times, Controller::new(times));
+        self.controller = Controller::new(times);
     }
 
     /// Plans request `id`, which has passed the controller, or queues the request for room in the write buffer.
     #[inline]
-    pub(super) fn enter(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
-        if self.has_room(self.in_flight[id as usize].command) {
+    fn enter(&mut self, id: u32, verifier: &mut dyn Verifier) -> Result<()> {
+        if self.has_room(self.flight.get(id).command) {
             self.plan(id, verifier)
         } else {
-            self.waiting.push_back(id);
+            self.buffer.waiting.push_back(id);
             Ok(())
         }
     }
 
-    /// True if the write buffer has room for `command`. An empty buffer has room for any write.
+    /// True if the write buffer has room for `command`, and no write waits.
     #[inline]
     pub(super) fn has_room(&self, command: Command) -> bool {
-        let Some(size) = self.buffer else { return true };
-        if command.kind != RequestKind::Write {
+        if command.kind != RequestKind::Write || !self.buffer.exists() {
             return true;
         }
-        let subpages = self.subpages_of(command.extent);
-        self.waiting.is_empty() && (self.buffer_used + subpages <= size || self.buffer_used == 0)
+        self.buffer.waiting.is_empty() && self.buffer.fits(self.units.subpages(command.extent))
     }
 
     /// Advances the controller to `at`, and plans the request that is ready then.
@@ -42,7 +40,7 @@ impl Drive {
     pub(super) fn let_in(&mut self, at: Nanos, verifier: &mut dyn Verifier) -> Result<()> {
         let at = at.max(self.engine.now());
         self.engine.advance_to(at);
-        match self.controller.as_mut().and_then(|controller| controller.ready(at)) {
+        match self.controller.ready(at) {
             Some(id) => self.enter(id, verifier),
             None => Ok(()),
         }
@@ -50,13 +48,11 @@ impl Drive {
 
     /// Plans the first waiting write if the buffer has room now. Returns true if one was planned.
     pub(super) fn admit(&mut self, verifier: &mut dyn Verifier) -> Result<bool> {
-        let Some(&id) = self.waiting.front() else { return Ok(false) };
-        let (size, command) = (self.buffer.unwrap_or(0), self.in_flight[id as usize].command);
-        let subpages = self.subpages_of(command.extent);
-        if self.buffer_used + subpages > size && self.buffer_used > 0 {
+        let Some(&id) = self.buffer.waiting.front() else { return Ok(false) };
+        if !self.buffer.fits(self.units.subpages(self.flight.get(id).command.extent)) {
             return Ok(false);
         }
-        self.waiting.pop_front();
+        self.buffer.waiting.pop_front();
         self.plan(id, verifier)?;
         Ok(true)
     }
@@ -64,9 +60,10 @@ impl Drive {
     /// Time to put `extent` into the write buffer, if there is one.
     #[inline]
     pub(super) fn t_buffer(&self, extent: Extent) -> Nanos {
-        if self.buffer.is_none() || self.times.t_buffer + self.times.t_buffer_next == 0 {
+        let times = self.controller.times();
+        if !self.buffer.exists() || times.t_buffer + times.t_buffer_next == 0 {
             return 0;
         }
-        self.times.t_buffer + self.times.t_buffer_next * (self.subpages_of(extent) - 1)
+        times.t_buffer + times.t_buffer_next * (self.units.subpages(extent) - 1)
     }
 }

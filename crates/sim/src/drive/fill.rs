@@ -13,7 +13,7 @@ impl Drive {
     /// # Errors
     /// As [`Self::count`].
     pub fn fill(&mut self, first: u64, units: u32, verifier: &mut dyn Verifier) -> Result<u32> {
-        if self.io.plan.timed || self.read_back_after_cut.is_some() {
+        if self.io.plan.timed || self.power.read_back.is_some() {
             return Ok(0);
         }
         let first = u32::try_from(first).expect("a layer numbers its units with 32 bits");

@@ -45,7 +45,7 @@ impl Drive {
             return Err(Error::DriveFailed(format!(
                 "{} requests and {} flash operations wait for something that never happens: the translation layer \
                  follows a gate that nothing signals, or holds back what the write buffer waits for",
-                self.outstanding,
+                self.outstanding(),
                 self.engine.outstanding(),
             )));
         }

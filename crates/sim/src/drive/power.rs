@@ -40,25 +40,67 @@ pub struct Recovery {
     pub operations: u64,
 }
 
-/// Scheduled cuts after the next.
+/// Power cuts so far, and those to come.
 #[derive(Default)]
-pub(super) struct ToCome {
+pub struct Power {
+    /// Number of power cuts.
+    pub cuts: u64,
+    /// Cost of each recovery.
+    pub recoveries: Vec<Recovery>,
+    /// Number of logical subpages that are read back after a power cut, without time or counts.
+    pub read_back: Option<u64>,
+    /// True if a power cut drops requests in flight, and the host knows; false if they are repeated.
+    pub drops_requests: bool,
+    /// True if a power cut is scheduled in a timed run.
+    ahead: bool,
+    /// Cuts since the last completed request.
+    futile: u32,
+    /// Flash operations that were rolled back or belong to the verifier.
+    not_run: u64,
+    /// Scheduled cuts after the next.
     schedule: Option<Schedule>,
     /// Operations of the layer at which each recovery from the next cut is interrupted.
     in_recovery: Vec<u64>,
+}
+
+impl Power {
+    /// Records that a request has completed.
+    #[inline]
+    pub(super) fn progressed(&mut self) {
+        self.futile = 0;
+    }
+
+    /// True if a power cut is scheduled in a timed run.
+    #[inline]
+    pub(super) fn is_cut_ahead(&self) -> bool {
+        self.ahead
+    }
+
+    /// Counts a recovery.
+    ///
+    /// # Errors
+    /// [`Error::DriveFailed`] after too many without a completed request.
+    fn begin_recovery(&mut self) -> Result<()> {
+        self.futile += 1;
+        if self.futile > MOST_FUTILE {
+            let what = format!("the power failed {MOST_FUTILE} times, and no request completed between");
+            return Err(Error::DriveFailed(format!("{what}; expected fewer cuts (faults.power_cuts)")));
+        }
+        Ok(())
+    }
 }
 
 impl Drive {
     /// Interrupts the recoveries from the next cut of a counted run: each entry is the operation of the layer at which
     /// the power fails again.
     pub fn cut_recoveries(&mut self, operations: Vec<u64>) {
-        self.to_come.in_recovery = operations;
+        self.power.in_recovery = operations;
     }
 
     /// Schedules power cuts by `schedule`, after any cut that is already scheduled.
     pub fn schedule_power_cuts(&mut self, schedule: Schedule) {
-        self.to_come.schedule = Some(schedule);
-        if self.io.nand.power_cut_at().is_none() && !self.cut_ahead {
+        self.power.schedule = Some(schedule);
+        if self.io.nand.power_cut_at().is_none() && !self.power.ahead {
             self.schedule_next();
         }
     }
@@ -66,7 +108,7 @@ impl Drive {
     /// Flash operations that have run, the unit of schedules. Operations rolled back by a cut, and the verifier's
     /// read-back, do not count.
     pub fn operations_run(&self) -> u64 {
-        self.io.nand.operations() - self.not_run
+        self.io.nand.operations() - self.power.not_run
     }
 
     /// Mounts flash of a drive that was off: the new layer rebuilds its tables, without time.
@@ -75,33 +117,29 @@ impl Drive {
     /// Errors of flash.
     pub fn mount(&mut self) -> Result<()> {
         self.recover()?;
-        self.futile = 0;
-        self.recoveries.clear();
+        self.power.futile = 0;
+        self.power.recoveries.clear();
         self.io.buffers().end_request();
         Ok(())
     }
 
     fn schedule_next(&mut self) {
         let run = self.operations_run();
-        let Some(cut) = self.to_come.schedule.as_mut().and_then(|schedule| schedule.next(run)) else { return };
+        let Some(cut) = self.power.schedule.as_mut().and_then(|schedule| schedule.next(run)) else { return };
         if self.io.plan.timed {
-            self.time_power_cut(cut + self.not_run);
+            self.time_power_cut(cut + self.power.not_run);
         } else {
-            self.io.nand.set_power_cut_at(Some(cut + self.not_run));
+            self.io.nand.set_power_cut_at(Some(cut + self.power.not_run));
         }
     }
 
     /// Reads the out-of-band areas, and lets the layer rebuild its tables.
     fn recover(&mut self) -> Result<()> {
-        self.futile += 1;
-        if self.futile > MOST_FUTILE {
-            let what = format!("the power failed {MOST_FUTILE} times, and no request completed between");
-            return Err(Error::DriveFailed(format!("{what}; expected fewer cuts (faults.power_cuts)")));
-        }
+        self.power.begin_recovery()?;
         let (begin, programmed) = (self.engine.now(), self.io.counters.data_bytes);
         self.io.present.now = begin;
         let mut scanned = 0;
-        for after in std::mem::take(&mut self.to_come.in_recovery) {
+        for after in std::mem::take(&mut self.power.in_recovery) {
             scanned += self.scan_all()?;
             let cut = self.io.nand.operations() + after;
             self.io.nand.set_power_cut_at(Some(cut));
@@ -121,7 +159,7 @@ impl Drive {
         self.run_engine(0);
         let time = self.io.plan.timed.then(|| self.engine.now() - begin);
         let programmed = self.io.counters.data_bytes - programmed;
-        self.recoveries.push(Recovery { time, scanned, programmed, operations });
+        self.power.recoveries.push(Recovery { time, scanned, programmed, operations });
         Ok(())
     }
 
@@ -166,8 +204,7 @@ impl Drive {
 
     /// Requests that have not completed.
     pub fn unanswered(&self) -> impl Iterator<Item = Command> {
-        let entries = (0..).zip(&self.in_flight).filter(|(id, entry)| entry.held == 0 && !self.free.contains(id));
-        entries.map(|(_, entry)| entry.command)
+        self.flight.requests().map(|(_, entry)| entry.command)
     }
 
     /// Ends timing at the end of the drive's life: from now on the drive may only be read.
@@ -190,7 +227,7 @@ impl Drive {
         let left = cut.saturating_sub(self.io.nand.operations());
         self.io.keep_undo();
         self.engine.cut_power_in(left.max(1), &self.io);
-        self.cut_ahead = true;
+        self.power.ahead = true;
     }
 
     /// Reports the durability that a completed request implies: `change` and all changes before, as far as the layer
@@ -198,7 +235,7 @@ impl Drive {
     #[cold]
     #[inline(never)]
     pub(super) fn note_durable(&self, command: Command, change: u64, verifier: &mut dyn Verifier) {
-        let by_flush = self.guarantee.durable == Durability::Flushed;
+        let by_flush = self.laws.guarantee.durable == Durability::Flushed;
         match command.kind {
             RequestKind::Write if !by_flush => verifier.durable(Some(command.extent), change),
             RequestKind::Flush if by_flush => verifier.durable(None, change),
@@ -214,7 +251,7 @@ impl Drive {
         self.io.host.take_delivered();
         self.lose_streams();
         self.recover()?;
-        self.power_cuts += 1;
+        self.power.cuts += 1;
         if self.io.has_contents() {
             verifier.power_failed(&mut self.io, command);
             self.io.buffers().end_request();
@@ -231,28 +268,24 @@ impl Drive {
     /// Errors of flash or `verifier`.
     #[cold]
     pub(super) fn lose_power(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
-        self.not_run += self.engine.power_off(&mut self.io);
+        self.power.not_run += self.engine.power_off(&mut self.io);
         self.meter_again();
-        let freed = self.engine.take_buffer_freed();
-        self.buffer_used = if self.guarantee.protected { self.buffer_used - freed } else { 0 };
-        self.cut_ahead = false;
+        self.buffer.lose(self.engine.take_buffer_freed(), self.laws.guarantee.protected);
+        self.flight.release_held();
+        self.power.ahead = false;
         self.engine.causality = None;
-        if self.guarantee.protected {
+        if self.laws.guarantee.protected {
             // The host completes its transfers all the same, and recovery may have to wait for them.
-            self.io.present.data_at = self.buffered_at;
+            self.io.present.data_at = self.link.buffered_at();
         } else {
-            self.arriving.clear();
-            self.buffered_at = 0;
+            self.link.lose();
         }
-        self.forget_writes();
         self.lose_streams();
         self.io.host.take_delivered();
-        let mut planned: Vec<u32> = (0..self.in_flight.len() as u32)
-            .filter(|id| !self.free.contains(id) && !self.waiting.contains(id))
-            .filter(|&id| self.controller.as_ref().is_none_or(|controller| !controller.holds(id)))
-            .collect();
-        planned.sort_unstable_by_key(|&id| self.in_flight[id as usize].planned);
-        let written = planned.iter().map(|&id| &self.in_flight[id as usize]);
+        let taken = |id: &u32| !self.buffer.waiting.contains(id) && !self.controller.holds(*id);
+        let mut planned: Vec<u32> = self.flight.requests().map(|(id, _)| id).filter(taken).collect();
+        self.flight.sort_by_plan(&mut planned);
+        let written = planned.iter().map(|&id| self.flight.get(id));
         let unanswered = written.filter(|entry| entry.command.kind == RequestKind::Write).map(|entry| entry.change);
         verifier.power_lost(&unanswered.collect::<Vec<_>>());
         // The laws of time hold again from the first request on. Only forgotten subpages are recorded during recovery.
@@ -260,46 +293,46 @@ impl Drive {
             ledger.pause();
         }
         self.recover()?;
-        self.buffer_used = self.buffer_used.saturating_sub(self.engine.take_buffer_freed());
+        self.buffer.recovered(self.engine.take_buffer_freed());
         self.io.buffers().end_request();
         self.io.plan.timed = false;
         self.read_back(verifier)?;
-        self.power_cuts += 1;
+        self.power.cuts += 1;
         self.meter_again();
         self.plan_in_time();
         self.schedule_next();
-        if self.drops_requests {
-            self.outstanding = 0;
-            self.waiting.clear();
-            self.set_controller(self.times);
-            self.free = (0..self.in_flight.len() as u32).collect();
+        if self.power.drops_requests {
+            self.flight.clear();
+            self.buffer.waiting.clear();
+            self.set_controller(*self.controller.times());
             self.drop_carried();
             return Ok(());
         }
         planned.into_iter().try_for_each(|id| self.plan(id, verifier))
     }
 
-    /// Reads the logical subpages of [`Self::read_back_after_cut`], without time. The verifier reads, not the host, so
+    /// Reads the logical subpages of [`Power::read_back`], without time. The verifier reads, not the host, so
     /// only erases count: a layer may have to program and erase to serve reads, and blocks keep their wear.
     fn read_back(&mut self, verifier: &mut dyn Verifier) -> Result<()> {
-        let Some(all) = self.read_back_after_cut else { return Ok(()) };
+        let Some(all) = self.power.read_back else { return Ok(()) };
         let (io, nand, operations) =
             (self.io.counters.clone(), self.io.nand.counters().clone(), self.io.nand.operations());
-        let (futile, sectors, streams) = (self.futile, self.subpage_bytes / SECTOR_BYTES, self.streams.take());
+        let (futile, sectors, streams) =
+            (self.power.futile, self.units.subpage_bytes / SECTOR_BYTES, self.streams.take());
         let found = self.io.nand.found_lost();
         for first in (0..all).step_by(READ_BACK as usize) {
             let count = READ_BACK.min(all - first);
             let extent = Extent { sector: first * sectors, sectors: (count * sectors) as u32 };
             self.count(Command::new(RequestKind::Read, extent), verifier)?;
         }
-        (self.futile, self.streams) = (futile, streams);
+        (self.power.futile, self.streams) = (futile, streams);
         let now = self.io.nand.counters();
         self.engine.count_erases(now.erases - nand.erases, now.erase_energy - nand.erase_energy);
         let counters = nand.with_erases_of(now);
         self.io.counters = IoCounters { erases: self.io.counters.erases, ..io };
         self.io.nand.set_counters(counters);
         self.io.nand.set_found_lost(found);
-        self.not_run += self.io.nand.operations() - operations;
+        self.power.not_run += self.io.nand.operations() - operations;
         Ok(())
     }
 }

@@ -246,7 +246,7 @@ impl Drive {
             }
         }
         if self.io.is_open(held.gate) {
-            let units = u64::from(count.next_multiple_of(self.io.host.transfer_subpages)) * self.subpage_bytes;
+            let units = u64::from(count.next_multiple_of(self.io.host.transfer_subpages)) * self.units.subpage_bytes;
             let bytes = units.min(self.io.present.link_left);
             self.io.present.link_left -= bytes;
             let request = self.io.request();

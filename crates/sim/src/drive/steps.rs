@@ -2,13 +2,13 @@
 //!
 //! Ignored: events of the host, whose times the session compares itself.
 
+use super::flight::InFlight;
 use super::power::explain;
-use super::{Directives, Drive, InFlight, Verifier};
-use crate::controller::Controller;
+use super::{Drive, Verifier};
 use crate::events::END_OF_TIME;
 use crate::observe::Observer;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::units::Nanos;
 
 /// A time after all events.
 const NEVER: Nanos = Nanos::MAX;
@@ -45,7 +45,7 @@ impl Drive {
     pub fn upcoming(&self) -> Upcoming {
         let event = self.engine.next_time().unwrap_or(NEVER);
         let deadline = self.ftl.deadline().unwrap_or(NEVER);
-        let arrives = self.controller.as_ref().map_or(NEVER, Controller::next_time);
+        let arrives = self.controller.next_time();
         Upcoming { event, deadline, arrives, first: event.min(deadline.max(self.engine.now())).min(arrives) }
     }
 
@@ -71,12 +71,12 @@ impl Drive {
         observer: &mut dyn Observer,
         verifier: &mut dyn Verifier,
     ) -> Result<()> {
-        let (outstanding, cuts, rebuilding) = (self.outstanding, self.power_cuts, self.io.nand.is_rebuilding());
+        let (outstanding, cuts, rebuilding) = (self.outstanding(), self.power.cuts, self.io.nand.is_rebuilding());
         loop {
             self.let_happen(&next, until, verifier)?;
             self.harvest(observer, verifier)?;
-            let noticed = self.outstanding != outstanding || self.engine.outstanding() == 0;
-            if noticed || (self.power_cuts, self.io.nand.is_rebuilding()) != (cuts, rebuilding) {
+            let noticed = self.outstanding() != outstanding || self.engine.outstanding() == 0;
+            if noticed || (self.power.cuts, self.io.nand.is_rebuilding()) != (cuts, rebuilding) {
                 return Ok(());
             }
             next = self.upcoming();
@@ -104,7 +104,7 @@ impl Drive {
         }
         // Deadlines and arrivals wait for engine events of the same time.
         let own = deadline.min(arrives).min(END_OF_TIME - 1) + 1;
-        self.engine.run(&mut self.io, until.min(own), !self.waiting.is_empty());
+        self.engine.run(&mut self.io, until.min(own), !self.buffer.waiting.is_empty());
         if self.engine.power_fails() {
             self.lose_power(verifier)?;
         }
@@ -132,7 +132,7 @@ impl Drive {
     /// Errors of flash or `verifier`.
     #[inline]
     pub fn harvest(&mut self, observer: &mut dyn Observer, verifier: &mut dyn Verifier) -> Result<()> {
-        if self.waiting.is_empty() && self.engine.is_quiet() {
+        if self.buffer.waiting.is_empty() && self.engine.is_quiet() {
             return Ok(());
         }
         self.harvest_news(observer, verifier)
@@ -144,53 +144,35 @@ impl Drive {
                 self.check_completion(id);
             }
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, change, held, .. } = self.in_flight[id as usize];
+                let InFlight { command, arrival, warmup, change, held, .. } = *self.flight.get(id);
                 if held > 0 {
-                    self.buffer_used -= u64::from(held);
-                    self.free.push(id);
+                    self.buffer.release(u64::from(held));
+                    self.flight.release(id);
                     continue;
                 }
-                let now = self.engine.now();
                 self.check_completion(id);
-                if self.cut_ahead {
-                    self.futile = 0;
+                if self.power.is_cut_ahead() {
+                    self.power.progressed();
                     self.note_durable(command, change, verifier);
                 }
-                let Directives { owner, queue } = command.directives;
-                if let Some(finished) = &mut self.finished {
-                    finished.push(queue);
-                }
-                self.free.push(id);
+                self.reports.finish(command.directives.queue);
+                self.flight.complete(id);
                 if let Some(carried) = &mut self.carried {
                     carried.completed.push(id);
                 }
-                self.outstanding -= 1;
-                let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
                 self.record_completion(id);
                 if !warmup {
-                    observer.request_completed(command.kind, bytes, now - arrival, now);
-                    if self.reports_owners {
-                        observer.owner_completed(owner, command.kind, now - arrival);
-                    }
+                    self.reports.observe(command, arrival, self.engine.now(), observer);
                 }
             }
             while let Some(took) = self.engine.take_collection() {
                 observer.collection_ended(took);
             }
-            self.buffer_used -= self.engine.take_buffer_freed();
+            self.buffer.release(self.engine.take_buffer_freed());
             self.verified()?;
             if !self.admit(verifier)? {
                 return Ok(());
             }
-        }
-    }
-
-    /// Verifies request `id` when the drive completes it, because the host's own time would hide an early completion.
-    #[inline]
-    fn check_completion(&mut self, id: u32) {
-        let now = self.engine.now();
-        if let (Some(causality), Some(ledger)) = (&mut self.engine.causality, &self.io.ledger) {
-            causality.completed(id, ledger, now);
         }
     }
 }

@@ -6,10 +6,10 @@
 //! buffer is protected. Ignored: that a controller may delay programs so that later writes replace the data; only open
 //! pages do.
 
-use super::{Drive, InFlight};
-use palimpsest_flash::geometry::{Extent, RequestKind};
-use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::plan::Gate;
+use super::Drive;
+use palimpsest_flash::geometry::RequestKind;
+use palimpsest_ftl_api::plan::{Gate, Io};
+use std::collections::VecDeque;
 
 /// Number of gates above which closed ones are dropped.
 const MANY: usize = 1024;
@@ -27,82 +27,129 @@ pub struct Buffer {
     pub logical: u32,
 }
 
+/// Room of the write buffer, and the writes that wait for room or for their programs.
+#[derive(Default)]
+pub(super) struct WriteBuffer {
+    /// Room in subpages; `None` without a buffer.
+    size: Option<u64>,
+    used: u64,
+    /// Writes that wait for room, in order.
+    pub(super) waiting: VecDeque<u32>,
+    /// True if the buffer acknowledges writes.
+    pub(super) acknowledges: bool,
+    write_back: Option<WriteBack>,
+}
+
 /// Acknowledged writes that are not yet programmed.
-pub(super) struct WriteBack {
+struct WriteBack {
     buffer: Buffer,
     unprogrammed: Vec<Gate>,
     look_at: usize,
 }
 
 impl WriteBack {
-    pub(super) fn logical(&self) -> u32 {
-        self.buffer.logical
+    /// Drops closed gates.
+    fn shrink(&mut self, io: &Io) {
+        self.unprogrammed.retain(|&gate| io.plan.gates.is_open(gate));
+        self.look_at = MANY.max(2 * self.unprogrammed.len());
+    }
+}
+
+impl WriteBuffer {
+    /// An empty buffer before a layer whose open pages survive a power cut if `protected`.
+    fn new(buffer: Buffer, protected: bool) -> Self {
+        let Buffer { gathers, acknowledges, .. } = buffer;
+        let waits = acknowledges && !(gathers && protected);
+        WriteBuffer {
+            size: (gathers || acknowledges).then_some(buffer.subpages),
+            acknowledges,
+            write_back: waits.then(|| WriteBack { buffer, unprogrammed: Vec::new(), look_at: MANY }),
+            ..WriteBuffer::default()
+        }
+    }
+
+    /// True if there is a buffer.
+    #[inline]
+    pub(super) fn exists(&self) -> bool {
+        self.size.is_some()
+    }
+
+    /// True if a trim drops data from the buffer: data that a protected buffer acknowledged, or whose write then ends
+    /// without a program.
+    pub(super) fn trims_drop_data(&self) -> bool {
+        self.exists() && self.write_back.is_none()
+    }
+
+    /// Logical subpages whose acknowledged data only flushes make durable.
+    pub(super) fn flushed(&self) -> u32 {
+        self.write_back.as_ref().map_or(u32::MAX, |back| back.buffer.logical)
+    }
+
+    /// True if `subpages` subpages fit. An empty buffer has room for any write.
+    #[inline]
+    pub(super) fn fits(&self, subpages: u64) -> bool {
+        self.size.is_none_or(|size| self.used + subpages <= size || self.used == 0)
+    }
+
+    /// Occupies room.
+    #[inline]
+    pub(super) fn take(&mut self, subpages: u64) {
+        self.used += subpages;
+    }
+
+    /// Frees room.
+    #[inline]
+    pub(super) fn release(&mut self, subpages: u64) {
+        self.used -= subpages;
+    }
+
+    /// Empties the buffer after a power cut. `freed` subpages were free before; a protected buffer keeps the others.
+    pub(super) fn lose(&mut self, freed: u64, protected: bool) {
+        self.used = if protected && self.write_back.is_none() { self.used - freed } else { 0 };
+        self.write_back.iter_mut().for_each(|back| back.unprogrammed.clear());
+    }
+
+    /// Frees room that recovery freed, of at most the room in use.
+    pub(super) fn recovered(&mut self, freed: u64) {
+        self.used = self.used.saturating_sub(freed);
+    }
+
+    /// Makes `flush` wait for all writes before.
+    pub(super) fn await_writes(&mut self, io: &mut Io, flush: Gate) {
+        let Some(back) = &mut self.write_back else { return };
+        // The gates stay, because the next flush must wait for them too.
+        back.shrink(io);
+        back.unprogrammed.iter().for_each(|&gate| io.link(gate, flush));
     }
 }
 
 impl Drive {
     /// Passes writes through `buffer` from now on.
     pub fn set_buffer(&mut self, buffer: Buffer) {
-        let Buffer { gathers, acknowledges, .. } = buffer;
-        self.acknowledges = acknowledges;
-        self.buffer = (gathers || acknowledges).then_some(buffer.subpages);
-        let waits = acknowledges && !(gathers && self.guarantee.protected);
-        self.write_back = waits.then(|| WriteBack { buffer, unprogrammed: Vec::new(), look_at: MANY });
+        self.buffer = WriteBuffer::new(buffer, self.laws.guarantee.protected);
     }
 
     /// The gate that the programs of request `id` must signal in place of the request's gate, if any.
     #[inline]
     pub(super) fn own_gate(&mut self, id: u32) -> Option<Gate> {
-        let InFlight { command, .. } = self.in_flight[id as usize];
-        if self.write_back.is_none() || command.kind != RequestKind::Write {
+        let command = self.flight.get(id).command;
+        if self.buffer.write_back.is_none() || command.kind != RequestKind::Write {
             return None;
         }
         let own = self.io.plan.gates.open();
-        if self.write_back.as_ref().is_some_and(|back| !back.buffer.gathers) {
-            let subpages = self.subpages_of(command.extent);
-            let entry = InFlight { held: subpages as u32, ..self.in_flight[id as usize] };
-            let holder = self.enter_flight(entry);
-            self.buffer_used += subpages;
+        if self.buffer.write_back.as_ref().is_some_and(|back| !back.buffer.gathers) {
+            let subpages = self.units.subpages(command.extent);
+            let holder = self.flight.hold(id, subpages);
+            self.buffer.take(subpages);
             self.engine.watch(&mut self.io, own, holder);
         } else {
             self.io.plan.gates.expect(own);
         }
-        let (gates, back) = (&self.io.plan.gates, self.write_back.as_mut().expect("it was there"));
+        let back = self.buffer.write_back.as_mut().expect("it was there");
         if back.unprogrammed.len() >= back.look_at {
-            back.unprogrammed.retain(|&gate| gates.is_open(gate));
-            back.look_at = MANY.max(2 * back.unprogrammed.len());
+            back.shrink(&self.io);
         }
         back.unprogrammed.push(own);
         Some(own)
-    }
-
-    /// Makes `flush` wait for all writes before.
-    pub(super) fn await_writes(&mut self, flush: Gate) {
-        let Some(back) = &mut self.write_back else { return };
-        // The gates stay, because the next flush must wait for them too.
-        back.unprogrammed.retain(|&gate| self.io.plan.gates.is_open(gate));
-        back.look_at = MANY.max(2 * back.unprogrammed.len());
-        for &gate in &back.unprogrammed {
-            self.io.link(gate, flush);
-        }
-    }
-
-    /// Subpages that `extent` occupies in the buffer.
-    #[inline]
-    pub(super) fn subpages_of(&self, extent: Extent) -> u64 {
-        (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes)
-    }
-
-    /// Empties the buffer after a power cut: hold-up energy has programmed the data, or the data is lost.
-    pub(super) fn forget_writes(&mut self) {
-        let Some(back) = &mut self.write_back else { return };
-        back.unprogrammed.clear();
-        self.buffer_used = 0;
-        for (id, entry) in (0..).zip(&mut self.in_flight) {
-            if entry.held > 0 && !self.free.contains(&id) {
-                entry.held = 0;
-                self.free.push(id);
-            }
-        }
     }
 }

@@ -147,7 +147,8 @@ impl Scripts<'_> {
             }
         }
         let Some(step) = cut_in else { return Ok(None) };
-        let recovery_operations = served.session.drive.recoveries.last().map_or(0, |recovery| recovery.operations);
+        let recovery_operations =
+            served.session.drive.power.recoveries.last().map_or(0, |recovery| recovery.operations);
         let changed = self.changed(&mut served, &steps[..step], &steps[step])?;
         Ok(Some(Left { step, recovery_operations, changed }))
     }

@@ -102,9 +102,9 @@ impl Served<'_> {
     /// # Errors
     /// [`Failure`]: all requests in flight are refused.
     pub fn step(&mut self) -> Reply<()> {
-        let cuts = self.session.drive.power_cuts;
+        let cuts = self.session.drive.power.cuts;
         let advanced = self.session.advance();
-        if self.session.drive.power_cuts > cuts {
+        if self.session.drive.power.cuts > cuts {
             self.flights.commands.clear();
             self.session.verifier.begin_reads();
             advanced?;
@@ -162,7 +162,7 @@ impl Served<'_> {
             if self.kept {
                 session.note_in_image(command)?;
             }
-            session.watch()?;
+            session.watch_one()?;
             let reply = if failed { Err(Failure::Unreadable) } else { Ok(bytes) };
             self.flights.done.push_back(Done { flight, reply, at });
         }
@@ -184,7 +184,7 @@ impl Served<'_> {
         session.verifier.keep_read(0);
         let (bytes, failed) = session.verifier.take_read(0);
         session.tally(command);
-        session.watch()?;
+        session.watch_one()?;
         Ok(if failed { Err(Failure::Unreadable) } else { Ok(bytes) })
     }
 }

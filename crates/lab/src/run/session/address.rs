@@ -13,21 +13,43 @@ use palimpsest_workload::request::{NO_FILE, Request, Source};
 const LATEST_ARRIVAL: Nanos = 1 << 55;
 const NANOS_PER_DAY: f64 = 86_400e9;
 
+/// The addresses and times of the workload on the drive.
+pub(in crate::run) struct Addresses {
+    /// Arrival time of the first request, on the workload's clock.
+    clock_zero: Nanos,
+    /// Sectors of the drive.
+    sectors: u64,
+    /// Requests that were folded into the drive.
+    pub(in crate::run) folded: u64,
+}
+
+impl Addresses {
+    pub(super) fn new(sectors: u64) -> Self {
+        Addresses { clock_zero: 0, sectors, folded: 0 }
+    }
+
+    /// True if the whole of `extent` is on the drive.
+    #[inline]
+    pub(super) fn contain(&self, extent: Extent) -> bool {
+        extent.end() <= self.sectors
+    }
+}
+
 impl Session<'_> {
     /// The command for a request of the workload: scales its time and checks its address.
     #[inline(always)]
     pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<QueuedRequest> {
-        if self.taken == 0 {
-            self.clock_zero = request.arrival;
+        if self.intake.taken == 0 {
+            self.addresses.clock_zero = request.arrival;
         }
-        self.taken += 1;
-        let since = request.arrival.saturating_sub(self.clock_zero);
+        self.intake.taken += 1;
+        let since = request.arrival.saturating_sub(self.addresses.clock_zero);
         let arrival = if self.config.host.speedup == 1.0 { since } else { self.sped_up(since) };
         self.check_arrival(source, arrival)?;
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
         if request.kind == RequestKind::Flush {
             extent = Extent { sector: 0, sectors: 0 };
-        } else if extent.end() > self.logical_sectors {
+        } else if !self.addresses.contain(extent) {
             extent = self.fold(source, extent)?;
         }
         self.add_file_groups(source, request);
@@ -74,7 +96,7 @@ impl Session<'_> {
     /// Folds an extent beyond the drive, if `host.fold` is set.
     #[cold]
     pub(super) fn fold(&mut self, source: &mut dyn Source, extent: Extent) -> Result<Extent> {
-        let size = self.logical_sectors * SECTOR_BYTES;
+        let size = self.addresses.sectors * SECTOR_BYTES;
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         if bytes > size {
             let what =
@@ -84,10 +106,10 @@ impl Session<'_> {
         if !self.config.host.fold {
             return Err(self.beyond(source, extent));
         }
-        self.folded += 1;
-        let sector = extent.sector % self.logical_sectors;
+        self.addresses.folded += 1;
+        let sector = extent.sector % self.addresses.sectors;
         // A request across the end of the drive moves back to end there.
-        Ok(Extent { sector: sector.min(self.logical_sectors - u64::from(extent.sectors)), ..extent })
+        Ok(Extent { sector: sector.min(self.addresses.sectors - u64::from(extent.sectors)), ..extent })
     }
 
     /// The error for a workload that reaches beyond the drive, with the needed capacity of the whole workload if it can
@@ -116,7 +138,7 @@ impl Session<'_> {
              ssd.capacity={}{compact}, or --set host.fold=true to fold addresses into this drive",
             u64::from(extent.sectors) * SECTOR_BYTES,
             self.config.name,
-            self.logical_sectors * SECTOR_BYTES,
+            self.addresses.sectors * SECTOR_BYTES,
             capacity(needed),
         );
         Error::input(place, what)

@@ -10,16 +10,21 @@ use palimpsest_workload::request::Source;
 /// Most requests between reading and service.
 pub(in crate::run) const AHEAD: usize = 16;
 
-/// A ring of read requests.
-pub(super) struct Ahead {
+/// A ring of read requests, and the number of requests so far.
+pub(super) struct Intake {
     ring: [QueuedRequest; AHEAD],
     first: usize,
     length: usize,
+    /// Requests read from the workload.
+    pub(super) taken: u64,
+    /// Requests submitted to the drive.
+    pub(super) submitted: u64,
 }
 
-impl Ahead {
+impl Intake {
     pub(super) fn new() -> Self {
-        Ahead { ring: [QueuedRequest { arrival: 0, command: Command::FLUSH }; AHEAD], first: 0, length: 0 }
+        let ring = [QueuedRequest { arrival: 0, command: Command::FLUSH }; AHEAD];
+        Intake { ring, first: 0, length: 0, taken: 0, submitted: 0 }
     }
 
     /// The place of the request `index` behind the first.
@@ -33,23 +38,23 @@ impl Session<'_> {
     /// The next request, with its arrival on the engine's clock. The request counts as submitted.
     #[inline(always)]
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<QueuedRequest>> {
-        if self.interrupted {
+        if self.watch.interrupted {
             return Ok(None);
         }
-        if self.ahead.length <= AHEAD / 2 {
+        if self.intake.length <= AHEAD / 2 {
             self.look_ahead(source)?;
         }
-        if self.ahead.length > AHEAD / 2 {
-            let QueuedRequest { command, .. } = self.ahead.ring[self.ahead.at(AHEAD / 2)];
+        if self.intake.length > AHEAD / 2 {
+            let QueuedRequest { command, .. } = self.intake.ring[self.intake.at(AHEAD / 2)];
             self.drive.ftl.expect(command.extent, true);
-        } else if self.ahead.length == 0 {
+        } else if self.intake.length == 0 {
             return Ok(None);
         }
-        let next = self.ahead.ring[self.ahead.at(0)];
-        self.ahead.first = self.ahead.at(1);
-        self.ahead.length -= 1;
-        self.submitted += 1;
-        self.arrivals = (self.arrivals.0.or(Some(next.arrival)), next.arrival);
+        let next = self.intake.ring[self.intake.at(0)];
+        self.intake.first = self.intake.at(1);
+        self.intake.length -= 1;
+        self.intake.submitted += 1;
+        self.tally.arrived(next.arrival);
         self.tally(next.command);
         Ok(Some(next))
     }
@@ -58,13 +63,13 @@ impl Session<'_> {
     #[inline(never)]
     fn look_ahead(&mut self, source: &mut dyn Source) -> Result<()> {
         let limit = self.options.requests.unwrap_or(u64::MAX);
-        while self.ahead.length < AHEAD && self.taken < limit {
+        while self.intake.length < AHEAD && self.intake.taken < limit {
             let Some(request) = source.next_request()? else { return Ok(()) };
             let QueuedRequest { arrival, command } = self.prepare(source, request)?;
             self.drive.ftl.expect(command.extent, false);
-            let place = self.ahead.at(self.ahead.length);
-            self.ahead.ring[place] = QueuedRequest { arrival, command };
-            self.ahead.length += 1;
+            let place = self.intake.at(self.intake.length);
+            self.intake.ring[place] = QueuedRequest { arrival, command };
+            self.intake.length += 1;
         }
         Ok(())
     }

@@ -25,15 +25,15 @@ impl Session<'_> {
     /// Serves a command of preconditioning.
     #[inline]
     pub(in crate::run) fn count(&mut self, command: Command) -> Result<()> {
-        self.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
+        self.tally.precondition_bytes += u64::from(command.extent.sectors) * SECTOR_BYTES;
         self.drive.count(command, &mut self.verifier)?;
-        self.watch()
+        self.watch_one()
     }
 
     /// Serves a request of preconditioning that has a file.
     pub(in crate::run) fn count_request(&mut self, source: &mut dyn Source, request: Request) -> Result<()> {
         let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if extent.end() > self.logical_sectors {
+        if !self.addresses.contain(extent) {
             extent = self.fold(source, extent)?;
         }
         let directives = Directives { owner: request.owner(), queue: 0 };
@@ -45,7 +45,7 @@ impl Session<'_> {
     pub(in crate::run) fn fill(&mut self, first: u64, units: u64) -> Result<u64> {
         let most = units.min(MOST_UNITS) as u32;
         let done = u64::from(self.drive.fill(first, most, &mut self.verifier)?);
-        self.precondition_bytes += done * self.unit_bytes();
+        self.tally.precondition_bytes += done * self.unit_bytes();
         self.watch_many(done)?;
         Ok(done)
     }

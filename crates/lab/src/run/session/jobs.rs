@@ -12,7 +12,7 @@ impl Session<'_> {
     /// The next action of the jobs of `source`, with at most `depth` requests in flight.
     pub(super) fn due_of_jobs(&mut self, source: &mut dyn Source, depth: u32, left: &mut u64) -> Result<Due> {
         let now = self.drive.engine.now();
-        let due = if *left == 0 || self.interrupted {
+        let due = if *left == 0 || self.watch.interrupted {
             jobs::Due::Nothing
         } else if self.drive.outstanding() >= depth {
             jobs::Due::Completion
@@ -24,7 +24,7 @@ impl Session<'_> {
                 *left -= 1;
                 let QueuedRequest { command, .. } = self.prepare(source, request)?;
                 let arrival = self.scaled(request.arrival, 1.0 / self.config.host.speedup).min(now);
-                self.submitted += 1;
+                self.intake.submitted += 1;
                 self.tally(command);
                 let directives = Directives { queue, ..command.directives };
                 Due::Request(QueuedRequest { arrival, command: command.with(directives) })

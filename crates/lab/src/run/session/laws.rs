@@ -21,7 +21,7 @@ impl Session<'_> {
         same("reads by cause and reads of flash", io.reads.iter().sum(), nand.reads)?;
         same("erases of all blocks and erases of flash", self.drive.io.nand.sum_of_erases(), nand.erases)?;
         if self.options.fidelity == Fidelity::Timed {
-            let requests = &self.requests;
+            let requests = &self.tally.requests;
             let submitted = requests.read + requests.write + requests.trim + requests.flush;
             same("requests submitted and completed", submitted, self.recorder.all().count())?;
             same("requests still outstanding", u64::from(self.drive.outstanding()), 0)?;

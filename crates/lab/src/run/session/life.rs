@@ -6,8 +6,6 @@
 use super::super::Fidelity;
 use super::Session;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::RequestKind;
-use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_sim::drive::Command;
 
 impl Session<'_> {
@@ -22,27 +20,9 @@ impl Session<'_> {
     pub(in crate::run) fn end_life(&mut self, why: String) {
         if self.options.fidelity == Fidelity::Timed {
             let unanswered: Vec<Command> = self.drive.unanswered().collect();
-            unanswered.into_iter().for_each(|command| self.tally_back(command));
+            unanswered.into_iter().for_each(|command| self.tally.subtract(command));
         }
         self.drive.end_life();
         self.worn_out = Some(why);
-    }
-
-    /// Subtracts `command`, which was counted at its submission and will have no answer.
-    pub(super) fn tally_back(&mut self, command: Command) {
-        let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
-        let (requests, host) = (&mut self.requests, &mut self.host);
-        match command.kind {
-            RequestKind::Read => {
-                requests.read -= 1;
-                host.bytes_read -= bytes;
-            }
-            RequestKind::Write => {
-                requests.write -= 1;
-                host.bytes_written -= bytes;
-            }
-            RequestKind::Trim => requests.trim -= 1,
-            RequestKind::Flush => requests.flush -= 1,
-        }
     }
 }

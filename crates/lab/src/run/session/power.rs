@@ -136,7 +136,7 @@ impl Session<'_> {
     /// Limits the baseline after a power cut, which rolled back planned operations, some from before the measurement.
     #[cold]
     pub(super) fn note_power_cut(&mut self) {
-        self.baseline.power_cuts = self.drive.power_cuts;
+        self.baseline.power_cuts = self.drive.power.cuts;
         self.baseline.nand.limit(self.drive.io.nand.counters());
         self.baseline.io.limit(&self.drive.io.counters);
     }

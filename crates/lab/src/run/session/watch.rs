@@ -2,9 +2,10 @@
 //! the curve of write amplification. One comparison a request covers all, so that a run without snapshots costs no
 //! more. Observers never change the drive.
 
-use super::super::{Phase, Progress};
+use super::super::{Phase, Progress, Watcher};
 use super::Session;
 use crate::metrics::curve::Curve;
+use crate::metrics::snapshots::Snapshots;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 use std::ops::ControlFlow;
@@ -12,80 +13,40 @@ use std::ops::ControlFlow;
 /// The watcher is called after this many requests.
 const WATCH_EVERY: u64 = 4096;
 
-impl Session<'_> {
-    /// Begins a phase of `expected` requests.
-    pub(in crate::run) fn expect(&mut self, phase: Phase, expected: u64) -> Result<()> {
-        (self.phase, self.done, self.expected) = (phase, 0, expected);
-        if phase == Phase::Run
-            && let Some(snapshots) = &mut self.snapshots
-        {
-            snapshots.expect(expected);
-        }
-        if phase == Phase::Run {
-            self.curve = self.options.series.then(|| Curve::new(expected));
-            self.take_snapshot();
-            self.add_point();
-        }
-        self.schedule();
-        self.report_progress()
+/// The observers of a run, and its progress.
+pub(in crate::run) struct Watch<'a> {
+    watcher: Watcher<'a>,
+    phase: Phase,
+    done: u64,
+    expected: u64,
+    /// The value of `done` at which the watcher, a snapshot or a point of the curve is due.
+    due_at: u64,
+    pub(in crate::run) snapshots: Option<Snapshots>,
+    pub(in crate::run) curve: Option<Curve>,
+    /// True if the watcher ended the run.
+    pub(in crate::run) interrupted: bool,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(watcher: Watcher<'a>) -> Self {
+        let (phase, interrupted) = (Phase::Precondition, false);
+        Watch { watcher, phase, done: 0, expected: 0, due_at: 0, snapshots: None, curve: None, interrupted }
     }
 
-    /// Counts a completed request, and runs the observers that are due.
-    #[inline]
-    pub(in crate::run) fn watch(&mut self) -> Result<()> {
-        self.done += 1;
-        if self.done < self.watch_at { Ok(()) } else { self.run_due() }
-    }
-
-    /// Counts `requests` requests of preconditioning.
-    pub(in crate::run) fn watch_many(&mut self, requests: u64) -> Result<()> {
-        self.done += requests;
-        if self.done < self.watch_at {
-            return Ok(());
-        }
-        self.schedule();
-        self.report_progress()
-    }
-
-    #[cold]
-    fn run_due(&mut self) -> Result<()> {
-        if self.phase == Phase::Run && self.snapshots.as_ref().is_some_and(|snapshots| snapshots.next() <= self.done) {
-            self.take_snapshot();
-        }
-        if self.phase == Phase::Run && self.curve.as_ref().is_some_and(|curve| curve.next() <= self.done) {
-            self.add_point();
-        }
-        let reported = if self.done.is_multiple_of(WATCH_EVERY) { self.report_progress() } else { Ok(()) };
-        self.schedule();
-        reported
+    /// The watcher, for another session.
+    pub(in crate::run) fn into_watcher(self) -> Watcher<'a> {
+        self.watcher
     }
 
     fn schedule(&mut self) {
         let watcher = (self.done / WATCH_EVERY + 1) * WATCH_EVERY;
         let snapshots = self.snapshots.as_ref().map_or(u64::MAX, |snapshots| snapshots.next());
         let curve = self.curve.as_ref().map_or(u64::MAX, Curve::next);
-        self.watch_at = if self.phase == Phase::Run { watcher.min(snapshots).min(curve) } else { watcher };
+        self.due_at = if self.phase == Phase::Run { watcher.min(snapshots).min(curve) } else { watcher };
     }
 
-    /// Takes a snapshot of every block, if the run has snapshots.
-    pub(super) fn take_snapshot(&mut self) {
-        let totals = self.planned();
-        if let Some(snapshots) = &mut self.snapshots {
-            let time = self.drive.engine.now() - self.baseline.time;
-            snapshots.take(self.done, time, totals, &self.drive.io.nand, &*self.drive.ftl);
-        }
-    }
-
-    /// Adds a point to the curve of write amplification, if the run has one.
-    pub(super) fn add_point(&mut self) {
-        let totals = self.planned();
-        if let Some(curve) = &mut self.curve {
-            curve.add(self.done, totals);
-        }
-    }
-
-    fn report_progress(&mut self) -> Result<()> {
-        let simulated = self.drive.engine.now();
+    /// Calls the watcher at the simulated time.
+    fn report_progress(&mut self, simulated: Nanos) -> Result<()> {
         let progress = Progress { phase: self.phase, done: self.done, expected: self.expected, simulated };
         match (self.watcher)(progress) {
             ControlFlow::Continue(()) => Ok(()),
@@ -95,6 +56,71 @@ impl Session<'_> {
                 Ok(())
             }
             ControlFlow::Break(()) => Err(Error::Interrupted),
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Begins a phase of `expected` requests.
+    pub(in crate::run) fn expect(&mut self, phase: Phase, expected: u64) -> Result<()> {
+        let watch = &mut self.watch;
+        (watch.phase, watch.done, watch.expected) = (phase, 0, expected);
+        if phase == Phase::Run {
+            watch.snapshots.iter_mut().for_each(|snapshots| snapshots.expect(expected));
+            watch.curve = self.options.series.then(|| Curve::new(expected));
+            self.take_snapshot();
+            self.add_point();
+        }
+        self.schedule_and_report()
+    }
+
+    fn schedule_and_report(&mut self) -> Result<()> {
+        self.watch.schedule();
+        self.watch.report_progress(self.drive.engine.now())
+    }
+
+    /// Counts a completed request, and runs the observers that are due.
+    #[inline]
+    pub(in crate::run) fn watch_one(&mut self) -> Result<()> {
+        self.watch.done += 1;
+        if self.watch.done < self.watch.due_at { Ok(()) } else { self.run_due() }
+    }
+
+    /// Counts `requests` requests of preconditioning.
+    pub(in crate::run) fn watch_many(&mut self, requests: u64) -> Result<()> {
+        self.watch.done += requests;
+        if self.watch.done < self.watch.due_at { Ok(()) } else { self.schedule_and_report() }
+    }
+
+    #[cold]
+    fn run_due(&mut self) -> Result<()> {
+        let Watch { phase, done, .. } = self.watch;
+        if phase == Phase::Run && self.watch.snapshots.as_ref().is_some_and(|snapshots| snapshots.next() <= done) {
+            self.take_snapshot();
+        }
+        if phase == Phase::Run && self.watch.curve.as_ref().is_some_and(|curve| curve.next() <= done) {
+            self.add_point();
+        }
+        let reports = done.is_multiple_of(WATCH_EVERY);
+        let reported = if reports { self.watch.report_progress(self.drive.engine.now()) } else { Ok(()) };
+        self.watch.schedule();
+        reported
+    }
+
+    /// Takes a snapshot of every block, if the run has snapshots.
+    pub(super) fn take_snapshot(&mut self) {
+        let totals = self.planned();
+        if let Some(snapshots) = &mut self.watch.snapshots {
+            let time = self.drive.engine.now() - self.baseline.time;
+            snapshots.take(self.watch.done, time, totals, &self.drive.io.nand, &*self.drive.ftl);
+        }
+    }
+
+    /// Adds a point to the curve of write amplification, if the run has one.
+    pub(super) fn add_point(&mut self) {
+        let totals = self.planned();
+        if let Some(curve) = &mut self.watch.curve {
+            curve.add(self.watch.done, totals);
         }
     }
 

@@ -1,0 +1,115 @@
+//! Requests and bytes of the host in a session: preconditioning, warm-up and measurement. Ignored: requests of the
+//! layer itself.
+
+use super::Session;
+use crate::metrics::summary::{Host, Requests};
+use palimpsest_flash::geometry::{Divisor, RequestKind};
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_sim::drive::Command;
+
+/// Counters of the host.
+pub(in crate::run) struct Tally {
+    pub(in crate::run) requests: Requests,
+    pub(in crate::run) host: Host,
+    /// Arrivals of the first and the last measured request.
+    pub(in crate::run) arrivals: (Option<Nanos>, Nanos),
+    pub(in crate::run) precondition_bytes: u64,
+    /// Bytes that the host wrote between preconditioning and the measurement.
+    warmup_bytes: u64,
+    /// Sectors of a subpage, and of a layer's unit of transfer.
+    subpage: Divisor,
+    transferred: Divisor,
+}
+
+impl Tally {
+    /// Counters at 0, for subpages of `subpage` sectors, of which the layer transfers `transferred` at a time.
+    pub(super) fn new(subpage: u32, transferred: u32) -> Self {
+        Tally {
+            requests: Requests::default(),
+            host: Host::default(),
+            arrivals: (None, 0),
+            precondition_bytes: 0,
+            warmup_bytes: 0,
+            subpage: Divisor::new(subpage),
+            transferred: Divisor::new(subpage * transferred),
+        }
+    }
+
+    /// Starts the measurement: all requests so far are preconditioning or warm-up.
+    pub(super) fn start_measuring(&mut self) {
+        self.requests = Requests::default();
+        self.warmup_bytes = std::mem::take(&mut self.host).bytes_written;
+        self.arrivals = (None, 0);
+    }
+
+    /// Bytes that the host wrote since preconditioning.
+    pub(in crate::run) fn bytes_since_precondition(&self) -> u64 {
+        self.warmup_bytes + self.host.bytes_written
+    }
+
+    /// The subpage that contains `sector`.
+    #[inline]
+    pub(in crate::run) fn subpage_of(&self, sector: u64) -> u32 {
+        self.subpage.divide_wide(sector) as u32
+    }
+
+    /// Records the arrival of the next request.
+    #[inline]
+    pub(super) fn arrived(&mut self, at: Nanos) {
+        self.arrivals = (self.arrivals.0.or(Some(at)), at);
+    }
+
+    /// Subtracts `command`, which was counted at its submission and will have no answer.
+    pub(super) fn subtract(&mut self, command: Command) {
+        let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+        let (requests, host) = (&mut self.requests, &mut self.host);
+        match command.kind {
+            RequestKind::Read => {
+                requests.read -= 1;
+                host.bytes_read -= bytes;
+            }
+            RequestKind::Write => {
+                requests.write -= 1;
+                host.bytes_written -= bytes;
+            }
+            RequestKind::Trim => requests.trim -= 1,
+            RequestKind::Flush => requests.flush -= 1,
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Counts `command`.
+    pub(in crate::run) fn tally(&mut self, Command { kind, extent, directives }: Command) {
+        let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
+        let covered = |sectors: Divisor| match extent.sectors {
+            0 => 0,
+            _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
+        };
+        if let Some(volumes) = &mut self.recorder.volumes {
+            volumes.submitted(directives.owner, kind, extent.sectors);
+        }
+        let Tally { requests, host, subpage, transferred, .. } = &mut self.tally;
+        match kind {
+            RequestKind::Read => {
+                requests.read += 1;
+                host.bytes_read += bytes;
+                host.subpages_read += covered(*subpage);
+            }
+            RequestKind::Write => {
+                requests.write += 1;
+                host.bytes_written += bytes;
+                host.subpages_written += covered(*subpage);
+            }
+            RequestKind::Trim => requests.trim += 1,
+            RequestKind::Flush => requests.flush += 1,
+        }
+        if matches!(kind, RequestKind::Read | RequestKind::Write) {
+            host.subpages_transferred += match self.drive.io.host.transfer_subpages {
+                1 => covered(*subpage),
+                unit => covered(*transferred) * u64::from(unit),
+            };
+            host.bytes_transferred += self.drive.link_bytes(extent);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Completions as observers, the host and the timeline of a drive see them.
+//!
+//! Ignored: flash operations, which the engine reports.
+
+use super::{Command, Directives, Drive};
+use crate::observe::Observer;
+use crate::timeline::Recording;
+use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+
+/// The receivers of completions.
+#[derive(Default)]
+pub struct Reports {
+    /// True if requests submitted now are not measured: the observer must not see them.
+    pub warming_up: bool,
+    /// True if the observer receives the owners of requests.
+    pub owners: bool,
+    /// Queues of completed requests that the host has not taken yet; `None` if the host never takes them.
+    pub finished: Option<Vec<u32>>,
+    /// Recording of a timeline whose window has passed.
+    recording: Option<Recording>,
+}
+
+impl Reports {
+    /// Tells the host that a request of `queue` has completed.
+    #[inline]
+    pub(super) fn finish(&mut self, queue: u32) {
+        if let Some(finished) = &mut self.finished {
+            finished.push(queue);
+        }
+    }
+
+    /// Tells `observer` that `command`, which arrived at `arrival`, has completed.
+    #[inline]
+    pub(super) fn observe(&self, command: Command, arrival: Nanos, now: Nanos, observer: &mut dyn Observer) {
+        let bytes = u64::from(command.extent.sectors) * SECTOR_BYTES;
+        observer.request_completed(command.kind, bytes, now - arrival, now);
+        if self.owners {
+            let Directives { owner, .. } = command.directives;
+            observer.owner_completed(owner, command.kind, now - arrival);
+        }
+    }
+}
+
+impl Drive {
+    /// Records the completion of a request, and keeps the recording when the window has passed.
+    #[inline]
+    pub(super) fn record_completion(&mut self, id: u32) {
+        let now = self.engine.now();
+        let Some(timeline) = &mut self.engine.timeline else { return };
+        timeline.completed(id, now);
+        if timeline.is_over(now) {
+            self.reports.recording = self.engine.timeline.take().map(|timeline| timeline.recording());
+        }
+    }
+
+    /// The recording so far; `None` without a timeline.
+    pub fn recording(&self) -> Option<Recording> {
+        self.reports.recording.clone().or_else(|| Some(self.engine.timeline.as_ref()?.recording()))
+    }
+}

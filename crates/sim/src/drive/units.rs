@@ -1,0 +1,45 @@
+//! Sizes of a drive: sectors of the host, logical subpages, and units of the layer's map. Ignored: pages of flash.
+
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::units::SECTOR_BYTES;
+use std::ops::Range;
+
+/// Bytes of a subpage and sectors of a unit.
+#[derive(Clone, Copy)]
+pub struct Units {
+    pub(super) subpage_bytes: u64,
+    unit_sectors: u64,
+}
+
+impl Units {
+    pub(super) fn new(subpage_bytes: u32, unit_subpages: u32) -> Self {
+        let subpage_bytes = u64::from(subpage_bytes);
+        Units { subpage_bytes, unit_sectors: u64::from(unit_subpages) * subpage_bytes / SECTOR_BYTES }
+    }
+
+    /// The units wholly inside `extent`, which a trim unmaps.
+    pub fn whole(&self, extent: Extent) -> Option<Extent> {
+        let first = extent.sector.div_ceil(self.unit_sectors) * self.unit_sectors;
+        let end = extent.end() / self.unit_sectors * self.unit_sectors;
+        (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
+    }
+
+    /// The sectors of all units that `extent` touches.
+    #[inline]
+    pub(super) fn touched(&self, extent: Extent) -> Range<u64> {
+        extent.sector / self.unit_sectors * self.unit_sectors..extent.end().next_multiple_of(self.unit_sectors)
+    }
+
+    /// The logical subpages of the whole units in `sectors`.
+    #[inline]
+    pub(super) fn lsns(&self, sectors: Range<u64>) -> Range<u32> {
+        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
+        (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
+    }
+
+    /// Subpages that `extent` occupies in the write buffer.
+    #[inline]
+    pub(super) fn subpages(&self, extent: Extent) -> u64 {
+        (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.subpage_bytes)
+    }
+}
