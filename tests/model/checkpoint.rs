@@ -1,12 +1,11 @@
 //! Checkpoints: power cuts everywhere, in a checkpoint and in recovery too, on each layer that has them.
 
 use crate::drives::{Limits, build, draw_with, pick, with};
-use crate::harness::{for_each_seed, note};
+use crate::harness::{for_each_seed, note, payload_of};
 use crate::power::{Cuts, cut_everywhere, small_with};
 use crate::power_timed::Case;
 use crate::sequences::requests;
 use palimpsest_lab::ftl::Entry;
-use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::plan::ledger::Mutation;
 use palimpsest_lab::plan::{Cause, OperationKind};
 use palimpsest_lab::rng::Rng;
@@ -80,7 +79,7 @@ fn case(entry: &'static Entry, seed: u64) -> Option<Case> {
     let mut commands = requests(&shape, seed);
     let counted = commands.len() / 3;
     commands.truncate(counted + 250);
-    let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+    let payload = payload_of(entry, seed);
     Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
 }
 

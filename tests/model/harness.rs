@@ -3,7 +3,7 @@
 use crate::drives::Shape;
 use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::ftl::{Entry, REGISTRY};
+use palimpsest_lab::ftl::{Entry, Programs, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::shadow::Shadow;
 use palimpsest_lab::nand::data::Payload;
@@ -164,6 +164,14 @@ thread_local! {
 /// Remembers the settings of the present case for the message of a failure.
 pub fn note(settings: &[String]) {
     SETTINGS.with(|noted| *noted.borrow_mut() = settings.to_vec());
+}
+
+/// Bytes for each fourth seed, and tags for the others. A layer that codes pages has bytes for each sixteenth, because
+/// the coding of bytes would take half the time of the long tests.
+pub fn payload_of(entry: &Entry, seed: u64) -> Payload {
+    let codes = entry.below.unwrap_or(entry).programs == Programs::OverData;
+    let every = if codes { 16 } else { 4 };
+    if seed % every == 3 { Payload::Bytes } else { Payload::Tag }
 }
 
 /// The long tests run one seed in so many, because `make test-long` must end within an hour on two cores; `make soak`

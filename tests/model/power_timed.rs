@@ -4,7 +4,7 @@
 //! acknowledged, and repeated later, is old or new.
 
 use crate::drives::{Limits, Shape, build, draw, entry, pick, plain, with};
-use crate::harness::{Model, count_cuts, for_each_seed_of, note};
+use crate::harness::{Model, count_cuts, for_each_seed_of, note, payload_of};
 use crate::room::{has_room, is_tight, picture};
 use crate::sequences::requests;
 use crate::workload::fill;
@@ -55,7 +55,7 @@ impl Case {
         let mut commands = requests(&shape, seed);
         let counted = commands.len() / 3;
         commands.truncate(counted + 300);
-        let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+        let payload = payload_of(entry, seed);
         Some(Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) })
     }
 

@@ -1,7 +1,7 @@
 //! Read-ahead: streams of reads among other requests, against the shadow and the check of times; and with power cuts.
 
 use crate::drives::{Limits, Shape, build, draw, pick, with};
-use crate::harness::{Model, for_each_seed, note};
+use crate::harness::{Model, for_each_seed, note, payload_of};
 use crate::power_timed::Case;
 use crate::workload::{Mix, fill};
 use palimpsest_lab::error::Error;
@@ -59,7 +59,7 @@ fn subpage_sectors(shape: &Shape) -> u64 {
 fn play(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<Result<u64, String>> {
     let shape = shape(entry, seed)?;
     note(&shape.settings);
-    let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+    let payload = payload_of(entry, seed);
     let mut model = Model::new(&shape, entry, payload, seed);
     model.drive.verify_times(mutation);
     let (commands, filled) = requests(&shape, seed, 500);

@@ -3,7 +3,7 @@
 //! plan and engine.
 
 use crate::drives::{Limits, Shape, build, build_with_spare, draw_with, entry, fixed_share, pick, with};
-use crate::harness::{Model, for_each_seed, note};
+use crate::harness::{Model, for_each_seed, note, payload_of};
 use crate::mutants::run_shape;
 use crate::power::{Cuts, cut_everywhere, small_with};
 use crate::power_timed::{Case, cut_case};
@@ -76,7 +76,7 @@ fn sequences() {
             return true;
         }
         let Some((shape, mut rng)) = shape(entry, seed, SMALL, &[]) else { return false };
-        let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+        let payload = payload_of(entry, seed);
         match seed % 2 {
             0 => count_requests(&shape, entry, seed, payload, 3),
             _ => time_requests(&shape, entry, seed, payload, &mut rng),
@@ -142,7 +142,7 @@ fn cut_timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
     let mut commands = requests(&shape, seed);
     let counted = commands.len() / 3;
     commands.truncate(counted + 300);
-    let payload = if seed % 4 == 3 { Payload::Bytes } else { Payload::Tag };
+    let payload = payload_of(entry, seed);
     let case = Case { shape, entry, seed, payload, commands, counted, depth: pick(&mut rng, &[1, 4, 32]) };
     cut_case(&case, cuts);
     true

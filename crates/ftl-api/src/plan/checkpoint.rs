@@ -179,9 +179,15 @@ impl Checkpoints {
     }
 }
 
-/// Checksum (FNV-1a).
+/// Checksum (FNV-1a over words of eight bytes, because tables are long).
 fn sum_of(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    let mut sum = 0xcbf2_9ce4_8422_2325;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x100_0000_01b3);
+    }
+    sum
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
