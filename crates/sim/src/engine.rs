@@ -13,14 +13,16 @@ mod bus;
 mod copies;
 mod die;
 mod dies;
-mod ended;
 mod energy;
 mod gates;
+mod link;
 mod order;
 mod pending;
 mod power;
 mod ready;
 mod record;
+mod results;
+mod setup;
 mod shots;
 mod unneeded;
 
@@ -28,17 +30,20 @@ use super::causality::Causality;
 use super::events::{Event, EventQueue};
 use super::settings::{HostTimes, Scheduler, SimSettings};
 use super::timeline::Timeline;
-use bus::{Bus, Transfers};
-use die::Die;
-use gates::Edge;
-use palimpsest_flash::geometry::{Divisor, Geometry};
+use bus::Bus;
+use gates::Edges;
+use link::HostLink;
+use order::Orders;
+use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::part::Part;
-use palimpsest_flash::units::{Nanos, Rate};
+use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::operations::Program;
 use palimpsest_ftl_api::plan::{Cause, Io, Operation, OperationKind};
 use palimpsest_ftl_api::plan::{replacing, under_way};
 use pending::{Details, Operations, Pending};
 use ready::Ready;
+use results::Results;
+use setup::{Hardware, Setup};
 
 const NONE: u32 = u32::MAX;
 /// Class of collection steps.
@@ -48,52 +53,17 @@ const BEHIND: u64 = 1 << 63;
 
 /// The event engine of a drive.
 pub struct Engine {
-    settings: SimSettings,
-    geometry: Geometry,
-    plane_size: Divisor,
-    die_count: Divisor,
-    t_command: Nanos,
-    cache_pages: u8,
-    t_suspend: Nanos,
-    t_resume: Nanos,
-    /// See [`Self::looks_twice`].
-    wakes_always: bool,
-    transfers: Transfers,
-    link_rate: Rate,
-    last_crossing: (u64, Nanos),
-    t_request: Nanos,
-    link_in: Bus,
-    link_out: Bus,
+    setup: Setup,
+    link: HostLink,
+    hardware: Hardware,
     events: EventQueue,
     now: Nanos,
     order: u64,
     pending: Operations,
-    live: u32,
-    /// Operations of each block that have not started.
-    blocks: Vec<order::BlockState>,
-    /// Operations planned behind each change of a block, by index of the change.
-    behind: Vec<order::Behind>,
-    ready: Vec<Ready>,
-    dies: Vec<Die>,
-    buses: Vec<Bus>,
-    edges: Vec<Edge>,
-    free_edges: Vec<u32>,
-    closing: Vec<u32>,
-    crossings: gates::Crossings,
-    completed: Vec<u32>,
-    /// Requests that the drive has completed but the host still waits for; only in checked runs.
-    ended_in_drive: Vec<u32>,
-    /// Indices of the present plan's operations, if erases of the plan follow programs.
-    accepted: Vec<u32>,
-    /// Number of entries of `follows` already processed.
-    followed: usize,
-    /// Dies to start after the present plan or gate.
-    woken: Vec<u32>,
-    buffer_freed: u64,
-    ended: ended::Ended,
-    /// Energy of ended work, in picojoules.
-    spent: i64,
-    collections: Vec<Nanos>,
+    orders: Orders,
+    edges: Edges,
+    plan: PresentPlan,
+    results: Results,
     /// The check of times in a checked run.
     pub causality: Option<Box<Causality>>,
     /// The timeline; `None` if not recorded.
@@ -101,48 +71,32 @@ pub struct Engine {
     power_cut: Option<Box<power::PowerCut>>,
 }
 
+/// Acceptance of the present plan.
+#[derive(Default)]
+struct PresentPlan {
+    /// Indices of the plan's operations, if erases of the plan follow programs.
+    accepted: Vec<u32>,
+    /// Number of entries of `follows` already processed.
+    followed: usize,
+    /// Dies to start after the plan or gate.
+    woken: Vec<u32>,
+}
+
 impl Engine {
     /// An idle engine.
     pub fn new(settings: &SimSettings, geometry: &Geometry, part: &Part, host: HostTimes) -> Self {
         Engine {
-            settings: settings.clone(),
-            geometry: *geometry,
-            plane_size: Divisor::new(geometry.blocks_per_plane),
-            die_count: Divisor::new(geometry.dies()),
-            t_command: part.t_command,
-            cache_pages: part.cache_pages as u8,
-            t_suspend: part.t_suspend,
-            t_resume: part.t_resume,
-            wakes_always: Self::looks_twice(settings.suspend, part.t_suspend, part.t_resume),
-            transfers: Transfers::new(part),
-            link_rate: host.link_rate,
-            last_crossing: (0, 0),
-            t_request: host.t_request,
-            link_in: Bus::default(),
-            link_out: Bus::default(),
+            setup: Setup::new(settings, geometry, part),
+            link: HostLink::new(host),
+            hardware: Hardware::new(geometry, part),
             events: EventQueue::default(),
             now: 0,
             order: 0,
             pending: Operations::default(),
-            live: 0,
-            blocks: vec![order::IDLE; geometry.blocks() as usize],
-            behind: Vec::new(),
-            ready: (0..geometry.planes()).map(|_| Ready::default()).collect(),
-            dies: (0..geometry.dies()).map(|die| Die::on(geometry.channel_of_die(die))).collect(),
-            buses: vec![Bus::default(); geometry.channels as usize],
-            edges: Vec::new(),
-            free_edges: Vec::new(),
-            closing: Vec::new(),
-            crossings: gates::Crossings::default(),
-            completed: Vec::new(),
-            ended_in_drive: Vec::new(),
-            accepted: Vec::new(),
-            followed: 0,
-            woken: Vec::new(),
-            buffer_freed: 0,
-            ended: ended::Ended::default(),
-            spent: 0,
-            collections: Vec::new(),
+            orders: Orders::new(geometry),
+            edges: Edges::default(),
+            plan: PresentPlan::default(),
+            results: Results::default(),
             causality: None,
             timeline: None,
             power_cut: None,
@@ -169,7 +123,7 @@ impl Engine {
     /// Number of operations that have not ended.
     #[inline]
     pub fn outstanding(&self) -> u32 {
-        self.live
+        self.pending.count()
     }
 
     /// Advances the clock to `time`. No event may be due before.
@@ -177,67 +131,6 @@ impl Engine {
     pub fn advance_to(&mut self, time: Nanos) {
         debug_assert!(time >= self.now && self.next_time().is_none_or(|next| next >= time));
         self.now = time;
-    }
-
-    /// True if no completion, freed buffer space or finished collection is pending.
-    #[inline]
-    pub fn is_quiet(&self) -> bool {
-        self.completed.is_empty() && self.collections.is_empty() && self.buffer_freed == 0 && self.causality.is_none()
-    }
-
-    /// Takes a completed request.
-    #[inline]
-    pub fn take_completed(&mut self) -> Option<u32> {
-        self.completed.pop()
-    }
-
-    /// Takes a request that the drive has completed but the host still waits for; only in checked runs.
-    #[inline]
-    pub fn take_ended_in_drive(&mut self) -> Option<u32> {
-        self.ended_in_drive.pop()
-    }
-
-    /// Takes the number of freed subpages of the write buffer.
-    #[inline]
-    pub fn take_buffer_freed(&mut self) -> u64 {
-        std::mem::take(&mut self.buffer_freed)
-    }
-
-    /// Takes the duration of an ended collection, from the start to the end of the erase.
-    #[inline]
-    pub fn take_collection(&mut self) -> Option<Nanos> {
-        self.collections.pop()
-    }
-
-    /// Time for which each channel's bus was busy.
-    pub fn bus_busy(&self) -> Vec<Nanos> {
-        self.buses.iter().map(|bus| bus.busy).collect()
-    }
-
-    /// Time for which each die was busy.
-    pub fn die_busy(&self) -> Vec<Nanos> {
-        self.dies.iter().map(|die| die.busy).collect()
-    }
-
-    /// Starts a transfer of `bytes` of a write over the host link. Returns the time of arrival.
-    #[inline]
-    pub fn receive(&mut self, bytes: u64) -> Nanos {
-        if self.link_rate.0 == 0 {
-            return self.now;
-        }
-        let time = self.crossing_time(bytes);
-        self.link_in.take(self.now, time)
-    }
-
-    /// Starts a transfer of `bytes` of a read without flash over the host link, available at `from`. Returns the time
-    /// of arrival.
-    #[inline]
-    pub fn send(&mut self, from: Nanos, bytes: u64) -> Nanos {
-        if self.link_rate.0 == 0 {
-            return from;
-        }
-        let time = self.crossing_time(bytes);
-        self.link_out.take(self.now, time).max(from + time)
     }
 
     /// Accepts the plan in `io` and starts the dies that can start.
@@ -266,24 +159,16 @@ impl Engine {
         }
         io.plan.operations = operations;
         io.plan.clear();
-        self.accepted.clear();
-        self.followed = 0;
+        self.plan.accepted.clear();
+        self.plan.followed = 0;
         self.kick_woken(io);
-    }
-
-    /// Die and plane of `block`.
-    #[inline]
-    fn place_of(&self, block: u32) -> (u32, u32) {
-        let (in_die, die) = self.die_count.split(self.plane_size.divide(block));
-        (die, die * self.geometry.planes_per_die + in_die)
     }
 
     #[inline]
     fn enqueue(&mut self, io: &mut Io, operation: &Operation, number: u32) {
         self.order += 1;
-        self.live += 1;
         let order = self.order;
-        let (die, plane) = self.place_of(operation.block);
+        let (die, plane) = self.setup.place_of(operation.block);
         let load = &mut io.dies[die as usize];
         load.operations += 1;
         load.reads += u32::from(operation.kind == OperationKind::Read);
@@ -291,7 +176,7 @@ impl Engine {
         let data_at = if operation.from_host { io.present.data_at } else { 0 };
         let index = self.pending.add(operation, order, (die, plane), self.now, data_at);
         if operation.step && self.class_of(operation.kind, operation.cause, true) == STEPS {
-            self.ready[plane as usize].steps += 1;
+            self.hardware.ready[plane as usize].steps += 1;
         }
         let (on_block, last) = self.join_block(index, operation);
         let mut waits = u32::from(follows) + on_block;
@@ -324,16 +209,16 @@ impl Engine {
         if io.plan.follows.is_empty() {
             return 0;
         }
-        self.accepted.push(index);
+        self.plan.accepted.push(index);
         let mut waits = 0;
         // The entries are in the order of the erases.
-        while let Some(&(erase, program)) = io.plan.follows.get(self.followed)
+        while let Some(&(erase, program)) = io.plan.follows.get(self.plan.followed)
             && erase == number
         {
-            self.followed += 1;
+            self.plan.followed += 1;
             let program = match program {
                 Program::Running(program) => program,
-                Program::Planned(number) => self.accepted[number as usize],
+                Program::Planned(number) => self.plan.accepted[number as usize],
             };
             let head = self.pending.details(program).followers;
             self.pending.details_mut(program).followers = self.add_edge(gates::Waiter::Operation(index), head);
@@ -360,7 +245,7 @@ impl Engine {
     /// because they delay little and the host may wait for their data.
     #[inline]
     fn class_of(&self, kind: OperationKind, cause: Cause, step: bool) -> usize {
-        let first = match self.settings.scheduler {
+        let first = match self.setup.settings.scheduler {
             Scheduler::Fifo => true,
             _ if step => return if kind == OperationKind::Read { 1 } else { STEPS },
             Scheduler::ReadFirst => kind == OperationKind::Read,
@@ -402,15 +287,6 @@ impl Engine {
         self.kick(io, die);
     }
 
-    /// Time of `bytes` on the host link, cached as in [`Transfers::time`].
-    #[inline]
-    fn crossing_time(&mut self, bytes: u64) -> Nanos {
-        if self.last_crossing.0 != bytes {
-            self.last_crossing = (bytes, self.link_rate.time_for(bytes));
-        }
-        self.last_crossing.1
-    }
-
     /// Processes the next event, and later ones before `until`. Stops early when a request completes, a collection
     /// ends, no operation is left, or room in the write buffer is freed while a request `waits` for room.
     #[inline]
@@ -418,10 +294,10 @@ impl Engine {
         let until = if self.causality.is_some() || self.power_cut.is_some() { 0 } else { until };
         loop {
             self.step(io);
-            let noticed = !self.completed.is_empty()
-                || !self.collections.is_empty()
-                || waits && self.buffer_freed > 0
-                || self.live == 0;
+            let noticed = !self.results.completed.is_empty()
+                || !self.results.collections.is_empty()
+                || waits && self.results.buffer_freed > 0
+                || self.pending.count() == 0;
             if noticed || self.next_time().is_none_or(|next| next >= until) {
                 return;
             }
@@ -443,7 +319,7 @@ impl Engine {
             Event::Accepted(slot) => self.signal(io, slot),
             Event::Loaded(die) => self.load_on(die),
             Event::PowerFails => self.power_failed(),
-            Event::Answered(id) => self.completed.push(id),
+            Event::Answered(id) => self.results.completed.push(id),
         }
         self.check_erases(io);
     }
@@ -473,24 +349,6 @@ impl Engine {
         self.kick(io, die);
     }
 
-    /// Decodes the data of read `index`, and sends it over the host link for a host read. Returns the time of the end.
-    #[inline]
-    fn send_on(&mut self, index: u32) -> Nanos {
-        let Pending { cause, bytes, .. } = self.pending[index];
-        let &Details { codec, link_bytes, .. } = self.pending.details(index);
-        let decoded = self.now + Nanos::from(codec);
-        if self.link_rate.0 == 0 || (cause != Cause::Host && link_bytes == 0) {
-            return decoded;
-        }
-        // Cut-through: the link may start with the first byte from the die, but not before. Coded data leaves after
-        // decoding.
-        let time = self.crossing_time(u64::from(link_bytes));
-        let first_byte = if codec > 0 { decoded } else { self.now - self.transfers.time(bytes) };
-        let end = (self.link_out.free_at.max(first_byte) + time).max(decoded);
-        self.link_out = Bus { free_at: end, busy: self.link_out.busy + time, ..self.link_out };
-        end
-    }
-
     /// Applies the end of a program or erase.
     #[inline]
     fn changed(&mut self, io: &mut Io, index: u32) {
@@ -500,9 +358,9 @@ impl Engine {
         }
         if self.pending[index].detailed {
             let &Details { frees, enqueued, stored, followers, .. } = self.pending.details(index);
-            self.buffer_freed += u64::from(frees);
+            self.results.buffer_freed += u64::from(frees);
             if kind == OperationKind::Erase && cause == Cause::Gc {
-                self.collections.push(self.now - enqueued);
+                self.results.collections.push(self.now - enqueued);
             }
             if stored != replacing::NONE || followers != NONE {
                 self.unfollow(io, stored, followers);
@@ -521,8 +379,7 @@ impl Engine {
         if self.power_cut.is_some() {
             self.note_end(io, order);
         }
-        self.live -= 1;
-        self.ended.count(kind, cause);
+        self.results.ended.count(kind, cause);
         let load = &mut io.dies[die as usize];
         load.operations -= 1;
         load.reads -= u32::from(reads);

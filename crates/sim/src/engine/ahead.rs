@@ -14,7 +14,7 @@ impl Engine {
         let pending = &self.pending[index];
         io.plan.gates.prefetch(pending.signal);
         if pending.kind == OperationKind::Program {
-            let first = pending.block * self.geometry.pages_per_block;
+            let first = pending.block * self.setup.geometry.pages_per_block;
             io.plan.under_way.prefetch(pending.under_way, first + u32::from(pending.page));
         }
     }

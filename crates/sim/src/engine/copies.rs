@@ -14,21 +14,20 @@ impl Engine {
         if !alone || !self.reads_memory() || self.timeline.is_some() || self.is_changed(of_read.block) {
             return false;
         }
-        let from @ (from_die, _) = self.place_of(of_read.block);
-        let to @ (to_die, to_plane) = self.place_of(of_program.block);
+        let from @ (from_die, _) = self.setup.place_of(of_read.block);
+        let to @ (to_die, to_plane) = self.setup.place_of(of_program.block);
         let copies = operations.len() as u32 / 2;
-        self.live += 2 * copies;
         io.dies[from_die as usize].operations += copies;
         io.dies[from_die as usize].reads += copies;
         io.dies[to_die as usize].operations += copies;
         let class = self.class_of(of_read.kind, of_read.cause, of_read.step);
         if of_program.step && self.class_of(of_program.kind, of_program.cause, true) == STEPS {
-            self.ready[to_plane as usize].steps += copies;
+            self.hardware.ready[to_plane as usize].steps += copies;
         }
         self.expect_reads(of_read.block, copies);
         let mut tail = self.tail_of(of_program.block);
         if tail != NONE && self.pending[tail].step && !of_program.step {
-            self.ready[to_plane as usize].behind_steps += 1;
+            self.hardware.ready[to_plane as usize].behind_steps += 1;
         }
         for (number, copy) in operations.chunks_exact(2).enumerate() {
             let [read, program] = copy else { continue };

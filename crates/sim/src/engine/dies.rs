@@ -23,7 +23,7 @@ impl Engine {
     /// Starts the operations that `die` can start now.
     #[inline]
     pub(super) fn kick(&mut self, io: &Io, die: u32) {
-        let state = &self.dies[die as usize];
+        let state = &self.hardware.dies[die as usize];
         if (state.has_ready() || state.suspended.is_some())
             && state.front.as_ref().is_none_or(|front| self.takes_more(state, front) || self.may_suspend(front))
         {
@@ -36,7 +36,7 @@ impl Engine {
     fn start_some(&mut self, io: &Io, die: u32) {
         while let Some(first) = self.next_to_start(die) {
             self.start(io, die, first);
-            if !self.dies[die as usize].has_ready() {
+            if !self.hardware.dies[die as usize].has_ready() {
                 return;
             }
         }
@@ -46,7 +46,7 @@ impl Engine {
     /// read, or resume the suspended one.
     #[inline]
     fn next_to_start(&mut self, die: u32) -> Option<(u32, usize)> {
-        let state = &self.dies[die as usize];
+        let state = &self.hardware.dies[die as usize];
         let pipelined = match &state.front {
             None => None,
             Some(front) if self.takes_more(state, front) => Some(front.kind),
@@ -63,7 +63,7 @@ impl Engine {
         if state.suspended.is_none() {
             let next = self.pick(die, pipelined);
             // The next operation may be a read, which cannot queue behind a program.
-            if next.is_none() && pipelined.is_some() && self.settings.suspend != Suspend::None {
+            if next.is_none() && pipelined.is_some() && self.setup.settings.suspend != Suspend::None {
                 self.try_suspend(die);
             }
             return next;
@@ -74,7 +74,7 @@ impl Engine {
     /// As [`Self::next_to_start`], with a suspended batch.
     #[inline(never)]
     fn next_beside_suspended(&mut self, die: u32, pipelined: Option<OperationKind>) -> Option<(u32, usize)> {
-        let Some(suspended) = &self.dies[die as usize].suspended else { return None };
+        let Some(suspended) = &self.hardware.dies[die as usize].suspended else { return None };
         let next = if self.starves(suspended, 0) { None } else { self.pick(die, Some(OperationKind::Read)) };
         // A suspended batch does not wait for steps of collection.
         let next = next.filter(|&(index, _)| !self.pending[index].step);
@@ -89,14 +89,14 @@ impl Engine {
     /// True if another batch may enter the die behind `front`.
     #[inline]
     fn takes_more(&self, die: &Die, front: &Batch) -> bool {
-        self.settings.cache_register && die.back.is_none() && self.may_pipeline(front)
+        self.setup.settings.cache_register && die.back.is_none() && self.may_pipeline(front)
     }
 
     /// True if another batch of the same kind may enter the die behind `front`.
     #[inline]
     fn may_pipeline(&self, front: &Batch) -> bool {
         match front.kind {
-            OperationKind::Read => front.sensed && self.settings.cache_read,
+            OperationKind::Read => front.sensed && self.setup.settings.cache_read,
             OperationKind::Program => front.array_from <= self.now,
             OperationKind::Erase => false,
         }
@@ -105,13 +105,13 @@ impl Engine {
     /// True if a delay of `more` would hold up `batch` for the starvation bound.
     #[inline]
     fn starves(&self, batch: &Batch, more: Nanos) -> bool {
-        self.now + more - batch.suspended_at.min(self.now) >= self.settings.starvation_bound
+        self.now + more - batch.suspended_at.min(self.now) >= self.setup.settings.starvation_bound
     }
 
     /// The next ready operation of `die`, restricted to the kind `only` (any if `None`).
     #[inline(always)]
     fn pick(&self, die: u32, only: Option<OperationKind>) -> Option<(u32, usize)> {
-        let [first, second, step] = self.dies[die as usize].first;
+        let [first, second, step] = self.hardware.dies[die as usize].first;
         let (second, class) = if step.is_none() { (second, 1) } else { self.beside_steps(second, step) };
         let (First { index, .. }, class) = if first.is_none() {
             if second.is_none() {
@@ -128,7 +128,7 @@ impl Engine {
 
     #[inline]
     fn has_waited(&self, index: u32) -> bool {
-        self.now - self.pending[index].ready_at >= self.settings.starvation_bound
+        self.now - self.pending[index].ready_at >= self.setup.settings.starvation_bound
     }
 
     /// True if `index`, which has waited for the starvation bound, may go before class 0. Any operation may, except
@@ -136,8 +136,8 @@ impl Engine {
     #[inline]
     fn may_starve(&self, die: u32, index: u32, class: usize) -> bool {
         class != STEPS
-            || self.now - self.dies[die as usize].stepped >= self.settings.starvation_bound
-            || self.ready[self.pending[index].plane as usize].behind_steps > 0
+            || self.now - self.hardware.dies[die as usize].stepped >= self.setup.settings.starvation_bound
+            || self.hardware.ready[self.pending[index].plane as usize].behind_steps > 0
     }
 
     /// The next operation after class 0 and its class, if steps of collection are ready. `step` is the oldest step,
@@ -147,8 +147,8 @@ impl Engine {
         if other.is_none() {
             return (step, STEPS);
         }
-        let plane = &self.ready[self.pending[step.index].plane as usize];
-        let urgent = plane.behind_steps > 0 || plane.steps > self.geometry.pages_per_block / SHARE_OF_STEPS;
+        let plane = &self.hardware.ready[self.pending[step.index].plane as usize];
+        let urgent = plane.behind_steps > 0 || plane.steps > self.setup.geometry.pages_per_block / SHARE_OF_STEPS;
         let due = step.is_older(other) && (urgent || self.has_waited(step.index));
         let goes = due && !self.pending[other.index].step;
         if goes { (step, STEPS) } else { (other, 1) }
@@ -174,7 +174,7 @@ impl Engine {
             if left == 0 {
                 return;
             }
-            let Some(batch) = self.dies[die as usize].entered(behind) else { return };
+            let Some(batch) = self.hardware.dies[die as usize].entered(behind) else { return };
             index = batch.members[count - left];
         }
     }
@@ -183,7 +183,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     fn note_array(&mut self, die: u32, behind: bool) {
-        let Some(&mut batch) = self.dies[die as usize].entered(behind) else { return };
+        let Some(&mut batch) = self.hardware.dies[die as usize].entered(behind) else { return };
         if batch.unloaded > 0 {
             return;
         }
@@ -197,7 +197,7 @@ impl Engine {
     #[inline]
     fn gather(&mut self, die: u32, first: u32, class: usize) -> (bool, usize) {
         let operation = &self.pending[first];
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.hardware.dies[die as usize];
         let behind = state.front.is_some();
         let batch = if behind {
             &mut state.back
@@ -206,8 +206,8 @@ impl Engine {
             &mut state.front
         };
         let batch = batch.insert(Batch::of(operation.kind, first));
-        let planes = self.geometry.planes_per_die as usize;
-        let ready = &mut self.ready[die as usize * planes..][..planes];
+        let planes = self.setup.geometry.planes_per_die as usize;
+        let ready = &mut self.hardware.ready[die as usize * planes..][..planes];
         let home = operation.plane as usize - die as usize * planes;
         ready[home].take(class);
         state.ready -= 1;
@@ -218,13 +218,13 @@ impl Engine {
             state.first[class] = First::NONE;
             return (behind, 1);
         }
-        let alone = match self.settings.multi_plane {
+        let alone = match self.setup.settings.multi_plane {
             MultiPlane::Off => true,
             MultiPlane::Waiting => false,
             MultiPlane::Group => self.pending.group(first) == 0,
         };
         let any_page = match operation.kind {
-            OperationKind::Read => self.settings.independent_reads,
+            OperationKind::Read => self.setup.settings.independent_reads,
             OperationKind::Program => false,
             OperationKind::Erase => true,
         };
@@ -234,7 +234,7 @@ impl Engine {
             if !alone && plane != home && plane < MOST_PLANES {
                 let other = &self.pending[front.index];
                 let together = other.kind == operation.kind
-                    && (self.settings.multi_plane == MultiPlane::Waiting
+                    && (self.setup.settings.multi_plane == MultiPlane::Waiting
                         || self.pending.group(front.index) == self.pending.group(first))
                     && (other.page == operation.page || any_page)
                     && self.pending.loads(front.index) == self.pending.loads(first)
@@ -268,9 +268,9 @@ impl Engine {
 
     #[inline]
     fn start_read(&mut self, die: u32, behind: bool) {
-        let (now, command) = (self.now, self.t_command);
-        let state = &mut self.dies[die as usize];
-        let bus = &mut self.buses[state.channel as usize];
+        let (now, command) = (self.now, self.setup.t_command);
+        let state = &mut self.hardware.dies[die as usize];
+        let bus = &mut self.hardware.buses[state.channel as usize];
         let Some(batch) = state.entered(behind) else { return };
         let mut sensed = 0;
         for &index in batch.operations() {
@@ -295,17 +295,17 @@ impl Engine {
             return self.start_shot(die, behind);
         }
         let now = self.now;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.hardware.dies[die as usize];
         let free_at = match &state.front {
             Some(front) if behind => front.array_until,
             _ => 0,
         };
-        let bus = &mut self.buses[state.channel as usize];
+        let bus = &mut self.hardware.buses[state.channel as usize];
         let Some(batch) = state.entered(behind) else { return };
         let (mut array, mut loaded) = (0, now);
         for &index in batch.operations() {
             let (pending, data_at) = (&self.pending[index], self.pending.data_at(index));
-            let time = self.t_command + self.transfers.time(pending.bytes);
+            let time = self.setup.t_command + self.hardware.transfers.time(pending.bytes);
             loaded = bus.take(now, time);
             let from = loaded - time;
             // Cut-through: the bus streams data from the host link, but cannot end before the link.
@@ -318,14 +318,14 @@ impl Engine {
                 causality.started(pending.order, now, loaded);
             }
             if let Some(timeline) = &mut self.timeline {
-                timeline.commanded(index, from, from + self.t_command, loaded);
+                timeline.commanded(index, from, from + self.setup.t_command, loaded);
             }
         }
         let from = loaded.max(free_at);
         (batch.loaded, batch.array_from, batch.array_until) = (loaded, from, from + array);
         if !behind {
             self.finish_at(die, from + array);
-            if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
+            if self.setup.settings.cache_register || self.setup.settings.suspend == Suspend::ProgramErase {
                 self.wake_at(die, from);
             }
         }
@@ -333,9 +333,9 @@ impl Engine {
 
     #[inline(never)]
     fn start_erase(&mut self, die: u32, behind: bool) {
-        let (now, command) = (self.now, self.t_command);
-        let state = &mut self.dies[die as usize];
-        let bus = &mut self.buses[state.channel as usize];
+        let (now, command) = (self.now, self.setup.t_command);
+        let state = &mut self.hardware.dies[die as usize];
+        let bus = &mut self.hardware.buses[state.channel as usize];
         let Some(batch) = state.entered(behind) else { return };
         let (mut array, mut commanded) = (0, now);
         for &index in batch.operations() {
@@ -351,19 +351,19 @@ impl Engine {
         }
         (batch.array_from, batch.array_until) = (commanded, commanded + array);
         self.finish_at(die, commanded + array);
-        if self.settings.suspend != Suspend::None {
+        if self.setup.settings.suspend != Suspend::None {
             self.wake_at(die, commanded);
         }
     }
 
     pub(super) fn finish_at(&mut self, die: u32, time: Nanos) {
-        let generation = self.dies[die as usize].generation;
+        let generation = self.hardware.dies[die as usize].generation;
         self.events.push(time, Event::Finished(generation << DIE_BITS | die));
     }
 
     /// The array has sensed the newest read of `die`.
     pub(super) fn sensed(&mut self, io: &Io, die: u32) {
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.hardware.dies[die as usize];
         let (batch, moves) = match (&mut state.front, &mut state.back) {
             (Some(front), _) if !front.sensed => (front, true),
             // The register still transfers the batch before.
@@ -374,7 +374,7 @@ impl Engine {
         if io.plan.metered.is_some() {
             for &index in batch.operations() {
                 let energy = &mut self.pending[index].energy;
-                self.spent += *energy;
+                self.results.spent += *energy;
                 *energy = -*energy;
             }
         }
@@ -382,7 +382,7 @@ impl Engine {
             return;
         }
         self.move_front(io, die);
-        if self.settings.cache_register {
+        if self.setup.settings.cache_register {
             self.kick(io, die);
         }
     }
@@ -390,11 +390,11 @@ impl Engine {
     /// Transfers the data of the front batch over the bus.
     fn move_front(&mut self, io: &Io, die: u32) {
         let now = self.now;
-        let state = &self.dies[die as usize];
-        let bus = &mut self.buses[state.channel as usize];
+        let state = &self.hardware.dies[die as usize];
+        let bus = &mut self.hardware.buses[state.channel as usize];
         let Some(batch) = &state.front else { return };
         for &index in batch.operations() {
-            let time = self.transfers.time(self.pending[index].bytes);
+            let time = self.hardware.transfers.time(self.pending[index].bytes);
             let end = bus.take(now, time);
             if let Some(timeline) = &mut self.timeline {
                 timeline.moved(index, batch.array_until, Span { from: end - time, until: end });
@@ -407,7 +407,7 @@ impl Engine {
     /// Counts one read whose data has left the die.
     #[inline]
     pub(super) fn read_left_die(&mut self, io: &Io, die: u32) {
-        let Some(front) = &mut self.dies[die as usize].front else { return };
+        let Some(front) = &mut self.hardware.dies[die as usize].front else { return };
         front.unmoved -= 1;
         if front.unmoved == 0 {
             self.next_batch(io, die);
@@ -417,7 +417,7 @@ impl Engine {
     /// Replaces the front batch, which has left the die, by the batch behind.
     #[inline]
     fn next_batch(&mut self, io: &Io, die: u32) {
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.hardware.dies[die as usize];
         if state.back.is_none() {
             state.front = None;
             state.busy += self.now - state.busy_since;
@@ -442,14 +442,14 @@ impl Engine {
     /// Ends the programs or erases of a batch, unless a suspension has invalidated the event.
     pub(super) fn finished(&mut self, io: &mut Io, tagged: u32) {
         let (die, generation) = (tagged & ((1 << DIE_BITS) - 1), tagged >> DIE_BITS);
-        if self.dies[die as usize].generation != generation {
+        if self.hardware.dies[die as usize].generation != generation {
             return;
         }
-        let Some(Batch { members, count, .. }) = self.dies[die as usize].front else { return };
+        let Some(Batch { members, count, .. }) = self.hardware.dies[die as usize].front else { return };
         let members = &members[..usize::from(count)];
         self.note_ends(members);
         if io.plan.metered.is_some() {
-            self.spent += energy_of(&self.pending, members);
+            self.results.spent += energy_of(&self.pending, members);
         }
         self.next_batch(io, die);
         for &index in members {
@@ -473,18 +473,18 @@ impl Engine {
     fn may_suspend(&self, front: &Batch) -> bool {
         let allowed = match front.kind {
             OperationKind::Read => false,
-            OperationKind::Erase => self.settings.suspend != Suspend::None,
-            OperationKind::Program => self.settings.suspend == Suspend::ProgramErase,
+            OperationKind::Erase => self.setup.settings.suspend != Suspend::None,
+            OperationKind::Program => self.setup.settings.suspend == Suspend::ProgramErase,
         };
-        allowed && front.array_from <= self.now && front.array_until > self.now + self.t_suspend
+        allowed && front.array_from <= self.now && front.array_until > self.now + self.setup.t_suspend
     }
 
     /// Suspends the running batch of `die` if a read waits and the settings allow it.
     #[inline(never)]
     fn try_suspend(&mut self, die: u32) {
-        let state = &self.dies[die as usize];
+        let state = &self.hardware.dies[die as usize];
         let Some(front) = &state.front else { return };
-        if !self.may_suspend(front) || self.starves(front, self.t_suspend) || state.suspended.is_some() {
+        if !self.may_suspend(front) || self.starves(front, self.setup.t_suspend) || state.suspended.is_some() {
             return;
         }
         let read = self.pick(die, Some(OperationKind::Read));
@@ -492,7 +492,7 @@ impl Engine {
             return;
         }
         let now = self.now;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.hardware.dies[die as usize];
         let Some(mut batch) = state.front.take() else { return };
         batch.array_until -= now; // remaining work
         batch.suspended_at = batch.suspended_at.min(now);
@@ -504,8 +504,8 @@ impl Engine {
         });
         state.generation = (state.generation + 1) % GENERATIONS;
         state.busy += now - state.busy_since;
-        state.closed_until = now + self.t_suspend;
-        self.events.push(now + self.t_suspend, Event::Wake(die));
+        state.closed_until = now + self.setup.t_suspend;
+        self.events.push(now + self.setup.t_suspend, Event::Wake(die));
         self.noted(move |engine| engine.record_suspension(batch.operations()));
     }
 
@@ -513,9 +513,9 @@ impl Engine {
     #[inline(never)]
     fn resume(&mut self, die: u32) {
         let now = self.now;
-        let state = &mut self.dies[die as usize];
+        let state = &mut self.hardware.dies[die as usize];
         let Some(mut batch) = state.suspended.take() else { return };
-        batch.array_from = now + self.t_resume;
+        batch.array_from = now + self.setup.t_resume;
         batch.array_until += batch.array_from;
         state.busy_since = now;
         state.front = Some(batch);

@@ -18,8 +18,8 @@ pub(super) fn energy_of(pending: &Operations, members: &[u32]) -> i64 {
 impl Engine {
     /// Picojoules of all metered operations up to `time`. No event may be due before `time`.
     pub fn energy_at(&self, time: Nanos) -> i64 {
-        let mut energy = self.spent;
-        for die in &self.dies {
+        let mut energy = self.results.spent;
+        for die in &self.hardware.dies {
             for batch in [&die.front, &die.back].into_iter().flatten() {
                 let sensed = batch.kind == OperationKind::Read && batch.sensed;
                 if !sensed {

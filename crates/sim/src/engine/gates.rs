@@ -34,18 +34,20 @@ pub(super) fn last_of(end: u32) -> Option<Waiter> {
     }
 }
 
-/// Transfers over the host link that wait for a gate: the slot of the gate to signal, and bytes.
-#[derive(Default)]
-pub(super) struct Crossings {
-    waiting: Vec<(u32, u64)>,
-    free: Vec<u32>,
-}
-
 /// An entry of a gate's list of waiters.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub(super) waiter: Waiter,
     pub(super) next: u32,
+}
+
+/// Lists of waiters.
+#[derive(Default)]
+pub(super) struct Edges {
+    pub(super) entries: Vec<Edge>,
+    pub(super) free: Vec<u32>,
+    /// Slots of gates that are being signalled.
+    pub(super) closing: Vec<u32>,
 }
 
 impl Engine {
@@ -75,14 +77,14 @@ impl Engine {
     #[inline]
     pub(super) fn add_edge(&mut self, waiter: Waiter, next: u32) -> u32 {
         let edge = Edge { waiter, next };
-        match self.free_edges.pop() {
+        match self.edges.free.pop() {
             Some(index) => {
-                self.edges[index as usize] = edge;
+                self.edges.entries[index as usize] = edge;
                 index
             }
             None => {
-                self.edges.push(edge);
-                self.edges.len() as u32 - 1
+                self.edges.entries.push(edge);
+                self.edges.entries.len() as u32 - 1
             }
         }
     }
@@ -90,8 +92,8 @@ impl Engine {
     /// Releases the waiter at `edge`; returns the next entry.
     #[inline]
     pub(super) fn pass_edge(&mut self, edge: u32) -> u32 {
-        let Edge { waiter, next } = self.edges[edge as usize];
-        self.free_edges.push(edge);
+        let Edge { waiter, next } = self.edges.entries[edge as usize];
+        self.edges.free.push(edge);
         self.pass(waiter);
         next
     }
@@ -111,12 +113,12 @@ impl Engine {
                 self.pass(waiter);
             }
         } else {
-            self.closing.push(slot);
+            self.edges.closing.push(slot);
             self.close_listed(io);
         }
-        if !self.woken.is_empty() {
+        if !self.plan.woken.is_empty() {
             // Lists of waiters are in reverse order.
-            self.woken.reverse();
+            self.plan.woken.reverse();
             self.kick_woken(io);
         }
     }
@@ -124,7 +126,7 @@ impl Engine {
     /// Counts one signal of each gate in `closing`, and closes gates without further expectations.
     #[inline]
     pub(super) fn close_listed(&mut self, io: &mut Io) {
-        while let Some(slot) = self.closing.pop() {
+        while let Some(slot) = self.edges.closing.pop() {
             let gate = &mut io.plan.gates.slots[slot as usize];
             gate.remaining -= 1;
             if gate.remaining > 0 {
@@ -160,47 +162,16 @@ impl Engine {
         }
     }
 
-    /// Sends `bytes` over the host link when `gate` has closed, and makes `later` wait for that. Both gates must be
-    /// open.
-    pub fn cross_after(&mut self, io: &mut Io, gate: Gate, later: Gate, bytes: u64) {
-        if self.link_rate.0 == 0 {
-            return io.link(gate, later);
-        }
-        io.plan.gates.expect(later);
-        let crossing = (later.slot(), bytes);
-        let index = match self.crossings.free.pop() {
-            Some(index) => {
-                self.crossings.waiting[index as usize] = crossing;
-                index
-            }
-            None => {
-                self.crossings.waiting.push(crossing);
-                self.crossings.waiting.len() as u32 - 1
-            }
-        };
-        self.add_waiter(io, gate, Waiter::Crossing(index));
-    }
-
-    /// Starts the transfer `index` over the host link.
-    #[cold]
-    fn cross(&mut self, index: u32) {
-        self.crossings.free.push(index);
-        let (slot, bytes) = self.crossings.waiting[index as usize];
-        let time = self.crossing_time(bytes);
-        let arrives = self.link_out.take(self.now, time);
-        self.events.push(arrives, Event::Accepted(slot));
-    }
-
     #[inline]
     fn pass(&mut self, waiter: Waiter) {
         match waiter {
             Waiter::Crossing(index) => self.cross(index),
-            Waiter::Gate(slot) => self.closing.push(slot),
-            Waiter::Request(id) if self.t_request == 0 => self.completed.push(id),
+            Waiter::Gate(slot) => self.edges.closing.push(slot),
+            Waiter::Request(id) if self.link.t_request == 0 => self.results.completed.push(id),
             Waiter::Request(id) => {
-                self.events.push(self.now + self.t_request, Event::Answered(id));
+                self.events.push(self.now + self.link.t_request, Event::Answered(id));
                 if self.causality.is_some() {
-                    self.ended_in_drive.push(id);
+                    self.results.ended_in_drive.push(id);
                 }
             }
             Waiter::Operation(index) => {

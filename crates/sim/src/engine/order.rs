@@ -7,6 +7,7 @@
 
 use super::{Engine, NONE};
 use crate::settings::{BlockOrder, Suspend};
+use palimpsest_flash::geometry::Geometry;
 use palimpsest_ftl_api::plan::{Operation, OperationKind};
 
 /// Operations of a block that have not started.
@@ -35,10 +36,25 @@ pub(super) struct Behind {
 
 const NOTHING: Behind = Behind { list: NONE, reads: 0, waiting: NONE };
 
+/// The order of operations on all blocks.
+pub(super) struct Orders {
+    /// Operations of each block that have not started.
+    pub(super) blocks: Vec<BlockState>,
+    /// Operations planned behind each change of a block, by index of the change.
+    behind: Vec<Behind>,
+}
+
+impl Orders {
+    /// No operations on the blocks of `geometry`.
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        Orders { blocks: vec![IDLE; geometry.blocks() as usize], behind: Vec::new() }
+    }
+}
+
 impl Engine {
     /// True if operations under way are read from memory.
     pub fn reads_memory(&self) -> bool {
-        self.settings.block_order == BlockOrder::Needed
+        self.setup.settings.block_order == BlockOrder::Needed
     }
 
     #[inline]
@@ -49,41 +65,41 @@ impl Engine {
     /// True if an operation that changes the content of `block` is planned.
     #[inline]
     pub(super) fn is_changed(&self, block: u32) -> bool {
-        self.blocks[block as usize].change != NONE
+        self.orders.blocks[block as usize].change != NONE
     }
 
     /// Adds `reads` planned reads of `block`, which no planned operation may change.
     #[inline]
     pub(super) fn expect_reads(&mut self, block: u32, reads: u32) {
-        self.blocks[block as usize].reads += reads;
+        self.orders.blocks[block as usize].reads += reads;
     }
 
     /// The last operation in the order of `block`.
     #[inline]
     pub(super) fn tail_of(&self, block: u32) -> u32 {
-        self.blocks[block as usize].tail
+        self.orders.blocks[block as usize].tail
     }
 
     /// Sets the last operation in the order of `block`.
     #[inline]
     pub(super) fn set_tail(&mut self, block: u32, tail: u32) {
-        self.blocks[block as usize].tail = tail;
+        self.orders.blocks[block as usize].tail = tail;
     }
 
     /// Adds operation `index`, described by `operation`, to the order of the block. Returns the number of operations to
     /// wait for, and the last of them.
     #[inline]
     pub(super) fn join_block(&mut self, index: u32, operation: &Operation) -> (u32, u32) {
-        let state = &mut self.blocks[operation.block as usize];
-        if operation.kind == OperationKind::Read && self.settings.block_order == BlockOrder::Needed {
+        let state = &mut self.orders.blocks[operation.block as usize];
+        if operation.kind == OperationKind::Read && self.setup.settings.block_order == BlockOrder::Needed {
             if state.change == NONE {
                 state.reads += 1;
                 return (0, NONE);
             }
             let state = *state;
-            let list = self.behind[state.change as usize].list;
+            let list = self.orders.behind[state.change as usize].list;
             let list = self.add_edge(super::gates::Waiter::Operation(index), list);
-            let behind = &mut self.behind[state.change as usize];
+            let behind = &mut self.orders.behind[state.change as usize];
             (behind.list, behind.reads) = (list, behind.reads + 1);
             return (1, state.change);
         }
@@ -94,24 +110,24 @@ impl Engine {
             self.pending[tail].next_on_block = index;
             waits += 1;
             if self.pending[tail].step && !operation.step {
-                self.ready[self.pending[index].plane as usize].behind_steps += 1;
+                self.hardware.ready[self.pending[index].plane as usize].behind_steps += 1;
             }
         }
         if self.changes(operation.kind, operation.again) {
-            if self.behind.len() <= index as usize {
-                self.behind.resize(index as usize + 1, NOTHING);
+            if self.orders.behind.len() <= index as usize {
+                self.orders.behind.resize(index as usize + 1, NOTHING);
             }
-            self.behind[index as usize] = NOTHING;
+            self.orders.behind[index as usize] = NOTHING;
             let (reads, waiting) = match state.change {
                 NONE => (state.reads, &mut state.waiting),
-                change => (self.behind[change as usize].reads, &mut self.behind[change as usize].waiting),
+                change => (self.orders.behind[change as usize].reads, &mut self.orders.behind[change as usize].waiting),
             };
             if reads > 0 {
                 *waiting = index;
                 waits += 1;
             }
             state.change = index;
-            self.blocks[operation.block as usize] = state;
+            self.orders.blocks[operation.block as usize] = state;
         }
         (waits, tail)
     }
@@ -124,7 +140,7 @@ impl Engine {
         if !self.reads_memory() {
             let next = pending.next_on_block;
             // A read behind a program or erase that may be suspended must wait for the end.
-            let wait = self.settings.suspend != Suspend::None
+            let wait = self.setup.settings.suspend != Suspend::None
                 && kind != OperationKind::Read
                 && (next == NONE || self.pending[next].kind == OperationKind::Read);
             if !wait {
@@ -133,7 +149,7 @@ impl Engine {
             return;
         }
         if kind == OperationKind::Read {
-            let state = &mut self.blocks[block as usize];
+            let state = &mut self.orders.blocks[block as usize];
             state.reads -= 1;
             if state.reads == 0 && state.waiting != NONE {
                 let waiting = std::mem::replace(&mut state.waiting, NONE);
@@ -143,8 +159,8 @@ impl Engine {
         }
         self.release_next(index);
         if self.changes(kind, self.pending.again(index)) {
-            let Behind { mut list, reads, waiting } = self.behind[index as usize];
-            let state = &mut self.blocks[block as usize];
+            let Behind { mut list, reads, waiting } = self.orders.behind[index as usize];
+            let state = &mut self.orders.blocks[block as usize];
             (state.reads, state.waiting) = (reads, waiting);
             if state.change == index {
                 state.change = NONE;
@@ -159,7 +175,7 @@ impl Engine {
     #[inline]
     pub(super) fn end_on_block(&mut self, index: u32) {
         let pending = &self.pending[index];
-        if pending.next_on_block != NONE || self.blocks[pending.block as usize].tail == index {
+        if pending.next_on_block != NONE || self.orders.blocks[pending.block as usize].tail == index {
             self.release_next(index);
         }
     }
@@ -170,14 +186,14 @@ impl Engine {
         let pending = &mut self.pending[index];
         let next = std::mem::replace(&mut pending.next_on_block, NONE);
         if next == NONE {
-            let tail = &mut self.blocks[pending.block as usize].tail;
+            let tail = &mut self.orders.blocks[pending.block as usize].tail;
             if *tail == index {
                 *tail = NONE;
             }
         } else {
             let (step, plane) = (pending.step, pending.plane);
             if step && !self.pending[next].step {
-                self.ready[plane as usize].behind_steps -= 1;
+                self.hardware.ready[plane as usize].behind_steps -= 1;
             }
             self.release(next);
             self.pending.ask_for(self.pending[next].next_on_block);

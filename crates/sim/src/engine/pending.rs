@@ -248,6 +248,12 @@ impl Operations {
         prefetch(&self.entries, index as usize);
     }
 
+    /// Number of operations that have not ended.
+    #[inline]
+    pub(super) fn count(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
     /// Operations that have not ended.
     pub(super) fn live(&self) -> Vec<u32> {
         let mut live = vec![true; self.entries.len()];

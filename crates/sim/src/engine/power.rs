@@ -72,7 +72,7 @@ impl Engine {
     /// Counts operations that hold-up energy completes, and the energy of operations that are torn or dropped.
     fn settle_counts(&mut self, io: &mut Io) {
         let mut taken: BTreeMap<u32, i64> = BTreeMap::new();
-        for die in &self.dies {
+        for die in &self.hardware.dies {
             for (batch, suspended) in [(&die.front, false), (&die.back, false), (&die.suspended, true)] {
                 let begun = |batch: &&Batch| suspended || batch.array_from <= self.now;
                 let Some(batch) = batch.as_ref().filter(begun) else { continue };
@@ -88,12 +88,12 @@ impl Engine {
             let is_dropped = kind == OperationKind::Read && Cause::DROPPED.contains(&cause);
             let ends = io.plan.protected && !is_dropped;
             if ends {
-                self.ended.count(kind, cause);
+                self.results.ended.count(kind, cause);
             } else {
                 torn[kind as usize] += so_far;
             }
             if !is_counted {
-                self.spent += if ends { energy } else { so_far };
+                self.results.spent += if ends { energy } else { so_far };
             }
         }
         io.nand.note_torn(torn);
@@ -106,7 +106,7 @@ impl Engine {
         let Some(cut) = self.power_cut.take() else { return 0 };
         self.settle_counts(io);
         let mut running = Vec::new();
-        for die in &mut self.dies {
+        for die in &mut self.hardware.dies {
             for batch in [&die.front, &die.back, &die.suspended, &die.behind].into_iter().flatten() {
                 if batch.array_from <= self.now {
                     running.extend(batch.remaining().iter().map(|&at| self.pending[at].order + cut.ahead));
@@ -115,27 +115,27 @@ impl Engine {
             die.power_off(self.now);
         }
         let waiting = self.pending.live();
-        self.buffer_freed += waiting.iter().map(|&index| u64::from(self.pending.details(index).frees)).sum::<u64>();
+        self.results.buffer_freed +=
+            waiting.iter().map(|&index| u64::from(self.pending.details(index).frees)).sum::<u64>();
         let undone = io.lose_power(&running);
         self.events.clear();
         self.pending = Operations::default();
-        self.live = 0;
-        self.blocks.fill(super::order::IDLE);
-        self.ready.iter_mut().for_each(|ready| *ready = Ready::default());
+        self.orders.blocks.fill(super::order::IDLE);
+        self.hardware.ready.iter_mut().for_each(|ready| *ready = Ready::default());
         // A protected buffer stores data that the host is sending, once the data has arrived.
-        let link_in = (!io.plan.protected).then_some(&mut self.link_in);
-        for bus in self.buses.iter_mut().chain([&mut self.link_out]).chain(link_in) {
+        let link_in = (!io.plan.protected).then_some(&mut self.link.inward);
+        for bus in self.hardware.buses.iter_mut().chain([&mut self.link.outward]).chain(link_in) {
             let ahead = bus.free_at.saturating_sub(self.now);
             *bus = Bus { free_at: self.now, commanded_at: self.now, busy: bus.busy.saturating_sub(ahead) };
         }
-        self.edges.clear();
-        self.free_edges.clear();
-        self.closing.clear();
-        self.crossings = super::gates::Crossings::default();
-        self.accepted.clear();
-        self.ended_in_drive.clear();
-        self.woken.clear();
-        self.collections.clear();
+        self.edges.entries.clear();
+        self.edges.free.clear();
+        self.edges.closing.clear();
+        self.link.crossings = Default::default();
+        self.plan.accepted.clear();
+        self.results.ended_in_drive.clear();
+        self.plan.woken.clear();
+        self.results.collections.clear();
         self.timeline = None;
         undone
     }

@@ -111,8 +111,8 @@ impl Engine {
     pub(super) fn join_ready(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
         self.pending[index].ready_at = self.now;
         let turn = turn_of(order, class, step);
-        self.ready[plane as usize].classes[class].add(turn, index);
-        let state = &mut self.dies[die as usize];
+        self.hardware.ready[plane as usize].classes[class].add(turn, index);
+        let state = &mut self.hardware.dies[die as usize];
         let first = &mut state.first[class];
         if turn < first.turn {
             *first = First { turn, index };
@@ -124,16 +124,16 @@ impl Engine {
     /// As [`Self::join_ready`], if another operation of the same plane and class was added just before, in this plan.
     #[inline]
     pub(super) fn join_behind(&mut self, index: u32, order: u64, (die, plane): (u32, u32), class: usize, step: bool) {
-        self.ready[plane as usize].classes[class].add(turn_of(order, class, step), index);
-        self.dies[die as usize].ready += 1;
+        self.hardware.ready[plane as usize].classes[class].add(turn_of(order, class, step), index);
+        self.hardware.dies[die as usize].ready += 1;
     }
 
     /// Marks `die` to be started after the plan is accepted or the gate closed. Repeated marks of one die are dropped
     /// unless [`Self::looks_twice`].
     #[inline]
     pub(super) fn wake(&mut self, die: u32) {
-        if self.wakes_always || self.woken.last() != Some(&die) {
-            self.woken.push(die);
+        if self.setup.wakes_always || self.plan.woken.last() != Some(&die) {
+            self.plan.woken.push(die);
         }
     }
 
@@ -141,10 +141,10 @@ impl Engine {
     /// can form.
     #[inline]
     pub(super) fn kick_woken(&mut self, io: &Io) {
-        for index in 0..self.woken.len() {
-            self.kick(io, self.woken[index]);
+        for index in 0..self.plan.woken.len() {
+            self.kick(io, self.plan.woken[index]);
         }
-        self.woken.clear();
+        self.plan.woken.clear();
     }
 }
 

@@ -34,8 +34,8 @@ impl Engine {
         let Some(timeline) = &mut self.timeline else { return };
         let (Pending { order, plane, .. }, die) = (self.pending[index], self.pending[index].die());
         let behind = (tail != NONE).then(|| self.pending[tail].order);
-        let plane = (plane - die * self.geometry.planes_per_die) * self.geometry.dies() + die;
-        let place = Place { die, plane, channel: self.dies[die as usize].channel };
+        let plane = (plane - die * self.setup.geometry.planes_per_die) * self.setup.geometry.dies() + die;
+        let place = Place { die, plane, channel: self.hardware.dies[die as usize].channel };
         timeline.planned(index, order, (*operation, place), behind, self.now);
     }
 
@@ -89,7 +89,7 @@ impl Engine {
         let mut next = waiters;
         loop {
             let waiter = if next < OPERATION {
-                let edge = self.edges[next as usize];
+                let edge = self.edges.entries[next as usize];
                 next = edge.next;
                 edge.waiter
             } else {

@@ -23,7 +23,7 @@ impl Engine {
     /// Starts the programs of the batch that has entered `die`, one word line each, and loads their first pages.
     #[inline(never)]
     pub(super) fn start_shot(&mut self, die: u32, behind: bool) {
-        let Some(entered) = self.dies[die as usize].entered(behind) else { return };
+        let Some(entered) = self.hardware.dies[die as usize].entered(behind) else { return };
         let mut batch = *entered;
         let arrays = batch.operations().iter().map(|&index| self.pending[index].array);
         batch.not_before_loaded(arrays.max().unwrap_or(0).into());
@@ -31,7 +31,7 @@ impl Engine {
         // The last page may arrive over the host link after this start; `fire` checks that.
         batch.operations().iter().for_each(|&index| self.note_start(index, Nanos::MAX));
         self.load(die, &mut batch);
-        if let Some(entered) = self.dies[die as usize].entered(behind) {
+        if let Some(entered) = self.hardware.dies[die as usize].entered(behind) {
             *entered = batch;
         }
     }
@@ -43,22 +43,23 @@ impl Engine {
 
     /// Sends the next page of each word line of `batch` over the bus.
     fn load(&mut self, die: u32, batch: &mut Batch) {
-        let channel = self.dies[die as usize].channel as usize;
+        let channel = self.hardware.dies[die as usize].channel as usize;
         let loads = self.loads_of(batch);
         let (first, last) = (batch.unloaded == loads, batch.unloaded == 1);
         batch.unloaded -= 1;
         let mut loaded = self.now;
         for &index in batch.operations() {
             let data_at = self.pending.data_at(index);
-            let time = self.t_command + self.transfers.time(self.pending[index].bytes / u32::from(loads));
-            loaded = self.buses[channel].take(self.now, time);
+            let time =
+                self.setup.t_command + self.hardware.transfers.time(self.pending[index].bytes / u32::from(loads));
+            loaded = self.hardware.buses[channel].take(self.now, time);
             let from = loaded - time;
             // Cut-through, as for any program: the last page holds the data that arrives last over the host link.
             if last && data_at > loaded {
                 loaded = data_at;
-                self.buses[channel].free_at = loaded;
+                self.hardware.buses[channel].free_at = loaded;
             }
-            let commanded = from + self.t_command;
+            let commanded = from + self.setup.t_command;
             if let Some(timeline) = &mut self.timeline {
                 match first {
                     true => timeline.commanded(index, from, commanded, loaded),
@@ -76,25 +77,25 @@ impl Engine {
     pub(super) fn load_on(&mut self, die: u32) {
         let now = self.now;
         let waits = |batch: &Batch| batch.unloaded > 0 && batch.loaded <= now;
-        let state = &self.dies[die as usize];
+        let state = &self.hardware.dies[die as usize];
         if let Some(mut front) = state.front.filter(waits) {
             self.load(die, &mut front);
             if front.unloaded == 0 {
                 self.fire(&mut front, 0);
                 self.finish_at(die, front.array_until);
-                if self.settings.cache_register || self.settings.suspend == Suspend::ProgramErase {
+                if self.setup.settings.cache_register || self.setup.settings.suspend == Suspend::ProgramErase {
                     self.wake_at(die, front.array_from);
                 }
             }
-            self.dies[die as usize].front = Some(front);
+            self.hardware.dies[die as usize].front = Some(front);
         } else if let (Some(front), Some(mut back)) = (state.front, state.back.filter(waits))
-            && self.loads_of(&back) - back.unloaded < self.cache_pages
+            && self.loads_of(&back) - back.unloaded < self.setup.cache_pages
         {
             self.load(die, &mut back);
             if back.unloaded == 0 {
                 self.fire(&mut back, front.array_until);
             }
-            self.dies[die as usize].back = Some(back);
+            self.hardware.dies[die as usize].back = Some(back);
         }
     }
 

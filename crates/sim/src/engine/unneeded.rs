@@ -15,8 +15,8 @@ impl Engine {
     #[inline]
     pub(super) fn wake_at(&mut self, die: u32, time: Nanos) {
         let key = self.events.reserve(time, Event::Wake(die));
-        let state = &mut self.dies[die as usize];
-        if time > self.now && !state.has_ready() && !self.wakes_always {
+        let state = &mut self.hardware.dies[die as usize];
+        if time > self.now && !state.has_ready() && !self.setup.wakes_always {
             state.wake = key;
         } else {
             self.events.add(key);
@@ -26,14 +26,14 @@ impl Engine {
     /// Adds the reserved wake-up of `die`, because an operation is ready.
     #[inline]
     pub(super) fn wake_in_time(&mut self, die: u32) {
-        if self.dies[die as usize].wake.time() > self.now {
+        if self.hardware.dies[die as usize].wake.time() > self.now {
             self.add_wake(die);
         }
     }
 
     #[inline(never)]
     fn add_wake(&mut self, die: u32) {
-        let key = std::mem::take(&mut self.dies[die as usize].wake);
+        let key = std::mem::take(&mut self.hardware.dies[die as usize].wake);
         self.events.add(key);
     }
 
