@@ -45,6 +45,7 @@ pub use own::Own;
 use own::OwnStore;
 use part::{Part, ReadCommand};
 use rules::{Refusal, Rule};
+pub use runs::Row;
 
 /// Logical number of a subpage that was not written since the erase.
 pub const UNWRITTEN: u32 = u32::MAX;
@@ -379,7 +380,7 @@ impl Nand {
         let (block, page) = self.split(ppn);
         self.history.note(history::RecordKind::Program, block, page, written);
         if change == Change::First && !cut && own.is_none() && self.takes_next((block, page), ppn, written) {
-            self.program_next((block, page), ppn, logical);
+            self.program_next((block, page), ppn, logical, data);
             return Ok(Outcome::Done);
         }
         self.change_any_cells((block, page), (ppn, written, logical, data), own, change, cut)
@@ -388,14 +389,13 @@ impl Nand {
     /// Whether `written` are all subpages of the next page of `block`, and a program changes nothing but these cells.
     #[inline]
     fn takes_next(&self, (block, page): (u32, u32), ppn: u32, written: SubpageMask) -> bool {
-        let plain = self.faults.is_none() && self.undo.is_none() && self.payload.kind() == Payload::None;
-        let alone = plain && self.payload.image.is_none();
-        alone && written == self.all_subpages && self.is_next((block, page), ppn)
+        let plain = self.faults.is_none() && self.undo.is_none() && self.payload.kind() != Payload::Bytes;
+        plain && written == self.all_subpages && self.is_next((block, page), ppn)
     }
 
     /// Programs the next page of `block` with the result of [`Self::change_any_cells`].
     #[inline]
-    fn program_next(&mut self, (block, page): (u32, u32), ppn: u32, logical: &[u32]) {
+    fn program_next(&mut self, (block, page): (u32, u32), ppn: u32, logical: &[u32], data: &[Data]) {
         let count = self.geometry.subpages_per_page as usize;
         let first = ppn as usize * count;
         if let ([cell], [logical, ..]) = (&mut self.logical[first..first + count], logical) {
@@ -403,6 +403,7 @@ impl Nand {
         } else {
             self.logical[first..first + count].copy_from_slice(&logical[..count]);
         }
+        self.payload.store(first, self.all_subpages, data, self.operations);
         self.programs[ppn as usize] = 1;
         self.blocks[block as usize].next_page = page + 1;
         self.count_program((block, page), self.all_subpages, false);

@@ -38,7 +38,7 @@ use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
 use palimpsest_flash::units::Nanos;
 use port::{HostPort, Piece};
-pub use runs::{Copies, WholePage};
+pub use runs::Copies;
 
 /// A gate closes when all operations that signal it have ended. Operations and requests wait for gates. A stale gate
 /// counts as closed.
@@ -140,13 +140,10 @@ pub struct Io {
     guard: Option<Box<pairs::PairGuard>>,
     /// Parity across dies.
     rain: Option<Box<rain::Rain>>,
-    /// True if the fast path for whole pages may be used (`runs`). The result is the same; tests switch it off to prove
-    /// that.
-    pub in_runs: bool,
 }
 
 palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
-    present, dies, file_groups, undo, data_age, checkpoints, rain, in_runs
+    present, dies, file_groups, undo, data_age, checkpoints, rain
 });
 
 impl Io {
@@ -178,7 +175,6 @@ impl Io {
             checkpoints: None,
             guard,
             rain,
-            in_runs: true,
         }
     }
 

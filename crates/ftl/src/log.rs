@@ -3,7 +3,7 @@
 //!
 //! Units wait in open pages (`open_pages`), in controller memory, until they fill a page. A full page is programmed at
 //! a frontier (`frontiers`): an open block per stream and plane. `collect` frees blocks, `pace` frees them in steps,
-//! `moves` moves valid units (`copies` in runs without failures), and `recover` rebuilds everything after a power cut.
+//! `moves` moves valid units (`copies` many at once), and `recover` rebuilds everything after a power cut.
 
 mod append;
 pub mod blocks;

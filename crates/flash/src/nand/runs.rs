@@ -1,18 +1,26 @@
-//! The fast path of flash: reads and programs of whole erased pages without faults, rollback or side tables
-//! ([`Nand::takes_runs`]), for filling and cleaning a drive.
+//! Slices of whole erased pages: copies for collection, and programs that fill a drive.
 //!
-//! The result must equal [`Nand::read`] and [`Nand::program`], except for the history of operations: rounds record only
-//! the last page of each block, and no reads. Ignored: configurations that need the general path.
+//! The result must equal [`Nand::read`] and [`Nand::program`] of each page, except for the history of operations, which
+//! records only the last page of each block, and no reads. Ignored: faults, rollback, bytes and side tables.
 
-use super::data::{Data, Payload};
+use super::Nand;
+use super::data::Payload;
 use super::history::RecordKind;
-use super::part::{ProgramOrder, ReadCommand};
-use super::{Flash, Nand, SubpageMask};
+use super::part::ProgramOrder;
+
+/// Pages of a block to program in order, from `page` on.
+#[derive(Clone, Copy)]
+pub struct Row {
+    pub block: u32,
+    pub page: u32,
+    /// True if the cells of the block hold one bit each.
+    pub single: bool,
+}
 
 impl Nand {
-    /// Whether the fast path may be used: no power cut is scheduled, nothing fails or wears out, and pages have no
-    /// parity, code or bytes.
-    pub fn takes_runs(&self) -> bool {
+    /// Whether pages may be copied and programmed in slices: no power cut is scheduled, nothing fails or wears out, and
+    /// pages have no parity, code or bytes.
+    pub fn takes_slices(&self) -> bool {
         self.faults.is_none()
             && self.errors.is_none()
             && self.stripes.is_none()
@@ -20,79 +28,6 @@ impl Nand {
             && self.part.code.is_none()
             && self.power_cut_at == u64::MAX
             && self.payload.kind() != Payload::Bytes
-            && self.payload.image.is_none()
-    }
-
-    /// Programs all of the erased page `ppn` with the logical numbers from `first` on and their fingerprints by `tag`.
-    ///
-    /// # Errors
-    /// [`super::Halt::Refused`] with the broken rule.
-    #[inline]
-    pub fn program_run(&mut self, ppn: u32, first: u32, tag: impl Fn(u32) -> u64) -> Flash<()> {
-        let place = self.begin_whole(ppn)?;
-        let width = self.geometry.subpages_per_page as usize;
-        let begin = ppn as usize * width;
-        for (cell, logical) in self.logical[begin..begin + width].iter_mut().zip(first..) {
-            *cell = logical;
-        }
-        self.payload.store_run(begin, width, first, self.operations, tag);
-        self.end_whole(place, ppn);
-        Ok(())
-    }
-
-    /// Programs all of the erased page `ppn` with `logical` and `data`, one entry a subpage.
-    ///
-    /// # Errors
-    /// As [`Self::program_run`].
-    #[inline(always)]
-    pub fn program_whole(&mut self, ppn: u32, logical: &[u32], data: &[Data]) -> Flash<()> {
-        let (block, page) = self.split(ppn);
-        if self.payload.kind() != Payload::None || !self.is_next((block, page), ppn) {
-            return self.program_any_whole(ppn, logical, data);
-        }
-        debug_assert!(self.takes_runs());
-        self.operations += 1;
-        self.history.note(RecordKind::Program, block, page, self.all_subpages);
-        self.program_next((block, page), ppn, logical);
-        Ok(())
-    }
-
-    /// [`Self::program_whole`] of a page that may not be the next, or with contents.
-    #[inline(never)]
-    fn program_any_whole(&mut self, ppn: u32, logical: &[u32], data: &[Data]) -> Flash<()> {
-        let place = self.begin_whole(ppn)?;
-        let begin = ppn as usize * logical.len();
-        self.logical[begin..begin + logical.len()].copy_from_slice(logical);
-        self.payload.store(begin, self.all_subpages, data, self.operations);
-        self.end_whole(place, ppn);
-        Ok(())
-    }
-
-    /// Begins a program of all of page `ppn`; returns its block and page.
-    #[inline]
-    fn begin_whole(&mut self, ppn: u32) -> Flash<(u32, u32)> {
-        debug_assert!(self.takes_runs() && self.programs[ppn as usize] == 0);
-        self.operations += 1;
-        let (block, page) = self.split(ppn);
-        self.history.note(RecordKind::Program, block, page, self.all_subpages);
-        if !self.is_next((block, page), ppn)
-            && let Err(rule) = self.probe_program(ppn, self.all_subpages, false)
-        {
-            return Err(self.refuse(rule, block, page));
-        }
-        Ok((block, page))
-    }
-
-    #[inline]
-    fn end_whole(&mut self, (block, page): (u32, u32), ppn: u32) {
-        self.programs[ppn as usize] = 1;
-        let state = &mut self.blocks[block as usize];
-        state.gaps |= page > state.next_page;
-        state.next_page = state.next_page.max(page + 1);
-        if self.part.paired() {
-            self.note_pair(block, page, false);
-        }
-        self.count_program((block, page), self.all_subpages, false);
     }
 
     /// Whether `page` of `block`, which is `ppn`, is erased and the next, in a block that may be programmed in any
@@ -105,41 +40,26 @@ impl Nand {
         next && ordered && !self.part.paired() && self.programs[ppn as usize] == 0
     }
 
-    /// Reads the subpages `wanted` of page `ppn` by sensing the whole page.
-    ///
-    /// # Errors
-    /// [`super::Halt::Refused`] if a wanted subpage holds no data.
-    #[inline]
-    pub fn sense_whole(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<()> {
-        debug_assert!(self.takes_runs());
-        self.operations += 1;
-        let (block, page) = self.split(ppn);
-        if let Err(rule) = self.probe_read_of((block, page), ppn, wanted, ReadCommand::PAGE) {
-            return Err(self.refuse(rule, block, page));
-        }
-        self.counters.reads += 1;
-        self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
-        Ok(())
-    }
-
     /// Whether pages of `block` from `page`, the next, may be programmed in order.
-    pub fn takes_rounds(&self, block: u32, page: u32) -> bool {
+    pub fn takes_rows(&self, block: u32, page: u32) -> bool {
         let state = &self.blocks[block as usize];
         !self.part.paired() && !state.bad && !state.torn && !state.kept && state.next_page == page
     }
 
-    /// Whether all pages of `block` up to `page` can be read completely.
+    /// Whether pages up to page `last` of a block may be copied to the pages of another block from `to` on.
     #[inline]
-    pub fn is_written(&self, block: u32, page: u32) -> bool {
-        let state = &self.blocks[block as usize];
-        !state.gaps && page < state.next_page
+    pub fn takes_copies(&self, last: u32, to: u32) -> bool {
+        let ((victim, last), (block, page)) = (self.split(last), self.split(to));
+        let state = &self.blocks[victim as usize];
+        let plain = self.part.pages_per_program == 1 && !self.has_own() && !state.gaps;
+        plain && last < state.next_page && self.takes_rows(block, page)
     }
 
     /// Copies the pages `pages` (bits, counted from page `from`) to the pages from `to` on, each read before its
-    /// program. The caller must have checked [`Self::is_written`] and [`Self::takes_rounds`].
+    /// program. The caller must have checked [`Self::takes_copies`].
     #[inline]
-    pub fn copy_run(&mut self, from: u32, pages: u64, to: u32) {
-        debug_assert!(self.takes_runs());
+    pub fn copy(&mut self, from: u32, pages: u64, to: u32) {
+        debug_assert!(self.takes_slices());
         let (width, count) = (self.geometry.subpages_per_page as usize, pages.count_ones());
         let (block, page) = self.split(to);
         let (mut rest, mut cell) = (pages, to as usize * width);
@@ -167,7 +87,7 @@ impl Nand {
         self.counters.program_energy += count * self.part.e_program;
     }
 
-    /// [`Self::copy_run`] for contents of cells.
+    /// [`Self::copy`] for contents of cells.
     fn copy_payload(&mut self, from: u32, mut pages: u64, to: u32) {
         let width = self.geometry.subpages_per_page;
         let (mut operation, mut cell) = (self.operations, to * width);
@@ -183,23 +103,24 @@ impl Nand {
         }
     }
 
-    /// Programs `rounds` pages of each of `frontiers` (block and page), in turn, with the logical numbers from `first`
-    /// on. The caller must have checked [`Self::takes_rounds`] of each.
-    pub fn program_rounds(&mut self, frontiers: &[(u32, u32)], rounds: u32, first: u32, tag: impl Fn(u32) -> u64) {
-        let (width, turns) = (self.geometry.subpages_per_page, frontiers.len() as u32);
-        for (turn, &(block, page)) in (0..).zip(frontiers) {
+    /// Programs `rounds` pages of each of `rows` in turn, with the logical numbers from `first` on and their
+    /// fingerprints by `tag`. The caller must have checked [`Self::takes_rows`] of each.
+    pub fn program_rows(&mut self, rows: &[Row], rounds: u32, first: u32, tag: impl Fn(u32) -> u64) {
+        debug_assert!(self.takes_slices());
+        let (width, turns) = (self.geometry.subpages_per_page, rows.len() as u32);
+        for (turn, &Row { block, page, single }) in (0..).zip(rows) {
+            debug_assert!(self.takes_rows(block, page));
             let begin = self.first_page(block) + page as usize;
-            let programs = &mut self.programs[begin..begin + rounds as usize];
-            debug_assert!(programs.iter().all(|&programs| programs == 0), "no page behind the next is programmed");
-            programs.fill(1);
+            self.programs[begin..begin + rounds as usize].fill(1);
             let cells = &mut self.logical[begin * width as usize..(begin + rounds as usize) * width as usize];
             fill_pages(cells, width, first + turn * width, turns * width);
-            self.blocks[block as usize].next_page = page + rounds;
+            let state = &mut self.blocks[block as usize];
+            (state.next_page, state.single) = (page + rounds, single);
             self.history.note(RecordKind::Program, block, page + rounds - 1, self.all_subpages);
         }
         if self.payload.kind() != Payload::None {
             for (at, round) in (0..rounds).flat_map(|round| (0..turns).map(move |turn| (turn, round))) {
-                let (block, page) = frontiers[at as usize];
+                let Row { block, page, .. } = rows[at as usize];
                 let cell = (self.first_page(block) + (page + round) as usize) * width as usize;
                 let page = round * turns + at;
                 let operation = self.operations + u64::from(page) + 1;

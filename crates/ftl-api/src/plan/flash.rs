@@ -277,25 +277,28 @@ impl Io {
     /// As [`Self::program`].
     #[inline(always)]
     pub fn program_here(&mut self, program: Program<'_>) -> Flash<Outcome> {
-        let own = Own { page: program.own, spare: program.spare };
-        if self.nand.part().code.is_some() {
-            return self.program_generation(&{ program }, own);
-        }
-        if self.rain.is_some() {
-            return self.program_of_stripe(program, own);
+        if self.nand.part().code.is_some() || self.rain.is_some() || self.guard.is_some() {
+            // The copy keeps the fields of other programs in registers.
+            return self.program_specially(&{ program });
         }
         self.nand.note_single(program.ppn, program.single);
-        if self.guard.is_some() {
-            return self.program_guarded(program);
-        }
-        self.program_alone(&program, own)
+        self.program_alone(&program, Own { page: program.own, spare: program.spare })
     }
 
-    /// Programs a page whose program can corrupt others, and first copies those.
+    /// Programs a word line by a code of cells, a page with parity, or a page whose program can corrupt others and
+    /// must follow copies of those.
     #[cold]
     #[inline(never)]
-    fn program_guarded(&mut self, program: Program<'_>) -> Flash<Outcome> {
-        let program = self.copy_mates(program)?;
+    fn program_specially(&mut self, program: &Program<'_>) -> Flash<Outcome> {
+        let own = Own { page: program.own, spare: program.spare };
+        if self.nand.part().code.is_some() {
+            return self.program_generation(program, own);
+        }
+        if self.rain.is_some() {
+            return self.program_of_stripe(*program, own);
+        }
+        self.nand.note_single(program.ppn, program.single);
+        let program = self.copy_mates(*program)?;
         let outcome = self.program_alone(&program, Own { page: program.own, spare: program.spare })?;
         if outcome == Outcome::Failed {
             self.rescue_mates(program.ppn);

@@ -6,7 +6,7 @@ use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Gate, Io, Program, WholePage};
+use palimpsest_ftl_api::plan::{Gate, Io, Program};
 
 /// Target of a unit that fills a page.
 #[derive(Clone, Copy)]
@@ -242,65 +242,36 @@ impl<M: Map> Log<M> {
         self.frontiers.blocks.validate_bits(block, unit, valid);
     }
 
-    /// True if [`Io::program_whole`] may program units that fill a page.
-    #[inline]
-    pub(super) fn takes_whole_pages(&self, io: &Io) -> bool {
-        M::TAKES_RUNS && io.takes_whole_pages() && io.nand().part().pages_per_program == 1 && !io.nand().has_own()
-    }
-
-    /// As [`Self::program_unit`], for all subpages and programs that cannot fail.
-    #[inline]
-    fn program_whole(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
-        let (width, image) = (self.shape.unit_subpages, &mut self.image);
-        let (number, whole) = ([what.unit], [what.data]);
-        let (logical, data) = match width {
-            1 => (&number[..], &whole[..]),
-            _ => {
-                image.logical.iter_mut().zip(what.unit * width..).for_each(|(cell, lsn)| *cell = lsn);
-                (&image.logical[..], &image.unit[..])
-            }
-        };
-        let ppn = self.frontiers.take_page(io, place.plane, place.stream)?;
-        let Append { cause, after, signal, holds: frees, .. } = what;
-        let single = self.frontiers.single.holds(io.nand().split(ppn).0);
-        io.program_whole(WholePage { ppn, logical, data, cause, after, signal, frees, single })?;
-        self.map.place(what.unit, ppn);
-        if place.previous != UNMAPPED {
-            self.invalidate(place.previous);
-        }
-        self.validate(ppn);
-        Ok(())
-    }
-
     /// Programs a unit that fills a page.
     #[inline]
     pub(super) fn program_unit(&mut self, io: &mut Io, what: Append, place: Place) -> Flash<()> {
         let Place { plane, stream, previous, absent } = place;
-        if absent == 0 && self.takes_whole_pages(io) {
-            return self.program_whole(io, what, place);
-        }
         let (width, image) = (self.shape.unit_subpages, &mut self.image);
-        for index in 0..width {
-            let lacks = absent >> index & 1 == 1;
-            image.logical[index as usize] = if lacks { PADDING } else { what.unit * width + index };
+        if width > 1 {
+            image.logical.iter_mut().zip(what.unit * width..).for_each(|(cell, lsn)| *cell = lsn);
         }
-        if width == 1 {
-            image.data[0] = what.data;
-        } else {
-            image.data[..width as usize].copy_from_slice(&image.unit);
+        let (mut padding, mut number) = (0, [what.unit]);
+        if absent != 0 {
+            (padding, number) = (absent.count_ones(), [PADDING]);
+            let lacks = |index: &u32| absent >> index & 1 == 1;
+            (0..width).filter(lacks).for_each(|index| image.logical[index as usize] = PADDING);
         }
         loop {
             let ppn = self.frontiers.take_page(io, plane, stream)?;
             let (generation, after) = self.pass_of(io, ppn, what.after);
+            let (logical, data) = match width {
+                1 => (&number[..], &[what.data][..]),
+                _ => (&self.image.logical[..], &self.image.unit[..]),
+            };
             let program = Program {
                 generation,
                 single: self.frontiers.single.holds(io.nand().split(ppn).0),
-                padding: absent.count_ones(),
+                padding,
                 frees: what.holds,
                 own: &self.image.own,
                 after,
                 signal: what.signal,
-                ..Program::new(ppn, &self.image.logical, &self.image.data, what.cause)
+                ..Program::new(ppn, logical, data, what.cause)
             };
             match io.program_here(program)? {
                 Outcome::Done => {

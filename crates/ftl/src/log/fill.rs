@@ -1,14 +1,14 @@
-//! Fills a new drive in order, in counted runs: programs whole pages of units that were never written, page by page
+//! Fills a new drive in order, in counted runs: programs slices of whole pages of units that were never written,
 //! instead of unit by unit.
 //!
 //! Planes and blocks are the same as for writes of single units; checks that never apply are skipped. If all planes
-//! take turns, whole rounds are programmed at once. The first and last page of each block are written singly, because
-//! they open and close the block. Fills stop where a write would do more, such as clean a plane; writes must do the
-//! rest.
+//! take turns, whole rounds are one slice. The first and last page of each block are a slice of one, because they open
+//! and close the block. Fills stop where a write would do more, such as clean a plane; writes must do the rest.
+//! Ignored: parts with paired pages.
 
 use super::Log;
 use crate::log::map::Map;
-use palimpsest_flash::nand::{Flash, first_subpages};
+use palimpsest_flash::nand::{Flash, Row};
 use palimpsest_ftl_api::plan::Io;
 
 impl<M: Map> Log<M> {
@@ -20,8 +20,8 @@ impl<M: Map> Log<M> {
     pub fn fill(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> Flash<u32> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let waits = self.open.oldest.is_some() || !self.collector.failed.is_empty() || self.passes.most > 1;
-        let waits = waits || self.frontiers.fixed.folds();
-        if !M::TAKES_RUNS || waits || !io.takes_runs() {
+        let waits = waits || self.frontiers.fixed.folds() || io.nand().part().paired();
+        if !M::TAKES_RUNS || waits || !io.takes_rows() {
             return Ok(0);
         }
         let mut done = 0;
@@ -47,10 +47,11 @@ impl<M: Map> Log<M> {
             }
             self.frontiers.rotation.used(plane);
             let ppn = self.frontiers.take_page(io, plane, stream)?;
-            let (block, in_block) = io.nand().split(ppn);
-            io.program_run(ppn, unit * width, self.frontiers.single.holds(block))?;
+            let (block, page) = io.nand().split(ppn);
+            let row = Row { block, page, single: self.frontiers.single.holds(block) };
+            io.program_rows(&[row], 1, unit * width);
             self.map.place_run(unit, per_page, ppn * per_page);
-            self.frontiers.blocks.validate_bits(block, in_block * per_page, first_subpages(per_page));
+            self.frontiers.blocks.validate_range(block, page * per_page, per_page);
             done += per_page;
         }
         Ok(done)
@@ -61,7 +62,7 @@ impl<M: Map> Log<M> {
     fn fill_rounds(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> u32 {
         let (per_page, planes) = (self.shape.units_per_page, self.frontiers.planes());
         let turn = self.frontiers.rotation.first(io, 0);
-        let (mut rounds, mut frontiers) = (units / per_page / planes, Vec::new());
+        let (mut rounds, mut rows) = (units / per_page / planes, Vec::new());
         if rounds == 0 || !self.frontiers.rotation.takes_turns() || self.is_filling(stream, 0) {
             return 0;
         }
@@ -72,21 +73,21 @@ impl<M: Map> Log<M> {
             }
             let above = self.frontiers.free_pages[plane as usize].saturating_sub(self.collector.start);
             rounds = rounds.min(self.frontiers.pages_left(plane, stream) - 1).min(above);
-            if rounds == 0 || !self.may_take(io, plane, stream) || !io.nand().takes_rounds(block, page) {
+            if rounds == 0 || !self.may_take(io, plane, stream) || !io.nand().takes_rows(block, page) {
                 return 0;
             }
-            frontiers.push((block, page));
+            rows.push(Row { block, page, single: self.frontiers.single.holds(block) });
         }
         let width = self.shape.unit_subpages;
-        io.program_rounds(&frontiers, rounds, first * width);
+        io.program_rows(&rows, rounds, first * width);
         let (ppb, mut unit) = (self.shape.pages_per_block, first);
         for round in 0..rounds {
-            for &(block, page) in &frontiers {
+            for &Row { block, page, .. } in &rows {
                 self.map.place_run(unit, per_page, (block * ppb + page + round) * per_page);
                 unit += per_page;
             }
         }
-        for (plane, (block, page)) in (turn..planes).chain(0..turn).zip(frontiers) {
+        for (plane, Row { block, page, .. }) in (turn..planes).chain(0..turn).zip(rows) {
             self.frontiers.blocks.validate_range(block, page * per_page, rounds * per_page);
             self.frontiers.take_pages(plane, stream, rounds);
         }

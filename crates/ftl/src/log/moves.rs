@@ -16,44 +16,59 @@ impl<M: Map> Log<M> {
         Ok(safe)
     }
 
-    /// Moves the pages with valid units of `victim`, from unit `next` on, until `most` units have moved. The gate
-    /// `safe` closes when the copies are safe. Returns the unit to continue from.
+    /// Moves the pages with valid units of `victim`, from unit `next` on, until `most` units have moved: a slice of
+    /// pages at once if possible ([`Self::copy_slice`]). The gate `safe` closes when the copies are safe. Returns the
+    /// unit to continue from.
     pub(super) fn move_units(&mut self, io: &mut Io, victim: u32, mut next: u32, most: u32, safe: Gate) -> Flash<u32> {
-        if self.takes_copies(io, victim) {
-            return self.copy_units(io, victim, next, most, safe);
+        if self.gathers(io, victim) {
+            return self.gather_units(io, victim, next, most);
         }
         let plane = io.geometry().plane_of_block(victim);
         let per_page = self.shape.units_per_page;
-        let mut moved = 0;
+        let mut left = most;
         // Units stay valid in place until their copies are programmed, so the loop steps page by page.
-        for word in next / 64..self.shape.units_per_block.div_ceil(64) {
-            if next <= word * 64 + per_page {
+        while left > 0 && next < self.shape.units_per_block {
+            let word = next / 64;
+            if next < word * 64 + per_page {
+                self.prefetch_word(io, victim, word);
+            }
+            let valid = self.frontiers.blocks.valid_word(victim, word) & u64::MAX << (next % 64);
+            if valid == 0 {
+                next = (word + 1) * 64;
+                continue;
+            }
+            let copied = self.copy_slice(io, victim, (word * 64, valid), left, safe);
+            if copied != 0 {
+                next = word * 64 + copied.ilog2() + 1;
+                left -= count(copied);
+                continue;
+            }
+            let unit = word * 64 + valid.trailing_zeros();
+            let page = if per_page == 1 { unit } else { unit / per_page };
+            // The units of a page may span two words, so read the bitmap itself.
+            let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
+            self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;
+            next = (page + 1) * per_page;
+            left = left.saturating_sub(count(units));
+        }
+        Ok(if left > 0 { self.shape.units_per_block } else { next })
+    }
+
+    /// Prefetches map entries for moves or a check that reached word `word` of the valid units of `victim`: of the next
+    /// word, and of the first.
+    #[inline]
+    pub(super) fn prefetch_word(&self, io: &Io, victim: u32, word: u32) {
+        let words = self.shape.units_per_block.div_ceil(64);
+        for word in if word == 0 { 0..2 } else { word + 1..word + 2 } {
+            if word < words {
                 self.prefetch_moves(io, victim, word, self.frontiers.blocks.valid_word(victim, word));
             }
-            while next < (word + 1) * 64 {
-                if moved >= most {
-                    return Ok(next);
-                }
-                let passed = u64::MAX << next.saturating_sub(word * 64);
-                let bits = self.frontiers.blocks.valid_word(victim, word) & passed;
-                if bits == 0 {
-                    break;
-                }
-                let unit = word * 64 + bits.trailing_zeros();
-                let page = if per_page == 1 { unit } else { unit / per_page };
-                // The units of a page may span two words, so read the bitmap itself.
-                let units = self.frontiers.blocks.valid_bits(victim, page * per_page, per_page);
-                self.move_page(io, plane, victim * self.shape.pages_per_block + page, units, safe)?;
-                next = (page + 1) * per_page;
-                moved = moved.saturating_add(count(units));
-            }
         }
-        Ok(self.shape.units_per_block)
     }
 
     /// Prefetches the map entries of these units, which are scattered over the map.
     #[inline]
-    pub(super) fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
+    fn prefetch_moves(&self, io: &Io, victim: u32, word: u32, mut bits: u64) {
         let first = victim * self.shape.units_per_block + word * 64;
         while bits != 0 {
             let physical = first + bits.trailing_zeros();

@@ -1,5 +1,7 @@
-//! Fast path for collection copies: pairs of a whole-page read and the program that follows it, from one block to
-//! another. Equivalent to calling [`Engine::enqueue`] for each operation, without cases that copies exclude.
+//! Slices of collection copies: pairs of a whole-page read and the program that follows it, from one block to another.
+//! Equivalent to calling [`Engine::enqueue`] for each operation, without cases that copies exclude.
+//!
+//! Ignored: runs that record a timeline, and blocks with a planned erase, whose copies are enqueued one by one.
 
 use super::gates::Waiter;
 use super::{Engine, NONE, STEPS};
@@ -7,7 +9,7 @@ use palimpsest_ftl_api::plan::{Io, Operation};
 
 impl Engine {
     /// Enqueues `operations` of the plan in `io`, which must be copies from one block to another. Returns false,
-    /// without effect, if the fast path does not apply.
+    /// without effect, if they must be enqueued one by one.
     pub(super) fn enqueue_copies(&mut self, io: &mut Io, operations: &[Operation]) -> bool {
         let [of_read, of_program, ..] = operations else { return true };
         let alone = of_read.codec == 0 && of_read.group == 0 && io.plan.follows.is_empty();
