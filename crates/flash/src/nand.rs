@@ -84,10 +84,7 @@ crate::state!(Block { next_page, erases, bad, gaps, torn, reached, low_first, re
 pub struct Nand {
     geometry: Geometry,
     part: Part,
-    pages_per_block: Divisor,
-    subpages_per_page: Divisor,
-    word_bytes: Divisor,
-    all_subpages: SubpageMask,
+    widths: Widths,
     blocks: Vec<Block>,
     /// Programs of each page since its erase.
     programs: Vec<u8>,
@@ -96,6 +93,35 @@ pub struct Nand {
     payload: PayloadStore,
     own: OwnStore,
     generations: Generations,
+    counters: NandCounters,
+    schedule: Schedule,
+    pairs: pairs::Pairs,
+    failures: Failures,
+    records: Records,
+    /// The mapping of pages to dies, if blocks are superblocks.
+    stripes: Option<Box<stripes::Stripes>>,
+}
+
+/// Widths of blocks and pages.
+struct Widths {
+    pages_per_block: Divisor,
+    subpages_per_page: Divisor,
+    word_bytes: Divisor,
+    all_subpages: SubpageMask,
+}
+
+/// Operations begun, and the operations at which power cuts and die failures come.
+struct Schedule {
+    operations: u64,
+    power_cut_at: u64,
+    /// The operation of the next power cut or die failure.
+    event_at: u64,
+}
+
+crate::state!(Schedule { operations } built { power_cut_at, event_at });
+
+/// Causes of failed operations.
+struct Failures {
     faults: Option<Faults>,
     /// Errors of reads; `None`: reads have no errors.
     errors: Option<Box<errors::ReadErrors>>,
@@ -103,19 +129,18 @@ pub struct Nand {
     endurances: Vec<u32>,
     /// Number of leading blocks in each plane that always hold one bit a cell.
     always_single: u32,
-    history: History,
-    counters: NandCounters,
-    operations: u64,
-    power_cut_at: u64,
-    /// The operation of the next power cut or die failure.
-    event_at: u64,
     /// Whether reads may be uncorrectable.
     reads_fail: bool,
+}
+
+crate::state!(Failures {} parts { faults, errors } built { endurances, always_single, reads_fail });
+
+/// Records of past operations.
+#[derive(Default)]
+struct Records {
+    history: History,
     /// Changes of operations that have not ended; `None` if no power cut is scheduled in a timed run.
     undo: Option<Box<undo::UndoLog>>,
-    pairs: pairs::Pairs,
-    /// The mapping of pages to dies, if blocks are superblocks.
-    stripes: Option<Box<stripes::Stripes>>,
     /// The journal of trims; `None` if no power cut is possible, or the layer journals trims itself.
     trims: Option<Box<trims::Trims>>,
 }
@@ -123,11 +148,8 @@ pub struct Nand {
 // After a state is loaded, the history explains refused operations only in part. States are never stored in runs with
 // power cuts.
 crate::state!(Nand {
-    blocks, programs, logical, payload, own, generations, counters, operations, pairs
-} parts { faults, errors } built {
-    geometry, part, pages_per_block, subpages_per_page, word_bytes, all_subpages, endurances, always_single, history,
-    power_cut_at, event_at, reads_fail, undo, stripes, trims
-});
+    blocks, programs, logical, payload, own, generations, counters, schedule, pairs, failures
+} built { geometry, part, widths, records, stripes });
 
 impl Nand {
     /// Erased flash of `geometry` made of `part`, storing `payload`, with the factory's bad blocks by `faults`.
@@ -149,24 +171,18 @@ impl Nand {
             payload: PayloadStore::new(payload, &geometry),
             own: OwnStore::default(),
             generations: Generations::new(part.code, payload, &geometry),
-            faults,
-            errors: None,
-            endurances,
-            always_single: 0,
-            history: History::new(),
             counters: NandCounters::default(),
-            operations: 0,
-            power_cut_at,
-            event_at: power_cut_at,
-            reads_fail: false,
-            undo: None,
+            schedule: Schedule { operations: 0, power_cut_at, event_at: power_cut_at },
             pairs: pairs::Pairs::default(),
+            failures: Failures { faults, errors: None, endurances, always_single: 0, reads_fail: false },
+            records: Records::default(),
             stripes: None,
-            trims: None,
-            pages_per_block: Divisor::new(geometry.pages_per_block),
-            subpages_per_page: Divisor::new(geometry.subpages_per_page),
-            word_bytes: Divisor::new(part.word_bytes),
-            all_subpages: u64::MAX >> (64 - geometry.subpages_per_page),
+            widths: Widths {
+                pages_per_block: Divisor::new(geometry.pages_per_block),
+                subpages_per_page: Divisor::new(geometry.subpages_per_page),
+                word_bytes: Divisor::new(part.word_bytes),
+                all_subpages: u64::MAX >> (64 - geometry.subpages_per_page),
+            },
             geometry,
             part,
         }
@@ -191,7 +207,7 @@ impl Nand {
 
     /// Flash operations begun so far.
     pub fn operations(&self) -> u64 {
-        self.operations
+        self.schedule.operations
     }
 
     /// Erases of `block`.
@@ -227,7 +243,7 @@ impl Nand {
     /// Logical number in the out-of-band area of physical subpage `psn`; [`UNWRITTEN`] in an erased page.
     #[inline]
     pub fn logical(&self, psn: u32) -> u32 {
-        let ppn = self.subpages_per_page.divide(psn);
+        let ppn = self.widths.subpages_per_page.divide(psn);
         if self.programs[ppn as usize] == 0 { UNWRITTEN } else { self.logical[psn as usize] }
     }
 
@@ -235,7 +251,7 @@ impl Nand {
     #[inline]
     pub fn prefetch_logical(&self, psn: u32) {
         prefetch(&self.logical, psn as usize);
-        prefetch(&self.programs, self.subpages_per_page.divide(psn) as usize);
+        prefetch(&self.programs, self.widths.subpages_per_page.divide(psn) as usize);
     }
 
     /// Logical numbers in the out-of-band areas of page `ppn`; empty if erased.
@@ -275,8 +291,8 @@ impl Nand {
 
     #[inline]
     fn begin(&mut self) -> bool {
-        self.operations += 1;
-        self.operations >= self.event_at && self.event()
+        self.schedule.operations += 1;
+        self.schedule.operations >= self.schedule.event_at && self.event()
     }
 
     #[cold]
@@ -285,8 +301,8 @@ impl Nand {
             rule,
             block,
             page,
-            operation: self.operations,
-            history: self.history.of(block),
+            operation: self.schedule.operations,
+            history: self.records.history.of(block),
         }))
     }
 
@@ -299,18 +315,18 @@ impl Nand {
     pub fn read(&mut self, ppn: u32, wanted: SubpageMask, command: ReadCommand) -> Flash<bool> {
         let cut = self.begin();
         let (block, page) = self.split(ppn);
-        self.history.note(history::RecordKind::Read, block, page, wanted);
+        self.records.history.note(history::RecordKind::Read, block, page, wanted);
         if let Err(rule) = self.probe_read_of((block, page), ppn, wanted, command) {
             return Err(self.refuse(rule, block, page));
         }
         if cut {
             return Err(Halt::PowerCut);
         }
-        let undo = self.undo.is_some().then(|| self.save(block, 0..0, 0));
+        let undo = self.records.undo.is_some().then(|| self.save(block, 0..0, 0));
         self.counters.reads += 1;
         let energy = self.part.read_energy(page, command);
         self.counters.read_energy += energy;
-        let retry = self.faults.as_mut().is_some_and(Faults::read_fails);
+        let retry = self.failures.faults.as_mut().is_some_and(Faults::read_fails);
         if retry {
             self.counters.retries += 1;
             self.counters.read_energy += energy;
@@ -373,12 +389,12 @@ impl Nand {
         own: Own<'_>,
         change: Change,
     ) -> Flash<Outcome> {
-        if self.trims.is_some() {
+        if self.records.trims.is_some() {
             self.commit_trims()?;
         }
         let cut = self.begin();
         let (block, page) = self.split(ppn);
-        self.history.note(history::RecordKind::Program, block, page, written);
+        self.records.history.note(history::RecordKind::Program, block, page, written);
         if change == Change::First && !cut && own.is_none() && self.takes_next((block, page), ppn, written) {
             self.program_next((block, page), ppn, logical, data);
             return Ok(Outcome::Done);
@@ -389,8 +405,9 @@ impl Nand {
     /// Whether `written` are all subpages of the next page of `block`, and a program changes nothing but these cells.
     #[inline]
     fn takes_next(&self, (block, page): (u32, u32), ppn: u32, written: SubpageMask) -> bool {
-        let plain = self.faults.is_none() && self.undo.is_none() && self.payload.kind() != Payload::Bytes;
-        plain && written == self.all_subpages && self.is_next((block, page), ppn)
+        let plain =
+            self.failures.faults.is_none() && self.records.undo.is_none() && self.payload.kind() != Payload::Bytes;
+        plain && written == self.widths.all_subpages && self.is_next((block, page), ppn)
     }
 
     /// Programs the next page of `block` with the result of [`Self::change_any_cells`].
@@ -403,10 +420,10 @@ impl Nand {
         } else {
             self.logical[first..first + count].copy_from_slice(&logical[..count]);
         }
-        self.payload.store(first, self.all_subpages, data, self.operations);
+        self.payload.store(first, self.widths.all_subpages, data, self.schedule.operations);
         self.programs[ppn as usize] = 1;
         self.blocks[block as usize].next_page = page + 1;
-        self.count_program((block, page), self.all_subpages, false);
+        self.count_program((block, page), self.widths.all_subpages, false);
     }
 
     #[inline(never)]
@@ -433,7 +450,7 @@ impl Nand {
         if let Err(rule) = allowed {
             return Err(self.refuse(rule, block, page));
         }
-        let undo = self.undo.is_some().then(|| self.save(block, ppn..ppn + 1, written));
+        let undo = self.records.undo.is_some().then(|| self.save(block, ppn..ppn + 1, written));
         if again {
             self.pairs.erase(ppn..ppn + 1);
         }
@@ -452,16 +469,16 @@ impl Nand {
         }
         self.programs[ppn as usize] += 1;
         let state = &mut self.blocks[block as usize];
-        state.gaps |= written != self.all_subpages || page > state.next_page;
+        state.gaps |= written != self.widths.all_subpages || page > state.next_page;
         state.next_page = state.next_page.max(page + 1);
         if self.part.paired() {
             self.note_pair(block, page, reuse && again);
         }
-        let failed = self.faults.is_some() && self.program_fails(ppn);
+        let failed = self.failures.faults.is_some() && self.program_fails(ppn);
         let outcome = if cut || failed {
             self.spoil(ppn, written, cut)?
         } else {
-            self.payload.store(first, written, data, self.operations);
+            self.payload.store(first, written, data, self.schedule.operations);
             if !own.is_none() {
                 self.store_own(ppn, written, own);
             }
@@ -504,13 +521,13 @@ impl Nand {
     pub fn erase(&mut self, block: u32) -> Flash<Outcome> {
         self.commit_trims()?;
         let cut = self.begin();
-        self.history.note(history::RecordKind::Erase, block, 0, 0);
+        self.records.history.note(history::RecordKind::Erase, block, 0, 0);
         if self.blocks[block as usize].bad {
             return Err(self.refuse(Rule::BadBlock, block, 0));
         }
         let first = self.first_page(block);
         let pages = first as u32..first as u32 + self.geometry.pages_per_block;
-        let undo = self.undo.is_some().then(|| self.save_erase(block, pages.clone()));
+        let undo = self.records.undo.is_some().then(|| self.save_erase(block, pages.clone()));
         self.programs[first..first + self.geometry.pages_per_block as usize].fill(0);
         let state = &mut self.blocks[block as usize];
         state.next_page = 0;
@@ -535,13 +552,17 @@ impl Nand {
         self.payload.erase(first * subpages, self.geometry.pages_per_block as usize * subpages);
         self.own.erase(pages.clone(), self.geometry.subpages_per_page);
         self.pairs.erase(pages.clone());
-        let on = if self.errors.is_some() { self.members(block) } else { Vec::new() };
-        if let Some(errors) = &mut self.errors {
+        let on = if self.failures.errors.is_some() { self.members(block) } else { Vec::new() };
+        if let Some(errors) = &mut self.failures.errors {
             let width = self.geometry.subpages_per_page;
             errors.erased(block, &on, pages.start * width..pages.end * width);
         }
-        let worn = self.endurances.get(block as usize).is_some_and(|&most| self.blocks[block as usize].erases >= most);
-        let failed = self.faults.as_mut().is_some_and(|faults| faults.erase_fails(block)) || worn;
+        let worn = self
+            .failures
+            .endurances
+            .get(block as usize)
+            .is_some_and(|&most| self.blocks[block as usize].erases >= most);
+        let failed = self.failures.faults.as_mut().is_some_and(|faults| faults.erase_fails(block)) || worn;
         if failed {
             self.counters.failed_erases += 1;
             self.blocks[block as usize].bad = true;
@@ -558,7 +579,7 @@ impl Nand {
     /// The block of page `ppn`, and the number of the page in it.
     #[inline]
     pub fn split(&self, ppn: u32) -> (u32, u32) {
-        self.pages_per_block.split(ppn)
+        self.widths.pages_per_block.split(ppn)
     }
 
     #[inline]

@@ -41,7 +41,7 @@ impl Nand {
     /// Schedules `failures` in ascending order: a die fails in the operation with this number (1 = the first of the
     /// run). Dies that have failed already are skipped.
     pub fn fail_dies(&mut self, failures: &[(u64, u32)]) {
-        let faults = self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0));
+        let faults = self.failures.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0));
         let to_come = failures.iter().rev().filter(|(_, die)| !faults.dies.failed.contains(die));
         faults.dies.to_come = to_come.copied().collect();
         self.plan_event();
@@ -49,20 +49,20 @@ impl Nand {
 
     /// Failed dies, in the order of their failures.
     pub fn failed_dies(&self) -> &[u32] {
-        self.faults.as_ref().map_or(&[], |faults| &faults.dies.failed)
+        self.failures.faults.as_ref().map_or(&[], |faults| &faults.dies.failed)
     }
 
     /// Whether the die of `block` has failed.
     #[inline]
     pub fn is_dead(&self, block: u32) -> bool {
-        self.faults.as_ref().is_some_and(|faults| faults.dies.is_dead(block))
+        self.failures.faults.as_ref().is_some_and(|faults| faults.dies.is_dead(block))
     }
 
     /// Computes the operation of the next power cut or die failure.
     pub(super) fn plan_event(&mut self) {
-        let cut = Some(self.power_cut_at).filter(|&cut| cut > self.operations);
-        let failure = self.faults.as_ref().and_then(|faults| faults.dies.to_come.last()).map(|&(at, _)| at);
-        self.event_at = cut.into_iter().chain(failure).min().unwrap_or(u64::MAX);
+        let cut = Some(self.schedule.power_cut_at).filter(|&cut| cut > self.schedule.operations);
+        let failure = self.failures.faults.as_ref().and_then(|faults| faults.dies.to_come.last()).map(|&(at, _)| at);
+        self.schedule.event_at = cut.into_iter().chain(failure).min().unwrap_or(u64::MAX);
     }
 
     /// The planes of the die of `block`; `None` if the die works.
@@ -75,10 +75,10 @@ impl Nand {
     /// Restores the failure of `die` from an image.
     pub(super) fn found_dead(&mut self, die: u32) {
         let geometry = self.geometry;
-        let dies = &mut self.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0)).dies;
+        let dies = &mut self.failures.faults.get_or_insert_with(|| Faults::new(FaultSettings::default(), 0)).dies;
         if !dies.failed.contains(&die) {
             dies.fail(die, &geometry);
-            self.reads_fail = true;
+            self.failures.reads_fail = true;
         }
     }
 
@@ -86,8 +86,8 @@ impl Nand {
     #[cold]
     pub(super) fn event(&mut self) -> bool {
         let (geometry, mut stripes) = (self.geometry, self.stripes.take());
-        while let Some(faults) = &mut self.faults
-            && let Some((_, die)) = faults.dies.to_come.pop_if(|&mut (at, _)| at <= self.operations)
+        while let Some(faults) = &mut self.failures.faults
+            && let Some((_, die)) = faults.dies.to_come.pop_if(|&mut (at, _)| at <= self.schedule.operations)
         {
             let dies = &mut faults.dies;
             match &mut stripes {
@@ -98,7 +98,7 @@ impl Nand {
                 }
                 None => dies.fail(die, &geometry),
             }
-            self.reads_fail = true;
+            self.failures.reads_fail = true;
             // If the image fails, the next write reports the failure.
             let _ = self.commit_trims();
             if self.has_image() {
@@ -107,25 +107,28 @@ impl Nand {
         }
         self.stripes = stripes;
         self.plan_event();
-        self.operations == self.power_cut_at
+        self.schedule.operations == self.schedule.power_cut_at
     }
 
     /// Subpages that reads have found lost, by bit errors and by dead dies; each is counted once.
     pub fn found_lost(&self) -> [BTreeSet<u32>; 2] {
-        let of_dies = self.faults.as_ref().map(|faults| faults.dies.lost.clone());
-        [self.errors.as_ref().map(|errors| errors.lost().clone()).unwrap_or_default(), of_dies.unwrap_or_default()]
+        let of_dies = self.failures.faults.as_ref().map(|faults| faults.dies.lost.clone());
+        [
+            self.failures.errors.as_ref().map(|errors| errors.lost().clone()).unwrap_or_default(),
+            of_dies.unwrap_or_default(),
+        ]
     }
 
     /// Restores the lost subpages of [`Self::found_lost`], because the reads since then served the verifier alone.
     pub fn set_found_lost(&mut self, [of_errors, of_dies]: [BTreeSet<u32>; 2]) {
-        self.errors.iter_mut().zip([of_errors]).for_each(|(errors, lost)| errors.set_lost(lost));
-        self.faults.iter_mut().zip([of_dies]).for_each(|(faults, lost)| faults.dies.lost = lost);
+        self.failures.errors.iter_mut().zip([of_errors]).for_each(|(errors, lost)| errors.set_lost(lost));
+        self.failures.faults.iter_mut().zip([of_dies]).for_each(|(faults, lost)| faults.dies.lost = lost);
     }
 
     /// Whether the next program, of page `ppn`, fails.
     pub(super) fn program_fails(&mut self, ppn: u32) -> bool {
         let block = self.split(ppn).0;
-        let fails = self.faults.as_mut().is_some_and(|faults| faults.program_fails(block));
+        let fails = self.failures.faults.as_mut().is_some_and(|faults| faults.program_fails(block));
         let parity = self.stripe_of(ppn).map(|(_, parity)| self.programs(parity) > 0);
         // A programmed parity page cannot give its place to a data page.
         fails || self.stripes.as_mut().is_some_and(|stripes| !stripes.take_place(ppn, parity == Some(true)))
@@ -138,7 +141,7 @@ impl Nand {
         // If the image fails, the next write reports the failure.
         let _ = self.keep_record(home);
         let first = home * self.geometry.subpages_per_page;
-        let mut find = |psn| match (&mut self.errors, &mut self.faults) {
+        let mut find = |psn| match (&mut self.failures.errors, &mut self.failures.faults) {
             (Some(errors), _) => errors.find_lost(psn),
             (None, Some(faults)) => faults.dies.lost.insert(psn),
             (None, None) => false,

@@ -145,42 +145,42 @@ impl Nand {
     /// Enables read errors.
     pub fn set_read_errors(&mut self, settings: ErrorSettings, seed: u64) {
         let (pages, blocks) = (self.all_pages(), self.physical().blocks() as usize);
-        self.errors = Some(Box::new(ReadErrors::new(settings, &self.part, pages, blocks, seed)));
-        self.reads_fail = true;
+        self.failures.errors = Some(Box::new(ReadErrors::new(settings, &self.part, pages, blocks, seed)));
+        self.failures.reads_fail = true;
     }
 
     /// Whether reads may be uncorrectable: read errors are enabled, or a die has failed.
     #[inline]
     pub fn reads_fail(&self) -> bool {
-        self.reads_fail
+        self.failures.reads_fail
     }
 
     /// Whether read errors are enabled.
     #[inline]
     pub fn has_read_errors(&self) -> bool {
-        self.errors.is_some()
+        self.failures.errors.is_some()
     }
 
     /// Time of the last program of page `ppn`; 0 without read errors.
     pub(super) fn programmed_at(&self, ppn: u32) -> Nanos {
-        self.errors.as_ref().map_or(0, |errors| errors.programmed_at[ppn as usize])
+        self.failures.errors.as_ref().map_or(0, |errors| errors.programmed_at[ppn as usize])
     }
 
     /// Reads of `block` since its erase; 0 without read errors.
     pub fn reads(&self, block: u32) -> u32 {
-        self.errors.as_ref().map_or(0, |errors| errors.reads[block as usize])
+        self.failures.errors.as_ref().map_or(0, |errors| errors.reads[block as usize])
     }
 
     /// Restores the reads of `block` from an image.
     pub(super) fn found_reads(&mut self, block: u32, reads: u32) {
-        if let Some(errors) = &mut self.errors {
+        if let Some(errors) = &mut self.failures.errors {
             errors.reads[block as usize] = reads;
         }
     }
 
     /// Restores the time of a program from an image.
     pub(super) fn found_program(&mut self, ppn: u32, at: Nanos) {
-        if let Some(errors) = &mut self.errors {
+        if let Some(errors) = &mut self.failures.errors {
             errors.programmed_at[ppn as usize] = at;
         }
     }
@@ -188,7 +188,7 @@ impl Nand {
     /// Notes the program of the subpages `written` of page `ppn` at `now`.
     pub fn note_program(&mut self, ppn: u32, written: SubpageMask, now: Nanos) {
         let first = ppn * self.geometry.subpages_per_page;
-        if let Some(errors) = &mut self.errors {
+        if let Some(errors) = &mut self.failures.errors {
             errors.programmed_at[ppn as usize] = now;
             let page = first..first + self.geometry.subpages_per_page;
             errors.lost.extract_if(page, |psn| written >> (*psn - first) & 1 == 1).for_each(drop);
@@ -203,13 +203,13 @@ impl Nand {
         let striped = self.has_parity();
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
         if self.is_unreadable(ppn) {
-            let steps = self.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);
+            let steps = self.failures.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);
             self.counters.retries += u64::from(steps);
             self.counters.read_energy += u64::from(steps) * energy;
             let lost = if keeps { 0 } else { self.lose(home, wanted.subpages) };
             return Attempt { steps, lost, failed: wanted.subpages };
         }
-        let Some(errors) = &mut self.errors else { return Attempt { steps: 0, lost: 0, failed: 0 } };
+        let Some(errors) = &mut self.failures.errors else { return Attempt { steps: 0, lost: 0, failed: 0 } };
         let reads = errors.reads[on as usize].saturating_add(1);
         errors.reads[on as usize] = reads;
         let (set, age) = (&errors.settings, now.saturating_sub(errors.programmed_at[ppn as usize]));
@@ -248,26 +248,26 @@ impl Nand {
     /// read met since the last call.
     pub fn take_worst_read(&mut self) -> Option<f64> {
         let bits = f64::from(self.part.word_bytes) * 8.0;
-        let errors = self.errors.as_mut()?;
+        let errors = self.failures.errors.as_mut()?;
         let most = std::mem::take(&mut errors.most);
         (most > 0.0).then(|| most * bits / f64::from(errors.settings.strength))
     }
 
     /// Extra time of `steps` steps of a retry.
     pub fn retry_steps(&self, steps: u32) -> Nanos {
-        self.errors.as_ref().map_or(0, |errors| errors.settings.retries.iter().take(steps as usize).sum())
+        self.failures.errors.as_ref().map_or(0, |errors| errors.settings.retries.iter().take(steps as usize).sum())
     }
 
     /// Whether some block needs a refresh, or holds data of a failed die.
     #[inline]
     pub fn has_due(&self) -> bool {
-        let errors = |nand: &Self| nand.errors.as_ref().is_some_and(|errors| !errors.due.is_empty());
-        (self.reads_fail && (self.is_rebuilding() || errors(self))) || self.has_rescued_due()
+        let errors = |nand: &Self| nand.failures.errors.as_ref().is_some_and(|errors| !errors.due.is_empty());
+        (self.failures.reads_fail && (self.is_rebuilding() || errors(self))) || self.has_rescued_due()
     }
 
     /// Removes and returns a block that needs a refresh.
     pub fn take_due(&mut self) -> Option<u32> {
-        let due = self.errors.as_mut().and_then(|errors| errors.due.pop_first());
+        let due = self.failures.errors.as_mut().and_then(|errors| errors.due.pop_first());
         due.or_else(|| self.take_rescued())
     }
 }

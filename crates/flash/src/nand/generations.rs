@@ -161,7 +161,7 @@ impl Nand {
         data: &[Data],
         own: Own<'_>,
     ) -> Flash<Outcome> {
-        let written = self.all_subpages;
+        let written = self.widths.all_subpages;
         self.change_cells(ppn, written, logical, data, own, Change::Generation(generation))
     }
 
@@ -174,7 +174,7 @@ impl Nand {
         written: SubpageMask,
         data: &[Data],
     ) -> Result<Option<Box<[u8]>>, Rule> {
-        assert_eq!(written, self.all_subpages, "a word line is programmed in one shot");
+        assert_eq!(written, self.widths.all_subpages, "a word line is programmed in one shot");
         self.probe_generation(ppn, generation)?;
         if self.generations.levels.is_empty() && self.payload.image.is_none() {
             return Ok(None);

@@ -31,14 +31,15 @@ pub struct History {
     next: usize,
 }
 
-impl History {
+impl Default for History {
     /// An empty history.
-    #[expect(clippy::new_without_default, reason = "a history is made once, by flash")]
-    pub fn new() -> Self {
+    fn default() -> Self {
         let nothing = Record { mask: 0, block: 0, page: 0, kind: RecordKind::Nothing };
         History { entries: Box::new([nothing; LENGTH]), next: 0 }
     }
+}
 
+impl History {
     /// Records an operation.
     #[inline]
     pub fn note(&mut self, kind: RecordKind, block: u32, page: u32, mask: u64) {

@@ -304,7 +304,7 @@ impl Nand {
     /// [`Halt::Image`].
     pub fn flush_image(&mut self) -> Flash<()> {
         self.commit_trims()?;
-        let operations = self.operations;
+        let operations = self.schedule.operations;
         let Some(image) = &mut self.payload.image else { return Ok(()) };
         image.life.operations = operations;
         image.flush().map_err(broken)
@@ -435,7 +435,7 @@ impl Nand {
             }
         };
         PageRecord {
-            operation: self.operations,
+            operation: self.schedule.operations,
             programs: self.programs[ppn as usize],
             generation: self.generations.of(ppn),
             pass: block.pass,

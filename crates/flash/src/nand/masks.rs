@@ -35,7 +35,7 @@ impl super::Nand {
     /// The code word of byte `offset` of a page.
     #[inline]
     pub fn word_at(&self, offset: u32) -> u32 {
-        self.word_bytes.divide(offset)
+        self.widths.word_bytes.divide(offset)
     }
 }
 

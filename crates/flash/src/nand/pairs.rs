@@ -138,7 +138,7 @@ impl Nand {
                 self.logical[first + index] = TORN;
             }
         }
-        self.corrupt_mates(ppn, self.operations);
+        self.corrupt_mates(ppn, self.schedule.operations);
         if cut {
             return Err(Halt::PowerCut);
         }

@@ -74,7 +74,7 @@ impl Nand {
             reached: state.reached,
         };
         rules::check_program(&view)?;
-        if self.part.pages_per_program > 1 && written != self.all_subpages {
+        if self.part.pages_per_program > 1 && written != self.widths.all_subpages {
             return Err(Rule::PartOfWordLine);
         }
         if view.programs[page as usize] > 0 && !reuse {
@@ -90,7 +90,7 @@ impl Nand {
         let free = (0..self.geometry.subpages_per_page).filter(is_free).fold(0, |mask, index| mask | 1 << index);
         self.programs(ppn) == 0
             || free != 0 && self.probe_program(ppn, free, false).is_ok()
-            || over && self.probe_program(ppn, self.all_subpages, true).is_ok()
+            || over && self.probe_program(ppn, self.widths.all_subpages, true).is_ok()
     }
 
     #[inline(never)]

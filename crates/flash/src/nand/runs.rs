@@ -21,12 +21,12 @@ impl Nand {
     /// Whether pages may be copied and programmed in slices: no power cut is scheduled, nothing fails or wears out, and
     /// pages have no parity, code or bytes.
     pub fn takes_slices(&self) -> bool {
-        self.faults.is_none()
-            && self.errors.is_none()
+        self.failures.faults.is_none()
+            && self.failures.errors.is_none()
             && self.stripes.is_none()
-            && self.undo.is_none()
+            && self.records.undo.is_none()
             && self.part.code.is_none()
-            && self.power_cut_at == u64::MAX
+            && self.schedule.power_cut_at == u64::MAX
             && self.payload.kind() != Payload::Bytes
     }
 
@@ -78,9 +78,9 @@ impl Nand {
         debug_assert!(programs.iter().all(|&programs| programs == 0), "no page behind the next is programmed");
         programs.fill(1);
         self.blocks[block as usize].next_page = page + count;
-        self.history.note(RecordKind::Program, block, page + count - 1, self.all_subpages);
+        self.records.history.note(RecordKind::Program, block, page + count - 1, self.widths.all_subpages);
         let count = u64::from(count);
-        self.operations += 2 * count;
+        self.schedule.operations += 2 * count;
         self.counters.reads += count;
         self.counters.read_energy += count * self.part.e_read;
         self.counters.programs += count;
@@ -90,7 +90,7 @@ impl Nand {
     /// [`Self::copy`] for contents of cells.
     fn copy_payload(&mut self, from: u32, mut pages: u64, to: u32) {
         let width = self.geometry.subpages_per_page;
-        let (mut operation, mut cell) = (self.operations, to * width);
+        let (mut operation, mut cell) = (self.schedule.operations, to * width);
         while pages != 0 {
             let source = (from + pages.trailing_zeros()) * width;
             pages &= pages - 1;
@@ -116,19 +116,19 @@ impl Nand {
             fill_pages(cells, width, first + turn * width, turns * width);
             let state = &mut self.blocks[block as usize];
             (state.next_page, state.single) = (page + rounds, single);
-            self.history.note(RecordKind::Program, block, page + rounds - 1, self.all_subpages);
+            self.records.history.note(RecordKind::Program, block, page + rounds - 1, self.widths.all_subpages);
         }
         if self.payload.kind() != Payload::None {
             for (at, round) in (0..rounds).flat_map(|round| (0..turns).map(move |turn| (turn, round))) {
                 let Row { block, page, .. } = rows[at as usize];
                 let cell = (self.first_page(block) + (page + round) as usize) * width as usize;
                 let page = round * turns + at;
-                let operation = self.operations + u64::from(page) + 1;
+                let operation = self.schedule.operations + u64::from(page) + 1;
                 self.payload.store_run(cell, width as usize, first + page * width, operation, &tag);
             }
         }
         let programs = u64::from(rounds * turns);
-        self.operations += programs;
+        self.schedule.operations += programs;
         self.counters.programs += programs;
         self.counters.program_energy += programs * self.part.e_program;
     }

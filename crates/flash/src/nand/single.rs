@@ -13,10 +13,11 @@ impl Nand {
 
     /// Makes the first `blocks` blocks of each plane always hold one bit a cell. Must precede all writes.
     pub fn hold_single(&mut self, blocks: u32) {
-        self.always_single = blocks;
+        self.failures.always_single = blocks;
         let gain = f64::from(self.part.endurance_slc) / f64::from(self.part.endurance);
         let per_plane = self.geometry.blocks_per_plane;
-        for (_, endures) in (0..).zip(&mut self.endurances).filter(|&(block, _): &(u32, _)| block % per_plane < blocks)
+        for (_, endures) in
+            (0..).zip(&mut self.failures.endurances).filter(|&(block, _): &(u32, _)| block % per_plane < blocks)
         {
             *endures = (f64::from(*endures) * gain).round().clamp(1.0, f64::from(u32::MAX)) as u32;
         }
@@ -25,12 +26,12 @@ impl Nand {
     /// Whether the cells of `block` always hold one bit each.
     #[inline]
     pub fn is_always_single(&self, block: u32) -> bool {
-        block % self.geometry.blocks_per_plane < self.always_single
+        block % self.geometry.blocks_per_plane < self.failures.always_single
     }
 
     /// Blocks of each plane that always hold one bit a cell.
     pub fn always_single(&self) -> u32 {
-        self.always_single
+        self.failures.always_single
     }
 
     /// Erases of `block`, scaled to the equivalent wear of a block with all bits.

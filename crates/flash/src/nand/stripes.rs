@@ -229,13 +229,14 @@ impl Nand {
         self.programs.resize(pages, 0);
         self.logical.resize(pages * width, 0);
         self.payload.resize(pages * width);
-        if let Some(faults) = &mut self.faults {
+        if let Some(faults) = &mut self.failures.faults {
             for block in &mut self.blocks {
                 (1..shape.dies()).for_each(|_| block.bad |= faults.bad_from_factory());
             }
             let (part, members) = (&self.part, shape.dies());
             let all = faults.endurances(self.geometry.blocks() * members, part.endurance, part.endurance_deviation);
-            self.endurances = all.chunks(members as usize).filter_map(|all| all.iter().min().copied()).collect();
+            self.failures.endurances =
+                all.chunks(members as usize).filter_map(|all| all.iter().min().copied()).collect();
         }
         self.stripes = Some(Box::new(stripes));
     }
@@ -374,7 +375,7 @@ impl Nand {
         if cut {
             return Err(Halt::PowerCut);
         }
-        let undo = self.undo.is_some().then(|| self.save(self.block_of(ppn), 0..0, 0));
+        let undo = self.records.undo.is_some().then(|| self.save(self.block_of(ppn), 0..0, 0));
         self.counters.reads += 1;
         self.counters.read_energy += self.part.e_read;
         if let Some(undo) = undo {
@@ -391,7 +392,7 @@ impl Nand {
         assert!(self.takes_parity(ppn), "a page of parity is programmed in its turn");
         let cut = self.begin();
         let block = self.block_of(ppn);
-        let undo = self.undo.is_some().then(|| self.save(block, ppn..ppn + 1, self.all_subpages));
+        let undo = self.records.undo.is_some().then(|| self.save(block, ppn..ppn + 1, self.widths.all_subpages));
         let width = self.geometry.subpages_per_page as usize;
         let first = ppn as usize * width;
         self.programs[ppn as usize] = 1;
@@ -399,7 +400,7 @@ impl Nand {
         if cut {
             return Err(Halt::PowerCut);
         }
-        self.payload.store(first, self.all_subpages, data, self.operations);
+        self.payload.store(first, self.widths.all_subpages, data, self.schedule.operations);
         if let Some(stripes) = &mut self.stripes {
             let stripe = (ppn - stripes.pages) as usize;
             stripes.covers[stripe] = covers;
@@ -423,7 +424,7 @@ impl Nand {
 
     /// Erases the parity of the superblock `block`, with its first block.
     pub(super) fn erase_parity(&mut self, block: u32) {
-        let (pages, operation) = (self.parity_of(block), self.operations);
+        let (pages, operation) = (self.parity_of(block), self.schedule.operations);
         let width = self.geometry.subpages_per_page as usize;
         self.programs[pages.start as usize..pages.end as usize].fill(0);
         self.payload.erase(pages.start as usize * width, pages.len() * width);
@@ -439,7 +440,7 @@ impl Nand {
     pub fn erase_also(&mut self, block: u32) -> Flash<()> {
         let cut = self.begin();
         let first = self.stripes.as_ref().map_or(0, |stripes| stripes.erasing);
-        let undo = self.undo.is_some().then(|| self.save_part(block, first));
+        let undo = self.records.undo.is_some().then(|| self.save_part(block, first));
         self.blocks[block as usize].torn |= cut;
         if cut {
             return Err(Halt::PowerCut);

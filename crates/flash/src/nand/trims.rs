@@ -45,7 +45,7 @@ impl Nand {
     /// Starts the journal of a drive with `logical` logical subpages, which the layer trims in units of `unit`;
     /// `at_once`: a record is durable without a flush.
     pub fn keep_trims(&mut self, logical: u32, unit: u32, at_once: bool) {
-        self.trims = Some(Box::new(Trims {
+        self.records.trims = Some(Box::new(Trims {
             at_once,
             unit,
             written: vec![0; logical.div_ceil(unit).div_ceil(64) as usize],
@@ -58,12 +58,12 @@ impl Nand {
     /// Whether this drive journals trims.
     #[inline]
     pub fn keeps_trims(&self) -> bool {
-        self.trims.is_some()
+        self.records.trims.is_some()
     }
 
     /// The host writes the logical subpages `lsns`. Must be called before the write.
     pub fn note_written(&mut self, lsns: Range<u32>) {
-        if let Some(trims) = &mut self.trims {
+        if let Some(trims) = &mut self.records.trims {
             lsns.for_each(|lsn| trims.set_written(lsn));
         }
     }
@@ -74,8 +74,8 @@ impl Nand {
     /// # Errors
     /// [`super::Halt::Image`].
     pub fn note_trimmed(&mut self, lsns: Range<u32>, done: bool) -> Flash<()> {
-        let operations = self.operations;
-        let Some(trims) = &mut self.trims else { return Ok(()) };
+        let operations = self.schedule.operations;
+        let Some(trims) = &mut self.records.trims else { return Ok(()) };
         let mut first = lsns.start;
         while first < lsns.end {
             let written = trims.is_written(first);
@@ -98,7 +98,7 @@ impl Nand {
     /// [`super::Halt::Image`].
     #[inline]
     pub fn commit_trims(&mut self) -> Flash<()> {
-        match &self.trims {
+        match &self.records.trims {
             Some(trims) if !trims.pending.is_empty() => self.commit_pending(),
             _ => Ok(()),
         }
@@ -106,7 +106,7 @@ impl Nand {
 
     #[cold]
     fn commit_pending(&mut self) -> Flash<()> {
-        let Some(trims) = &mut self.trims else { return Ok(()) };
+        let Some(trims) = &mut self.records.trims else { return Ok(()) };
         for (lsns, operation) in trims.pending.drain(..) {
             let records = &mut trims.records[lsns.start as usize..lsns.end as usize];
             records.fill(operation);
@@ -119,7 +119,7 @@ impl Nand {
 
     /// Voids copies older than their trim after a power cut, and drops records that were not durable.
     pub fn void_trimmed(&mut self) {
-        let Some(mut trims) = self.trims.take() else { return };
+        let Some(mut trims) = self.records.trims.take() else { return };
         trims.pending.clear();
         for psn in 0..self.geometry.subpages() as u32 {
             let lsn = self.logical(psn);
@@ -132,12 +132,12 @@ impl Nand {
                 None => {}
             }
         }
-        self.trims = Some(trims);
+        self.records.trims = Some(trims);
     }
 
     /// [`Self::logical`], also for a copy that a trim made void, because recovery identifies blocks by these numbers.
     pub fn logical_before_trims(&self, psn: u32) -> u32 {
-        let void = self.trims.as_ref().and_then(|trims| trims.void.get(&psn));
+        let void = self.records.trims.as_ref().and_then(|trims| trims.void.get(&psn));
         let logical = self.logical(psn);
         match void {
             Some(&(sequence, lsn)) if logical == PADDING && sequence == self.sequence(psn) => lsn,
@@ -152,8 +152,8 @@ impl Nand {
 
     /// Restores the record `operation` of logical subpage `lsn` from an image.
     pub(super) fn found_trim(&mut self, lsn: u32, operation: u64) {
-        self.operations = self.operations.max(operation);
-        if let Some(record) = self.trims.as_mut().and_then(|trims| trims.records.get_mut(lsn as usize)) {
+        self.schedule.operations = self.schedule.operations.max(operation);
+        if let Some(record) = self.records.trims.as_mut().and_then(|trims| trims.records.get_mut(lsn as usize)) {
             *record = operation;
         }
     }

@@ -45,24 +45,24 @@ pub(super) struct UndoLog(BTreeMap<u64, Undo>);
 impl Nand {
     /// The operation of the scheduled power cut.
     pub fn power_cut_at(&self) -> Option<u64> {
-        Some(self.power_cut_at).filter(|&cut| cut != u64::MAX)
+        Some(self.schedule.power_cut_at).filter(|&cut| cut != u64::MAX)
     }
 
     /// Schedules a power cut in operation number `operation` (1 = the first of the run), or none.
     pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
-        self.power_cut_at = operation.unwrap_or(u64::MAX);
+        self.schedule.power_cut_at = operation.unwrap_or(u64::MAX);
         self.plan_event();
     }
 
     /// Starts to log changes until [`Self::ended`], for [`Self::lose_power`].
     pub fn keep_undo(&mut self) {
-        self.undo = Some(Box::default());
+        self.records.undo = Some(Box::default());
     }
 
     /// Stops to log. The reads with the numbers `dropped` never happen, and are subtracted from the counters. Returns
     /// their number.
     pub fn drop_undo(&mut self, dropped: impl Iterator<Item = u64>) -> u64 {
-        let mut log = self.undo.take().unwrap_or_default();
+        let mut log = self.records.undo.take().unwrap_or_default();
         let undone: Vec<Undo> = dropped.filter_map(|number| log.0.remove(&number)).collect();
         undone.iter().for_each(|undo| self.counters.take_back(&undo.counters));
         undone.len() as u64
@@ -78,7 +78,7 @@ impl Nand {
 
     /// Drops the log of operation `number`, which has ended.
     pub fn ended(&mut self, number: u64) {
-        if let Some(log) = &mut self.undo {
+        if let Some(log) = &mut self.records.undo {
             log.0.remove(&number);
         }
     }
@@ -113,7 +113,7 @@ impl Nand {
         let mut undo = self.save(block, pages, 0);
         if self.has_stripes() {
             undo.parity = Some(self.save(block, self.parity_of(block), 0));
-            undo.part_of = Some((self.operations, self.erases_together()));
+            undo.part_of = Some((self.schedule.operations, self.erases_together()));
         }
         undo
     }
@@ -132,8 +132,8 @@ impl Nand {
     #[inline(never)]
     pub(super) fn log_undo(&mut self, mut undo: Box<Undo>) {
         undo.counters = self.counters.since(&undo.counters);
-        if let Some(log) = &mut self.undo {
-            log.0.insert(self.operations, *undo);
+        if let Some(log) = &mut self.records.undo {
+            log.0.insert(self.schedule.operations, *undo);
         }
     }
 
@@ -141,7 +141,7 @@ impl Nand {
     /// scanned, and erased or torn pages show.
     pub fn scan(&mut self, ppn: u32) {
         let page = self.split(ppn).1;
-        self.operations += 1;
+        self.schedule.operations += 1;
         self.counters.reads += 1;
         self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
     }
@@ -154,7 +154,7 @@ impl Nand {
     /// Cuts the power. Operations that have not ended are rolled back and not counted. Operations with the numbers
     /// `running` are torn: their cells are unreadable. Returns the number of rolled back operations.
     pub fn lose_power(&mut self, running: &[u64]) -> u64 {
-        let Some(log) = self.undo.take() else { return 0 };
+        let Some(log) = self.records.undo.take() else { return 0 };
         let (mut undone, mut erased) = (0, BTreeSet::new());
         let mut erases: BTreeMap<u64, u32> = BTreeMap::new();
         let parts = log.0.iter().filter(|(number, _)| !running.contains(number)).filter_map(|(_, undo)| undo.part_of);

@@ -161,7 +161,7 @@ impl Nand {
         let settled = lives.iter().map(|(life, _)| life.operations).min().unwrap_or(0);
         let settled = if in_doubt { settled } else { u64::MAX };
         let mut mounted = Mounted { pages: 0, ended_well: image.life.ended_well };
-        self.operations = image.life.operations;
+        self.schedule.operations = image.life.operations;
         self.payload.image = Some(Box::new(image));
         self.generations.drop_levels();
         let blocks = self.geometry.blocks();
@@ -198,10 +198,10 @@ impl Nand {
             return Err(Fault::Damaged("a part of it is missing, or older than the rest".into()));
         }
         self.take_trims(header)?;
-        if let Some(faults) = &mut self.faults {
-            faults.go_on(self.operations);
+        if let Some(faults) = &mut self.failures.faults {
+            faults.go_on(self.schedule.operations);
         }
-        let operations = self.operations;
+        let operations = self.schedule.operations;
         let image = self.image();
         if header.version < VERSION {
             image.medium.write(layout.end - 1, &[0])?;
@@ -309,7 +309,7 @@ impl Nand {
 
     fn take_page(&mut self, ppn: u32, record: &PageRecord, version: u8) -> Result<(), Fault> {
         let width = self.geometry.subpages_per_page;
-        self.operations = self.operations.max(record.operation);
+        self.schedule.operations = self.schedule.operations.max(record.operation);
         self.programs[ppn as usize] = record.programs;
         self.generations.found(ppn, record.generation);
         self.found_program(ppn, record.programmed_at);
