@@ -3,6 +3,9 @@
 //! A volume is a stream of requests; volumes are in order of appearance. Percentiles are within 1.6 % ([`Tail`]),
 //! because there may be thousands of volumes. Ignored: flash operations by volume, because the layer mixes the data of
 //! all volumes.
+//!
+//! `volumes`, `recorder` and `summary` use each other: the recorder of a run has one of volumes, and a summary has
+//! results of both.
 
 use super::summary::{Requests, VolumeFigures, VolumeLatencies, VolumeLatency};
 use super::tail::Tail;

@@ -4,7 +4,7 @@
 //!
 //! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. DiskSim's columns with
 //! tabs look the same, with sizes in sectors; addresses of subsequent requests decide (see
-//! [`Contest`](super::head::Contest)).
+//! [`Contest`](super::votes::Contest)).
 
 use std::fmt::{self, Write};
 

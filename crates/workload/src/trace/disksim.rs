@@ -2,7 +2,7 @@
 //! sector sectors flags`, flag 1 for reads, 0 for writes.
 //!
 //! Whole numbers as times mean MQSim's nanoseconds. Tabs between the columns may mean the d-choices simulator;
-//! addresses of subsequent requests decide (see [`Contest`](super::head::Contest)). A named format overrides both.
+//! addresses of subsequent requests decide (see [`Contest`](super::votes::Contest)). A named format overrides both.
 //! Other flag bits (asynchronous, and so on) are refused. The device is the stream.
 
 use std::fmt::{self, Write};

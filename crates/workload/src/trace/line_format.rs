@@ -61,7 +61,7 @@ pub trait LineFormat: Default + Send + 'static {
         true
     }
 
-    /// Other formats read the same lines as other requests; a [`Contest`](super::head::Contest) decides.
+    /// Other formats read the same lines as other requests; a [`Contest`](super::votes::Contest) decides.
     const IS_CONTESTED: bool = false;
 
     /// True if a malformed line before the first request belongs to a header.
