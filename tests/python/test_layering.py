@@ -208,7 +208,8 @@ def circles(uses: dict[Path, set[Path]]) -> set[frozenset[Path]]:
         for path in uses:
             if middle in reached[path]:
                 reached[path] |= reached[middle]
-    return {frozenset(two for two in uses if one in reached[two] and two in reached[one]) for one in uses} - {frozenset()}
+    in_circles = [path for path in uses if path in reached[path]]
+    return {frozenset(two for two in uses if two in reached[one] and one in reached[two]) for one in in_circles}
 
 
 def test_files_in_a_circle_say_why() -> None:

@@ -176,20 +176,21 @@ def test_the_guide_shows_the_file_of_the_example() -> None:
 
 
 WIDE = {"ssd.channels": "4", "ssd.blocks_per_plane": "24", "ssd.over_provisioning": "60%", "part.cell": "slc"}
-AGEING = {"ecc.strength": "9", "part.ber_fresh": "0.02%", "part.word_size": "512B", "ecc.disturb_reads": "40"}
+AGEING = {"ecc.strength": "9", "part.ber_fresh": "0.05%", "part.word_size": "512B", "ecc.disturb_reads": "20"}
+RETRIES = {"ecc.t_retries": '["50us", "90us"]', "ecc.retry_rates": '["80%", "60%"]', "ecc.refresh_retries": "1"}
 FEATURES = {
     "checkpoints": ({"ftl.checkpoint": "256KiB", "faults.power_cuts": "every:900"}, ["checkpoint", "begun"]),
-    "patrol": ({"ftl.patrol": "20ms", "host.speedup": "1", **AGEING}, ["flash", "by_cause", "patrol", "reads"]),
-    "refresh": ({"ecc.refresh_retries": "1", **AGEING}, ["ftl_stats", "refreshed_blocks"]),
+    "patrol": ({"ftl.patrol": "20ms", "ftl.gc_idle": "100us", **AGEING}, ["flash", "by_cause", "patrol", "reads"]),
+    "refresh": ({**AGEING, **RETRIES}, ["ftl_stats", "refreshed_blocks"]),
     "parity": ({"ftl.rain": "3"}, ["rain", "parity_programs"]),
 }
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_it_has_features_of_the_drive_without_a_line(library: Path, feature: str) -> None:
-    """The drive checkpoints, patrols, refreshes and protects a layer that names none of this, and reads are verified."""
+    """The drive checkpoints, patrols, refreshes and protects a layer that names none of this; reads are verified."""
     settings, figure = FEATURES[feature]
-    job = "--workload=rw=randrw,bs=4k,n=3000,rate_iops=20000"
+    job = "--workload=rw=randrw,bs=4k,n=3000,rate_iops=1000"
     options = [f"--set={key}={value}" for key, value in {**SETTINGS, **WIDE, **settings}.items()]
     arguments = ["run", "--ssd=mga-8k", *options, job, "--precondition=fill:100%", "--payload=tag", "--check", "--json"]
     found = json.loads(said(command(library, *arguments, "--ftl=ring")))
