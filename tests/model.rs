@@ -18,6 +18,8 @@ mod dies;
 mod drives;
 #[path = "model/engine.rs"]
 mod engine;
+#[path = "model/every_fault.rs"]
+mod every_fault;
 #[path = "model/fast_cache.rs"]
 mod fast_cache;
 #[path = "model/faults.rs"]

@@ -292,7 +292,8 @@ def cite() -> None:
 def list_(kind: str | None, as_json: bool) -> None:
     """List the names of drives, layers, workloads, ...
 
-    KIND is one of ftls, parts, ssds, workloads, traces, victims, schemes and codes; the default is all of them.
+    KIND is one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, codes and faults; the default
+    is all of them.
 
     \b
     Examples:

@@ -9,7 +9,8 @@ use crate::workload::{Mix, fill};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::power_cuts::{PowerCuts, Schedule};
+use palimpsest_lab::sim::faults::power_cuts::draws;
+use palimpsest_lab::sim::faults::schedule::Schedule;
 
 /// Settings that exclude features of some drives only, and features which such superblocks refuse.
 const NEEDS: [&str; 4] =
@@ -76,8 +77,8 @@ pub fn run_through_cuts(model: &mut Model, rng: &mut Rng, seed: u64, least: u64)
     model.shadow.expect_power_cuts(false);
     model.drive.power.read_back = Some(model.config.logical_subpages());
     model.drive.start_timing().unwrap_or_else(failed);
-    let cuts = PowerCuts::Poisson(least + rng.below(100));
-    model.drive.schedule_power_cuts(Schedule::new(cuts, seed, model.drive.operations_run()));
+    let cuts = Schedule::Poisson(least + rng.below(100));
+    model.drive.schedule_power_cuts(draws(cuts, seed, model.drive.operations_run()));
     model.run_timed(commands.into_iter(), pick(rng, &[1, 4, 16])).unwrap_or_else(failed);
     model.drive.end_life();
     model.check();

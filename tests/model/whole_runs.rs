@@ -75,7 +75,7 @@ fn ends_without_room(entry: &'static Entry, shape: &Shape, seed: u64, cut: u64) 
 }
 
 /// Runs the drive of `shape` as a user does.
-fn run_whole(
+pub fn run_whole(
     entry: &'static Entry,
     shape: &Shape,
     seed: u64,

@@ -5,6 +5,7 @@ comments. One test is one rule and lists every offender, a line each.
 """
 
 import ast
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -177,6 +178,59 @@ def test_modules_use_only_what_lies_below() -> None:
             if used in (own := order[crate_of(path)]) and own.index(used) > own.index(module_of(path))
         ),
     )
+
+
+def used_files(path: Path, files: dict[tuple[str, ...], Path]) -> set[Path]:
+    """The files of the same crate that a file names through `crate::` or `super::`, its own folders' files apart."""
+    own = parts_of(path)
+    code = source(path)
+    used = set()
+    for each in [*flat_uses(code), *re.findall(r"\b(?:crate|super)(?:::\w+)+", code)]:
+        match = re.match(r"(crate::|(?:super::)+)([\w:]+)", each)
+        if match is None:
+            continue
+        base = () if match[1] == "crate::" else own[: len(own) - match[1].count("super")]
+        named = (*base, *match[2].split("::"))
+        found = next((named[:length] for length in range(len(named), 0, -1) if named[:length] in files), own)
+        if found[: len(own)] != own and own[: len(found)] != found:
+            used.add(files[found])
+    return used
+
+
+def parts_of(path: Path) -> tuple[str, ...]:
+    return path.relative_to(CRATES / crate_of(path) / "src").with_suffix("").parts
+
+
+def circles(uses: dict[Path, set[Path]]) -> set[frozenset[Path]]:
+    """The sets of files that reach each other."""
+    reached = {path: set(used) for path, used in uses.items()}
+    for middle in uses:
+        for path in uses:
+            if middle in reached[path]:
+                reached[path] |= reached[middle]
+    in_circles = [path for path in uses if path in reached[path]]
+    return {frozenset(two for two in uses if two in reached[one] and one in reached[two]) for one in in_circles}
+
+
+def test_files_in_a_circle_say_why() -> None:
+    """Files of a crate that use each other say so in the head of one of them."""
+    found: set[frozenset[Path]] = set()
+    for crate in CORE:
+        files = {parts_of(path): path for path in SHIPPED if crate_of(path) == crate and path.name != "lib.rs"}
+        found |= circles({path: used_files(path, files) for path in files.values()})
+    no_offenders(
+        'files use each other in a circle; expected another order, or "use each other: .." in the head of one',
+        (
+            ", ".join(sorted(map(name, circle)))
+            for circle in found
+            if not any("use each other" in head_of(path) for path in circle)
+        ),
+    )
+
+
+def head_of(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return " ".join(line.removeprefix("//!").strip() for line in itertools.takewhile(lambda line: "//!" in line, lines))
 
 
 def registered() -> dict[str, Path]:

@@ -9,8 +9,9 @@
 //! A layer ([`LogBlocks`]) chooses the log block for a page, and the block to merge when space is short. Logical blocks
 //! go over the planes in turn; data, log and free blocks of a logical block are in the same plane. An erase waits for
 //! every earlier planned program of the plane, so that replacements of the erased pages are durable. Pages of a block
-//! are programmed in order. Recovery is in [`recover`]. Ignored: the storage of the maps; static wear levelling, which
-//! is treated as dynamic.
+//! are programmed in order. If a die fails, its blocks lose their roles, and its valid pages stay mapped there until
+//! the host writes or a merge copies them; another plane then takes the logical block ([`BlockMap::plane`]). Recovery
+//! is in [`recover`]. Ignored: the storage of the maps; static wear levelling, which is treated as dynamic.
 
 mod recover;
 
@@ -68,8 +69,8 @@ pub trait LogBlocks: Send + State {
         map.merge(io, block, log)
     }
 
-    /// Forgets all log blocks, before recovery.
-    fn clear(&mut self);
+    /// Forgets the log blocks of `plane`, before recovery or after the die has failed.
+    fn clear(&mut self, plane: usize);
 
     /// Adds the log block `log` found by recovery, younger than earlier ones, which belongs to `owner` alone, or is
     /// shared.
@@ -111,13 +112,15 @@ pub struct BlockMap {
     /// Per plane: closes when all erases so far have ended. Later programs must follow, so that a power cut interrupts
     /// at most one merge.
     erased: Vec<Gate>,
+    /// Per plane: true if the die is known to have failed.
+    dead: Vec<bool>,
     /// One page, read for a copy or received from the host.
     contents: Vec<Data>,
     counters: Counters,
 }
 
 palimpsest_flash::state!(BlockMap { data, pages, programmed, erased, counters } parts { free } built {
-    shape, read, wear_leveling, fills_gaps, contents
+    shape, read, wear_leveling, fills_gaps, dead, contents
 });
 
 impl BlockMap {
@@ -133,6 +136,7 @@ impl BlockMap {
             free: free_of_planes(&shape),
             programmed: vec![Gate::NONE; shape.planes() as usize],
             erased: vec![Gate::NONE; shape.planes() as usize],
+            dead: vec![false; shape.planes() as usize],
             contents: vec![Data::ZERO; shape.subpages_per_page as usize],
             counters: Counters::default(),
         };
@@ -142,9 +146,36 @@ impl BlockMap {
         map
     }
 
-    /// The plane of logical block `block`.
+    /// The plane of logical block `block`: the first whose die works, in an order of the block's own that never
+    /// changes. So a failed die moves its own logical blocks only, evenly to the others.
     pub fn plane(&self, block: u32) -> usize {
-        (block % self.shape.planes()) as usize
+        let planes = self.shape.planes();
+        let (home, turn) = (block % planes, block / planes);
+        let others = (0..planes - 1).map(|next| (home + 1 + (turn + next) % (planes - 1)) % planes);
+        let mut order = std::iter::once(home).chain(others).map(|plane| plane as usize);
+        order.find(|&plane| !self.dead[plane]).unwrap_or(home as usize)
+    }
+
+    /// True if the physical block `block` is known to be on a failed die.
+    pub fn is_lost(&self, block: u32) -> bool {
+        self.dead[self.shape.plane_of_block(block) as usize]
+    }
+
+    /// Records a failed program or erase of the physical block `failed`. If the die has failed, its blocks lose their
+    /// roles.
+    #[cold]
+    fn note_failure(&mut self, io: &Io, failed: u32) {
+        let Some(planes) = io.nand().planes_lost_with(failed).filter(|_| !self.is_lost(failed)) else { return };
+        planes.for_each(|plane| self.lose_plane(plane as usize));
+        let retired = |&block: &u32| self.is_lost(block) && (block == failed || !io.nand().is_bad(block));
+        self.counters.retired += (0..self.shape.blocks()).filter(retired).count() as u64;
+        let lost = |data: &&mut u32| **data != NO_BLOCK && self.dead[self.shape.plane_of_block(**data) as usize];
+        self.data.iter_mut().filter(lost).for_each(|data| *data = NO_BLOCK);
+    }
+
+    fn lose_plane(&mut self, plane: usize) {
+        self.dead[plane] = true;
+        self.free[plane].clear();
     }
 
     /// Splits a logical or physical page number into block and place.
@@ -218,6 +249,9 @@ impl BlockMap {
     /// Erases the physical block `block`, which must hold no valid page; retires a bad block.
     pub fn release(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         let plane = self.shape.plane_of_block(block) as usize;
+        if self.dead[plane] {
+            return Ok(()); // Counted when the die failed.
+        }
         if !io.nand().is_bad(block) {
             self.counters.erased += 1;
             let (after, signal) = (self.programmed[plane], io.gate());
@@ -227,8 +261,9 @@ impl BlockMap {
                 self.free[plane].push(block);
                 return Ok(());
             }
+            self.note_failure(io, block);
         }
-        self.counters.retired += 1;
+        self.counters.retired += u64::from(!self.dead[plane]);
         Ok(())
     }
 
@@ -273,6 +308,7 @@ impl BlockMap {
                 let (logical, data) = ([PADDING; MOST_SUBPAGES], [Data::ZERO; MOST_SUBPAGES]);
                 let whole = Program::new(gap, &logical[..width as usize], &data[..width as usize], Cause::Merge);
                 if io.program(Program { padding: width, after, ..whole })? == Outcome::Failed {
+                    self.note_failure(io, block);
                     return Ok(Outcome::Failed);
                 }
             }
@@ -287,8 +323,9 @@ impl BlockMap {
         }
         io.link(ended, signal);
         self.programmed[plane] = all;
-        if outcome == Outcome::Done {
-            self.pages[page as usize] = ppn;
+        match outcome {
+            Outcome::Done => self.pages[page as usize] = ppn,
+            Outcome::Failed => self.note_failure(io, block),
         }
         Ok(outcome)
     }
@@ -387,6 +424,50 @@ impl<L: LogBlocks> Hybrid<L> {
         u64::from(self.map.shape.page_bytes()) / SECTOR_BYTES
     }
 
+    /// Forgets the log blocks of failed dies, which `done` may have found. Returns `done`.
+    fn forget_lost<T>(&mut self, done: Flash<T>) -> Flash<T> {
+        let (logs, dead) = (&mut self.logs, &self.map.dead);
+        (0..dead.len()).filter(|&plane| dead[plane]).for_each(|plane| logs.clear(plane));
+        done
+    }
+
+    fn write_pages(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
+            let (block, _) = self.map.split(page);
+            loop {
+                let ppn = self.logs.place(&mut self.map, io, page)?;
+                let (arrived, signal) = (self.map.assemble(io, page, first, sectors)?, io.request());
+                if self.map.program(io, (page, ppn), Cause::Host, arrived, signal)? == Outcome::Done {
+                    break;
+                }
+                let (failed, _) = self.map.split(ppn);
+                if !self.map.is_lost(failed) {
+                    self.logs.failed(&mut self.map, io, failed, block)?;
+                }
+            }
+            if page + 1 == self.map.pages_of(block).end && self.map.is_in_one_log(block) {
+                self.merge(io, block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn relocate_block(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        let plane = self.map.shape.plane_of_block(block);
+        let log = self.logs.all().into_iter().find(|&(log, _)| log == block);
+        let data = || self.map.data.iter().position(|&data| data == block).map(|owner| owner as u32);
+        if !self.map.has_room(plane as usize) {
+            return Ok(false);
+        }
+        let Some(owner) = log.map_or_else(data, |(_, owner)| owner) else {
+            // A log block of several logical blocks; logical block number `plane` is in the same plane.
+            return log.map_or(Ok(false), |_| self.logs.failed(&mut self.map, io, block, plane).map(|()| true));
+        };
+        let log = self.logs.take(&self.map, owner);
+        self.map.merge_into(io, owner, log, false)?;
+        Ok(true)
+    }
+
     /// Merges logical block `block` with the log block of that block alone.
     fn merge(&mut self, io: &mut Io, block: u32) -> Flash<()> {
         let log = self.logs.take(&self.map, block);
@@ -402,22 +483,8 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
-            let (block, _) = self.map.split(page);
-            loop {
-                let ppn = self.logs.place(&mut self.map, io, page)?;
-                let (arrived, signal) = (self.map.assemble(io, page, first, sectors)?, io.request());
-                if self.map.program(io, (page, ppn), Cause::Host, arrived, signal)? == Outcome::Done {
-                    break;
-                }
-                let (failed, _) = self.map.split(ppn);
-                self.logs.failed(&mut self.map, io, failed, block)?;
-            }
-            if page + 1 == self.map.pages_of(block).end && self.map.is_in_one_log(block) {
-                self.merge(io, block)?;
-            }
-        }
-        Ok(())
+        let done = self.write_pages(io, extent);
+        self.forget_lost(done)
     }
 
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
@@ -448,7 +515,8 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
             let all = self.map.pages_of(block);
             let last = page + 1 == all.end || u64::from(page + 1) * self.sectors_per_page() == extent.end();
             if last && self.map.valid(all).next().is_none() {
-                self.merge(io, block)?; // Frees the blocks, because no page is valid.
+                let done = self.merge(io, block); // Frees the blocks, because no page is valid.
+                self.forget_lost(done)?;
             }
         }
         Ok(())
@@ -459,23 +527,13 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
     }
 
     fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
-        let plane = self.map.shape.plane_of_block(block);
-        let log = self.logs.all().into_iter().find(|&(log, _)| log == block);
-        let data = || self.map.data.iter().position(|&data| data == block).map(|owner| owner as u32);
-        if !self.map.has_room(plane as usize) {
-            return Ok(false);
-        }
-        let Some(owner) = log.map_or_else(data, |(_, owner)| owner) else {
-            // A log block of several logical blocks; logical block number `plane` is in the same plane.
-            return log.map_or(Ok(false), |_| self.logs.failed(&mut self.map, io, block, plane).map(|()| true));
-        };
-        let log = self.logs.take(&self.map, owner);
-        self.map.merge_into(io, owner, log, false)?;
-        Ok(true)
+        let done = self.relocate_block(io, block);
+        self.forget_lost(done)
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
-        self.recover_blocks(io)
+        let done = self.recover_blocks(io);
+        self.forget_lost(done)
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {

@@ -13,6 +13,7 @@ mod copies;
 mod dead;
 mod fill;
 mod fixed;
+mod frontier;
 mod frontiers;
 mod left_out;
 pub mod map;

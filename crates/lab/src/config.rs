@@ -40,8 +40,7 @@ use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::Contents;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Durability, Guarantee};
-use palimpsest_sim::die_failures::DieFailures;
-use palimpsest_sim::power_cuts::PowerCuts;
+use palimpsest_sim::faults::{self, Fault, Power};
 use palimpsest_sim::settings::{ControllerTimes, HostTimes, ReadAhead, SimSettings};
 use palimpsest_workload::settings::{Acknowledge, HostSettings};
 use schema::{Known, index, keys};
@@ -79,14 +78,10 @@ pub struct DriveConfig {
     pub controller: ControllerTimes,
     /// Read-ahead of the controller.
     pub read_ahead: ReadAhead,
-    /// Injected faults.
+    /// Faults that flash injects.
     pub faults: FaultSettings,
     /// Errors of reads.
     pub errors: ErrorSettings,
-    /// Power cuts after preconditioning.
-    pub power_cuts: PowerCuts,
-    /// Dies that fail after preconditioning.
-    pub die_failures: DieFailures,
 }
 
 impl DriveConfig {
@@ -164,9 +159,14 @@ impl DriveConfig {
         nand
     }
 
+    /// The fault that cuts the power, if any.
+    pub fn power_fault(&self) -> Option<&'static Fault> {
+        faults::of(&self.ftl).find(|fault| fault.power != Power::Stays)
+    }
+
     /// Whether a power cut is scheduled.
     pub fn loses_power(&self) -> bool {
-        self.faults.power_cut_at.is_some() || self.power_cuts != PowerCuts::Never
+        self.power_fault().is_some()
     }
 
     /// Logical subpages.

@@ -238,9 +238,9 @@ fn registered(drive: &DriveConfig) -> &'static Entry {
 /// # Errors
 /// [`Error::Input`] if the drive does not support them.
 pub fn check_options(drive: &DriveConfig, options: &Options) -> Result<()> {
-    if drive.loses_power() && options.payload == Payload::None {
+    if let Some(fault) = drive.power_fault().filter(|_| options.payload == Payload::None) {
         return Err(Error::input(
-            if drive.faults.power_cut_at.is_some() { "faults.power_cut_at" } else { "faults.power_cuts" },
+            fault.key().name,
             "a power cut needs --payload tag or bytes (the map is rebuilt from what they store)",
         ));
     }

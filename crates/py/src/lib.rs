@@ -31,6 +31,7 @@ use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{
     Detail, Fidelity, Options, Outcome, Phase, Progress, Warmup, Window, check_options, run_from,
 };
+use palimpsest_lab::sim::faults::FAULTS;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::{create_exception, wrap_pyfunction};
@@ -383,9 +384,11 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
         "schemes" => schemes::SCHEMES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
+        "faults" => FAULTS.iter().map(|fault| (fault.name().into(), fault.key().doc.into())).collect(),
         "codes" => palimpsest_lab::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         _ => {
-            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, codes";
+            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, \
+                            codes, faults";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
         }
     })

@@ -7,13 +7,12 @@
 
 pub mod causality;
 mod controller;
-pub mod die_failures;
 pub mod drive;
 pub mod engine;
 pub mod events;
+pub mod faults;
 pub mod fingerprint;
 pub mod observe;
-pub mod power_cuts;
 pub mod settings;
 pub mod shadow;
 pub mod timeline;

@@ -15,7 +15,8 @@ mod jobs;
 mod layout;
 mod spread;
 
-pub use layout::{Survey, Volume, Volumes};
+pub use crate::request::{Survey, Volume};
+pub use layout::Volumes;
 
 use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Source};
 use layout::Layout;

@@ -3,7 +3,6 @@
 //! A request addresses 512-byte sectors at any alignment, whatever the drive.
 
 pub use crate::file_names::{FileNames, NO_FILE};
-use crate::replay::{Survey, Volume};
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
@@ -74,6 +73,28 @@ pub trait Jobs {
 
     /// Notes that a request of `job` has completed.
     fn completed(&mut self, job: u32);
+}
+
+/// A volume on the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Volume {
+    /// Number in the trace.
+    pub id: u32,
+    /// First sector on the drive.
+    pub sector: u64,
+    /// Sectors up to the end; 0 if unknown.
+    pub sectors: u64,
+}
+
+/// The demand of a whole trace on a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Survey {
+    /// Number of volumes that lie apart.
+    pub volumes: usize,
+    /// Bytes of the drive up to the end of the last volume.
+    pub end_bytes: u64,
+    /// Bytes of the pieces of 1 MiB that the trace reads or writes.
+    pub footprint_bytes: u64,
 }
 
 /// A stream of requests in order of arrival: a generator or a trace reader.

@@ -48,16 +48,18 @@ mod parquet;
 mod records;
 mod spc;
 mod tencent;
+mod votes;
 mod vscsi;
 
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::request::{SECTOR_BYTES, Source};
-use head::{Contest, Head, Reading, Vote};
+use head::Head;
 use line_format::LineFormat;
 use lines::LineReader;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{GIB, Nanos};
+use votes::{Contest, Reading, Vote};
 
 /// The most by which a request may be earlier than the latest previous request. The only real trace of the test set
 /// that needs this (Tencent, 1 s clock) needs exactly this value.
@@ -116,9 +118,9 @@ impl Format {
             aliases: F::ALIASES,
             about: F::ABOUT,
             is_text: true,
-            recognise: head::vote::<F>,
-            contest: head::contest::<F>,
-            reads: head::reads::<F>,
+            recognise: votes::vote::<F>,
+            contest: votes::contest::<F>,
+            reads: votes::reads::<F>,
             open: line_source::open::<F>,
             holds: F::HOLDS,
             create: Some(output::LineSink::<F>::create),

@@ -16,6 +16,7 @@ pub const ENTRY: Entry = Entry {
     name: "ring",
     about: "page map over one circular log",
     keys: || keys_of(&[READ, KEYS]),
+    takes_parity: true, // each page is programmed whole and once
     build: |io, blueprint| Box::new(Ring::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -127,27 +128,24 @@ impl Ring {
             if self.room(io.nand()) > self.reserve {
                 return Ok(());
             }
-            self.clean_oldest(io)?;
+            let victim = *self.full.front().ok_or(Halt::NoSpace)?;
+            self.clean(io, victim)?;
         }
         Err(Halt::NoSpace)
     }
 
-    fn clean_oldest(&mut self, io: &mut Io) -> Flash<()> {
-        let victim = *self.full.front().ok_or(Halt::NoSpace)?;
-        let mut moved = Gate::NONE;
+    fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
+        let moved = io.gate();
         for ppn in self.pages_of(victim) {
             let Some(lpn) = self.holds(io.nand(), ppn).filter(|&lpn| self.map[lpn] == ppn) else { continue };
-            if moved.is_none() {
-                moved = io.gate();
-            }
             let arrived = io.gate();
             let data = self.load(io, ppn, Cause::Gc, arrived)?;
             self.append(io, lpn, &data, Cause::Gc, arrived, moved)?;
             self.figures.gc_moved_subpages += u64::from(self.shape.subpages_per_page);
         }
-        self.full.pop_front();
+        self.full.retain(|&block| block != victim);
         self.figures.gc_runs += 1;
-        let erase = Erase { after: moved, ..Erase::new(victim, Cause::Gc) };
+        let erase = Erase { after: io.used(moved), ..Erase::new(victim, Cause::Gc) };
         if !io.nand().is_bad(victim) && io.erase(erase)? == Outcome::Done {
             self.figures.gc_erased += 1;
             self.free.push_back(victim);
@@ -202,14 +200,16 @@ impl Ftl for Ring {
     }
 
     fn trim(&mut self, _io: &mut Io, extent: Extent) -> Flash<()> {
-        for (lpn, _) in self.by_page(extent) {
-            self.map[lpn] = UNMAPPED;
-        }
+        self.by_page(extent).for_each(|(lpn, _)| self.map[lpn] = UNMAPPED);
         Ok(())
     }
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
         Ok(()) // Every write was acknowledged by its program: nothing waits.
+    }
+
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        Ok(self.full.contains(&block).then(|| self.clean(io, block)).transpose()?.is_some())
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {

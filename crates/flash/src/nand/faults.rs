@@ -3,6 +3,9 @@
 //! Faults use a random source of their own, so that they do not disturb the workload. Probabilities apply to each
 //! operation independently, whatever the wear. In addition, a block fails its next erase when its erases reach its own
 //! endurance. Ignored: correlated faults, except failures of dies.
+//!
+//! `faults` and `dies` use each other: dies are a part of the faults of a drive, and the first failure of a die creates
+//! those of a drive without any.
 
 use super::dies::Dies;
 use crate::keys::SHARE;
@@ -13,18 +16,33 @@ crate::keys! {
     #[derive(Debug, Clone, Default, PartialEq)]
     pub struct FaultSettings;
 
-    /// The keys of faults.
-    group pub KEYS {
+    /// The key of failed programs.
+    group pub PROGRAM_FAIL {
         /// probability that a program fails and its block goes bad
         pub program_fail: f64 = "faults.program_fail", SHARE, "0%";
+    }
+    /// The key of failed erases.
+    group pub ERASE_FAIL {
         /// probability that an erase fails and its block goes bad
         pub erase_fail: f64 = "faults.erase_fail", SHARE, "0%";
+    }
+    /// The key of failed reads.
+    group pub READ_FAIL {
         /// probability that a read needs a retry
         pub read_fail: f64 = "faults.read_fail", SHARE, "0%";
+    }
+    /// The key of blocks that are bad from the factory.
+    group pub INITIAL_BAD {
         /// share of blocks that are bad from the factory
         pub initial_bad: f64 = "faults.initial_bad", SHARE, "0%";
+    }
+    /// The key of blocks that wear out.
+    group pub WEAR_OUT {
         /// whether a block fails its erase when its erases have come to what it endures (part.endurance)
         pub wear_out: bool = "faults.wear_out", Flag, "false";
+    }
+    /// The key of a single power cut.
+    group pub POWER_CUT_AT {
         /// flash operation in which the power is cut, in a timed run half-way through its time; 0: never
         pub power_cut_at: Option<u64> = "faults.power_cut_at", Count { min: 0, max: i64::MAX as u64 }, "0";
     }

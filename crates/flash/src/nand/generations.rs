@@ -3,6 +3,9 @@
 //! A page of such a part is a word line ([`super::part::Part::coded`]). Every payload counts generations, because a
 //! controller knows them from the levels. If contents are bytes, levels are stored, each program is decoded again, and
 //! no level may fall. Ignored: errors, and drift of levels.
+//!
+//! `generations`, `data` and `image` use each other: contents, levels and generations are stored in an image, and an
+//! image stores them by their own types.
 
 use super::cells::Coded;
 use super::data::{Data, Payload};

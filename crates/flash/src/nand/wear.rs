@@ -10,6 +10,8 @@
 //!
 //! Assumed: `fresh_rate`, because the paper's curves have no numbers except where they reach 1e-3. Ignored, as in the
 //! paper: retention, and the nearly error-free low pages of the first round.
+//!
+//! `wear` and `part` use each other: a part has a table of wear, and wear reads other properties of the part.
 
 use super::part::Part;
 use crate::keys::{Rule, SHARE, Value};

@@ -11,6 +11,9 @@
 //!
 //! Ignored: the size of that memory, the time of the exclusive or, and that rebuilt data crosses the host link after
 //! the last of the reads (here: together with one of them).
+//!
+//! `rain` and `flash` use each other: each operation on flash may need parity, and parity is read and programmed by
+//! such operations.
 
 use super::flash::Sensed;
 use super::{Cause, Erase, Gate, Io, Program, Read};

@@ -3,6 +3,9 @@
 //!
 //! Ignored: copies by the layer's own collection. The erase of the source block follows them by gate, and programs of
 //! the source stay listed until they have ended.
+//!
+//! `replacing` and `operations` use each other: the operations of a plan hold this list, and an operation states the
+//! data that it replaces.
 
 use super::operations::Program;
 

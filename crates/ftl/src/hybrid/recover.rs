@@ -4,7 +4,7 @@
 //! The newest copy of a page is valid. Data blocks, and log blocks that became one, hold pages only in place. A logical
 //! block has at most a data block and one exclusive log block. A third good block exists only while a merge copies. The
 //! youngest of three is then the copy. The sources of the copy are whole, because they are erased after the last
-//! program of the copy.
+//! program of the copy. Blocks of a failed die have no role; the newest copy may be there, and then stays.
 
 use super::{BlockMap, Hybrid, LogBlocks, UNMAPPED};
 use crate::free::FreeBlocks;
@@ -58,10 +58,13 @@ impl BlockMap {
         self.programmed.fill(Gate::NONE);
         self.erased.fill(Gate::NONE);
         self.free.iter_mut().for_each(FreeBlocks::clear);
+        for block in (0..self.shape.blocks()).filter(|&block| io.nand().is_dead(block)) {
+            self.lose_plane(self.shape.plane_of_block(block) as usize);
+        }
         let mut found = Vec::new();
         for physical in 0..self.shape.blocks() {
             let nand = io.nand();
-            if nand.is_bad(physical) {
+            if nand.is_bad(physical) || self.is_lost(physical) {
                 continue;
             } else if let Some(block) = self.identify(nand, physical) {
                 found.push(block);
@@ -88,14 +91,14 @@ impl BlockMap {
     }
 
     fn holds_valid(&self, io: &Io, block: u32) -> bool {
-        self.physical_pages(block).any(|ppn| self.valid_in(io, ppn).is_some())
+        !self.is_lost(block) && self.physical_pages(block).any(|ppn| self.valid_in(io, ppn).is_some())
     }
 }
 
 impl<L: LogBlocks> Hybrid<L> {
     pub(super) fn recover_blocks(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
-        self.logs.clear();
+        (0..self.map.dead.len()).for_each(|plane| self.logs.clear(plane));
         let (mut owned, mut logs) = (BTreeMap::<u32, Vec<Found>>::new(), Vec::new());
         for found in self.map.find_blocks(io)? {
             match found.in_place || !L::SHARED {
@@ -120,11 +123,16 @@ impl<L: LogBlocks> Hybrid<L> {
         }
         let (logs, obsolete): (Vec<_>, Vec<_>) = logs.into_iter().partition(|log| self.map.holds_valid(io, log.0));
         obsolete.into_iter().try_for_each(|(log, _)| self.map.release(io, log))?;
-        logs.into_iter().try_for_each(|(log, owner)| self.logs.adopt(&mut self.map, io, log, owner))?;
-        // Pages in bad blocks move.
+        for (log, owner) in logs {
+            if !self.map.is_lost(log) {
+                self.logs.adopt(&mut self.map, io, log, owner)?;
+            }
+        }
+        // Pages in bad blocks move, unless they are lost.
         for block in 0..self.map.data.len() as u32 {
             let all = self.map.pages_of(block);
-            if self.map.valid(all).any(|(_, ppn)| io.nand().is_bad(self.map.split(ppn).0)) {
+            let in_bad = |block: u32| io.nand().is_bad(block) && !self.map.is_lost(block);
+            if self.map.valid(all).any(|(_, ppn)| in_bad(self.map.split(ppn).0)) {
                 self.merge(io, block)?;
             }
         }
@@ -138,7 +146,7 @@ impl<L: LogBlocks> Hybrid<L> {
             let ((block, place), (holder, at)) = (map.split(page), map.split(ppn));
             let in_data = map.data[block as usize] == holder && place == at;
             let in_log = logs.iter().any(|&(log, owner)| log == holder && owner.is_none_or(|owner| owner == block));
-            if map.logical_page(nand, ppn) != Some(page) || !(in_data || in_log) {
+            if map.logical_page(nand, ppn) != Some(page) || !(in_data || in_log || map.is_lost(holder)) {
                 return Err(format!("page {page} is mapped to {ppn}, which is not a copy of it in its blocks"));
             }
         }
@@ -158,7 +166,8 @@ impl<L: LogBlocks> Hybrid<L> {
         if let Some(block) = map.free.iter().flat_map(FreeBlocks::iter).find(|&block| nand.next_page(block) > 0) {
             return Err(format!("block {block} is free but not erased"));
         }
-        let wrong = (0..uses.len()).find(|&block| uses[block] != u32::from(!nand.is_bad(block as u32)));
+        let expected = |block: u32| u32::from(!nand.is_bad(block) && !map.is_lost(block));
+        let wrong = (0..uses.len()).find(|&block| uses[block] != expected(block as u32));
         wrong.map_or(Ok(()), |block| Err(format!("block {block} has {} uses", uses[block])))?;
         let in_plane = |plane| logs.iter().filter(|log| map.shape.plane_of_block(log.0) == plane).count();
         match (0..map.shape.planes()).find(|&plane| in_plane(plane) > self.log_blocks as usize) {

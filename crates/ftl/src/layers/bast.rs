@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ]),
     reserved: |settings, _| HybridSettings::new(settings).log_blocks,
     reserved_key: "ftl.log_blocks",
+    outlives_dies: true,
     model: Model {
         needs: &["ftl.log_blocks=2"],
         varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))],
@@ -64,8 +65,8 @@ impl LogBlocks for Bast {
 
     fn place(&mut self, map: &mut BlockMap, io: &mut Io, page: u32) -> Flash<u32> {
         let (block, _) = map.split(page);
-        let plane = map.plane(block);
         loop {
+            let plane = map.plane(block);
             if let Some(ppn) = map.in_place(io, page) {
                 return Ok(ppn);
             }
@@ -93,8 +94,8 @@ impl LogBlocks for Bast {
         logs.remove(own).map(|log| log.physical)
     }
 
-    fn clear(&mut self) {
-        self.logs.iter_mut().for_each(VecDeque::clear);
+    fn clear(&mut self, plane: usize) {
+        self.logs[plane].clear();
     }
 
     fn adopt(&mut self, map: &mut BlockMap, io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()> {

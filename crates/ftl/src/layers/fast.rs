@@ -28,6 +28,7 @@ pub const ENTRY: Entry = Entry {
     keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ]),
     reserved: |settings, _| HybridSettings::new(settings).log_blocks,
     reserved_key: "ftl.log_blocks",
+    outlives_dies: true,
     check: |proposal| match HybridSettings::new(proposal.settings).log_blocks {
         1 => Err(Unfit::new(&["ftl.log_blocks"], "one log block takes sequential writes alone; expected 2 at least")),
         _ => Ok(()),
@@ -78,7 +79,8 @@ impl Fast {
     /// Merges every logical block with a valid page in the RW log block `victim`, and erases the victim.
     fn clean(&mut self, map: &mut BlockMap, io: &mut Io, victim: u32) -> Flash<()> {
         for ppn in map.physical_pages(victim) {
-            if let Some(page) = map.valid_in(io, ppn) {
+            // A victim of a die that has failed meanwhile keeps its pages.
+            if let Some(page) = map.valid_in(io, ppn).filter(|_| !map.is_lost(victim)) {
                 let (block, _) = map.split(page);
                 let log = self.take(map, block);
                 map.merge(io, block, log)?;
@@ -93,8 +95,8 @@ impl LogBlocks for Fast {
 
     fn place(&mut self, map: &mut BlockMap, io: &mut Io, page: u32) -> Flash<u32> {
         let (block, place) = map.split(page);
-        let plane = map.plane(block);
         loop {
+            let plane = map.plane(block);
             if let Some(ppn) = map.in_place(io, page) {
                 return Ok(ppn);
             }
@@ -134,8 +136,8 @@ impl LogBlocks for Fast {
         map.merge(io, block, log)
     }
 
-    fn clear(&mut self) {
-        self.logs.fill_with(Logs::default);
+    fn clear(&mut self, plane: usize) {
+        self.logs[plane] = Logs::default();
     }
 
     fn adopt(&mut self, map: &mut BlockMap, io: &mut Io, log: u32, owner: Option<u32>) -> Flash<()> {

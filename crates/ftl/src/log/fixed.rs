@@ -18,7 +18,7 @@
 
 use super::Log;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
-use super::frontiers::{CLOSED, Frontier};
+use super::frontier::{CLOSED, Frontier};
 use super::settings::{LogSettings, WhenFull};
 use crate::free::FreeBlocks;
 use crate::log::map::Map;

@@ -7,22 +7,13 @@
 use super::Shape;
 use super::blocks::{BlockState, Blocks, NO_BLOCK};
 use super::fixed::Fixed;
+use super::frontier::{CLOSED, Frontier};
 use super::left_out::LeftOut;
 use super::rotation::Rotation;
 use super::settings::{LogSettings, WearLeveling};
 use super::single::Single;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frontier {
-    pub block: u32,
-    pub next_page: u32,
-}
-
-palimpsest_flash::state!(Frontier { block, next_page });
-
-pub(super) const CLOSED: Frontier = Frontier { block: NO_BLOCK, next_page: 0 };
 
 /// Free blocks of each plane that only cleaning may take.
 const RESERVE: u32 = 1;

@@ -75,7 +75,7 @@ keys! {
             needs["ftl.wear_leveling = static"];
     }
 
-    /// The key that names the classifier; see [`streams::keys`].
+    /// The key that names the classifier; see [`classifier_keys`].
     group pub CLASSIFIER {
         /// how writes are classified as hot or cold: none, or as `palimpsest list classifiers` prints
         pub classifier: String = "ftl.classifier", Names(streams::names), "none";
@@ -121,7 +121,12 @@ keys! {
 /// The keys of a layer that is one log, as [`super::Log`].
 pub fn keys_of_log() -> Vec<&'static Key> {
     let own = keys_of(&[COLLECTION, STREAMS, LOG, PLACEMENT, LEVELING, STATIC_LEVELING, READ]);
-    [own, streams::keys()].concat()
+    [own, classifier_keys()].concat()
+}
+
+/// The keys of layers that separate hot writes from cold ones: the name of the classifier, and the keys of each.
+pub fn classifier_keys() -> Vec<&'static Key> {
+    CLASSIFIER.iter().chain(streams::CLASSIFIERS.iter().flat_map(|classifier| classifier.keys)).collect()
 }
 
 /// The keys of all groups.

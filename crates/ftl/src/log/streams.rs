@@ -8,7 +8,6 @@ mod recency;
 mod sequence;
 mod size;
 
-use super::settings::{CLASSIFIER, LogSettings};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
 use palimpsest_ftl_api::keys::Key;
@@ -47,11 +46,6 @@ pub struct Classifier {
 pub const CLASSIFIERS: &[Classifier] =
     &[size::CLASSIFIER, recency::CLASSIFIER, sequence::CLASSIFIER, address::CLASSIFIER, hint::CLASSIFIER];
 
-/// The keys of layers that separate hot writes from cold ones: the name of the classifier, and the keys of each.
-pub fn keys() -> Vec<&'static Key> {
-    CLASSIFIER.iter().chain(CLASSIFIERS.iter().flat_map(|classifier| classifier.keys)).collect()
-}
-
 /// The words of `ftl.classifier`. With `none`, every write is hot.
 pub(super) fn names() -> Vec<&'static str> {
     std::iter::once("none").chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
@@ -73,12 +67,12 @@ pub fn needs_hints(settings: &Settings) -> bool {
 /// # Errors
 /// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
-    let log = LogSettings::new(settings);
-    refuse_if!(log.keep_class && log.streams < 3 => "ftl.moved", "ftl.streams";
+    let streams: u32 = settings.get("ftl.streams");
+    refuse_if!(settings.get::<String>("ftl.moved") == "class" && streams < 3 => "ftl.moved", "ftl.streams";
         "moved data keeps its class where hot and cold data have streams; expected ftl.streams = 3, or ftl.moved = \
          together");
     let Some(classifier) = named(settings) else { return Ok(()) };
-    refuse_if!(log.streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
+    refuse_if!(streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
         "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none");
     let hinted = |entry: &Entry| entry.below.is_some_and(|below| below.takes_hints);
     let takers: Vec<&str> = layers.iter().filter(|entry| hinted(entry)).map(|entry| entry.name).collect();

@@ -84,8 +84,6 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         read_ahead: ReadAhead::new(settings),
         faults: FaultSettings::new(settings),
         errors: ErrorSettings::new(settings),
-        power_cuts: own.power_cuts,
-        die_failures: own.die_failures,
     }
 }
 

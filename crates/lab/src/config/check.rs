@@ -43,7 +43,7 @@ fn fits(drive: &DriveConfig, values: &Values) -> Fit {
     space::thresholds(drive)?;
     layer(drive)?;
     features::read_errors(drive)?;
-    features::die_failures(drive)?;
+    features::faults(drive)?;
     parity::check(drive)?;
     features::read_ahead(drive)?;
     features::checkpoints(drive)?;

@@ -3,13 +3,12 @@
 use super::notation::read_bare;
 use crate::layers::layers;
 use palimpsest_flash::nand::errors;
-use palimpsest_flash::nand::{faults, part, wear};
+use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
-use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notated, Notation, Value, ValueType, is, keys_of, near};
+use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, is, keys_of, near};
 use palimpsest_ftl_api::{Entry, keys};
-use palimpsest_sim::die_failures::DieFailures;
-use palimpsest_sim::power_cuts::PowerCuts;
+use palimpsest_sim::faults::FAULTS;
 use palimpsest_sim::settings::{CONTROLLER, ENGINE, READ_AHEAD};
 use palimpsest_workload::settings::{BUFFER, HOST};
 use std::ops::Deref;
@@ -46,16 +45,6 @@ keys! {
     group LAYER {
         /// flash translation layer
         pub(super) layer: String = "ftl.name", LAYER_NAME, "page";
-    }
-
-    /// The keys of power cuts and die failures.
-    group SCHEDULES {
-        /// flash operations after preconditioning in which the power fails: never, every:N, at:N,N, or poisson:N (N
-        /// apart in the mean)
-        pub(super) power_cuts: PowerCuts = "faults.power_cuts", PowerCuts::KIND, "never";
-        /// flash operations after preconditioning in which a die fails: never, at:N@DIE,N (a die is drawn where none is
-        /// named), or poisson:N
-        pub(super) die_failures: DieFailures = "faults.die_failure", DieFailures::KIND, "never";
     }
 }
 
@@ -113,7 +102,8 @@ pub fn keys() -> &'static [Known] {
 
 fn gather() -> Vec<Known> {
     let of_drive = keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, part::CORRUPTION_AND_ENERGIES, LAYER]);
-    let around = keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS, faults::KEYS, SCHEDULES]);
+    let mut around = keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS]);
+    around.extend(FAULTS.iter().flat_map(|fault| fault.keys));
     let of_layers = layers().flat_map(|entry| (entry.keys)());
     // A key that both a layer and its surroundings list keeps the place of the surroundings.
     let is_around = |key: &Key| around.iter().any(|around| around.name == key.name);

@@ -1,6 +1,5 @@
 //! The one builder of drives, for sessions, servers and the model suite. Ignored: preconditioning.
 
-use super::states::UNREAD_TABLES;
 use crate::config::DriveConfig;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_ftl_api::plan::Io;
@@ -9,6 +8,10 @@ use palimpsest_sim::drive::patrol::Patrol;
 use palimpsest_sim::drive::{Buffer, Drive};
 use palimpsest_sim::engine::Engine;
 use palimpsest_workload::settings::Acknowledge;
+
+/// Tables of keys that preconditioning does not read: arrivals of requests and times of operations. Layers do not get
+/// them.
+pub const UNREAD_TABLES: [&str; 3] = ["host", "controller", "sim"];
 
 /// A new drive of `config` with the layer `entry`, and cells that store `payload`. The caller must switch on controller
 /// times, read-ahead, the journal of trims and the check of times.

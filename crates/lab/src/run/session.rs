@@ -30,7 +30,7 @@ use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
 use palimpsest_ftl_api::plan::{Cause, IoCounters};
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::drive::{Command, Drive};
-use palimpsest_sim::power_cuts::PowerCuts;
+use palimpsest_sim::faults::{self, Power, Start};
 use palimpsest_sim::shadow::Shadow;
 use palimpsest_workload::request::{Arrivals, Source};
 use palimpsest_workload::settings::Acknowledge;
@@ -108,16 +108,16 @@ impl<'a> Session<'a> {
         check_options(config, options)?;
         let entry = registered(config);
         let mut shadow = Shadow::new(options.payload, config.logical_subpages(), config.geometry.subpage_bytes);
-        if config.loses_power() {
+        if let Some(fault) = config.power_fault() {
             // In counted runs a layer loses open pages that no buffer protects.
             let durable = match config.host.acknowledge {
                 Acknowledge::Buffer => !entry.is_file_system(),
                 Acknowledge::Program => !entry.is_file_system() && !entry.gathers,
                 Acknowledge::Volatile => false,
             };
-            match config.power_cuts {
-                PowerCuts::Never => shadow.expect_power_cut(durable),
-                _ => shadow.expect_power_cuts(durable),
+            match fault.power {
+                Power::FailsAgain => shadow.expect_power_cuts(durable),
+                _ => shadow.expect_power_cut(durable),
             }
         }
         let mut drive = build::drive(config, entry, options.payload, options.seed);
@@ -197,7 +197,9 @@ impl<'a> Session<'a> {
         }
         self.drive.io.begin_checkpoints();
         self.drive.read_ahead(self.config.read_ahead, self.config.logical_subpages());
-        self.schedule_faults();
+        let config = self.config;
+        let start = Start { settings: &config.ftl, dies: config.physical.dies(), seed: self.options.seed };
+        faults::of(&config.ftl).for_each(|fault| (fault.start)(&start, &mut self.drive));
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 //! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power,
 //! superblocks as blocks of the layer, and `layout`, which depends on the workload.
 
+use super::build::UNREAD_TABLES;
 use super::precondition::{Precondition, describe, precondition as write};
 use super::{Fidelity, Options, Session};
 use crate::config::Resolved;
@@ -19,10 +20,6 @@ use palimpsest_flash::state::{Loaded, Reader, State};
 use palimpsest_workload::request::Source;
 use std::fmt::Write;
 use std::sync::Arc;
-
-/// Tables of keys that preconditioning does not read: arrivals of requests and times of operations. Layers do not get
-/// them.
-pub const UNREAD_TABLES: [&str; 3] = ["host", "controller", "sim"];
 
 /// Least bytes of a state for each physical subpage, and the size up to which a state is made without asking for space.
 const LEAST_SUBPAGE_BYTES: u64 = 4;

@@ -19,7 +19,7 @@ use palimpsest_flash::units::parse::{format_bytes, format_ratio};
 use palimpsest_flash::units::{Nanos, Picojoules};
 use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 use palimpsest_ftl_api::{Figure, LayerFigures};
-use palimpsest_sim::die_failures::DieFailures;
+use palimpsest_sim::faults;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::Source;
@@ -354,22 +354,9 @@ fn checkpoint(session: &Session<'_>) -> Option<Checkpoint> {
     })
 }
 
-/// A note on the scheduled die failures.
-fn die_note(session: &Session<'_>) -> Option<String> {
-    if session.config.die_failures == DieFailures::Never {
-        return None;
-    }
-    let failed: Vec<String> = session.drive.io.nand.failed_dies().iter().map(u32::to_string).collect();
-    Some(match failed.len() {
-        0 => "no die failed: the run had fewer flash operations than that (faults.die_failure)".into(),
-        1 => format!("die {} failed", failed[0]),
-        _ => format!("dies {} failed, in this order", failed.join(", ")),
-    })
-}
-
-/// Whether reads have errors, or die failures are scheduled.
+/// Whether reads have errors, or a fault may lose data.
 fn reads_may_fail(session: &Session<'_>) -> bool {
-    session.drive.io.nand.has_read_errors() || session.config.die_failures != DieFailures::Never
+    session.drive.io.nand.has_read_errors() || faults::of(&session.config.ftl).any(|fault| fault.loses_data)
 }
 
 fn rain(session: &Session<'_>) -> Option<Rain> {
@@ -479,7 +466,7 @@ fn notes(
             session.tally.host.subpages_read
         ));
     }
-    notes.extend(die_note(session));
+    notes.extend(faults::of(&session.config.ftl).filter_map(|fault| (fault.note)(&session.drive)));
     notes.extend(cache_note(session));
     notes.extend(aging_note(session, precondition, trace.can_repeat));
     if precondition.converged == Some(false) {

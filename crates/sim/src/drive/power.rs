@@ -10,7 +10,7 @@
 
 use super::Drive;
 use crate::drive::{Command, Verifier};
-use crate::power_cuts::Schedule;
+use crate::faults::schedule::Draws;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::{Flash, Halt};
@@ -58,7 +58,7 @@ pub struct Power {
     /// Flash operations that were rolled back or belong to the verifier.
     not_run: u64,
     /// Scheduled cuts after the next.
-    schedule: Option<Schedule>,
+    schedule: Option<Draws>,
     /// Operations of the layer at which each recovery from the next cut is interrupted.
     in_recovery: Vec<u64>,
 }
@@ -98,7 +98,7 @@ impl Drive {
     }
 
     /// Schedules power cuts by `schedule`, after any cut that is already scheduled.
-    pub fn schedule_power_cuts(&mut self, schedule: Schedule) {
+    pub fn schedule_power_cuts(&mut self, schedule: Draws) {
         self.power.schedule = Some(schedule);
         if self.io.nand.power_cut_at().is_none() && !self.power.ahead {
             self.schedule_next();

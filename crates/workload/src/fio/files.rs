@@ -10,6 +10,7 @@
 //! order, with the write sizes of the workload, `openfiles` files at a time in random turns. (fio writes one file after
 //! the other, as the default `openfiles=1` does here; in fio `openfiles` applies to the run.)
 
+use super::keys::MOST_FILES;
 use super::region::Region;
 use super::scatter::Scatter;
 use super::spec::{FioSpec, SizeShare, place};
@@ -17,8 +18,6 @@ use crate::request::{NO_FILE, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::rng::{Rng, mix};
 
-/// Most files of a workload.
-pub const MOST_FILES: u64 = 1 << 24;
 /// Files of equal shares of a region are multiples of this.
 const GRAIN_SECTORS: u64 = 8;
 

@@ -1,7 +1,9 @@
 //! The keys of a specification: a table of names, expected values, and setters.
+//!
+//! `keys` and `spec` use each other: a specification is parsed by the table of keys, and a key sets a field of the
+//! specification. Ignored: keys that cannot change a simulation.
 
 use super::distribution::{self, Distribution};
-use super::files::MOST_FILES;
 use super::pattern::Pattern;
 use super::quantity::{Amount, Units, amount, count, duration, repeated_amount, size};
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, Rate, SizeShare, place};
@@ -9,6 +11,9 @@ use crate::request::SECTOR_BYTES;
 use crate::trace::MAX_REQUEST_BYTES;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::KIB;
+
+/// Most files of a workload.
+pub const MOST_FILES: u64 = 1 << 24;
 
 /// One key.
 pub struct Key {

@@ -5,7 +5,7 @@
 //! that adjacent used pieces stay adjacent. A trim of pieces that nothing else touches is skipped.
 
 use super::Reopen;
-use crate::request::{Request, RequestKind, SECTOR_BYTES, Source};
+use crate::request::{Request, RequestKind, SECTOR_BYTES, Source, Survey, Volume};
 use palimpsest_flash::error::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 
@@ -48,28 +48,6 @@ impl Volumes {
             Error::input(format!("--volumes {text}"), what)
         })
     }
-}
-
-/// A volume on the drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Volume {
-    /// Number in the trace.
-    pub id: u32,
-    /// First sector on the drive.
-    pub sector: u64,
-    /// Sectors up to the end; 0 if unknown.
-    pub sectors: u64,
-}
-
-/// The demand of a whole trace on a drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Survey {
-    /// Number of volumes that lie apart.
-    pub volumes: usize,
-    /// Bytes of the drive up to the end of the last volume.
-    pub end_bytes: u64,
-    /// Bytes of the pieces of 1 MiB that the trace reads or writes.
-    pub footprint_bytes: u64,
 }
 
 #[derive(Default)]

@@ -4,7 +4,7 @@
 //!
 //! Addresses are 512-byte sectors, but sizes are pages of 4 KiB: the format mixes the two units. DiskSim's columns with
 //! tabs look the same, with sizes in sectors; addresses of subsequent requests decide (see
-//! [`Contest`](super::head::Contest)).
+//! [`Contest`](super::votes::Contest)).
 
 use std::fmt::{self, Write};
 
@@ -53,14 +53,4 @@ impl LineFormat for Dchoices {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_pages() {
-        let expected = Record::of_sectors(78_643_000, RequestKind::Read, 55_596, 16, 0);
-        assert_eq!(Dchoices.parse(b"78.643000\t0\t55596\t2\t1"), expected);
-        assert!(Dchoices.parse(b"78.643000 0 55596 2 1").is_err());
-        assert!(Dchoices.parse(b"1.0\t0\t0\t18446744073709551615\t1").is_err());
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 //! sector sectors flags`, flag 1 for reads, 0 for writes.
 //!
 //! Whole numbers as times mean MQSim's nanoseconds. Tabs between the columns may mean the d-choices simulator;
-//! addresses of subsequent requests decide (see [`Contest`](super::head::Contest)). A named format overrides both.
+//! addresses of subsequent requests decide (see [`Contest`](super::votes::Contest)). A named format overrides both.
 //! Other flag bits (asynchronous, and so on) are refused. The device is the stream.
 
 use std::fmt::{self, Write};
@@ -41,13 +41,4 @@ impl LineFormat for DiskSim {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn milliseconds_become_nanoseconds() {
-        let expected = Record::of_sectors(5_265_313_000, RequestKind::Write, 6_357_144, 8, 0);
-        assert_eq!(DiskSim.parse(b"5265.313 0 6357144 8 0"), expected);
-        assert!(DiskSim.parse(b"5265.313 0 6357144 8").unwrap_err().what.contains("flags"));
-    }
-}
+mod tests;

@@ -40,7 +40,7 @@ pub const FORMAT: Format = Format {
     aliases: &[],
     about: "Parquet with the columns time_ns, op, offset_bytes, size_bytes [, file, stream]",
     is_text: false,
-    recognise: |_| super::head::Vote { lines: 0, first_line: 0 },
+    recognise: |_| super::votes::Vote { lines: 0, first_line: 0 },
     contest: |_| None,
     reads: |_, _| None,
     open: |opened| {

@@ -4,9 +4,10 @@
 //! unless bad records are skipped. A format is recognised only if every whole record in the head of the file is valid.
 
 use super::fields::{Fault, Parse};
-use super::head::{Head, Vote};
+use super::head::Head;
 use super::line_format::{Holds, Parsed};
 use super::line_source::Clock;
+use super::votes::Vote;
 use super::{Format, Opened};
 use crate::request::{Arrivals, Request, Source};
 use palimpsest_flash::error::{Error, Result};

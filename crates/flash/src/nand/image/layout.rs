@@ -3,7 +3,6 @@
 //! place by number, so unwritten places take no space. Ignored: the order of writes, which [`super`] defines.
 
 use super::record::{MARK_BYTES, record_bytes};
-use super::trims::TRIM_BYTES;
 use crate::geometry::Geometry;
 use crate::nand::part::Part;
 use std::ops::Range;
@@ -13,6 +12,8 @@ pub const MAGIC: [u8; 16] = *b"PALIMPSEST-FLASH";
 /// The version of the format. Version 1 had no times and no reads of blocks, version 2 no failed dies, version 3 no
 /// trims. Opening an older image converts it.
 pub const VERSION: u32 = 4;
+/// Bytes of a record of a trim.
+pub const TRIM_BYTES: u64 = 8;
 /// Bytes of the header, and alignment of all regions.
 pub const PAGE: u64 = 4096;
 /// Place of the configuration.

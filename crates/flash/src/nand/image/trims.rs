@@ -4,13 +4,11 @@
 //! A record is never split, because a page of the page cache holds whole records and the end of a process leaves whole
 //! pages. Ignored: the trimmed data.
 
-use super::layout::Layout;
+use super::layout::{Layout, TRIM_BYTES};
 use super::{Image, Medium, broken};
 use crate::nand::Flash;
 use std::io;
 
-/// Bytes of a record.
-pub const TRIM_BYTES: u64 = 8;
 /// Most bytes of one read.
 const BYTES: u64 = 1 << 16;
 

@@ -9,6 +9,8 @@
 //!
 //! If `ftl.wom_scramblings` allows several scramblings of a first write, the one that leaves most cells writable is
 //! used. The number of the scrambling is in the spare area, behind the bytes of a second write.
+//!
+//! `code` and `settings` use each other: the code is chosen by settings, and their check asks the code.
 
 use super::Llh;
 use super::settings::LlhSettings;

@@ -2,8 +2,9 @@
 
 use super::code;
 pub use super::threshold::ThresholdRule;
-use crate::log::settings::{COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, keys_of};
-use crate::log::streams;
+use crate::log::settings::{
+    COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, classifier_keys, keys_of,
+};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{Parsed, shown};
@@ -81,7 +82,7 @@ keys! {
 
 /// All keys that the baseline reads.
 pub fn baseline_keys() -> Vec<&'static Key> {
-    [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, BASELINE_KEYS]), streams::keys()].concat()
+    [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, BASELINE_KEYS]), classifier_keys()].concat()
 }
 
 /// Partially-used blocks of a bank at the start.

@@ -4,7 +4,7 @@
 //! pages with an SPMT entry are counted, and a count ends with the entry. Aging, beyond the paper, halves all counts at
 //! once: each count stores the period of the last update.
 
-use super::map::UNMAPPED;
+use crate::log::map::UNMAPPED;
 
 /// Read counts stop here: 4 bits.
 const MOST_READS: u32 = 15;

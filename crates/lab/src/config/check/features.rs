@@ -1,11 +1,12 @@
 //! Checks of features of the controller and of layers: read errors, die failures, checkpoints, read-ahead, superblocks,
 //! the write buffer.
 
-use super::{Fit, entry_of, names_with};
+use super::{Fit, entry_of};
 use crate::config::DriveConfig;
+use crate::layers::layers;
 use palimpsest_ftl::log::settings::Allocation;
 use palimpsest_ftl_api::refuse_if;
-use palimpsest_sim::die_failures::DieFailures;
+use palimpsest_sim::faults::{FAULTS, Proposal};
 use palimpsest_workload::settings::Acknowledge;
 
 /// Each step of a retry must have a time and a rate, and a patrol needs read errors.
@@ -20,22 +21,16 @@ pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
     Ok(())
 }
 
-/// Failing dies must exist, and the layer must survive them.
-pub(super) fn die_failures(drive: &DriveConfig) -> Fit {
-    let (failures, dies) = (&drive.die_failures, drive.physical.dies());
-    if *failures == DieFailures::Never {
-        return Ok(());
-    }
-    let missing = failures.count() > dies || failures.last_die().is_some_and(|last| last >= dies);
-    refuse_if!(missing => "faults.die_failure";
-        "the drive has {dies} dies; expected each to fail once, and dies from 0 to {}", dies - 1);
-    refuse_if!(!entry_of(drive).outlives_dies => "faults.die_failure", "ftl.name";
-        "this layer does not go on when a die has failed; expected never, or one of {}",
-        names_with(|entry| entry.outlives_dies));
-    refuse_if!(drive.kept_blocks() > 0 => "faults.die_failure", "ftl.checkpoint", "part.pair_corruption";
-        "what the controller keeps on flash is on one die; expected never, ftl.checkpoint = 0B and \
-         part.pair_corruption = false");
-    Ok(())
+/// Each fault checks the drive.
+pub(super) fn faults(drive: &DriveConfig) -> Fit {
+    let proposal = Proposal {
+        settings: &drive.ftl,
+        dies: drive.physical.dies(),
+        layer: entry_of(drive),
+        kept_blocks: drive.kept_blocks(),
+        layers: &layers().collect::<Vec<_>>(),
+    };
+    FAULTS.iter().try_for_each(|fault| (fault.check)(&proposal))
 }
 
 /// A checkpoint is programmed without a code of cells.

@@ -7,7 +7,6 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
 use palimpsest_ftl_api::keys::{Value, ValueType};
 use palimpsest_ftl_api::{Unfit, refuse_if};
-use palimpsest_sim::power_cuts::PowerCuts;
 
 /// Physical subpages of the largest drive: their numbers, and some reserved ones, fit 32 bits.
 const MOST_SUBPAGES: u64 = (1 << 32) - (1 << 18);
@@ -20,9 +19,6 @@ pub(super) fn counts(drive: &DriveConfig) -> Fit {
         "that makes {dies} dies; at most {MOST_DIES} can be simulated");
     refuse_if!(drive.geometry.pages_per_block > MOST_PAGES_PER_BLOCK => "part.pages_per_block";
         "at most {MOST_PAGES_PER_BLOCK} pages a block can be simulated");
-    refuse_if!(drive.faults.power_cut_at.is_some() && drive.power_cuts != PowerCuts::Never
-        => "faults.power_cut_at", "faults.power_cuts";
-        "the power fails by one of the two; expected power_cut_at = 0 or power_cuts = never");
     Ok(())
 }
 

@@ -7,9 +7,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::buffers::slabs::Loan;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::port::HostPort;
-use palimpsest_sim::die_failures::DieFailures;
 use palimpsest_sim::drive::{Command, Verifier};
-use palimpsest_sim::power_cuts::{PowerCuts, Schedule};
 use palimpsest_sim::shadow::Shadow;
 
 /// Verifies reads, and stores their bytes.
@@ -112,22 +110,6 @@ impl Verifier for ShadowVerifier {
 }
 
 impl Session<'_> {
-    /// Schedules the power cuts and die failures of the configuration.
-    pub(super) fn schedule_faults(&mut self) {
-        let (failures, seed) = (&self.config.die_failures, self.options.seed);
-        if *failures != DieFailures::Never {
-            let (dies, nand) = (self.config.physical.dies(), &self.drive.io.nand);
-            // An image is served many times, so operations count from its creation.
-            let begun = if nand.has_image() { 0 } else { nand.operations() };
-            self.drive.io.nand.fail_dies(&failures.draw(dies, seed, begun));
-        }
-        if self.config.power_cuts != PowerCuts::Never {
-            let operations = self.drive.operations_run();
-            let schedule = Schedule::new(self.config.power_cuts.clone(), seed, operations);
-            self.drive.schedule_power_cuts(schedule);
-        }
-    }
-
     /// Whether power cuts are scheduled.
     pub(in crate::run) fn loses_power(&self) -> bool {
         self.config.loses_power()
