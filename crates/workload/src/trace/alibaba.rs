@@ -6,8 +6,8 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fields, Parse, nanos};
-use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
-use crate::request::{Request, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Parsed, kind_of_letter, letter};
+use crate::request::Request;
 
 #[derive(Default)]
 pub struct Alibaba;
@@ -31,13 +31,13 @@ impl LineFormat for Alibaba {
         let bytes = fields.number("length")?;
         let micros = fields.number("timestamp")?;
         fields.end("5 columns")?;
-        Record::of_bytes(nanos(micros, 1000, "timestamp")?, kind, offset, bytes, device)
+        Parsed::of_bytes(nanos(micros, 1000, "timestamp")?, kind, offset, bytes, device)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (letter, micros) = (letter(request.kind), request.arrival / 1000);
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
-        write!(out, "{},{letter},{offset},{bytes},{micros}", request.stream)
+        let (offset, bytes) = request.in_bytes();
+        write!(out, "{},{letter},{offset},{bytes},{micros}", request.owner())
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
     fn a_line_and_the_header() {
         let parsed = Alibaba.parse(b"2,W,9811763200,12288,1577808000000494").unwrap();
         let (time, sector) = (1_577_808_000_000_494_000, 9_811_763_200 / 512);
-        assert_eq!(Ok(parsed), Record::of_sectors(time, RequestKind::Write, sector, 24, 2));
+        assert_eq!(Ok(parsed), Parsed::of_sectors(time, RequestKind::Write, sector, 24, 2));
         assert_eq!(Alibaba.parse(b"device_id,opcode,offset,length,timestamp"), Ok(Parsed::Header));
         assert!(Alibaba.parse(b"2,X,0,512,1").is_err());
     }

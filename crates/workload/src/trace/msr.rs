@@ -6,8 +6,8 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Fields, Parse};
-use super::line_format::{Holds, LineFormat, Parsed, Record};
-use crate::request::{Request, RequestKind, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Parsed};
+use crate::request::{Request, RequestKind};
 
 #[derive(Default)]
 pub struct Msr;
@@ -43,13 +43,13 @@ impl LineFormat for Msr {
         let Some(time) = ticks.checked_mul(100) else {
             return Err(Fault::column("timestamp", "FILETIME before the year 2185", ticks.to_string().as_bytes()));
         };
-        Record::of_bytes(time, kind, offset, bytes, disk)
+        Parsed::of_bytes(time, kind, offset, bytes, disk)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let kind = if request.kind == RequestKind::Read { "Read" } else { "Write" };
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
-        write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.stream)
+        let (offset, bytes) = request.in_bytes();
+        write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.owner())
     }
 }
 
@@ -61,8 +61,11 @@ mod tests {
     fn a_line_of_hm_0_and_its_header() {
         let parsed = Msr.parse(b"128166385295514663,hm,3,Write,9056014336,2048,2833").unwrap();
         let Parsed::Record(record) = parsed else { panic!("{parsed:?}") };
-        assert_eq!(record.time, 12_816_638_529_551_466_300);
-        assert_eq!((record.kind, record.sector, record.sectors, record.stream), (RequestKind::Write, 17_687_528, 4, 3));
+        assert_eq!(record.arrival, 12_816_638_529_551_466_300);
+        assert_eq!(
+            (record.kind, record.extent.sector, record.extent.sectors, record.owner()),
+            (RequestKind::Write, 17_687_528, 4, 3)
+        );
         let header = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
         assert_eq!(Msr.parse(header), Ok(Parsed::Header));
     }

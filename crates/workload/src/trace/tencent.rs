@@ -6,7 +6,7 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Fields, Parse};
-use super::line_format::{Holds, LineFormat, Parsed, Record};
+use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{Request, RequestKind};
 
 #[derive(Default)]
@@ -31,12 +31,12 @@ impl LineFormat for Tencent {
         };
         let volume = fields.number("volume")?;
         fields.end("5 columns")?;
-        Record::of_sectors(time, kind, sector, sectors, volume)
+        Parsed::of_sectors(time, kind, sector, sectors, volume)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (seconds, op) = (request.arrival / 1_000_000_000, u8::from(request.kind == RequestKind::Write));
-        write!(out, "{seconds},{},{},{op},{}", request.sector, request.sectors, request.stream)
+        write!(out, "{seconds},{},{},{op},{}", request.extent.sector, request.extent.sectors, request.owner())
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     fn one_is_a_write() {
         let parsed = Tencent.parse(b"1538323200,4247200,128,1,1058").unwrap();
         let time = 1_538_323_200_000_000_000;
-        assert_eq!(Ok(parsed), Record::of_sectors(time, RequestKind::Write, 4_247_200, 128, 1058));
+        assert_eq!(Ok(parsed), Parsed::of_sectors(time, RequestKind::Write, 4_247_200, 128, 1058));
         assert!(Tencent.parse(b"1,2,8,2,0").unwrap_err().what.contains("op"));
         assert!(Tencent.parse(b"1,2,8,1").unwrap_err().what.contains("volume"));
     }
