@@ -15,6 +15,8 @@ mod codesign;
 mod controller;
 #[path = "fidelity/determinism.rs"]
 mod determinism;
+#[path = "fidelity/directives.rs"]
+mod directives;
 #[path = "fidelity/ecc.rs"]
 mod ecc;
 #[path = "fidelity/fast_cache.rs"]

@@ -32,7 +32,7 @@ fn text(request: &Request) -> String {
         RequestKind::Trim => 't',
         RequestKind::Flush => return "s".into(),
     };
-    format!("{kind}{}+{}", request.sector, request.sectors)
+    format!("{kind}{}+{}", request.extent.sector, request.extent.sectors)
 }
 
 /// FNV-1a of 64 bits.
@@ -49,7 +49,7 @@ fn issued(path: &Path) -> Vec<Vec<String>> {
     let mut jobs: Vec<Vec<String>> = Vec::new();
     let mut number = 0;
     while let Some(request) = source.next_request().unwrap() {
-        let job = request.stream as usize;
+        let job = request.owner() as usize;
         jobs.resize(jobs.len().max(job + 1), Vec::new());
         jobs[job].push(text(&request));
         number += 1;

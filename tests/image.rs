@@ -7,10 +7,11 @@
 mod kept_inputs;
 
 use kept_inputs::kept;
+use palimpsest_lab::command::Command;
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::Error;
 use palimpsest_lab::ftl::Entry;
-use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::layers;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::nand::image::Medium;
@@ -134,7 +135,11 @@ impl Host {
                         self.sectors[sector as usize].last = write;
                         self.dirty.push(sector);
                     }
-                    served.write(extent, &mut bytes, 0)?;
+                    let fua = write.is_multiple_of(5);
+                    served.write(Command::new(RequestKind::Write, extent).with_fua(fua), &mut bytes, 0)?;
+                    for sector in range.filter(|_| fua) {
+                        self.sectors[sector as usize].durable = write;
+                    }
                 }
             }
         }
@@ -375,7 +380,8 @@ fn a_flushed_trim_stays_after_a_kill() {
             let all = served.bytes() / SECTOR_BYTES / unit;
             let write = |served: &mut Served<'_>, at: u64| {
                 let extent = Extent { sector: at * unit, sectors: unit as u32 };
-                served.write(extent, &mut vec![7; (unit * SECTOR_BYTES) as usize], 0).expect("room");
+                let bytes = &mut vec![7; (unit * SECTOR_BYTES) as usize];
+                served.write(Command::new(RequestKind::Write, extent), bytes, 0).expect("room");
             };
             if service == 0 {
                 (0..all).chain(0..all / 2).for_each(|at| write(&mut served, at));
@@ -408,7 +414,8 @@ fn a_trim_after_a_kill_covers_merged_units() {
         let mut served = Served::keep(&resolved, &options, Some(keep), &mut watcher).expect("an image");
         let unit = (served.unit_bytes() / SECTOR_BYTES) as u32;
         let write = |served: &mut Served<'_>, extent: Extent| {
-            served.write(extent, &mut vec![7; extent.sectors as usize * SECTOR_BYTES as usize], 0).expect("room");
+            let bytes = &mut vec![7; extent.sectors as usize * SECTOR_BYTES as usize];
+            served.write(Command::new(RequestKind::Write, extent), bytes, 0).expect("room");
         };
         match service {
             0 => {

@@ -60,6 +60,8 @@ mod runs;
 mod sequences;
 #[path = "model/steps.rs"]
 mod steps;
+#[path = "model/streams.rs"]
+mod streams;
 #[path = "model/superblocks.rs"]
 mod superblocks;
 #[path = "model/timeline.rs"]

@@ -85,9 +85,9 @@ impl Totals {
     fn add(&mut self, request: Request) {
         let is_write = usize::from(request.kind == RequestKind::Write);
         assert!(matches!(request.kind, RequestKind::Read | RequestKind::Write));
-        assert!(request.arrival >= self.latest && request.sectors > 0);
+        assert!(request.arrival >= self.latest && request.extent.sectors > 0);
         self.requests[is_write] += 1;
-        self.sectors[is_write] += u64::from(request.sectors);
+        self.sectors[is_write] += u64::from(request.extent.sectors);
         self.latest = request.arrival;
     }
 

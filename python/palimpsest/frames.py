@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _REQUIRED = ("time_ns", "op", "offset_bytes", "size_bytes")
 _TEXT = ("op", "file")
-_KNOWN = (*_REQUIRED, "file", "stream")
+_KNOWN = (*_REQUIRED, "file", "stream", "fua", "placement")
 _LIBRARIES = {"polars": ("DataFrame", "LazyFrame"), "pandas": ("DataFrame",), "pyarrow": ("Table",)}
 
 
@@ -41,7 +41,8 @@ def trace_of(frame: Frame) -> Path:
     for name in _REQUIRED:
         if name not in requests.columns:
             raise InputError(
-                f"workload: the data frame has no column {name}; expected {', '.join(_REQUIRED)} [, file, stream]"
+                f"workload: the data frame has no column {name}; expected {', '.join(_REQUIRED)} "
+                "[, file, stream, fua, placement]"
             )
     for name, kind in requests.schema.items():
         expected = "text" if name in _TEXT else "integers"

@@ -16,7 +16,8 @@ from .errors import Interrupted
 
 _LOSSES = {
     "trims": "trims left out", "flushes": "flushes left out", "times": "arrival times rounded down",
-    "sizes": "sizes rounded up", "streams": "streams (devices, volumes) dropped", "names": "file names dropped",
+    "sizes": "sizes rounded up", "streams": "streams (devices, volumes) dropped",
+    "directives": "FUA, placement handles or lifetimes of writes dropped", "names": "file names dropped",
     "changed_names": "file names changed: the format allows no blanks",
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ use crate::bench::{Run, drive};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::geometry::RequestKind;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Command, Extent, Request, Source};
 use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
@@ -185,14 +185,8 @@ impl Source for Files {
         let pages = 1 + self.rng.below(5);
         let page = file * 1000 + self.next[file as usize];
         self.next[file as usize] += pages;
-        Ok(Some(Request {
-            arrival: 0,
-            kind: RequestKind::Write,
-            sector: page * 8,
-            sectors: pages as u32 * 8,
-            stream: 1 + file as u32,
-            file: NO_FILE,
-        }))
+        let extent = Extent { sector: page * 8, sectors: pages as u32 * 8 };
+        Ok(Some(Request::new(0, Command::new(RequestKind::Write, extent).of(1 + file as u32))))
     }
     fn place(&self) -> String {
         "files".into()

@@ -1,10 +1,10 @@
 //! A device in memory that refuses the operations that flash refuses, loses data as a power cut may, and cuts the power
 //! at a given operation.
 
+use palimpsest_lab::command::Lifetime;
 use palimpsest_lab::host::fs::device::{Device, Purpose, Shape};
 use palimpsest_lab::nand::data::Data;
 use palimpsest_lab::nand::{Flash, Halt};
-use palimpsest_lab::plan::inner::Hint;
 use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct Memory {
     /// Pages trimmed so far.
     pub discards: u64,
     /// The hint of file pages that are written now.
-    pub hint: Hint,
+    pub hint: Lifetime,
 }
 
 impl Memory {
@@ -52,7 +52,7 @@ impl Memory {
             trims: vec![0; shape.channels as usize],
             reading: vec![false; shape.channels as usize],
             discards: 0,
-            hint: Hint::None,
+            hint: Lifetime::Unknown,
             shape,
         }
     }
@@ -169,7 +169,7 @@ impl Device for Memory {
         Ok(())
     }
 
-    fn set_hint(&mut self, hint: Hint) {
+    fn set_hint(&mut self, hint: Lifetime) {
         self.hint = hint;
     }
 

@@ -1,12 +1,12 @@
 //! The hints that the device gets, and the stream that a layer chooses by them.
 
 use crate::device::Memory;
+use palimpsest_lab::command::{Directives, Lifetime};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::geometry::Extent;
 use palimpsest_lab::host::fs::device::Shape;
 use palimpsest_lab::host::fs::{FileSystem, FileType, ROOT, Thresholds, schemes};
 use palimpsest_lab::log::streams::StreamChooser;
-use palimpsest_lab::plan::inner::Hint;
 
 const SHAPE: Shape = Shape {
     channels: 2,
@@ -29,7 +29,7 @@ fn format(device: &mut Memory) -> FileSystem {
 }
 
 /// Writes page `page` of `ino`; returns the hint that the device got.
-fn write(filesystem: &mut FileSystem, device: &mut Memory, ino: u32, page: u64) -> Hint {
+fn write(filesystem: &mut FileSystem, device: &mut Memory, ino: u32, page: u64) -> Lifetime {
     filesystem.write(device, ino, page * 512, &[1; 512]).expect("room");
     device.hint
 }
@@ -52,7 +52,8 @@ fn a_log_becomes_hot_and_a_film_cold() {
             let writes = [(log, turn % 4), (film, mounts * 600 + turn)];
             for (place, (ino, page)) in writes.into_iter().enumerate() {
                 let hint = write(&mut filesystem, &mut device, ino, page);
-                let stream = chooser.stream_of(Extent { sector: 0, sectors: 1 }, hint);
+                let directives = Directives { lifetime: hint, ..Directives::NONE };
+                let stream = chooser.stream_of(Extent { sector: 0, sectors: 1 }, directives);
                 streams[place][stream as usize] += u32::from(turn >= 100);
             }
         }
@@ -83,6 +84,6 @@ fn directories_do_not_change_hints() {
         let new = filesystem.create(&mut device, ROOT, "new", FileType::File).expect("room");
         write(&mut filesystem, &mut device, new, 0)
     };
-    assert!(matches!(hint_after(0), Hint::Lifetime(1..)), "{:?}", hint_after(0));
+    assert!(matches!(hint_after(0), Lifetime::Pages(1..)), "{:?}", hint_after(0));
     assert_eq!(hint_after(30), hint_after(0));
 }

@@ -7,7 +7,7 @@ use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::RequestKind;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::precondition::Precondition;
@@ -30,14 +30,7 @@ impl Source for Grouped {
             self.arrival += 100_000_000;
         }
         let arrival = self.arrival;
-        Ok(self.commands.next().map(|Command { kind, extent, .. }| Request {
-            arrival,
-            kind,
-            sector: extent.sector,
-            sectors: extent.sectors,
-            stream: 0,
-            file: NO_FILE,
-        }))
+        Ok(self.commands.next().map(|command| Request::new(arrival, command)))
     }
 
     fn place(&self) -> String {

@@ -42,7 +42,7 @@ fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> 
     let mut drawn = of_layer(entry, rng, &with(settings, streams));
     if below.gathers {
         let classifiers: &[&str] =
-            if below.takes_hints { &["none", "size", "hint", "hint"] } else { &["none", "size"] };
+            if entry.lists("ftl.classifier") { &["none", "size", "hint", "hint"] } else { &["none", "size"] };
         let classifier = format!("ftl.classifier={}", pick(rng, classifiers));
         drawn = with(&drawn, &[&classifier, &format!("buffer.ack={}", pick(rng, &["buffer", "program"]))]);
     }

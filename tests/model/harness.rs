@@ -8,8 +8,9 @@ use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::shadow::Shadow;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::observe::Observer;
+use palimpsest_lab::rng::Rng;
 use palimpsest_lab::run::build;
-use palimpsest_lab::sim::drive::{Command, Directives, Drive, Verifier};
+use palimpsest_lab::sim::drive::{Command, Drive, Verifier};
 use palimpsest_lab::units::Nanos;
 use std::any::Any;
 use std::cell::RefCell;
@@ -56,6 +57,8 @@ pub struct Model {
     submitted: BTreeMap<(u8, u64), i64>,
     /// Requests so far; each names one of a few files in turn, or none.
     served: u32,
+    /// True if some writes have FUA.
+    forces: bool,
 }
 
 impl Model {
@@ -68,6 +71,7 @@ impl Model {
             completions: Completions::default(),
             submitted: BTreeMap::new(),
             served: 0,
+            forces: Rng::new(seed, 0xf0a).below(3) == 0,
             config,
         }
     }
@@ -81,7 +85,12 @@ impl Model {
     /// `command` as a request of the present file.
     fn named(&mut self, command: Command) -> Command {
         self.served += 1;
-        command.with(Directives { owner: self.served / 3 % 5, queue: 0 })
+        let mut command = command.of(self.served / 3 % 5);
+        if command.kind == RequestKind::Write {
+            command.directives.placement = (self.served / 2 % 9) as u16;
+            command.directives.fua = self.forces && self.served.is_multiple_of(7);
+        }
+        command
     }
 
     /// The tables of the layer agree with flash.

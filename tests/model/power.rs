@@ -15,7 +15,7 @@ use palimpsest_lab::nand::data::{Buffers, Data, Payload};
 use palimpsest_lab::nand::{Flash, Halt};
 use palimpsest_lab::plan::port::pieces;
 use palimpsest_lab::rng::Rng;
-use palimpsest_lab::sim::drive::{Command, Directives, Drive};
+use palimpsest_lab::sim::drive::{Command, Drive};
 
 /// The host's record of one subpage.
 #[derive(Clone, Default, Hash)]
@@ -118,7 +118,7 @@ impl Powered {
                 RequestKind::Write => {
                     let port = self.drive.io.host();
                     let tag = port.written(&mut self.scratch, piece, Data::new(known.current)).value;
-                    known.write(tag, self.durable);
+                    known.write(tag, self.durable || command.directives.fua);
                 }
                 RequestKind::Trim => known.trim(),
                 RequestKind::Read | RequestKind::Flush => {}
@@ -242,7 +242,7 @@ impl Powered {
         self.drive.io.set_power_cut_at(Some(cuts.first));
         let mut second = cuts.second;
         for (index, &command) in commands.iter().enumerate() {
-            let mut command = command.with(Directives { owner: index as u32 / 3 % 5, queue: 0 });
+            let mut command = command.of(index as u32 / 3 % 5);
             if command.kind == RequestKind::Trim {
                 let Some(units) = self.drive.units.whole(command.extent) else { continue };
                 command.extent = units;
@@ -304,7 +304,12 @@ pub fn cut_everywhere(
     note(&shape.settings);
     let tight = is_tight(shape);
     let faulty = shape.drive.faults.any();
-    let commands = workload(shape, seed, 60);
+    let (mut commands, mut marks) = (workload(shape, seed, 60), Rng::new(seed, 0xf0a));
+    let forces = marks.below(3) == 0;
+    for command in commands.iter_mut().filter(|command| command.kind == RequestKind::Write) {
+        command.directives.placement = marks.below(9) as u16;
+        command.directives.fua = marks.below(6) == 0 && forces;
+    }
     let mut whole = Powered::new(shape, entry, seed);
     let alive = whole.run(shape, &commands, &Cuts { first: u64::MAX, in_recovery: vec![], second: None });
     assert!(alive || faulty, "without a cut the drive ends");

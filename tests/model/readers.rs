@@ -11,7 +11,7 @@ use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::keys::{Need, ValueType};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
@@ -32,14 +32,7 @@ impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
         let arrival: Nanos = self.number / 12 * 60_000_000;
-        Ok(self.commands.next().map(|Command { kind, extent, .. }| Request {
-            arrival,
-            kind,
-            sector: extent.sector,
-            sectors: extent.sectors,
-            stream: (self.number / 3 % 5) as u32,
-            file: NO_FILE,
-        }))
+        Ok(self.commands.next().map(|command| Request::new(arrival, command.of((self.number / 3 % 5) as u32))))
     }
 
     fn place(&self) -> String {

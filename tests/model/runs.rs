@@ -10,7 +10,7 @@ use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::host::replay::Volume;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::layers::layers;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
@@ -33,14 +33,7 @@ impl Source for Listed {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.taken += 1;
         let stream = 1 + self.taken % 2;
-        Ok(self.commands.next().map(|Command { kind, extent: Extent { sector, sectors }, .. }| Request {
-            arrival: 0,
-            kind,
-            sector,
-            sectors,
-            stream,
-            file: NO_FILE,
-        }))
+        Ok(self.commands.next().map(|command| Request::new(0, command.of(stream))))
     }
     fn place(&self) -> String {
         "model".into()

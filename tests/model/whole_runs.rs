@@ -14,7 +14,7 @@ use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
@@ -28,14 +28,7 @@ struct Listed(std::vec::IntoIter<Command>);
 
 impl Source for Listed {
     fn next_request(&mut self) -> Result<Option<Request>> {
-        Ok(self.0.next().map(|Command { kind, extent, .. }| Request {
-            arrival: 0,
-            kind,
-            sector: extent.sector,
-            sectors: extent.sectors,
-            stream: 0,
-            file: NO_FILE,
-        }))
+        Ok(self.0.next().map(|command| Request::new(0, command)))
     }
     fn place(&self) -> String {
         "model".into()

@@ -1,20 +1,54 @@
 //! A command of the host to a drive, unbroken from the workload to the translation layer.
 //!
-//! Directives add to operation and extent; a layer or the controller reads the directives that it supports. Ignored:
-//! namespaces and priorities.
+//! Directives add to operation and extent. The workload sets them, and each has a reader: file systems and volumes read
+//! the owner, the controller the queue, classifiers of streams placement and lifetime, the write buffer FUA. Ignored:
+//! namespaces, and priorities, because no queue of the drive serves one request before an older one.
 
 use crate::geometry::{Extent, RequestKind};
 
 /// The extent of a flush.
 const NOWHERE: Extent = Extent { sector: 0, sectors: 0 };
 
-/// Additions of the host to a command; none by default.
+/// The expected lifetime of written data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Unknown.
+    #[default]
+    Unknown,
+    /// Metadata of a file system, rewritten by the next commit.
+    Metadata,
+    /// Pages that the collection of a file system moves, because they outlived their block.
+    Moved,
+    /// In pages written. Only the order of lifetimes counts.
+    Pages(u32),
+}
+
+impl Lifetime {
+    /// A lifetime of `pages` pages, at most [`u32::MAX`].
+    pub fn of_pages(pages: u64) -> Lifetime {
+        Lifetime::Pages(pages.min(u32::MAX.into()) as u32)
+    }
+}
+
+/// Additions of the host to a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Directives {
     /// The file, volume or tenant that the workload names, by the workload's numbers; 0: none.
     pub owner: u32,
     /// The submission queue of the command.
     pub queue: u32,
+    /// The expected lifetime of the data of a write.
+    pub lifetime: Lifetime,
+    /// The placement handle of a write (NVMe Flexible Data Placement); 0: the default handle.
+    pub placement: u16,
+    /// Force unit access: a write must be programmed before the acknowledgement.
+    pub fua: bool,
+}
+
+impl Directives {
+    /// No directives.
+    pub const NONE: Directives =
+        Directives { owner: 0, queue: 0, lifetime: Lifetime::Unknown, placement: 0, fua: false };
 }
 
 /// A command.
@@ -32,7 +66,7 @@ impl Command {
     /// `kind` on `extent`, without directives.
     #[inline]
     pub const fn new(kind: RequestKind, extent: Extent) -> Command {
-        Command { kind, extent, directives: Directives { owner: 0, queue: 0 } }
+        Command { kind, extent, directives: Directives::NONE }
     }
 
     /// A flush of all earlier writes.
@@ -43,5 +77,19 @@ impl Command {
     #[must_use]
     pub const fn with(self, directives: Directives) -> Command {
         Command { directives, ..self }
+    }
+
+    /// The command, a write, programmed before the acknowledgement if `fua`.
+    #[inline]
+    #[must_use]
+    pub const fn with_fua(self, fua: bool) -> Command {
+        Command { directives: Directives { fua, ..self.directives }, ..self }
+    }
+
+    /// The command of this owner.
+    #[inline]
+    #[must_use]
+    pub const fn of(self, owner: u32) -> Command {
+        Command { directives: Directives { owner, ..self.directives }, ..self }
     }
 }

@@ -3,10 +3,10 @@
 //! Logical page addresses count page by page, block by block, channel by channel: the high bits name the channel, and
 //! consecutive blocks of a channel are on its chips, dies and planes in turn (its lanes).
 
+use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::inner::Hint;
 
 pub const NO_PAGE: u32 = u32::MAX;
 
@@ -81,7 +81,7 @@ pub trait Device {
     }
 
     /// Sets the hint of later writes of file pages.
-    fn set_hint(&mut self, _hint: Hint) {}
+    fn set_hint(&mut self, _hint: Lifetime) {}
 
     /// Unmaps the pages of `block`, which may be written again from the first on. A power cut may undo a trim.
     fn trim(&mut self, block: u32) -> Flash<()>;

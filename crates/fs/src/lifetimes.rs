@@ -9,8 +9,8 @@
 //!
 //! In the host's memory, 32 bytes a file; lost at a power cut, after which lifetimes of valid pages start at the mount.
 
+use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::geometry::FileGroup;
-use palimpsest_ftl_api::plan::inner::Hint;
 use std::collections::BTreeMap;
 
 /// Invalidations of a file after which its groups no longer count.
@@ -105,7 +105,7 @@ impl Lifetimes {
     }
 
     /// Expected lifetime of pages of the file `ino` that are written now.
-    pub fn expect(&self, ino: u32) -> Hint {
+    pub fn expect(&self, ino: u32) -> Lifetime {
         let (file, group) = self.files.get(ino as usize).copied().unwrap_or_default();
         let of = |histories: &BTreeMap<u64, History>, key: u64| {
             let history = histories.get(&key).copied().unwrap_or_default().at(self.now);
@@ -115,10 +115,10 @@ impl Lifetimes {
         let alike = (directory.0 + suffix.0).checked_div(directory.1 + suffix.1);
         let own = file.at(self.now);
         if own.invalidations >= ENOUGH {
-            return Hint::Lifetime(own.total_lifetime / own.invalidations);
+            return Lifetime::of_pages(own.total_lifetime / own.invalidations);
         }
-        let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Hint::None };
-        Hint::Lifetime((own.total_lifetime + before) / (own.invalidations + 1))
+        let Some(before) = alike.or_else(|| self.all.mean(self.now)) else { return Lifetime::Unknown };
+        Lifetime::of_pages((own.total_lifetime + before) / (own.invalidations + 1))
     }
 }
 

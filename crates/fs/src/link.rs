@@ -13,13 +13,14 @@
 
 use super::device::{Device, Purpose, Shape};
 use super::store::Store;
+use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::rng::mix;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl_api::plan::inner::{Hint, Inner};
+use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,7 +55,7 @@ pub(super) struct Link {
     /// Gathered pages that become one command.
     run: Option<Run>,
     /// The hint of file pages that are written now.
-    hint: Hint,
+    hint: Lifetime,
     /// Contents of a page that is moved.
     moved: Vec<Data>,
 }
@@ -73,7 +74,7 @@ struct Run {
     /// The old place of the first page, in a move.
     from: Option<u32>,
     cause: Cause,
-    hint: Hint,
+    hint: Lifetime,
     /// Gates that close when the contents have arrived.
     arrived: Vec<Gate>,
 }
@@ -101,7 +102,7 @@ impl Link {
             holders: BTreeMap::new(),
             fingerprints: 0,
             run: None,
-            hint: Hint::None,
+            hint: Lifetime::Unknown,
             moved: Vec::new(),
         }
     }
@@ -166,13 +167,13 @@ pub(super) struct Attached<'a> {
 
 impl Attached<'_> {
     /// Programs the pages from `page` on, after `after`, the permission exchange and, for metadata, the last barrier.
-    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, hint: Hint, after: Gate) -> Flash<()> {
+    fn program(&mut self, page: u32, contents: &[Data], cause: Cause, hint: Lifetime, after: Gate) -> Flash<()> {
         let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let before = if cause == Cause::Metadata { self.link.before } else { Gate::NONE };
         let reusable = self.reusable(page);
         let after = self.io.all_of(&[after, group, before, reusable]);
         let done = self.io.gate();
-        self.store.write(self.io, page, contents, Inner { cause, after, signal: done, hint })?;
+        self.store.write(self.io, page, contents, Inner { cause, after, signal: done, lifetime: hint })?;
         // Without a signal the contents are in durable memory of the layer.
         let done = self.io.used(done);
         self.wait_for(done);
@@ -244,7 +245,13 @@ impl Attached<'_> {
     fn fetch(&mut self, page: u32, sectors: u32, cause: Cause, contents: &mut Vec<Data>) -> Flash<Gate> {
         let group = self.link.exchange_permission(self.io, self.link.shape.channel(page));
         let (after, signal) = (self.io.all_of(&[group]), self.io.gate());
-        self.store.read(self.io, page, 0..sectors, contents, Inner { cause, after, signal, hint: Hint::None })?;
+        self.store.read(
+            self.io,
+            page,
+            0..sectors,
+            contents,
+            Inner { cause, after, signal, lifetime: Lifetime::Unknown },
+        )?;
         Ok(self.io.used(signal))
     }
 
@@ -267,7 +274,7 @@ impl Device for Attached<'_> {
                 if self.io.nand().payload() == Payload::Tag {
                     self.link.holders.insert(page, contents.iter().map(|data| data.value).collect());
                 }
-                (Cause::Metadata, Hint::Metadata, Gate::NONE)
+                (Cause::Metadata, Lifetime::Metadata, Gate::NONE)
             }
         };
         if !self.store.takes_runs() {
@@ -287,14 +294,14 @@ impl Device for Attached<'_> {
         let after = self.io.all_of(&[group]);
         contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
-        let inner = Inner { cause, after, signal: Gate::NONE, hint: Hint::None };
+        let inner = Inner { cause, after, signal: Gate::NONE, lifetime: Lifetime::Unknown };
         self.store.read(self.io, page, 0..sectors, contents, inner)?;
         Ok(true)
     }
 
     fn copy(&mut self, from: u32, to: u32) -> Flash<()> {
         if self.store.takes_runs() {
-            let (cause, hint) = (Cause::Gc, Hint::Moved);
+            let (cause, hint) = (Cause::Gc, Lifetime::Moved);
             let page =
                 Run { first: to, pages: 1, contents: Vec::new(), from: Some(from), cause, hint, arrived: Vec::new() };
             return self.gather(page);
@@ -303,7 +310,7 @@ impl Device for Attached<'_> {
         contents.clear();
         let sectors = self.link.shape.page_bytes / SECTOR_BYTES as u32;
         let read = self.fetch(from, sectors, Cause::Gc, &mut contents)?;
-        self.program(to, &contents, Cause::Gc, Hint::Moved, read)?;
+        self.program(to, &contents, Cause::Gc, Lifetime::Moved, read)?;
         self.link.moved = contents;
         Ok(())
     }
@@ -311,8 +318,10 @@ impl Device for Attached<'_> {
     fn barrier(&mut self) -> Flash<()> {
         self.submit()?;
         let signal = self.io.gate();
-        self.store
-            .make_durable(self.io, Inner { cause: Cause::Metadata, after: Gate::NONE, signal, hint: Hint::None })?;
+        self.store.make_durable(
+            self.io,
+            Inner { cause: Cause::Metadata, after: Gate::NONE, signal, lifetime: Lifetime::Unknown },
+        )?;
         let signal = self.io.used(signal);
         self.wait_for(signal);
         self.link.before = self.io.all_of(&[self.link.epoch, self.link.before]);
@@ -325,7 +334,7 @@ impl Device for Attached<'_> {
         self.submit()?;
         let pages = self.link.shape.pages_per_block;
         let after = self.io.all_of(&[self.link.before]);
-        let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, hint: Hint::None };
+        let inner = Inner { cause: Cause::Host, after, signal: Gate::NONE, lifetime: Lifetime::Unknown };
         self.store.trim_block(self.io, block, inner)?;
         if !after.is_none() {
             self.link.reusable.insert(block, after);
@@ -348,7 +357,7 @@ impl Device for Attached<'_> {
         self.store.discard(self.io, page, pages)
     }
 
-    fn set_hint(&mut self, hint: Hint) {
+    fn set_hint(&mut self, hint: Lifetime) {
         self.link.hint = hint;
     }
 

@@ -21,14 +21,15 @@ use super::store::Store;
 use super::{Counters, Fault, FileSystem, FileType, ROOT, Status, Thresholds, inode, schemes};
 use crate::schemes::depth::DepthPages;
 use crate::settings::{Discard, FileSystemSettings, Files};
+use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::extent::{overlay, pages};
-use palimpsest_ftl::log::streams::needs_hints;
-use palimpsest_ftl_api::plan::inner::{Hint, Inner};
+use palimpsest_ftl::log::streams::reads_lifetimes;
+use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, State};
 use std::collections::BTreeMap;
@@ -114,7 +115,7 @@ impl Replay {
                 Discard::Blocks => false,
                 Discard::Pages => true,
             },
-            hints: needs_hints(&blueprint.settings),
+            hints: reads_lifetimes(&blueprint.settings),
             link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
             store: layers::store(io, blueprint, below, shape),
             mounted: None,
@@ -204,19 +205,19 @@ impl Replay {
 
     /// The file and page of each page of `extent` after a write.
     fn targets(&mut self, io: &mut Io, extent: Extent) -> Flash<Vec<Target>> {
-        let named = self.settings.files == Files::Names && io.owner() != 0;
+        let named = self.settings.files == Files::Names && io.directives().owner != 0;
         let mut targets = Vec::new();
         let mut more = 0;
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let owner = self.owners[page as usize];
             let keeps_owner = match self.stream_of(owner.0) {
                 NO_STREAM => false,
-                stream => !named || stream == u64::from(io.owner()),
+                stream => !named || stream == u64::from(io.directives().owner),
             };
             let (ino, index) = if keeps_owner {
                 owner
             } else if named {
-                let (ino, next) = self.file_of(io, u64::from(io.owner()), more)?;
+                let (ino, next) = self.file_of(io, u64::from(io.directives().owner), more)?;
                 match self.holes.get_mut(&ino).and_then(Vec::pop) {
                     Some(hole) => (ino, hole),
                     None => {
@@ -253,7 +254,7 @@ impl Replay {
         {
             let after = self.link.exchange_permission(io, self.link.shape.channel(logical));
             let signal = io.gate();
-            let inner = Inner { cause: Cause::Rmw, after, signal, hint: Hint::None };
+            let inner = Inner { cause: Cause::Rmw, after, signal, lifetime: Lifetime::Unknown };
             self.store.read(io, logical, 0..self.sectors_per_page as u32, contents, inner)?;
             arrived = io.used(signal);
         }
@@ -268,7 +269,7 @@ impl Replay {
         let per_subpage = self.sectors_per_page as u32 / width;
         let channel = self.link.shape.channel(begin.logical);
         let after = self.link.exchange_permission(io, channel);
-        let inner = Inner { cause: Cause::Host, after, signal: io.request(), hint: Hint::None };
+        let inner = Inner { cause: Cause::Host, after, signal: io.request(), lifetime: Lifetime::Unknown };
         let sectors = begin.first..begin.first + run.iter().map(|wanted| wanted.sectors).sum::<u32>();
         let mut contents = Vec::new();
         self.store.read(io, begin.logical, sectors, &mut contents, inner)?;

@@ -331,8 +331,6 @@ pub struct Entry {
     pub below: Option<&'static Entry>,
     /// Keys of the layer below that make no difference below this file system.
     pub hides: &'static [&'static str],
-    /// True if the layer classifies writes by the lifetime that a file system above expects (classifier `hint`).
-    pub takes_hints: bool,
     /// True if the layer always separates hot data from cold and moved data, whatever `ftl.streams`.
     pub hot_and_cold: bool,
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
@@ -378,7 +376,6 @@ impl Entry {
         keys: Vec::new,
         below: None,
         hides: &[],
-        takes_hints: false,
         hot_and_cold: false,
         read: None,
         gathers: false,

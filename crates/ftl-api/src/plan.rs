@@ -93,7 +93,7 @@ pub struct Present {
     pub gate: Gate,
     /// For a write of a file system that the write buffer acknowledges: the gate that its programs must signal.
     pub stored: Gate,
-    /// Directives of the host's command.
+    /// Directives of the command: of the host's, with changes by a file system.
     pub directives: Directives,
     inner: Inner,
     /// Subpages of the write buffer that the request takes.
@@ -234,6 +234,13 @@ impl Io {
         self.present.gate
     }
 
+    /// The gate that programs of the present write must signal: none in a layer whose open pages are `protected`,
+    /// unless the write has FUA.
+    #[inline]
+    pub fn program_signal(&self, protected: bool) -> Gate {
+        if protected && !self.present.directives.fua { Gate::NONE } else { self.request() }
+    }
+
     /// The gate that programs of a file system's write must signal if the write buffer acknowledges the write; else
     /// none.
     #[inline]
@@ -241,15 +248,15 @@ impl Io {
         self.present.stored
     }
 
-    /// The file, volume or tenant of the present request; 0 if the workload names none.
+    /// Directives of the present request.
     #[inline]
-    pub fn owner(&self) -> u32 {
-        self.present.directives.owner
+    pub fn directives(&self) -> Directives {
+        self.present.directives
     }
 
-    /// The groups of the file named by [`Self::owner`].
+    /// The groups of the file that is the owner of the present request.
     pub fn file_group(&self) -> FileGroup {
-        self.file_groups.get(self.owner() as usize).copied().unwrap_or_default()
+        self.file_groups.get(self.present.directives.owner as usize).copied().unwrap_or_default()
     }
 
     /// Takes `subpages` of the write buffer for the present request. Programs must free them ([`Program::frees`]).

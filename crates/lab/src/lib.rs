@@ -7,7 +7,7 @@ pub mod config;
 pub mod metrics;
 pub mod run;
 
-pub use palimpsest_flash::{error, geometry, nand, prefetch, rng, state, units};
+pub use palimpsest_flash::{command, error, geometry, nand, prefetch, rng, state, units};
 pub use palimpsest_ftl::log;
 pub use palimpsest_ftl_api::plan;
 pub use palimpsest_sim::{self as sim, observe};

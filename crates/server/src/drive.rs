@@ -3,7 +3,8 @@
 //! Requests are served one after the other, so each is atomic, except zeroes, which are written in pieces. A read or
 //! write of partial sectors is widened: the drive reads the sectors at the edges and writes them back (and counts
 //! that). A trim is narrowed to whole sectors, and unmaps the whole units within. Zeroes unmap whole units only if the
-//! power cannot fail, because a power cut may bring trimmed data back. A flush follows each durable request.
+//! power cannot fail, because a power cut may bring trimmed data back. A durable write has FUA; a flush follows every
+//! other durable request.
 //!
 //! Writes stay in a volatile cache until a flush, as in NVMe, and a power cut may lose them. So a cut refuses the
 //! current request and every later one of the connected clients: their view of the drive may be wrong.
@@ -11,8 +12,9 @@
 use crate::input::Large;
 use crate::transmission::{Asked, PowerLost, Replies, Request};
 use crate::wire;
+use palimpsest_lab::command::Command;
 use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::geometry::Extent;
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::buffers::Step;
 use palimpsest_lab::nand::data::buffers::slabs::Slab;
 use palimpsest_lab::run::Outcome;
@@ -220,13 +222,12 @@ impl<'a> Drive<'a> {
                 return (state, done);
             }
             Request::Write { offset, length, at, durable } => {
+                let command = Command::new(RequestKind::Write, widened(offset, length.into())).with_fua(durable);
                 let done = match bytes {
-                    Bytes::Together(input) => state.write(offset, length, input, at),
-                    Bytes::Known(slab, fingerprints) => {
-                        state.served.write_slab(widened(offset, length.into()), slab, fingerprints)
-                    }
+                    Bytes::Together(input) => state.write(command, offset, length, input, at),
+                    Bytes::Known(slab, fingerprints) => state.served.write_slab(command, slab, fingerprints),
                 };
-                done.map(|()| durable)
+                done.map(|()| false)
             }
             Request::Trim { offset, length, durable } => state.trim(offset, length).map(|()| durable),
             Request::Flush => Ok(true),
@@ -280,10 +281,11 @@ impl State<'_> {
         Ok(())
     }
 
-    fn write(&mut self, offset: u64, length: u32, input: &mut Vec<u8>, at: usize) -> Reply<()> {
-        let extent = widened(offset, u64::from(length));
+    /// Serves the write `command`, which covers `length` bytes from `offset` on.
+    fn write(&mut self, command: Command, offset: u64, length: u32, input: &mut Vec<u8>, at: usize) -> Reply<()> {
+        let extent = command.extent;
         if offset.is_multiple_of(SECTOR_BYTES) && u64::from(length).is_multiple_of(SECTOR_BYTES) {
-            return self.served.write(extent, input, at);
+            return self.served.write(command, input, at);
         }
         let per_sector = SECTOR_BYTES as usize;
         let mut sectors = std::mem::take(&mut self.scratch);
@@ -296,7 +298,7 @@ impl State<'_> {
         }
         let begin = (offset - extent.sector * SECTOR_BYTES) as usize;
         sectors[begin..begin + length as usize].copy_from_slice(&input[at..at + length as usize]);
-        let done = self.served.write(extent, &mut sectors, 0);
+        let done = self.served.write(command, &mut sectors, 0);
         sectors.shrink_to(ZEROES as usize);
         self.scratch = sectors;
         done
@@ -325,7 +327,8 @@ impl State<'_> {
         let mut zeroes = vec![0; (to - from).min(ZEROES) as usize];
         while from < to {
             let length = (to - from).min(ZEROES);
-            self.write(from, length as u32, &mut zeroes, 0)?;
+            let command = Command::new(RequestKind::Write, widened(from, length));
+            self.write(command, from, length as u32, &mut zeroes, 0)?;
             from += length;
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! A request arrives at the drive's time when the bytes have been read. Requests must cover whole sectors, as the
 //! handshake says. Zeroes of whole units are unmapped if the power cannot fail, else written piece after piece; a flush
-//! follows a write with FUA. [`clock`](crate::clock) describes the clock.
+//! follows trims and zeroes that must be durable. [`clock`](crate::clock) describes the clock.
 
 use crate::clock::{Clock, Depth, Wall};
 use crate::drive::Witness;
@@ -10,6 +10,7 @@ use crate::outbox::Outbox;
 use crate::patience::{Budget, Share};
 use crate::transmission::{Asked, PowerLost, Replies, Request};
 use crate::wire;
+use palimpsest_lab::command::Command;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::run::Outcome;
@@ -289,12 +290,12 @@ impl State<'_> {
         let flush = |durable| if durable { Then::Flush } else { Then::Nothing };
         match request {
             Request::Read { offset, length } => {
-                self.submit(pending, RequestKind::Read, within(offset, length), Vec::new());
+                self.submit(pending, Command::new(RequestKind::Read, within(offset, length)), Vec::new());
             }
             Request::Write { offset, length, at, durable } => {
-                pending.then = flush(durable);
                 let bytes = input[at..at + length as usize].to_vec();
-                self.submit(pending, RequestKind::Write, within(offset, length), bytes);
+                let write = Command::new(RequestKind::Write, within(offset, length));
+                self.submit(pending, write.with_fua(durable), bytes);
             }
             Request::Flush => {
                 pending.then = Then::Flush;
@@ -304,7 +305,7 @@ impl State<'_> {
                 pending.then = flush(durable);
                 match within(offset, length) {
                     Extent { sectors: 0, .. } => self.go_on(pending),
-                    extent => self.submit(pending, RequestKind::Trim, extent, Vec::new()),
+                    extent => self.submit(pending, Command::new(RequestKind::Trim, extent), Vec::new()),
                 }
             }
             Request::Zero { offset, length, unmap, durable } => {
@@ -312,7 +313,7 @@ impl State<'_> {
                 let units = offset.is_multiple_of(unit) && u64::from(length).is_multiple_of(unit);
                 if unmap && units && !self.served.may_lose_power() {
                     pending.then = flush(durable);
-                    self.submit(pending, RequestKind::Trim, within(offset, length), Vec::new());
+                    self.submit(pending, Command::new(RequestKind::Trim, within(offset, length)), Vec::new());
                 } else {
                     pending.then = Then::Zeroes { from: offset, to: offset + u64::from(length), durable };
                     self.go_on(pending);
@@ -325,10 +326,7 @@ impl State<'_> {
     fn go_on(&mut self, mut pending: Pending) {
         match std::mem::replace(&mut pending.then, Then::Nothing) {
             Then::Nothing => pending.answer(None),
-            Then::Flush => {
-                let nothing = Extent { sector: 0, sectors: 0 };
-                self.submit(pending, RequestKind::Flush, nothing, Vec::new());
-            }
+            Then::Flush => self.submit(pending, Command::FLUSH, Vec::new()),
             Then::Zeroes { from, to, durable } => {
                 let end = to.min(from + ZEROES);
                 pending.then = match (end < to, durable) {
@@ -338,15 +336,15 @@ impl State<'_> {
                 };
                 let sectors = ((end - from) / SECTOR_BYTES) as u32;
                 let extent = Extent { sector: from / SECTOR_BYTES, sectors };
-                self.submit(pending, RequestKind::Write, extent, vec![0; (end - from) as usize]);
+                self.submit(pending, Command::new(RequestKind::Write, extent), vec![0; (end - from) as usize]);
             }
         }
     }
 
-    fn submit(&mut self, pending: Pending, kind: RequestKind, extent: Extent, bytes: Vec<u8>) {
+    fn submit(&mut self, pending: Pending, command: Command, bytes: Vec<u8>) {
         self.arrivals += 1;
         self.served.set_queue(pending.client.queue, 0);
-        match self.served.submit(kind, extent, bytes) {
+        match self.served.submit(command, bytes) {
             Ok(Submitted::InFlight(flight)) => {
                 if self.pending.len() <= flight as usize {
                     self.pending.resize_with(flight as usize + 1, || None);

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const TOGETHER: usize = 160 << 10;
 
 /// A request to the drive: bytes at any alignment, within the size of the drive, `length` at least one. The reply to a
-/// `durable` request comes after a flush.
+/// `durable` request comes when the change is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// Reads a range.

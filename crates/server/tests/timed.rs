@@ -4,7 +4,7 @@ mod client;
 
 use client::{Random, Server, drive, summary};
 use palimpsest_lab::error::Result;
-use palimpsest_lab::host::request::{Arrivals, NO_FILE, Request, RequestKind, Source};
+use palimpsest_lab::host::request::{Arrivals, Command, Extent, Request, RequestKind, Source};
 use palimpsest_lab::run::run;
 use palimpsest_server::wire;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ impl Source for Listed {
         let next = self.0.next();
         Ok(next.map(|(command, offset)| {
             let kind = if command == wire::CMD_READ { RequestKind::Read } else { RequestKind::Write };
-            Request { arrival: 0, kind, sector: offset / 512, sectors: 8, stream: 0, file: NO_FILE }
+            Request::new(0, Command::new(kind, Extent { sector: offset / 512, sectors: 8 }))
         }))
     }
 

@@ -9,7 +9,8 @@
 //!    transfer does not end before the host link has transferred the host's data. A read starts after the part of a map
 //!    in flash that locates the data has arrived.
 //! 2. A write is acknowledged when its data is as safe as the layer declares ([`Durability`]): programmed, or arrived
-//!    and held in a protected buffer. A flush of a file system completes when everything written before is programmed.
+//!    and held in a protected buffer. A write with FUA is acknowledged when programmed.
+//!    A flush of a file system completes when everything written before is programmed.
 //! 3. A read completes when its data has arrived at the host.
 //! 4. An erase or second write starts only when no data is lost: for each logical subpage in the block or page that the
 //!    host has not trimmed, a newer program has ended. With protected buffers no data is lost, because hold-up energy
@@ -60,7 +61,8 @@ struct Copy {
 /// The condition for the completion of a request.
 enum Pledge {
     Read(Promise),
-    Write(Promise),
+    /// A write; true: with FUA.
+    Write(Promise, bool),
     /// Logical subpages, each with the program that must have ended.
     Flush(Vec<(u32, Copy)>),
 }
@@ -156,9 +158,9 @@ impl Causality {
         self.pledges.insert(id, Pledge::Read(promise));
     }
 
-    /// Registers write `id`, which must not complete before `promise` holds.
-    pub fn write(&mut self, id: u32, promise: Promise) {
-        self.pledges.insert(id, Pledge::Write(promise));
+    /// Registers write `id`, which must not complete before `promise` holds, with `fua` not before its programs end.
+    pub fn write(&mut self, id: u32, promise: Promise, fua: bool) {
+        self.pledges.insert(id, Pledge::Write(promise, fua));
     }
 
     /// True if a flush must wait for programs.
@@ -352,10 +354,10 @@ impl Causality {
                 let early = promise.sources.iter().find(|&&source| !self.has_come(source, State::Ended, now));
                 early.map(|&source| ("a read completes", "before it has what it delivers", self.source(source)))
             }
-            Pledge::Write(promise) => {
+            Pledge::Write(promise, fua) => {
                 let early = promise.sources.iter().find(|&&source| !self.has_come(source, State::Arrived, now));
                 let unsafe_yet = promise.stored.iter().find(|piece| {
-                    self.guarantee.durable == Durability::Programmed
+                    (*fua || self.guarantee.durable == Durability::Programmed)
                         && self.ended[piece.lsn as usize].content < piece.content
                         && !ledger.is_forgotten(piece.lsn, piece.content)
                 });

@@ -124,7 +124,8 @@ impl Drive {
                 if self.io.nand.keeps_trims() {
                     self.io.nand.note_written(self.units.lsns(self.units.touched(extent)));
                 }
-                self.ftl.write(&mut self.io, extent)
+                self.ftl.write(&mut self.io, extent)?;
+                if self.io.present.directives.fua { self.program_at_once() } else { Ok(()) }
             }
             RequestKind::Trim => {
                 let lsns = self.units.lsns(extent.sector..extent.end());
@@ -205,7 +206,8 @@ impl Drive {
         }
         self.close_call();
         if self.io.has_contents() {
-            verifier.served(&mut self.io, Command::new(kind, extent))?;
+            let command = Command::new(kind, extent).with(self.io.present.directives);
+            verifier.served(&mut self.io, command)?;
             if kind == RequestKind::Trim {
                 self.give_away(extent);
             }
@@ -275,13 +277,13 @@ impl Drive {
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
-        let own = self.own_gate(id);
+        let (own, is_forced) = (self.own_gate(id), self.is_forced(kind));
         self.io.present.now = self.engine.now();
         (self.io.present.gate, self.io.present.stored) = match own {
             own if self.is_file_system => (gate, own.unwrap_or(Gate::NONE)),
             Some(own) => (own, Gate::NONE),
             // Open pages in a protected buffer: neither their programs nor reads for them delay the request.
-            None if self.buffer.acknowledges && kind == RequestKind::Write => (Gate::NONE, Gate::NONE),
+            None if self.buffer.acknowledges && kind == RequestKind::Write && !is_forced => (Gate::NONE, Gate::NONE),
             None => (gate, Gate::NONE),
         };
         let now = self.engine.now();
@@ -310,8 +312,11 @@ impl Drive {
         if kind == RequestKind::Flush && !is_free {
             self.buffer.await_writes(&mut self.io, gate);
         }
+        if is_forced && let Some(own) = own {
+            self.io.link(own, gate);
+        }
         if self.engine.causality.is_some() {
-            self.pledge(id, kind);
+            self.pledge(id, kind, is_forced);
         }
         self.flight.planned(id, self.io.host.changes());
         let left = std::mem::take(&mut self.io.present.link_left);

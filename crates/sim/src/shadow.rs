@@ -91,7 +91,12 @@ fn settle(versions: &mut Vec<(Content, Change)>, is_durable: impl Fn(&Change) ->
 impl Verifier for Shadow {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
         match command.kind {
-            RequestKind::Write => self.write(io.host(), command.extent),
+            RequestKind::Write => {
+                self.write(io.host(), command.extent);
+                if command.directives.fua && !self.timed {
+                    self.settle_durable(Some(command.extent), u64::MAX);
+                }
+            }
             RequestKind::Trim => self.trim(io.host(), command.extent),
             RequestKind::Flush => self.flush(),
             RequestKind::Read => {

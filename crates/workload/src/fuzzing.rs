@@ -86,6 +86,7 @@ pub const SPECS: &[&str] = &[
     "rw=randread,numjobs=3,iodepth=2,n=10",
     "rw=randtrimwrite,bs=8KiB,size=1MiB,random_generator=lfsr,kb_base=1000,n=500",
     "rw=randrw,bssplit=4k/0:64k/100,size=100k,io_size=1m,fsync=2",
+    "rw=randwrite,sync=dsync,write_hint=long,plids=0,3,65535",
 ];
 
 /// Small valid job files.
@@ -106,7 +107,7 @@ pub fn fuzz_job_file(bytes: &[u8]) {
     let mut latest = 0;
     for _ in 0..DRAWS {
         let Ok(Some(request)) = source.next_request() else { break };
-        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= GIB, "{request:?}");
+        assert!((request.extent.end()) * SECTOR_BYTES <= GIB, "{request:?}");
         assert!(request.arrival >= latest, "arrivals go back");
         latest = request.arrival;
     }
@@ -124,7 +125,8 @@ fn play(jobs: &mut dyn Jobs, most: usize) {
     while seen < most {
         let next = match jobs.due(now) {
             Err(_) | Ok(Due::Nothing) => return,
-            Ok(Due::Request(request, job)) => {
+            Ok(Due::Request(request)) => {
+                let job = request.directives.queue;
                 assert!(request.arrival <= now, "a request comes before it is due");
                 outstanding.push_back((now.saturating_add(100_000), job));
                 seen += 1;
@@ -180,7 +182,7 @@ fn drain_trace(bytes: &[u8], options: &TraceOptions) {
     let mut latest = 0;
     while let Ok(Some(request)) = source.next_request() {
         assert!(request.arrival >= latest, "arrivals go back");
-        assert!(request.sector + u64::from(request.sectors) <= (1 << 63) / SECTOR_BYTES, "address beyond 2^63 bytes");
+        assert!(request.extent.end() <= (1 << 63) / SECTOR_BYTES, "address beyond 2^63 bytes");
         latest = request.arrival;
     }
     let _ = source.place();
@@ -196,6 +198,6 @@ pub fn fuzz_spec(bytes: &[u8]) {
     let Ok(mut source) = FioSource::new(&spec, GIB, 1) else { return };
     for _ in 0..DRAWS {
         let Ok(Some(request)) = source.next_request() else { break };
-        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= GIB, "{canonical}: {request:?}");
+        assert!((request.extent.end()) * SECTOR_BYTES <= GIB, "{canonical}: {request:?}");
     }
 }

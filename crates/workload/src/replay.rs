@@ -163,7 +163,7 @@ impl Replay {
                 return self.layout.expect_requests(&self.inner.place()).map(|()| None);
             };
             let layout = &mut self.layout;
-            if layout.turn_to(request.stream, self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request) {
+            if layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request) {
                 request.arrival += self.play.shift;
                 self.play.requests += 1;
                 self.play.latest = request.arrival;
@@ -217,7 +217,7 @@ impl Replay {
         returned.latest = request.arrival;
         returned.requests += 1;
         if request.kind == RequestKind::Write {
-            returned.written_bytes += u64::from(request.sectors) * SECTOR_BYTES;
+            returned.written_bytes += u64::from(request.extent.sectors) * SECTOR_BYTES;
         }
     }
 }

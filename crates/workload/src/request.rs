@@ -3,33 +3,58 @@
 //! A request addresses 512-byte sectors at any alignment, whatever the drive.
 
 pub use crate::file_names::{FileNames, NO_FILE};
+pub use palimpsest_flash::command::{Command, Directives, Lifetime};
 use palimpsest_flash::error::Result;
-pub use palimpsest_flash::geometry::RequestKind;
+pub use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
 pub use palimpsest_flash::units::SECTOR_BYTES;
+use std::ops::Deref;
 
-/// One request of the host.
+/// One request of the host: a command and the time of its arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Arrival since the start of the workload, in nanoseconds; ignored by a closed loop.
+    /// Arrival since the start of the workload, in nanoseconds; ignored by a closed loop. In a record of a trace, by
+    /// the trace's clock.
     pub arrival: Nanos,
-    /// Operation.
-    pub kind: RequestKind,
-    /// First 512-byte sector (0 for a flush).
-    pub sector: u64,
-    /// Number of sectors (0 for a flush, else > 0).
-    pub sectors: u32,
-    /// File or stream by the workload's numbers; 0 without one.
-    pub stream: u32,
+    /// The command. Until [`Request::named`], its owner is the device, volume or stream of the workload, 0 without one.
+    pub command: Command,
     /// File by the source's [`FileNames`]; [`NO_FILE`] without a name.
     pub file: u32,
 }
 
+impl Deref for Request {
+    type Target = Command;
+
+    #[inline]
+    fn deref(&self) -> &Command {
+        &self.command
+    }
+}
+
 impl Request {
-    /// File or stream as one number: the named file, else the stream; 0 without either.
+    /// A request without a file.
+    #[inline]
+    pub const fn new(arrival: Nanos, command: Command) -> Request {
+        Request { arrival, command, file: NO_FILE }
+    }
+
+    /// The owner of the command.
     #[inline]
     pub fn owner(&self) -> u32 {
-        if self.file == NO_FILE { self.stream } else { self.file + 1 }
+        self.command.directives.owner
+    }
+
+    /// The request with its file as the owner, if the file has a name.
+    #[inline]
+    #[must_use]
+    pub fn named(self) -> Request {
+        if self.file == NO_FILE { self } else { Request { command: self.command.of(self.file + 1), ..self } }
+    }
+
+    /// Offset and size in bytes.
+    pub fn in_bytes(&self) -> (u64, u64) {
+        let Extent { sector, sectors } = self.command.extent;
+        (sector * SECTOR_BYTES, u64::from(sectors) * SECTOR_BYTES)
     }
 }
 
@@ -48,8 +73,8 @@ pub enum Arrivals {
 /// Next step of [`Jobs`] at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// A request, and the number of the job. The arrival is the time at which the request was due.
-    Request(Request, u32),
+    /// A request. The arrival is the time at which the request was due, the queue is the number of the job.
+    Request(Request),
     /// None before this time, unless a request completes.
     At(Nanos),
     /// None before a request completes.
@@ -71,7 +96,7 @@ pub trait Jobs {
     /// to keep.
     fn lift_depths(&mut self) -> bool;
 
-    /// Notes that a request of `job` has completed.
+    /// Notes that a request of the queue `job` has completed.
     fn completed(&mut self, job: u32);
 }
 

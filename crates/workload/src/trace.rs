@@ -275,7 +275,7 @@ fn decided(format: &'static Format, vote: Vote, head: &Head<'_>, name: &str) -> 
     let shown: Vec<String> = readings
         .iter()
         .map(|(format, contest)| {
-            let bytes = u64::from(contest.first.sectors) * SECTOR_BYTES;
+            let bytes = u64::from(contest.first.extent.sectors) * SECTOR_BYTES;
             format!("{} (the first request has {bytes} bytes)", format.name)
         })
         .collect();

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn pages(hint: Hint) -> u64 {
+fn pages(hint: Lifetime) -> u64 {
     match hint {
-        Hint::Lifetime(pages) => pages,
+        Lifetime::Pages(pages) => pages.into(),
         other => panic!("{other:?}"),
     }
 }
@@ -13,7 +13,7 @@ fn pages(hint: Hint) -> u64 {
 #[test]
 fn a_file_that_is_overwritten_evenly() {
     let mut lives = Lifetimes::default();
-    assert_eq!(lives.expect(2), Hint::None);
+    assert_eq!(lives.expect(2), Lifetime::Unknown);
     (0..10).for_each(|_| lives.programmed(2));
     for _ in 0..2000 {
         lives.programmed(3);

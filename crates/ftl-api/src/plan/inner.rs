@@ -1,24 +1,13 @@
 //! A request within a request: from a file system to the layer below.
 //!
-//! The layer serves an inner request like a host request, with other data, arrival, cause, gate and hint. Operations
-//! that a layer plans for the host count under the cause of the inner request. A page with units of several inner
-//! requests counts under the cause of the last.
+//! The layer serves an inner request like a host request, with other data, arrival, cause, gate and lifetime, and
+//! without FUA. The file system's own data has no placement of the host. Operations that a layer plans for the host
+//! count under the cause of the inner request. A page with units of several inner requests counts under the cause of
+//! the last.
 
 use super::{Cause, Gate, Io};
+use palimpsest_flash::command::{Directives, Lifetime};
 use palimpsest_flash::nand::data::Data;
-
-/// The expected lifetime of a write, set by a file system above the layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hint {
-    /// Lifetime unknown.
-    None,
-    /// Metadata of a file system, rewritten by the next commit.
-    Metadata,
-    /// Pages that the collection of a file system moves, because they outlived their block.
-    Moved,
-    /// Expected lifetime in pages of files written.
-    Lifetime(u64),
-}
 
 /// The context of an inner request.
 #[derive(Debug, Clone, Copy)]
@@ -29,22 +18,25 @@ pub struct Inner {
     pub after: Gate,
     /// The gate of the request: see [`Io::request`].
     pub signal: Gate,
-    /// The hint of the writes.
-    pub hint: Hint,
+    /// The expected lifetime of the writes.
+    pub lifetime: Lifetime,
 }
 
 impl Inner {
     /// A request of the host.
-    pub const NONE: Inner = Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, hint: Hint::None };
+    pub const NONE: Inner =
+        Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, lifetime: Lifetime::Unknown };
 }
 
 impl Io {
     /// Runs `act` as the inner request `inner`.
     pub fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
-        let request = std::mem::replace(&mut self.present.gate, inner.signal);
-        let outer = std::mem::replace(&mut self.present.inner, inner);
+        let (gate, outer, directives) = (self.present.gate, self.present.inner, self.present.directives);
+        let placement = if inner.cause == Cause::Host { directives.placement } else { 0 };
+        (self.present.gate, self.present.inner) = (inner.signal, inner);
+        self.present.directives = Directives { lifetime: inner.lifetime, placement, fua: false, ..directives };
         let done = act(self);
-        (self.present.gate, self.present.inner) = (request, outer);
+        (self.present.gate, self.present.inner, self.present.directives) = (gate, outer, directives);
         done
     }
 
@@ -79,12 +71,6 @@ impl Io {
     #[inline]
     pub fn arrival(&self) -> Gate {
         self.present.inner.after
-    }
-
-    /// The hint of the present request.
-    #[inline]
-    pub fn hint(&self) -> Hint {
-        self.present.inner.hint
     }
 
     /// True if operations for `cause` now store data of the host, not of a layer above.

@@ -12,7 +12,6 @@ pub const ENTRY: Entry = Entry {
     name: "hotcold",
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
     gathers: true,
-    takes_hints: true,
     hot_and_cold: true,
     keys: settings::baseline_keys,
     model: settings::BASELINE_MODEL,

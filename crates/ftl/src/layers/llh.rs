@@ -48,7 +48,6 @@ pub const ENTRY: Entry = Entry {
     about: "low pages of hot blocks are programmed twice, the second time with a write-once-memory code",
     programs: Programs::OverData,
     gathers: true,
-    takes_hints: true,
     hot_and_cold: true,
     keys: || [settings::baseline_keys(), keys_of(&[settings::KEYS])].concat(),
     check: settings::check,
@@ -233,7 +232,7 @@ impl Llh {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
         let data = io.written(piece, old);
-        let signal = if self.protected { Gate::NONE } else { io.request() };
+        let signal = io.program_signal(self.protected);
         let what = BankWrite { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.append(io, stream, what)
     }
@@ -397,7 +396,7 @@ impl Ftl for Llh {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.hint());
+        let stream = self.streams.stream_of(extent, io.directives());
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }

@@ -146,7 +146,7 @@ impl<M: Map> Ftl for Page<M> {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.hint());
+        let stream = self.streams.stream_of(extent, io.directives());
         for (page, first, sectors) in pages_by(extent, self.sectors_per_page) {
             self.write_page(io, stream, page, first, sectors)?;
         }

@@ -417,7 +417,7 @@ impl Ftl for SectorLog {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.hint());
+        let stream = self.streams.stream_of(extent, io.directives());
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             self.write_piece(io, stream, page, first, sectors)?;
         }

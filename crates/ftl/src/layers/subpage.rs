@@ -27,7 +27,6 @@ pub const ENTRY: Entry = Entry {
     keys: || [keys_of_log(), keys_of(&[CACHE, GATHER])].concat(),
     gathers: true,
     word_lines: true,
-    takes_hints: true,
     fast_cache: true,
     outlives_dies: true,
     takes_parity: true,
@@ -77,7 +76,7 @@ impl Subpage {
             (old, after) = self.fetch_old(io, piece.lsn)?;
         }
         let data = io.written(piece, old);
-        let signal = if self.protected { Gate::NONE } else { io.request() };
+        let signal = io.program_signal(self.protected);
         let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.log.append(io, stream, what)
     }
@@ -142,7 +141,7 @@ impl Ftl for Subpage {
 
     #[inline]
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
-        let stream = self.streams.stream_of(extent, io.hint());
+        let stream = self.streams.stream_of(extent, io.directives());
         for piece in pieces(extent, self.sectors_per_subpage) {
             self.write_piece(io, stream, piece)?;
         }

@@ -14,6 +14,9 @@ const IN_BACKGROUND: Reader = Reader::LISTED.needs(&["ftl.gc_background = true"]
 const FAST_CACHE: Reader = Reader::with(Feature::FastCache);
 const SUPERBLOCKS: Reader = Reader::with(Feature::Parity);
 
+/// Most streams, each with an open block in a plane. Blocks name their stream with 8 bits.
+const MOST_STREAMS: u64 = 256;
+
 keys! {
     /// The settings that layers share.
     #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +38,9 @@ keys! {
 
     /// The key of layers that may keep moved data apart from the host's.
     group pub STREAMS {
-        /// streams with own blocks: 1 all together; 2 host, moved; 3 hot, cold, moved
-        pub streams: u32 = "ftl.streams", Count { min: 1, max: 3 }, "1";
+        /// streams with own blocks: 1 all together; 2 host, moved; from 3 on the classes of ftl.classifier (hot and
+        /// cold first), and moved data as the last
+        pub streams: u32 = "ftl.streams", Count { min: 1, max: MOST_STREAMS }, "1";
     }
 
     /// Keys of layers that are one log: [`super::Log`].
@@ -44,9 +48,9 @@ keys! {
         /// how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block
         /// more free
         pub gc_pace: GcPace = "ftl.gc_pace", GcPace::KIND, "paced";
-        /// where moved data goes: to blocks of one stream, or to those of its class, hot or cold, with ftl.streams = 3
+        /// where moved data goes: to blocks of one stream, or to those of its class, with three streams or more
         pub keep_class: bool = "ftl.moved", Choice(&["together", "class"]) => is("class"), "together",
-            needs["ftl.streams = 3"];
+            needs["ftl.streams > 2"];
         /// where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's
         /// data with round-robin allocation and without a fast cache, to the planes of the die in turn, which can be
         /// programmed together (sim.multi_plane)
@@ -77,14 +81,14 @@ keys! {
 
     /// The key that names the classifier; see [`classifier_keys`].
     group pub CLASSIFIER {
-        /// how writes are classified as hot or cold: none, or as `palimpsest list classifiers` prints
+        /// which stream a write goes to, such as hot or cold: none, or as `palimpsest list classifiers` prints
         pub classifier: String = "ftl.classifier", Names(streams::names), "none";
     }
 
     /// The key of layers whose blocks may hold one bit a cell at a time.
     group pub CACHE {
         /// blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of
-        /// 2 or 3
+        /// 2 or more
         pub slc_cache: BlockCount = "ftl.slc_cache", Blocks, "0%";
     }
 

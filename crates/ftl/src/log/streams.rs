@@ -1,32 +1,35 @@
-//! Classifiers of hot and cold writes, for layers with a stream for each. A classifier decides; the layer acts.
+//! Classifiers of the host's writes, for layers with several streams: a classifier names the stream, the layer acts.
+//! Classifiers of hot and cold writes name stream 0 for hot and 1 for cold writes.
 //!
-//! A classifier is one file and one line of [`CLASSIFIERS`].
+//! A classifier is one file and one line of [`CLASSIFIERS`]. Ignored: reads.
 
 mod address;
 mod hint;
+mod placement;
 mod recency;
 mod sequence;
 mod size;
 
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
 use palimpsest_ftl_api::keys::Key;
-use palimpsest_ftl_api::plan::inner::Hint;
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Entry, Unfit, refuse_if};
 
 /// A classifier.
-pub trait HotCold: Send + State {
-    /// True if a write of `extent` is hot. Must be called for every write of the host, in order.
-    fn is_hot(&mut self, extent: Extent) -> bool;
-
-    /// As [`Self::is_hot`], for a write with a hint.
-    fn is_hot_for(&mut self, extent: Extent, _hint: Hint) -> bool {
-        self.is_hot(extent)
-    }
+pub trait Classify: Send + State {
+    /// The stream of a write of `extent` with `directives`, from 0. The last stream of the host also takes the writes
+    /// of all later streams. Must be called for every write of the host, in order.
+    fn stream_of(&mut self, extent: Extent, directives: Directives) -> u32;
 }
 
-palimpsest_flash::state_of_box!(dyn HotCold);
+palimpsest_flash::state_of_box!(dyn Classify);
+
+/// The stream of hot data.
+const HOT: u32 = 0;
+/// The stream of cold data.
+const COLD: u32 = 1;
 
 /// One line of the registry.
 pub struct Classifier {
@@ -36,17 +39,23 @@ pub struct Classifier {
     pub about: &'static str,
     /// Keys of the classifier.
     pub keys: &'static [Key],
-    /// True if the classifier needs hints of a file system above the layer.
-    pub needs_hints: bool,
+    /// True if the classifier reads the lifetime of writes, which file systems then estimate.
+    pub reads_lifetimes: bool,
     /// Constructs the classifier, given the number of units and of sectors per unit.
-    pub build: fn(&Settings, u32, u32) -> Box<dyn HotCold>,
+    pub build: fn(&Settings, u32, u32) -> Box<dyn Classify>,
 }
 
 /// Every classifier.
-pub const CLASSIFIERS: &[Classifier] =
-    &[size::CLASSIFIER, recency::CLASSIFIER, sequence::CLASSIFIER, address::CLASSIFIER, hint::CLASSIFIER];
+pub const CLASSIFIERS: &[Classifier] = &[
+    size::CLASSIFIER,
+    recency::CLASSIFIER,
+    sequence::CLASSIFIER,
+    address::CLASSIFIER,
+    hint::CLASSIFIER,
+    placement::CLASSIFIER,
+];
 
-/// The words of `ftl.classifier`. With `none`, every write is hot.
+/// The words of `ftl.classifier`. With `none`, every write goes to stream 0.
 pub(super) fn names() -> Vec<&'static str> {
     std::iter::once("none").chain(CLASSIFIERS.iter().map(|classifier| classifier.name)).collect()
 }
@@ -57,52 +66,50 @@ fn named(settings: &Settings) -> Option<&'static Classifier> {
     CLASSIFIERS.iter().find(|classifier| classifier.name == name)
 }
 
-/// True if the configuration names a classifier that needs hints.
-pub fn needs_hints(settings: &Settings) -> bool {
-    named(settings).is_some_and(|classifier| classifier.needs_hints)
+/// True if the configuration names a classifier that reads lifetimes.
+pub fn reads_lifetimes(settings: &Settings) -> bool {
+    named(settings).is_some_and(|classifier| classifier.reads_lifetimes)
 }
 
-/// Rejects a classifier, or moves by class, without effect on the layer `entry`, one of `layers`.
+/// Rejects a classifier, or moves by class, without effect on the layer `entry`.
 ///
 /// # Errors
 /// [`Unfit`].
-pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
+pub fn check(settings: &Settings, entry: &Entry) -> Result<(), Unfit> {
     let streams: u32 = settings.get("ftl.streams");
     refuse_if!(settings.get::<String>("ftl.moved") == "class" && streams < 3 => "ftl.moved", "ftl.streams";
-        "moved data keeps its class where hot and cold data have streams; expected ftl.streams = 3, or ftl.moved = \
-         together");
-    let Some(classifier) = named(settings) else { return Ok(()) };
-    refuse_if!(streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
-        "hot and cold writes need streams of their own; expected ftl.streams = 3, or ftl.classifier = none");
-    let hinted = |entry: &Entry| entry.below.is_some_and(|below| below.takes_hints);
-    let takers: Vec<&str> = layers.iter().filter(|entry| hinted(entry)).map(|entry| entry.name).collect();
-    let (last, others) = takers.split_last().expect("a layer takes hints");
-    refuse_if!(classifier.needs_hints && !hinted(entry) => "ftl.classifier", "ftl.name";
-        "hints need a file system above a layer that separates hot from cold data; expected ftl.name = {} or {last}, \
-         or another classifier", others.join(", "));
+        "moved data keeps its class where the classes of the host have streams; expected ftl.streams of 3 or more, or \
+         ftl.moved = together");
+    refuse_if!(named(settings).is_some() && streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";
+        "the classes of writes need streams of their own; expected ftl.streams of 3 or more, or ftl.classifier = none");
     Ok(())
 }
 
 /// Finds the stream of a write.
 pub struct StreamChooser {
-    classifier: Option<Box<dyn HotCold>>,
+    classifier: Option<Box<dyn Classify>>,
+    /// The last stream of the host.
+    last: u32,
 }
 
-palimpsest_flash::state!(StreamChooser {} parts { classifier });
+palimpsest_flash::state!(StreamChooser {} parts { classifier } built { last });
 
 impl StreamChooser {
     /// A chooser for a layer with these settings that maps `units` units of `unit_sectors` sectors.
     pub fn new(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
-        match settings.get::<u32>("ftl.streams") {
-            3.. => Self::always(settings, units, unit_sectors),
-            _ => StreamChooser { classifier: None },
-        }
+        Self::of(settings, settings.get::<u32>("ftl.streams").max(2) - 1, units, unit_sectors)
     }
 
     /// A chooser for a layer with streams for hot and cold data, whatever `ftl.streams`.
     pub fn always(settings: &Settings, units: u32, unit_sectors: u32) -> Self {
-        let classifier = named(settings).map(|named| (named.build)(settings, units, unit_sectors));
-        StreamChooser { classifier }
+        Self::of(settings, 2, units, unit_sectors)
+    }
+
+    /// A chooser among `streams` streams of the host.
+    fn of(settings: &Settings, streams: u32, units: u32, unit_sectors: u32) -> Self {
+        let named = named(settings).filter(|_| streams > 1);
+        let classifier = named.map(|named| (named.build)(settings, units, unit_sectors));
+        StreamChooser { classifier, last: streams - 1 }
     }
 
     /// True if every write goes to stream 0, without learning.
@@ -111,9 +118,9 @@ impl StreamChooser {
         self.classifier.is_none()
     }
 
-    /// The stream of a write of `extent` with `hint`: 0, or 1 if the write is cold and cold data has a stream.
+    /// The stream of a write of `extent` with `directives`.
     #[inline]
-    pub fn stream_of(&mut self, extent: Extent, hint: Hint) -> u32 {
-        self.classifier.as_mut().map_or(0, |classifier| u32::from(!classifier.is_hot_for(extent, hint)))
+    pub fn stream_of(&mut self, extent: Extent, directives: Directives) -> u32 {
+        self.classifier.as_mut().map_or(0, |classifier| classifier.stream_of(extent, directives).min(self.last))
     }
 }

@@ -66,7 +66,7 @@ fn rules(drive: &DriveConfig, values: &Values) -> Fit {
 
 /// The checks of the layer, of the layer below a file system, and of the classifier.
 fn layer(drive: &DriveConfig) -> Fit {
-    let (entry, all) = (entry_of(drive), layers().collect::<Vec<_>>());
+    let entry = entry_of(drive);
     let proposal = Proposal {
         settings: &drive.ftl,
         part: &drive.part,
@@ -75,7 +75,7 @@ fn layer(drive: &DriveConfig) -> Fit {
     };
     entry.below.map_or(Ok(()), |below| (below.check)(&proposal))?;
     (entry.check)(&proposal)?;
-    streams::check(&drive.ftl, entry, &all)
+    streams::check(&drive.ftl, entry)
 }
 
 /// The names of the layers that are `fit`, for messages.

@@ -421,8 +421,8 @@ fn generated(name: &str, seed: u64) -> [f64; 4] {
     while let Some(request) = source.next_request().unwrap() {
         let direction = usize::from(request.kind == RequestKind::Write);
         count[direction] += 1;
-        sectors[direction] += u64::from(request.sectors);
-        small += u64::from(request.sectors == 8);
+        sectors[direction] += u64::from(request.extent.sectors);
+        small += u64::from(request.extent.sectors == 8);
     }
     let mean = |direction: usize| sectors[direction] as f64 / 8.0 / count[direction] as f64;
     let percent = |part: u64| 100.0 * part as f64 / (count[0] + count[1]) as f64;
@@ -468,18 +468,18 @@ fn workloads_of_the_codesign_paper_have_its_statistics() {
             let mut source = FioSource::new(&spec, 1 << 31, seed).unwrap();
             let mut files: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
             while let Some(piece) = source.next_of_layout() {
-                let end = piece.sector + u64::from(piece.sectors);
-                let file = files.entry(piece.stream).or_insert((piece.sector, piece.sector));
-                assert_eq!(file.1, piece.sector, "{name}: files are written in order");
+                let end = piece.extent.end();
+                let file = files.entry(piece.owner()).or_insert((piece.extent.sector, piece.extent.sector));
+                assert_eq!(file.1, piece.extent.sector, "{name}: files are written in order");
                 file.1 = end;
             }
             assert!(files.len() > 1000, "{name}: {} files", files.len());
             let (mut count, mut sectors) = ([0.0f64; 2], 0u64);
             while let Some(request) = source.next_request().unwrap() {
                 count[usize::from(request.kind == RequestKind::Write)] += 1.0;
-                sectors += u64::from(request.sectors);
-                let (first, end) = files[&request.stream];
-                assert!(first <= request.sector && request.sector + u64::from(request.sectors) <= end, "{name}");
+                sectors += u64::from(request.extent.sectors);
+                let (first, end) = files[&request.owner()];
+                assert!(first <= request.extent.sector && request.extent.end() <= end, "{name}");
             }
             let total = count[0] + count[1];
             let (own_reads, own_kib) = (100.0 * count[0] / total, sectors as f64 / 2.0 / total);
@@ -496,7 +496,7 @@ fn sizes(name: &str, seed: u64) -> [BTreeMap<u64, u64>; 2] {
     let mut counts = [BTreeMap::new(), BTreeMap::new()];
     while let Some(request) = source.next_request().unwrap() {
         let direction = usize::from(request.kind == RequestKind::Write);
-        *counts[direction].entry(u64::from(request.sectors) * 512).or_default() += 1;
+        *counts[direction].entry(u64::from(request.extent.sectors) * 512).or_default() += 1;
     }
     counts
 }

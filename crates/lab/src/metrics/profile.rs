@@ -226,9 +226,9 @@ impl Profile {
             self.count_arrival(request.arrival);
         }
         self.requests[kind] += 1;
-        self.bytes[kind] += u64::from(request.sectors) * SECTOR_BYTES;
+        self.bytes[kind] += u64::from(request.extent.sectors) * SECTOR_BYTES;
         if self.streams.len() < MOST_STREAMS {
-            self.streams.insert(request.stream);
+            self.streams.insert(request.owner());
         }
         if kind < 2 {
             self.count_extent(request, kind);
@@ -255,8 +255,8 @@ impl Profile {
     }
 
     fn count_extent(&mut self, request: &Request, kind: usize) {
-        let (sector, end) = (request.sector, request.sector + u64::from(request.sectors));
-        *self.sizes[kind].entry(request.sectors).or_default() += 1;
+        let (sector, end) = (request.extent.sector, request.extent.end());
+        *self.sizes[kind].entry(request.extent.sectors).or_default() += 1;
         self.aligned += u64::from(sector.is_multiple_of(PAGE_SECTORS) && end.is_multiple_of(PAGE_SECTORS));
         self.first_sector = self.first_sector.min(sector);
         self.end_sector = self.end_sector.max(end);

@@ -204,7 +204,7 @@ impl Session<'_> {
         self.drive.io.data_age = self.drive.io.data_age.max(kept);
     }
 
-    /// Counts the completed `command` in the image; a flush also flushes the image.
+    /// Counts the completed `command` in the image; a flush, or a write with FUA, also flushes the image.
     pub(super) fn note_in_image(&mut self, command: Command) -> Result<()> {
         let now = self.drive.engine.now() + self.drive.io.data_age;
         self.drive.io.nand.note_clock(now);
@@ -212,10 +212,10 @@ impl Session<'_> {
         match command.kind {
             RequestKind::Write => nand.note_host(bytes, 0),
             RequestKind::Read => nand.note_host(0, bytes),
-            RequestKind::Trim => {}
-            RequestKind::Flush => nand.flush_image().map_err(explain)?,
+            RequestKind::Trim | RequestKind::Flush => {}
         }
-        Ok(())
+        let is_durable = command.kind == RequestKind::Flush || command.directives.fua;
+        if is_durable { nand.flush_image().map_err(explain) } else { Ok(()) }
     }
 
     /// Closes the image after the service; nothing may be in flight.

@@ -25,8 +25,8 @@ use palimpsest_flash::nand::data::buffers::slabs::{Loan, Slab};
 use palimpsest_flash::nand::image::mount::Mounted;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
-use palimpsest_sim::drive::{Command, Directives, Verifier};
-use palimpsest_workload::request::{Arrivals, NO_FILE, Request, Source};
+use palimpsest_sim::drive::{Command, Verifier};
+use palimpsest_workload::request::{Arrivals, Request, Source};
 use palimpsest_workload::trace::output::Recorder;
 
 /// The empty workload of a served drive.
@@ -181,15 +181,14 @@ impl<'a> Served<'a> {
     }
 
     /// Records a request that arrives now.
-    fn note(&mut self, Command { kind, extent, directives }: Command) {
+    fn note(&mut self, command: Command) {
         let Some(record) = &mut self.record else { return };
         if record.ended.is_some() {
             return;
         }
         let timed = self.options.fidelity == Fidelity::Timed;
         let arrival = if timed { self.session.drive.engine.now() } else { record.arrival };
-        let stream = directives.owner;
-        let request = Request { arrival, kind, sector: extent.sector, sectors: extent.sectors, stream, file: NO_FILE };
+        let request = Request::new(arrival, command);
         match record.recorder.add(request, None) {
             Ok(()) => record.requests += 1,
             Err(error) => record.ended = Some(error),
@@ -217,14 +216,15 @@ impl<'a> Served<'a> {
         self.resolved.drive.loses_power() || self.kept
     }
 
-    /// Writes `extent`, which must be in the drive, from `bytes` at `at`. `bytes` is returned.
+    /// Serves the write `command`, whose extent must be in the drive, from `bytes` at `at`. `bytes` is returned.
     ///
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
-    pub fn write(&mut self, extent: Extent, bytes: &mut Vec<u8>, at: usize) -> Reply<()> {
+    pub fn write(&mut self, command: Command, bytes: &mut Vec<u8>, at: usize) -> Reply<()> {
+        let extent = command.extent;
         assert!(bytes.len() - at >= extent.sectors as usize * SECTOR_BYTES as usize, "a write brings its bytes");
         let brought = Incoming { sector: extent.sector, bytes: std::mem::take(bytes), at, ..Incoming::default() };
-        let (done, incoming) = self.write_brought(extent, brought);
+        let (done, incoming) = self.write_brought(command, brought);
         *bytes = incoming.bytes;
         done
     }
@@ -235,7 +235,8 @@ impl<'a> Served<'a> {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn write_slab(&mut self, extent: Extent, slab: &mut Slab, fingerprints: &mut Vec<u32>) -> Reply<()> {
+    pub fn write_slab(&mut self, command: Command, slab: &mut Slab, fingerprints: &mut Vec<u32>) -> Reply<()> {
+        let extent = command.extent;
         let bytes = extent.sectors as usize * SECTOR_BYTES as usize;
         assert!(slab.len() >= bytes && fingerprints.len() == extent.sectors as usize, "a write brings its bytes");
         let buffers = self.session.drive.io.buffers();
@@ -248,7 +249,7 @@ impl<'a> Served<'a> {
         if !adopted {
             (incoming.bytes, incoming.at) = slab.lend();
         }
-        let (done, mut incoming) = self.write_brought(extent, incoming);
+        let (done, mut incoming) = self.write_brought(command, incoming);
         if !adopted {
             slab.take_back(std::mem::take(&mut incoming.bytes));
         }
@@ -258,9 +259,9 @@ impl<'a> Served<'a> {
         done
     }
 
-    fn write_brought(&mut self, extent: Extent, incoming: Incoming) -> (Reply<()>, Incoming) {
+    fn write_brought(&mut self, command: Command, incoming: Incoming) -> (Reply<()>, Incoming) {
         self.session.drive.io.host.bring(Some(incoming));
-        let done = self.serve(RequestKind::Write, extent);
+        let done = self.serve(command);
         (done, self.session.drive.io.host.bring(None).unwrap_or_default())
     }
 
@@ -287,7 +288,7 @@ impl<'a> Served<'a> {
         let begin = into.len();
         self.session.verifier.returned = Some(std::mem::take(into));
         let failed = self.session.verifier.failed;
-        let served = self.serve(RequestKind::Read, extent);
+        let served = self.serve(Command::new(RequestKind::Read, extent));
         let verifier = &mut self.session.verifier;
         *into = verifier.returned.take().or(verifier.set_aside.take()).expect("the bytes of reads are kept");
         let read = served.and(if verifier.failed > failed { Err(Failure::Unreadable) } else { Ok(()) });
@@ -307,7 +308,7 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
     pub fn trim(&mut self, extent: Extent) -> Reply<()> {
-        self.serve(RequestKind::Trim, extent)
+        self.serve(Command::new(RequestKind::Trim, extent))
     }
 
     /// Makes all writes durable.
@@ -315,14 +316,14 @@ impl<'a> Served<'a> {
     /// # Errors
     /// [`Failure`]: a power cut, errors of flash.
     pub fn flush(&mut self) -> Reply<()> {
-        self.serve(RequestKind::Flush, Extent { sector: 0, sectors: 0 })
+        self.serve(Command::FLUSH)
     }
 
-    fn serve(&mut self, kind: RequestKind, extent: Extent) -> Reply<()> {
-        let session = &mut self.session;
+    fn serve(&mut self, command: Command) -> Reply<()> {
+        let (session, command) = (&mut self.session, command.of(self.owner));
+        let Command { kind, extent, .. } = command;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.resolved.drive.logical_bytes(), "a request is in the drive");
-        let command = Command::new(kind, extent).with(Directives { owner: self.owner, queue: 0 });
         let cuts = session.drive.power.cuts;
         match &session.worn_out {
             Some(why) if kind != RequestKind::Read => return Err(Failure::WornOut(why.clone())),
@@ -495,7 +496,8 @@ mod tests {
                         slab.copy_from_slice(&bytes);
                         let mut fingerprints = bytes.chunks_exact(SECTOR_BYTES as usize).map(fingerprint).collect();
                         let before = slab.as_ptr();
-                        let done = served.write_slab(whole, &mut slab, &mut fingerprints);
+                        let done =
+                            served.write_slab(Command::new(RequestKind::Write, whole), &mut slab, &mut fingerprints);
                         assert_eq!((slab.len(), fingerprints.len()), (bytes.len(), whole.sectors as usize));
                         adopted += usize::from(slab.as_ptr() != before);
                         done
@@ -505,7 +507,8 @@ mod tests {
                     let mut bytes: Vec<u8> = range.clone().map(|_| rng.below(256) as u8).collect();
                     array[range].copy_from_slice(&bytes);
                     bytes.insert(0, 0);
-                    again(&mut served, |served| served.write(extent, &mut bytes, 1));
+                    let write = Command::new(RequestKind::Write, extent).with_fua(sector % 5 == 0);
+                    again(&mut served, |served| served.write(write, &mut bytes, 1));
                 }
             }
         }

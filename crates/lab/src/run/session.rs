@@ -28,22 +28,15 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
 use palimpsest_ftl_api::plan::{Cause, IoCounters};
+use palimpsest_sim::drive::Drive;
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
-use palimpsest_sim::drive::{Command, Drive};
 use palimpsest_sim::faults::{self, Power, Start};
 use palimpsest_sim::shadow::Shadow;
-use palimpsest_workload::request::{Arrivals, Source};
+use palimpsest_workload::request::{Arrivals, Due, Request, Source};
 use palimpsest_workload::settings::Acknowledge;
 use power::ShadowVerifier;
 use tally::Tally;
 use watch::Watch;
-
-/// A request that is not submitted yet.
-#[derive(Clone, Copy)]
-struct QueuedRequest {
-    arrival: Nanos,
-    command: Command,
-}
 
 /// The time of requests that the host submits.
 #[derive(Clone, Copy)]
@@ -54,17 +47,6 @@ enum Pace {
     Closed(u32),
     /// When a job of the workload is due, and fewer than this many are in flight.
     Jobs(u32),
-}
-
-/// The next action of the host.
-enum Due {
-    Request(QueuedRequest),
-    /// No request before this time.
-    At(Nanos),
-    /// No request before a completion.
-    Completion,
-    /// No further request.
-    Nothing,
 }
 
 /// Counters at the start of the measurement.
@@ -354,7 +336,7 @@ impl<'a> Session<'a> {
         self.drive.reports.finished = matches!(pace, Pace::Jobs(_)).then(Vec::new);
         loop {
             match self.due(source, pace, &mut left, &mut waiting)? {
-                Due::Request(QueuedRequest { arrival, command }) => {
+                Due::Request(Request { arrival, command, .. }) => {
                     self.drive.submit(command, arrival, &mut self.verifier)?;
                     self.drive.harvest(&mut self.recorder, &mut self.verifier)?;
                     self.watch_one()?;
@@ -387,7 +369,7 @@ impl<'a> Session<'a> {
         source: &mut dyn Source,
         pace: Pace,
         left: &mut u64,
-        waiting: &mut Option<QueuedRequest>,
+        waiting: &mut Option<Request>,
     ) -> Result<Due> {
         let now = self.drive.engine.now();
         let next = match pace {
@@ -406,7 +388,7 @@ impl<'a> Session<'a> {
             Pace::Open => *left -= 1,
             _ => {
                 *left -= 1;
-                return Ok(Due::Request(QueuedRequest { arrival: now, ..next }));
+                return Ok(Due::Request(Request { arrival: now, ..next }));
             }
         }
         Ok(if waiting.is_some() { Due::At(next.arrival) } else { Due::Request(next) })

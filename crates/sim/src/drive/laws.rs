@@ -53,14 +53,16 @@ impl Drive {
 
     /// Registers the planned request `id` with the check.
     #[cold]
-    pub(super) fn pledge(&mut self, id: u32, kind: RequestKind) {
+    pub(super) fn pledge(&mut self, id: u32, kind: RequestKind, is_forced: bool) {
         let promise = std::mem::take(&mut self.laws.promise);
         let Some(causality) = &mut self.engine.causality else { return };
         match kind {
             RequestKind::Read => causality.read(id, promise),
+            // The records of a file system name other addresses than those of the host.
+            RequestKind::Write if is_forced && self.is_file_system => causality.flush(id),
             // The buffer holds a part of a unit before the rest is read. Flushes and read-back verify the data.
-            RequestKind::Write if self.buffer.acknowledges => {}
-            RequestKind::Write => causality.write(id, promise),
+            RequestKind::Write if self.buffer.acknowledges && !is_forced => {}
+            RequestKind::Write => causality.write(id, promise, is_forced),
             RequestKind::Flush => causality.flush(id),
             RequestKind::Trim => {}
         }

@@ -237,7 +237,7 @@ impl Drive {
     pub(super) fn note_durable(&self, command: Command, change: u64, verifier: &mut dyn Verifier) {
         let by_flush = self.laws.guarantee.durable == Durability::Flushed;
         match command.kind {
-            RequestKind::Write if !by_flush => verifier.durable(Some(command.extent), change),
+            RequestKind::Write if !by_flush || command.directives.fua => verifier.durable(Some(command.extent), change),
             RequestKind::Flush if by_flush => verifier.durable(None, change),
             RequestKind::Flush => verifier.trims_durable(change),
             _ => {}

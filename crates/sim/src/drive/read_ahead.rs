@@ -11,10 +11,11 @@
 
 use super::Drive;
 use crate::settings::ReadAhead;
+use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_ftl_api::plan::inner::{Hint, Inner};
+use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -262,7 +263,7 @@ impl Drive {
         while first < range.end {
             let end = (first + 1).next_multiple_of(streams.width).min(range.end);
             let gate = self.io.gate();
-            let inner = Inner { cause: Cause::ReadAhead, after: Gate::NONE, signal: gate, hint: Hint::None };
+            let inner = Inner { cause: Cause::ReadAhead, after: Gate::NONE, signal: gate, lifetime: Lifetime::Unknown };
             let extent =
                 Extent { sector: u64::from(first) * u64::from(per_subpage), sectors: (end - first) * per_subpage };
             let (mut contents, before) = (Vec::new(), self.io.counters.clone());

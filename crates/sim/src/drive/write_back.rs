@@ -3,11 +3,13 @@
 //! A write is acknowledged when its data is in the buffer, and occupies room until its programs end. The layer plans as
 //! if programs acknowledged the write: programs signal a gate of the write, for which flushes wait, in place of the
 //! request's gate. Layers that gather writes in open pages count their room themselves, and signal no gate if the
-//! buffer is protected. Ignored: that a controller may delay programs so that later writes replace the data; only open
-//! pages do.
+//! buffer is protected. A write with FUA is acknowledged when programmed, and programs the open pages at once. Ignored:
+//! that a controller may delay programs so that later writes replace the data; only open pages do. That a write with
+//! FUA could leave the open pages of other data open.
 
 use super::Drive;
 use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::plan::{Gate, Io};
 use std::collections::VecDeque;
 
@@ -151,5 +153,20 @@ impl Drive {
         }
         back.unprogrammed.push(own);
         Some(own)
+    }
+
+    /// True if the present request, of `kind`, is a write that must be programmed before the acknowledgement. A
+    /// protected buffer whose flushes are free is durable memory.
+    #[inline]
+    pub(super) fn is_forced(&self, kind: RequestKind) -> bool {
+        kind == RequestKind::Write && self.io.present.directives.fua && !self.io.plan.flush_is_free
+    }
+
+    /// Plans the programs of the present write, which has FUA, and of all other data in open pages. A file system
+    /// commits.
+    #[cold]
+    pub(super) fn program_at_once(&mut self) -> Flash<()> {
+        let is_free = self.io.plan.flush_is_free && !self.is_file_system;
+        if is_free { Ok(()) } else { self.ftl.flush(&mut self.io) }
     }
 }

@@ -14,7 +14,7 @@ use super::keys::MOST_FILES;
 use super::region::Region;
 use super::scatter::Scatter;
 use super::spec::{FioSpec, SizeShare, place};
-use crate::request::{NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use crate::request::{Command, Extent, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::rng::{Rng, mix};
 
@@ -185,7 +185,7 @@ impl Layout {
         if start + sectors == end {
             self.open.swap_remove(turn);
         }
-        let (kind, sector, sectors, stream) = (RequestKind::Write, first + start, sectors as u32, 1 + file as u32);
-        Some(Request { arrival: 0, kind, sector, sectors, stream, file: NO_FILE })
+        let extent = Extent { sector: first + start, sectors: sectors as u32 };
+        Some(Request::new(0, Command::new(RequestKind::Write, extent).of(1 + file as u32)))
     }
 }

@@ -7,7 +7,7 @@ use super::distribution::{self, Distribution};
 use super::pattern::Pattern;
 use super::quantity::{Amount, Units, amount, count, duration, repeated_amount, size};
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, Rate, SizeShare, place};
-use crate::request::SECTOR_BYTES;
+use crate::request::{Lifetime, SECTOR_BYTES};
 use crate::trace::MAX_REQUEST_BYTES;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::KIB;
@@ -154,6 +154,22 @@ pub const KEYS: &[Key] = &[
     key("norandommap", &[], "nothing, 0 or 1: whether random requests are independent draws", |spec, text| {
         put(&mut spec.no_map, switch(text))
     }),
+    key("sync", &[], "none, sync or dsync, or 0 or 1: whether writes have FUA", |spec, text| {
+        let names = [("none", false), ("0", false), ("sync", true), ("dsync", true), ("1", true)];
+        put(&mut spec.sync, names.iter().find(|(name, _)| *name == text).map(|&(_, sync)| sync))
+    }),
+    key("write_hint", &[], "none, short, medium, long or extreme: the expected lifetime of writes", |spec, text| {
+        put(&mut spec.write_hint, WRITE_HINTS.iter().find(|(name, _)| *name == text).map(|&(_, lifetime)| lifetime))
+    }),
+    key(
+        "plids",
+        &["fdp_pli"],
+        "placement handles below 65536 that writes name in turn, as in 1 or 0,3",
+        |spec, text| {
+            let handle = |text: &str| count(text).and_then(|handle| u16::try_from(handle).ok());
+            put(&mut spec.plids, text.split(',').map(handle).collect())
+        },
+    ),
     key("numjobs", &[], "a whole number from 1 to 1024", |spec, text| {
         put(&mut spec.copies, positive(text).filter(|&copies| copies <= MOST_JOBS))
     }),
@@ -164,6 +180,20 @@ pub const MOST_JOBS: u64 = 1024;
 
 const GENERATORS: &[(&str, Generator)] =
     &[("tausworthe", Generator::Short), ("tausworthe64", Generator::Long), ("lfsr", Generator::Lfsr)];
+
+/// Lifetimes of the hints of fio and Linux. Only their order counts, so the numbers of pages are decided here.
+const WRITE_HINTS: &[(&str, Lifetime)] = &[
+    ("none", Lifetime::Unknown),
+    ("short", Lifetime::Pages(1)),
+    ("medium", Lifetime::Pages(1 << 8)),
+    ("long", Lifetime::Pages(1 << 16)),
+    ("extreme", Lifetime::Pages(1 << 24)),
+];
+
+/// The name of a hint; `None` for the default.
+pub fn hint_name(lifetime: Lifetime) -> Option<String> {
+    WRITE_HINTS[1..].iter().find(|&&(_, other)| other == lifetime).map(|(name, _)| (*name).to_string())
+}
 
 /// Keys whose value is rounded down to sectors.
 const WHOLE_SECTORS: &[&str] = &["size"];

@@ -10,7 +10,7 @@ use super::passes::Passes;
 use super::rates::Schedule;
 use super::region::Region;
 use super::spec::{FioSpec, direction};
-use crate::request::{Arrivals, NO_FILE, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::request::{Arrivals, Command, Directives, Extent, Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::{Rng, mix};
 use palimpsest_flash::units::Nanos;
@@ -31,6 +31,7 @@ pub struct FioSource {
     /// Arrival of the last request.
     latest: Nanos,
     flushes: Flushes,
+    marks: Marks,
     requests_left: u64,
     bytes_left: u64,
     issued: u64,
@@ -93,6 +94,28 @@ struct Flushes {
     due: bool,
 }
 
+/// Directives of writes.
+#[derive(Debug, Clone)]
+struct Marks {
+    given: Directives,
+    /// Placement handles in turn.
+    handles: Vec<u16>,
+    turn: usize,
+}
+
+impl Marks {
+    /// The directives of the next write, of `owner`.
+    #[inline]
+    fn next(&mut self, owner: u32) -> Directives {
+        let mut marks = Directives { owner, ..self.given };
+        if !self.handles.is_empty() {
+            marks.placement = self.handles[self.turn];
+            self.turn = (self.turn + 1) % self.handles.len();
+        }
+        marks
+    }
+}
+
 impl FioSource {
     /// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests. A `randseed` in the
     /// specification overrides `seed`.
@@ -146,6 +169,11 @@ impl FioSource {
             schedule: Schedule::new(spec, seed),
             latest: 0,
             flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
+            marks: Marks {
+                given: Directives { fua: spec.sync, lifetime: spec.write_hint, ..Directives::NONE },
+                handles: spec.plids.clone(),
+                turn: 0,
+            },
             requests_left: spec.requests.unwrap_or(u64::MAX),
             bytes_left: if passes.is_some() { u64::MAX } else { io_bytes },
             issued: 0,
@@ -169,8 +197,7 @@ impl FioSource {
                 Schedule::Capped(_) => self.latest.max(now.unwrap_or(0)),
                 _ => self.latest,
             };
-            let (arrival, kind) = (self.latest, RequestKind::Flush);
-            return Some(Request { arrival, kind, sector: 0, sectors: 0, stream: 0, file: NO_FILE });
+            return Some(Request::new(self.latest, Command::FLUSH));
         }
         if self.requests_left == 0 || self.bytes_left == 0 || !self.fetch(now) {
             return None;
@@ -191,7 +218,11 @@ impl FioSource {
         }
         self.latest = arrival;
         let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
-        Some(Request { arrival, kind, sector, sectors, stream, file: NO_FILE })
+        let directives = match kind {
+            RequestKind::Write => self.marks.next(stream),
+            _ => Directives { owner: stream, ..Directives::NONE },
+        };
+        Some(Request::new(arrival, Command::new(kind, Extent { sector, sectors }).with(directives)))
     }
 
     /// Draws the next request unless already drawn; false at the end.

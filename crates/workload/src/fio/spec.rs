@@ -7,7 +7,7 @@ use super::distribution::Distribution;
 use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
 use super::quantity::{Amount, Units, duration_text, size_text};
-use crate::request::RequestKind;
+use crate::request::{Lifetime, RequestKind};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{KIB, Nanos};
 
@@ -108,6 +108,12 @@ pub struct FioSpec {
     pub file_sizes: Option<Vec<SizeShare>>,
     /// `openfiles`: files open at a time during the layout; 1.
     pub open_files: u32,
+    /// `sync`: writes have FUA; false.
+    pub sync: bool,
+    /// `write_hint`: the expected lifetime of writes; unknown.
+    pub write_hint: Lifetime,
+    /// `plids`: the placement handles that writes name in turn; none: the default handle.
+    pub plids: Vec<u16>,
     /// `numjobs`: copies of the job that run at the same time; 1.
     pub copies: u64,
 }
@@ -146,6 +152,9 @@ impl Default for FioSpec {
             files: None,
             file_sizes: None,
             open_files: 1,
+            sync: false,
+            write_hint: Lifetime::Unknown,
+            plids: Vec::new(),
             copies: 1,
         }
     }
@@ -293,6 +302,10 @@ impl fmt::Display for FioSpec {
         optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
         let says = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
         optional(f, "openfiles", says.then(|| self.open_files.to_string()))?;
+        optional(f, "sync", self.sync.then(|| "dsync".to_string()))?;
+        optional(f, "write_hint", keys::hint_name(self.write_hint))?;
+        let plids: Vec<String> = self.plids.iter().map(u16::to_string).collect();
+        optional(f, "plids", (!plids.is_empty()).then(|| plids.join(",")))?;
         optional(f, "numjobs", (self.copies > 1).then(|| self.copies.to_string()))
     }
 }

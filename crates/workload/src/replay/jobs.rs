@@ -18,15 +18,16 @@ impl Jobs for Replay {
                 return Ok(Due::Nothing);
             }
             match self.inner_jobs().due(now)? {
-                Due::Request(mut request, job) => {
+                Due::Request(mut request) => {
                     let layout = &mut self.layout;
-                    if layout.turn_to(request.stream, self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request)
+                    if layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)?
+                        && layout.place(&mut request)
                     {
                         self.play.requests += 1;
                         self.count(&request);
-                        return Ok(Due::Request(request, job));
+                        return Ok(Due::Request(request));
                     }
-                    self.inner_jobs().completed(job);
+                    self.inner_jobs().completed(request.directives.queue);
                 }
                 Due::Nothing if self.play_again()? => {
                     if self.has_no_depths {

@@ -5,7 +5,7 @@
 //! that adjacent used pieces stay adjacent. A trim of pieces that nothing else touches is skipped.
 
 use super::Reopen;
-use crate::request::{Request, RequestKind, SECTOR_BYTES, Source, Survey, Volume};
+use crate::request::{Extent, Request, RequestKind, SECTOR_BYTES, Source, Survey, Volume};
 use palimpsest_flash::error::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 
@@ -224,18 +224,18 @@ impl Layout {
                 Ok(None) | Err(Error::Input { .. }) => break,
                 Err(error) => return Err(error),
             };
-            if self.only.as_ref().is_some_and(|only| !only.contains(&request.stream)) {
+            if self.only.as_ref().is_some_and(|only| !only.contains(&request.owner())) {
                 continue;
             }
-            let id = if self.apart { request.stream } else { 0 };
+            let id = if self.apart { request.owner() } else { 0 };
             let number = *numbers.entry(id).or_insert_with(|| {
                 found.push(Found { id, ..Found::default() });
                 found.len() - 1
             });
-            let (each, end) = (&mut found[number], request.sector + u64::from(request.sectors));
+            let (each, end) = (&mut found[number], request.extent.end());
             each.end = each.end.max(end);
             if piece > 0 && matches!(request.kind, RequestKind::Read | RequestKind::Write) {
-                each.touch(request.sector / piece..=(end - 1) / piece);
+                each.touch(request.extent.sector / piece..=(end - 1) / piece);
             }
         }
         found.iter_mut().for_each(Found::order);
@@ -271,9 +271,9 @@ impl Layout {
         let base = if self.apart { self.volumes[number].sector } else { 0 };
         if self.piece > 0 {
             let (piece, pieces) = (self.piece, &self.pieces[number]);
-            let last = request.sector + u64::from(request.sectors) - 1;
-            let begin = match pieces.binary_search(&(request.sector / piece)) {
-                Ok(at) => at as u64 * piece + request.sector % piece,
+            let last = request.extent.end() - 1;
+            let begin = match pieces.binary_search(&(request.extent.sector / piece)) {
+                Ok(at) => at as u64 * piece + request.extent.sector % piece,
                 Err(at) => at as u64 * piece,
             };
             let end = match pieces.binary_search(&(last / piece)) {
@@ -284,9 +284,9 @@ impl Layout {
                 self.empty_trims += 1;
                 return false;
             }
-            (request.sector, request.sectors) = (begin, (end - begin) as u32);
+            request.command.extent = Extent { sector: begin, sectors: (end - begin) as u32 };
         }
-        request.sector += base;
+        request.command.extent.sector += base;
         true
     }
 

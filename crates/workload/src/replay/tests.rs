@@ -24,7 +24,7 @@ fn replay(text: &str, playing: &Playing) -> Result<Replay> {
 }
 
 fn all(source: &mut dyn Source) -> Vec<(Nanos, u64, u32)> {
-    std::iter::from_fn(|| source.next_request().unwrap().map(|it| (it.arrival, it.sector, it.stream))).collect()
+    std::iter::from_fn(|| source.next_request().unwrap().map(|it| (it.arrival, it.extent.sector, it.owner()))).collect()
 }
 
 const TWO: [(u64, char, u64, u64, u32); 4] =
@@ -144,9 +144,10 @@ fn jobs_are_played_again() {
     let mut outstanding: u32 = 0;
     loop {
         match jobs.due(now).unwrap() {
-            Due::Request(request, job) => {
+            Due::Request(request) => {
+                let job = request.directives.queue;
                 assert_eq!((request.arrival, job), (now, 0));
-                seen.push((now / 1000, request.sector));
+                seen.push((now / 1000, request.extent.sector));
                 outstanding += 1;
             }
             Due::At(time) => now = time,

@@ -6,8 +6,8 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fields, Parse, nanos};
-use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
-use crate::request::{Request, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Parsed, kind_of_letter, letter};
+use crate::request::Request;
 
 #[derive(Default)]
 pub struct Alibaba;
@@ -31,13 +31,13 @@ impl LineFormat for Alibaba {
         let bytes = fields.number("length")?;
         let micros = fields.number("timestamp")?;
         fields.end("5 columns")?;
-        Record::of_bytes(nanos(micros, 1000, "timestamp")?, kind, offset, bytes, device)
+        Parsed::of_bytes(nanos(micros, 1000, "timestamp")?, kind, offset, bytes, device)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (letter, micros) = (letter(request.kind), request.arrival / 1000);
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
-        write!(out, "{},{letter},{offset},{bytes},{micros}", request.stream)
+        let (offset, bytes) = request.in_bytes();
+        write!(out, "{},{letter},{offset},{bytes},{micros}", request.owner())
     }
 }
 

@@ -67,7 +67,8 @@ fn every_format_is_recognised_and_read() {
     for (name, sample, _) in samples() {
         for bytes in [sample.clone(), gzip(&sample), zstd::stream::encode_all(&sample[..], 1).unwrap()] {
             let (requests, format, _) = read(&bytes, false).unwrap();
-            let requests: Vec<_> = requests.iter().map(|r| (r.arrival, r.kind, r.sector, r.sectors)).collect();
+            let requests: Vec<_> =
+                requests.iter().map(|r| (r.arrival, r.kind, r.extent.sector, r.extent.sectors)).collect();
             assert_eq!(format, name);
             assert_eq!(requests, if name == "oraclegeneral" { objects } else { blocks }, "{name}");
         }
@@ -123,7 +124,7 @@ fn a_number_that_looks_like_a_byte_order_mark_is_none() {
     let records = [(0x00bf_bbef, 1, 512, -1), (0x00bf_bbf0, 2, 512, -1)].map(oracle_general::tests::record).concat();
     let options = TraceOptions { format: Some("oraclegeneral".into()), ..TraceOptions::default() };
     let mut source = open_trace(Box::new(Cursor::new(records)), "t", &options).unwrap();
-    assert_eq!(source.next_request().unwrap().unwrap().sectors, 1);
+    assert_eq!(source.next_request().unwrap().unwrap().extent.sectors, 1);
     assert_eq!(source.next_request().unwrap().unwrap().arrival, 1_000_000_000);
 }
 

@@ -8,15 +8,15 @@
 //! Letters (the kernel's `blk_fill_rwbs`, and blkparse): `F` (flush first), then the operation, then marks. `D` is a
 //! discard, `DE` a secure discard, `W` a write, `R` a read, `ZA` an append to a zone, which is a write. `F` or `FN`
 //! without data is a flush; `F` with data belongs to the following write. `N` (no data) and other commands of zones
-//! (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. Sync, metadata, read-ahead, FUA and atomic marks are ignored. The
-//! device number (major << 20 | minor, as in Linux) is the stream. With stacked devices in one file a request appears
-//! on each device; trace or print one device (`blkparse -i`).
+//! (`ZR`, `ZRA`, `ZF`, `ZO`, `ZC`) are no requests. `F` behind a write is FUA. Sync, metadata, read-ahead and atomic
+//! marks are ignored. The device number (major << 20 | minor, as in Linux) is the stream. With stacked devices in one
+//! file a request appears on each device; trace or print one device (`blkparse -i`).
 
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Fields, Parse, number};
 use super::head::Head;
-use super::line_format::{Holds, LineFormat, Names, Parsed, Record, Seconds, letter};
+use super::line_format::{Holds, LineFormat, Parsed, Seconds, letter};
 use crate::request::{Request, RequestKind};
 
 const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
@@ -48,7 +48,7 @@ impl LineFormat for Blkparse {
     const NAME: &'static str = "blkparse";
     const ABOUT: &'static str =
         "blkparse text: major,minor cpu sequence seconds pid action RWBS sector + sectors [process]";
-    const HOLDS: Holds = Holds { names: Names::None, ..Holds::ALL };
+    const HOLDS: Holds = Holds { fua: true, ..Holds::BARE };
     const HAS_VOLUMES: bool = true;
 
     fn prepare(&mut self, head: &Head<'_>) {
@@ -80,31 +80,33 @@ impl LineFormat for Blkparse {
         if letters.contains(&b'N') {
             // Bytes of a command may follow in place of sectors.
             let kind = kind_of_letters(letters, 0)?;
-            return Ok(kind.map_or(Parsed::Skip, |_| Record::flush(time, stream)));
+            return Ok(kind.map_or(Parsed::Skip, |_| Parsed::flush(time, stream)));
         }
         let sector = fields.text("sector");
         let Some((sector, sectors)) = extent(sector, &mut fields)? else {
             return match kind_of_letters(letters, 0)? {
-                Some(RequestKind::Flush) => Ok(Record::flush(time, stream)),
+                Some(RequestKind::Flush) => Ok(Parsed::flush(time, stream)),
                 Some(_) => Err(Fault::new("expected `sector + sectors` after the letters of the request")),
                 None => Ok(Parsed::Skip),
             };
         };
         match kind_of_letters(letters, sectors)? {
-            Some(RequestKind::Flush) => Ok(Record::flush(time, stream)),
-            Some(kind) => Record::of_sectors(time, kind, sector, sectors, u64::from(stream)),
+            Some(RequestKind::Flush) => Ok(Parsed::flush(time, stream)),
+            Some(kind) => {
+                Ok(Parsed::of_sectors(time, kind, sector, sectors, u64::from(stream))?.with_fua(is_fua(letters)))
+            }
             None => Ok(Parsed::Skip),
         }
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         self.printed += 1;
-        let (major, minor) = (request.stream >> 20, request.stream & ((1 << 20) - 1));
-        let (sequence, time, op) = (self.printed, Seconds(request.arrival), letter(request.kind));
+        let (major, minor) = (request.owner() >> 20, request.owner() & ((1 << 20) - 1));
+        let (sequence, time, op) = (self.printed, Seconds(request.arrival), letters(request));
         write!(out, "{major:3},{minor:<3} 0 {sequence:8} {time} 0  D {op:>3} ")?;
         match request.kind {
             RequestKind::Flush => out.write_str("[palimpsest]"),
-            _ => write!(out, "{} + {} [palimpsest]", request.sector, request.sectors),
+            _ => write!(out, "{} + {} [palimpsest]", request.extent.sector, request.extent.sectors),
         }
     }
 }
@@ -166,6 +168,17 @@ pub fn kind_of_letters(letters: &[u8], sectors: u64) -> Parse<Option<RequestKind
         None if flushes => Ok(Some(RequestKind::Flush)),
         None => Ok(None),
     }
+}
+
+/// True if the letters of a write have the mark of FUA.
+pub fn is_fua(letters: &[u8]) -> bool {
+    letters.iter().position(|&byte| byte == b'W').is_some_and(|at| letters[at..].contains(&b'F'))
+}
+
+/// blktrace's letters of a request.
+pub fn letters(request: &Request) -> String {
+    let mark = if request.directives.fua { "F" } else { "" };
+    format!("{}{mark}", letter(request.kind))
 }
 
 #[cfg(test)]

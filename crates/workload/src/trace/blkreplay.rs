@@ -7,9 +7,9 @@
 
 use std::fmt::{self, Write};
 
-use super::blkparse::kind_of_letters;
+use super::blkparse::{is_fua, kind_of_letters, letters};
 use super::fields::{Fields, Parse};
-use super::line_format::{Holds, LineFormat, Names, Parsed, Record, Seconds, letter};
+use super::line_format::{Holds, LineFormat, Parsed, Seconds};
 use crate::request::{Request, RequestKind};
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Blkreplay;
 impl LineFormat for Blkreplay {
     const NAME: &'static str = "blkreplay";
     const ABOUT: &'static str = "blkreplay load: header text, then seconds ; sector ; sectors ; R|W ; delay ; duration";
-    const HOLDS: Holds = Holds { streams: false, names: Names::None, ..Holds::ALL };
+    const HOLDS: Holds = Holds { streams: false, fua: true, ..Holds::BARE };
     const HEADER: &'static str = "start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n";
 
     #[inline]
@@ -27,13 +27,14 @@ impl LineFormat for Blkreplay {
         let time = fields.decimal("start", 9)?;
         let sector = fields.number("sector")?;
         let sectors = fields.number("length")?;
-        let kind = kind_of_letters(fields.text("op")?.trim_ascii(), sectors)?;
+        let letters = fields.text("op")?.trim_ascii();
+        let kind = kind_of_letters(letters, sectors)?;
         fields.decimal("replay_delay", 9)?;
         fields.decimal("replay_duration", 9)?;
         fields.end("6 columns")?;
         match kind {
-            Some(RequestKind::Flush) => Ok(Record::flush(time, 0)),
-            Some(kind) => Record::of_sectors(time, kind, sector, sectors, 0),
+            Some(RequestKind::Flush) => Ok(Parsed::flush(time, 0)),
+            Some(kind) => Ok(Parsed::of_sectors(time, kind, sector, sectors, 0)?.with_fua(is_fua(letters))),
             None => Ok(Parsed::Skip),
         }
     }
@@ -46,8 +47,8 @@ impl LineFormat for Blkreplay {
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
-        let (start, op) = (Seconds(request.arrival), letter(request.kind));
-        write!(out, "{start} ; {} ; {} ; {op} ; 0.0 ; 0.0", request.sector, request.sectors)
+        let (start, op) = (Seconds(request.arrival), letters(request));
+        write!(out, "{start} ; {} ; {} ; {op} ; 0.0 ; 0.0", request.extent.sector, request.extent.sectors)
     }
 }
 

@@ -21,7 +21,7 @@
 
 use super::blkparse::note_of_action;
 use super::fields::{Fault, Parse};
-use super::line_format::{Parsed, Record};
+use super::line_format::Parsed;
 use super::records::{Bytes, RecordFormat};
 use crate::request::{RequestKind, SECTOR_BYTES};
 
@@ -55,6 +55,7 @@ const PASSTHROUGH: u64 = 1 << 25;
 const NOTIFICATION: u64 = 1 << 26;
 const DISCARD: u64 = 1 << 29;
 const DRIVER_DATA: u64 = 1 << 30;
+const FUA: u64 = 1 << 31;
 
 /// Reads the events of one action.
 pub struct Blktrace {
@@ -159,13 +160,14 @@ impl RecordFormat for Blktrace {
         let (time, sector, size, device) =
             (bytes.u64(8), bytes.u64(16), u64::from(bytes.u32(24)), bytes.u32(self.layout.device));
         let kind = match action {
-            _ if size == 0 && action & FLUSH != 0 => return Ok(Record::flush(time, device)),
+            _ if size == 0 && action & FLUSH != 0 => return Ok(Parsed::flush(time, device)),
             _ if size == 0 => return Ok(Parsed::Skip),
             _ if action & DISCARD != 0 => RequestKind::Trim,
             _ if action & WRITE != 0 => RequestKind::Write,
             _ => RequestKind::Read,
         };
-        Record::of_sectors(time, kind, sector, size.div_ceil(SECTOR_BYTES), u64::from(device))
+        let parsed = Parsed::of_sectors(time, kind, sector, size.div_ceil(SECTOR_BYTES), u64::from(device))?;
+        Ok(parsed.with_fua(action & FUA != 0))
     }
 }
 

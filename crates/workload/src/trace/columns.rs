@@ -1,5 +1,5 @@
-//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file` and
-//! `stream`.
+//! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file`, `stream`,
+//! and for writes `fua` (0 or 1) and `placement` (a handle; 0: the default).
 //!
 //! The first line names the columns; other columns are ignored. Operations are read, write, trim (or discard) and
 //! flush, or their first letters, of either case; a flush needs no offset and size. Fields may be in double quotes (no
@@ -9,13 +9,13 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Parse, number, quoted};
-use super::line_format::{Holds, LineFormat, Parsed, Record};
-use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Parsed};
+use crate::request::{Directives, FileNames, NO_FILE, Request, RequestKind};
 use palimpsest_flash::rng;
 use palimpsest_flash::units::Nanos;
 
 /// The known columns.
-pub const NAMES: [&str; 6] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream"];
+pub const NAMES: [&str; 8] = ["time_ns", "op", "offset_bytes", "size_bytes", "file", "stream", "fua", "placement"];
 /// Number of required columns, the first of [`NAMES`].
 pub const REQUIRED: usize = 4;
 /// Most columns; further ones are ignored.
@@ -31,10 +31,11 @@ pub struct Columns {
 
 impl LineFormat for Columns {
     const NAME: &'static str = "csv";
-    const ABOUT: &'static str = "CSV with a header line naming time_ns, op, offset_bytes, size_bytes [, file, stream]";
+    const ABOUT: &'static str =
+        "CSV with a header line naming time_ns, op, offset_bytes, size_bytes [, file, stream, fua, placement]";
 
     const HOLDS: Holds = Holds::ALL;
-    const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream\n";
+    const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream,fua,placement\n";
 
     fn keep_names(&mut self) {
         self.names = Some(FileNames::default());
@@ -64,23 +65,26 @@ impl LineFormat for Columns {
         };
         let time = number(value(0)?, NAMES[0])?;
         let kind = kind_of_word(value(1)?)?;
-        let given = values[5].filter(|stream| !stream.is_empty()).map(|stream| number(stream, NAMES[5])).transpose()?;
-        let stream = stream_of(given, values[4].filter(|file| !file.is_empty()))?;
+        let given = |role: usize| {
+            values[role].filter(|text| !text.is_empty()).map(|text| number(text, NAMES[role])).transpose()
+        };
+        let stream = stream_of(given(5)?, values[4].filter(|file| !file.is_empty()))?;
         let extent = || Ok((number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?));
-        let parsed = record_of(time, kind, extent, stream)?;
+        let parsed = directed(record_of(time, kind, extent, stream)?, given(6)?, given(7)?)?;
         Ok(parsed.of_file(self.file(values[4])))
     }
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
         let op = word(request.kind);
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        let (offset, bytes) = request.in_bytes();
         write!(out, "{},{op},{offset},{bytes},", request.arrival)?;
         match file {
             Some(file) if file.contains(['"', ',']) => write!(out, "\"{}\"", file.replace('"', "\"\""))?,
             Some(file) => out.write_str(file)?,
             None => {}
         }
-        write!(out, ",{}", request.stream)
+        let Directives { owner, fua, placement, .. } = request.directives;
+        write!(out, ",{owner},{},{placement}", u8::from(fua))
     }
 }
 
@@ -209,10 +213,31 @@ pub fn record_of(
     stream: u32,
 ) -> Parse<Parsed> {
     if kind == RequestKind::Flush {
-        return Ok(Record::flush(time, stream));
+        return Ok(Parsed::flush(time, stream));
     }
     let (offset, bytes) = extent()?;
-    Record::of_bytes(time, kind, offset, bytes, u64::from(stream))
+    Parsed::of_bytes(time, kind, offset, bytes, u64::from(stream))
+}
+
+/// The record of a write with the values of the columns `fua` and `placement`.
+pub fn directed(mut parsed: Parsed, fua: Option<u64>, placement: Option<u64>) -> Parse<Parsed> {
+    let wrong =
+        |column: &str, expected: &str, found: u64| Err(Fault::column(column, expected, found.to_string().as_bytes()));
+    if let Parsed::Record(record) = &mut parsed
+        && record.kind == RequestKind::Write
+    {
+        let directives = &mut record.command.directives;
+        directives.fua = match fua.unwrap_or(0) {
+            0 => false,
+            1 => true,
+            other => return wrong(NAMES[6], "0 or 1", other),
+        };
+        directives.placement = match u16::try_from(placement.unwrap_or(0)) {
+            Ok(handle) => handle,
+            Err(_) => return wrong(NAMES[7], "a handle below 65536", placement.unwrap_or(0)),
+        };
+    }
+    Ok(parsed)
 }
 
 /// The stream of the file `name`.

@@ -9,7 +9,7 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Fields, Parse};
-use super::line_format::{Holds, LineFormat, Millis, Parsed, Record, kind_of_read_flag};
+use super::line_format::{Holds, LineFormat, Millis, Parsed, kind_of_read_flag};
 use crate::request::{Request, RequestKind};
 
 const SECTORS_PER_PAGE: u64 = 8;
@@ -36,7 +36,7 @@ impl LineFormat for Dchoices {
         let Some(sectors) = pages.checked_mul(SECTORS_PER_PAGE) else {
             return Err(Fault::column("pages", "a number of 4 KiB pages", pages.to_string().as_bytes()));
         };
-        Record::of_sectors(time, kind, sector, sectors, device)
+        Parsed::of_sectors(time, kind, sector, sectors, device)
     }
 
     const IS_CONTESTED: bool = true;
@@ -47,8 +47,8 @@ impl LineFormat for Dchoices {
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (time, flag) = (Millis(request.arrival), u8::from(request.kind == RequestKind::Read));
-        let pages = u64::from(request.sectors) / SECTORS_PER_PAGE;
-        write!(out, "{time}\t{}\t{}\t{pages}\t{flag}", request.stream, request.sector)
+        let pages = u64::from(request.extent.sectors) / SECTORS_PER_PAGE;
+        write!(out, "{time}\t{}\t{}\t{pages}\t{flag}", request.owner(), request.extent.sector)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fields, Parse};
-use super::line_format::{Holds, LineFormat, Millis, Parsed, Record, kind_of_read_flag};
+use super::line_format::{Holds, LineFormat, Millis, Parsed, kind_of_read_flag};
 use crate::request::{Request, RequestKind};
 
 #[derive(Default)]
@@ -29,14 +29,14 @@ impl LineFormat for DiskSim {
         let sectors = fields.number("sectors")?;
         let kind = kind_of_read_flag(fields.number("flags")?, "flags")?;
         fields.end("5 columns")?;
-        Record::of_sectors(time, kind, sector, sectors, device)
+        Parsed::of_sectors(time, kind, sector, sectors, device)
     }
 
     const IS_CONTESTED: bool = true;
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (time, flag) = (Millis(request.arrival), u8::from(request.kind == RequestKind::Read));
-        write!(out, "{time} {} {} {} {flag}", request.stream, request.sector, request.sectors)
+        write!(out, "{time} {} {} {} {flag}", request.owner(), request.extent.sector, request.extent.sectors)
     }
 }
 

@@ -17,8 +17,8 @@ use std::fmt::{self, Write};
 
 use super::columns::hash;
 use super::fields::{Fault, Parse, nanos, number, quoted};
-use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
-use crate::request::{FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Names, Parsed};
+use crate::request::{FileNames, NO_FILE, Request, RequestKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
@@ -58,7 +58,7 @@ impl LineFormat for Etw {
         kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Flush],
         streams: false,
         names: Names::NotOfFlushes,
-        ..Holds::ALL
+        ..Holds::BARE
     };
     const HEADER: &'static str = "\
 BeginHeader
@@ -123,7 +123,7 @@ EndHeader
             }
             _ => "DiskWrite",
         };
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        let (offset, bytes) = request.in_bytes();
         write!(
             out,
             "{event:>22}, {micros:>10},   palimpsest (   0),          0, 0x0000000000000000, {offset:#012x}, \
@@ -186,11 +186,11 @@ fn record(line: &[u8], kind: RequestKind, layout: Layout, names: Option<&mut Fil
     let time = nanos(there(time, "TimeStamp")?, 1000, "TimeStamp")?;
     there(disk, "DiskNum")?;
     if kind == RequestKind::Flush {
-        return Ok(Record::flush(time, 0));
+        return Ok(Parsed::flush(time, 0));
     }
     let name = unquoted(name);
     let stream = if name.is_empty() { 0 } else { hash(name) };
-    let parsed = Record::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, u64::from(stream))?;
+    let parsed = Parsed::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, u64::from(stream))?;
     Ok(parsed.of_file(names.map_or(NO_FILE, |names| names.number(name))))
 }
 

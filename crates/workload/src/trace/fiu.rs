@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 
 use super::fields::{Fault, Parse, decimal, number, quoted};
 use super::head::Head;
-use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_letter, letter};
+use super::line_format::{Holds, LineFormat, Parsed, kind_of_letter, letter};
 use crate::request::Request;
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl LineFormat for Fiu {
         number(major, "major")?;
         number(minor, "minor")?;
         let kind = kind_of_letter(op, "op")?;
-        Record::of_sectors(time, kind, number(sector, "sector")?, number(sectors, "sectors")?, 0)
+        Parsed::of_sectors(time, kind, number(sector, "sector")?, number(sectors, "sectors")?, 0)
     }
 
     fn is_header(&self, line: &[u8]) -> bool {
@@ -58,7 +58,7 @@ impl LineFormat for Fiu {
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (time, letter) = (request.arrival, letter(request.kind));
-        write!(out, "{time} 0 palimpsest {} {} {letter} 0 0 {:032}", request.sector, request.sectors, 0)
+        write!(out, "{time} 0 palimpsest {} {} {letter} 0 0 {:032}", request.extent.sector, request.extent.sectors, 0)
     }
 }
 

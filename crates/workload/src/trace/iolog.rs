@@ -16,8 +16,8 @@ use std::fmt::{self, Write};
 use super::columns::hash;
 use super::fields::{Fault, Fields, Parse, nanos};
 use super::head::Head;
-use super::line_format::{Holds, LineFormat, Names, Parsed, Record};
-use crate::request::{Arrivals, FileNames, Request, RequestKind, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Names, Parsed};
+use crate::request::{Arrivals, FileNames, Request, RequestKind};
 use palimpsest_flash::units::Nanos;
 
 const NANOS_PER_MICRO: u64 = 1000;
@@ -45,7 +45,7 @@ impl LineFormat for Iolog {
     const ABOUT: &'static str =
         "fio iolog, version 2 or 3: a line `fio version N iolog`, then [microseconds] file action offset bytes";
     const HOLDS: Holds =
-        Holds { time_grain: NANOS_PER_MICRO, streams: false, names: Names::WithoutBlanks, ..Holds::ALL };
+        Holds { time_grain: NANOS_PER_MICRO, streams: false, names: Names::WithoutBlanks, ..Holds::BARE };
     const HEADER: &'static str = "fio version 3 iolog\n";
 
     fn prepare(&mut self, head: &Head<'_>) {
@@ -78,7 +78,7 @@ impl LineFormat for Iolog {
 
     fn print(&mut self, request: &Request, file: Option<&str>, out: &mut String) -> fmt::Result {
         let micros = request.arrival / NANOS_PER_MICRO;
-        let file = file.map_or_else(|| format!("stream-{}", request.stream).into(), Cow::Borrowed);
+        let file = file.map_or_else(|| format!("stream-{}", request.owner()).into(), Cow::Borrowed);
         let known = self.files.len();
         self.files.number(file.as_bytes());
         if self.files.len() > known {
@@ -90,7 +90,7 @@ impl LineFormat for Iolog {
             RequestKind::Trim => "trim",
             RequestKind::Flush => "sync",
         };
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
+        let (offset, bytes) = request.in_bytes();
         write!(out, "{micros} {file} {action} {offset} {bytes}")
     }
 }
@@ -124,9 +124,9 @@ impl Iolog {
             other => return Err(Fault::column("action", "read, write, trim, sync, add, open or close", other)),
         };
         let parsed = if kind == RequestKind::Flush {
-            Record::flush(time, 0)
+            Parsed::flush(time, 0)
         } else {
-            Record::of_bytes(time, kind, fields.number("offset")?, fields.number("bytes")?, 0)?
+            Parsed::of_bytes(time, kind, fields.number("offset")?, fields.number("bytes")?, 0)?
         };
         Ok(parsed.of_file(self.files.number(file)).of_stream(hash(file)))
     }

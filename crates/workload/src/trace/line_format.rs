@@ -5,7 +5,7 @@ use std::fmt;
 use super::MAX_REQUEST_BYTES;
 use super::fields::{Fault, Parse};
 use super::head::Head;
-use crate::request::{Arrivals, FileNames, NO_FILE, Request, RequestKind, SECTOR_BYTES};
+use crate::request::{Arrivals, Command, Extent, FileNames, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::units::Nanos;
 
 /// First sector beyond every valid address: 2^63 bytes.
@@ -84,6 +84,10 @@ pub struct Holds {
     pub kinds: &'static [RequestKind],
     /// Records have the number of a device or stream.
     pub streams: bool,
+    /// Writes may be marked as FUA.
+    pub fua: bool,
+    /// Writes may have placement handles.
+    pub placement: bool,
     /// File names of records.
     pub names: Names,
 }
@@ -108,12 +112,16 @@ impl Holds {
         size_grain: 1,
         kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush],
         streams: true,
+        fua: true,
+        placement: true,
         names: Names::Any,
     };
 
+    /// All fields, without names and directives.
+    pub const BARE: Holds = Holds { names: Names::None, fua: false, placement: false, ..Holds::ALL };
+
     /// Reads and writes without names.
-    pub const PLAIN: Holds =
-        Holds { kinds: &[RequestKind::Read, RequestKind::Write], names: Names::None, ..Holds::ALL };
+    pub const PLAIN: Holds = Holds { kinds: &[RequestKind::Read, RequestKind::Write], ..Holds::BARE };
 }
 
 /// Prints a time as seconds with nine decimals.
@@ -147,8 +155,8 @@ pub fn letter(kind: RequestKind) -> char {
 /// The content of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
-    /// A request.
-    Record(Record),
+    /// A request, by the trace's own clock.
+    Record(Request),
     /// The names of the columns.
     Header,
     /// Neither a request nor a mistake.
@@ -157,47 +165,39 @@ pub enum Parsed {
     End,
 }
 
-/// A record of the trace: a [`Request`](crate::request::Request) with the trace's own clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// Time by the trace's clock, in nanoseconds.
-    pub time: Nanos,
-    /// Operation.
-    pub kind: RequestKind,
-    /// First sector.
-    pub sector: u64,
-    /// Number of sectors; 0 for a flush only.
-    pub sectors: u32,
-    /// Device, disk, volume, file or stream.
-    pub stream: u32,
-    /// Number of the file among the format's names, or [`NO_FILE`].
-    pub file: u32,
-}
-
 impl Parsed {
     /// Sets the file of a record.
     #[inline]
     pub fn of_file(self, file: u32) -> Parsed {
         match self {
-            Parsed::Record(record) => Parsed::Record(Record { file, ..record }),
+            Parsed::Record(record) => Parsed::Record(Request { file, ..record }),
             other => other,
         }
     }
 
-    /// Sets the stream of a record.
+    /// Sets the owner of a record: device, disk, volume, file or stream.
     #[inline]
     pub fn of_stream(self, stream: u32) -> Parsed {
         match self {
-            Parsed::Record(record) => Parsed::Record(Record { stream, ..record }),
+            Parsed::Record(record) => Parsed::Record(Request { command: record.command.of(stream), ..record }),
             other => other,
         }
     }
-}
 
-impl Record {
+    /// Makes a write with `fua` wait for its program.
+    #[inline]
+    pub fn with_fua(self, fua: bool) -> Parsed {
+        match self {
+            Parsed::Record(record) if record.kind == RequestKind::Write => {
+                Parsed::Record(Request { command: record.command.with_fua(fua), ..record })
+            }
+            other => other,
+        }
+    }
+
     /// A flush.
     pub fn flush(time: Nanos, stream: u32) -> Parsed {
-        Parsed::Record(Record { time, kind: RequestKind::Flush, sector: 0, sectors: 0, stream, file: NO_FILE })
+        Parsed::Record(Request::new(time, Command::FLUSH.of(stream)))
     }
 
     /// A request for whole sectors.
@@ -212,7 +212,8 @@ impl Record {
         let Ok(stream) = u32::try_from(stream) else {
             return Err(Fault::new(format!("device or stream: expected a number below 2^32, found {stream}")));
         };
-        Ok(Parsed::Record(Record { time, kind, sector, sectors: sectors as u32, stream, file: NO_FILE }))
+        let extent = Extent { sector, sectors: sectors as u32 };
+        Ok(Parsed::Record(Request::new(time, Command::new(kind, extent).of(stream))))
     }
 
     /// A request for bytes, widened to whole sectors.
@@ -228,7 +229,7 @@ impl Record {
         let sector = offset / SECTOR_BYTES;
         let sectors = (offset + bytes).div_ceil(SECTOR_BYTES) - sector;
         // Widening to whole sectors may exceed the limit by one.
-        Record::of_sectors(time, kind, sector, sectors.min(most), stream)
+        Parsed::of_sectors(time, kind, sector, sectors.min(most), stream)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The source of requests of line formats: order of time, tolerance of malformed lines, places of errors.
 
 use super::fields::{Fault, quoted};
-use super::line_format::{LineFormat, Parsed, Record, Seconds};
+use super::line_format::{LineFormat, Parsed, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
 use super::{Opened, TOLERATED_DISORDER};
 use crate::request::{Arrivals, FileNames, Request, Source};
@@ -157,29 +157,28 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The request of a record.
+    /// `record` at its arrival.
     ///
     /// # Errors
     /// The record is earlier than the previous one by more than [`TOLERATED_DISORDER`].
     #[inline]
-    pub fn place(&mut self, record: Record) -> std::result::Result<Request, Fault> {
+    pub fn place(&mut self, record: Request) -> std::result::Result<Request, Fault> {
         let first = match self.first {
             Some(first) => first,
             None => {
-                self.latest = record.time;
-                *self.first.insert(record.time)
+                self.latest = record.arrival;
+                *self.first.insert(record.arrival)
             }
         };
-        if record.time < self.latest {
-            let back = self.latest - record.time;
+        if record.arrival < self.latest {
+            let back = self.latest - record.arrival;
             if back > TOLERATED_DISORDER {
                 return Err(goes_back(back));
             }
         } else {
-            self.latest = record.time;
+            self.latest = record.arrival;
         }
-        let Record { kind, sector, sectors, stream, file, .. } = record;
-        Ok(Request { arrival: self.latest - first, kind, sector, sectors, stream, file })
+        Ok(Request { arrival: self.latest - first, ..record })
     }
 }
 

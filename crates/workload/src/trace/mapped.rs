@@ -13,7 +13,7 @@ use std::fmt;
 use super::columns::kind_of_word;
 use super::fields::{Fault, Fields, Parse, decimal, number, quoted};
 use super::head::Head;
-use super::line_format::{Holds, LineFormat, Parsed, Record};
+use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
@@ -196,9 +196,9 @@ impl LineFormat for Mapped {
             None => 0,
         };
         if kind == RequestKind::Flush {
-            return Ok(Record::flush(time, u32::try_from(volume).unwrap_or(u32::MAX)));
+            return Ok(Parsed::flush(time, u32::try_from(volume).unwrap_or(u32::MAX)));
         }
-        Record::of_bytes(time, kind, bytes(self.offset, "offset")?, bytes(self.size, "size")?, volume)
+        Parsed::of_bytes(time, kind, bytes(self.offset, "offset")?, bytes(self.size, "size")?, volume)
     }
 
     fn print(&mut self, _request: &Request, _file: Option<&str>, _out: &mut String) -> fmt::Result {

@@ -7,8 +7,8 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fields, Parse};
-use super::line_format::{Holds, LineFormat, Parsed, Record, kind_of_read_flag};
-use crate::request::{Request, RequestKind};
+use super::line_format::{Holds, LineFormat, Parsed, kind_of_read_flag};
+use crate::request::{Extent, Request, RequestKind};
 
 #[derive(Default)]
 pub struct MqSim;
@@ -29,11 +29,11 @@ impl LineFormat for MqSim {
         let sectors = fields.number("sectors")?;
         let kind = kind_of_read_flag(fields.number("op")?, "op")?;
         fields.end("5 columns")?;
-        Record::of_sectors(time, kind, sector, sectors, device)
+        Parsed::of_sectors(time, kind, sector, sectors, device)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
-        let Request { arrival, sector, sectors, stream, .. } = request;
+        let (arrival, stream, Extent { sector, sectors }) = (request.arrival, request.owner(), request.extent);
         write!(out, "{arrival} {stream} {sector} {sectors} {}", u8::from(request.kind == RequestKind::Read))
     }
 }

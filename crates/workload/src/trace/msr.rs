@@ -6,8 +6,8 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Fields, Parse};
-use super::line_format::{Holds, LineFormat, Parsed, Record};
-use crate::request::{Request, RequestKind, SECTOR_BYTES};
+use super::line_format::{Holds, LineFormat, Parsed};
+use crate::request::{Request, RequestKind};
 
 #[derive(Default)]
 pub struct Msr;
@@ -43,13 +43,13 @@ impl LineFormat for Msr {
         let Some(time) = ticks.checked_mul(100) else {
             return Err(Fault::column("timestamp", "FILETIME before the year 2185", ticks.to_string().as_bytes()));
         };
-        Record::of_bytes(time, kind, offset, bytes, disk)
+        Parsed::of_bytes(time, kind, offset, bytes, disk)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let kind = if request.kind == RequestKind::Read { "Read" } else { "Write" };
-        let (offset, bytes) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
-        write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.stream)
+        let (offset, bytes) = request.in_bytes();
+        write!(out, "{},palimpsest,{},{kind},{offset},{bytes},0", request.arrival / 100, request.owner())
     }
 }
 

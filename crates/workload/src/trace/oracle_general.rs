@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use super::MAX_REQUEST_BYTES;
 use super::fields::{Fault, Parse};
-use super::line_format::{Parsed, Record};
+use super::line_format::Parsed;
 use super::records::{RecordFormat, little};
 use crate::request::{RequestKind, SECTOR_BYTES};
 
@@ -76,7 +76,7 @@ impl RecordFormat for OracleGeneral {
         if place.1 < sectors {
             *place = allocate();
         }
-        Record::of_sectors(time, RequestKind::Read, place.0, sectors, 0)
+        Parsed::of_sectors(time, RequestKind::Read, place.0, sectors, 0)
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) mod tests {
     fn objects_lie_in_the_order_in_which_they_come() {
         let mut format = OracleGeneral::default();
         let mut place = |object, size| match format.parse(&record((1, object, size, -1))) {
-            Ok(Parsed::Record(record)) => (record.sector, record.sectors),
+            Ok(Parsed::Record(record)) => (record.extent.sector, record.extent.sectors),
             other => panic!("{other:?}"),
         };
         assert_eq!((place(77, 5000), place(3, 100), place(77, 5000)), ((0, 10), (16, 1), (0, 10)));

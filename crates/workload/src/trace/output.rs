@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::line_format::{Holds, LineFormat, Names};
 use super::{Format, names_of};
-use crate::request::{Request, RequestKind};
+use crate::request::{Directives, Lifetime, Request, RequestKind};
 use palimpsest_flash::error::{Error, Result};
 
 /// Compression of a trace.
@@ -46,6 +46,8 @@ pub struct Losses {
     pub sizes: u64,
     /// Requests of a stream other than 0 whose stream was dropped.
     pub streams: u64,
+    /// Writes whose FUA, placement handle or lifetime was dropped.
+    pub directives: u64,
     /// Requests whose file name was dropped.
     pub names: u64,
     /// Requests whose file name was changed.
@@ -126,7 +128,7 @@ impl Recorder {
     /// # Errors
     /// [`Error::Io`] when writing fails.
     pub fn add(&mut self, mut request: Request, file: Option<&str>) -> Result<()> {
-        let Holds { time_grain, size_grain, kinds, streams, names } = self.holds;
+        let Holds { time_grain, size_grain, kinds, streams, fua, placement, names } = self.holds;
         let losses = &mut self.losses;
         if !kinds.contains(&request.kind) {
             match request.kind {
@@ -137,11 +139,20 @@ impl Recorder {
         }
         losses.times += u64::from(!request.arrival.is_multiple_of(time_grain));
         request.arrival -= request.arrival % time_grain;
-        losses.sizes += u64::from(!request.sectors.is_multiple_of(size_grain));
-        request.sectors = request.sectors.next_multiple_of(size_grain);
+        losses.sizes += u64::from(!request.extent.sectors.is_multiple_of(size_grain));
+        request.command.extent.sectors = request.extent.sectors.next_multiple_of(size_grain);
         if !streams {
-            losses.streams += u64::from(request.stream != 0);
+            losses.streams += u64::from(request.owner() != 0);
         }
+        let directives = request.directives;
+        let kept = Directives {
+            fua: directives.fua && fua,
+            placement: if placement { directives.placement } else { 0 },
+            lifetime: Lifetime::Unknown,
+            ..directives
+        };
+        losses.directives += u64::from(kept != directives);
+        request.command.directives = kept;
         let changed;
         let file = match (file, names) {
             (None, _) => None,

@@ -17,10 +17,10 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 
-use super::columns::{NAMES, REQUIRED, kind_of_word, record_of, stream_of};
+use super::columns::{NAMES, REQUIRED, directed, kind_of_word, record_of, stream_of};
 use super::fields::{Fault, Parse};
 use super::input::Part;
-use super::line_format::{Holds, Parsed, Record};
+use super::line_format::{Holds, Parsed};
 use super::line_source::Clock;
 use super::{Format, ReadSeek, TraceOptions};
 use crate::request::{Arrivals, FileNames, NO_FILE, Request, Source};
@@ -38,7 +38,7 @@ const BATCH_ROWS: usize = 8192;
 pub const FORMAT: Format = Format {
     name: "parquet",
     aliases: &[],
-    about: "Parquet with the columns time_ns, op, offset_bytes, size_bytes [, file, stream]",
+    about: "Parquet with the columns time_ns, op, offset_bytes, size_bytes [, file, stream, fua, placement]",
     is_text: false,
     recognise: |_| super::votes::Vote { lines: 0, first_line: 0 },
     contest: |_| None,
@@ -230,24 +230,26 @@ impl ParquetSource {
     }
 
     /// The record of the next row of the batch.
-    fn record(&mut self) -> Parse<Record> {
+    fn record(&mut self) -> Parse<Request> {
         let (batch, at) = (&self.batch, self.at);
+        let given = |role: usize| batch.numbers[role].get(at).copied().flatten();
         let number = |role: usize| {
-            let value = batch.numbers[role].get(at).copied().flatten();
-            value.ok_or_else(|| Fault::new(format!("column {}: expected a number that is not negative", NAMES[role])))
+            given(role)
+                .ok_or_else(|| Fault::new(format!("column {}: expected a number that is not negative", NAMES[role])))
         };
         let text = |role: usize| batch.texts[role].get(at).and_then(|text| text.as_ref()).map(ByteArray::data);
         let op = text(1).ok_or_else(|| Fault::new("column op: expected read, write, trim or flush, found nothing"))?;
         let (time, kind) = (number(0)?, kind_of_word(op)?);
         let file = text(4).filter(|file| !file.is_empty());
-        let stream = stream_of(batch.numbers[5].get(at).copied().flatten(), file)?;
+        let stream = stream_of(given(5), file)?;
         let parsed = record_of(time, kind, || Ok((number(2)?, number(3)?)), stream)?;
+        let parsed = directed(parsed, given(6), given(7))?;
         let Parsed::Record(record) = parsed else { unreachable!("a record was made") };
         let file = match (&mut self.names, file) {
             (Some(names), Some(file)) => names.number(file),
             _ => NO_FILE,
         };
-        Ok(Record { file, ..record })
+        Ok(Request { file, ..record })
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::line_format::{Holds, Names};
 use super::output::{Compression, Losses, Recorder, Target, has_name};
 use super::*;
-use crate::request::{NO_FILE, Request, RequestKind};
+use crate::request::{Command, Directives, Extent, Lifetime, NO_FILE, Request, RequestKind};
 
 /// A file in memory that outlives the writer.
 #[derive(Clone, Default)]
@@ -59,12 +59,13 @@ fn said(requests: &[Request], holds: Holds) -> Vec<(Request, Option<String>)> {
             Names::WithoutBlanks => name.replace(' ', "_"),
             _ => name.to_string(),
         });
-        let said = Request {
-            arrival: rounded - *first.get_or_insert(rounded),
-            sectors: request.sectors.next_multiple_of(holds.size_grain),
-            stream: if holds.streams { request.stream } else { 0 },
-            file: NO_FILE,
-            ..*request
+        let mut said = Request { arrival: rounded - *first.get_or_insert(rounded), file: NO_FILE, ..*request };
+        said.command.extent.sectors = request.extent.sectors.next_multiple_of(holds.size_grain);
+        said.command.directives = Directives {
+            owner: if holds.streams { request.owner() } else { 0 },
+            fua: request.directives.fua && holds.fua,
+            placement: if holds.placement { request.directives.placement } else { 0 },
+            ..Directives::NONE
         };
         (said, name.filter(|_| has_name(holds.names, request.kind)))
     })
@@ -74,25 +75,33 @@ fn said(requests: &[Request], holds: Holds) -> Vec<(Request, Option<String>)> {
 /// Requests without the streams and names that a format does not have: iolog numbers streams by files and names all.
 fn comparable(read: Vec<(Request, Option<String>)>, holds: Holds) -> Vec<(Request, Option<String>)> {
     let plain = |(request, name): (Request, Option<String>)| {
-        let stream = if holds.streams { request.stream } else { 0 };
-        (Request { stream, file: NO_FILE, ..request }, name.filter(|name| !name.starts_with("stream-")))
+        let command = request.command.of(if holds.streams { request.owner() } else { 0 });
+        (Request { command, file: NO_FILE, ..request }, name.filter(|name| !name.starts_with("stream-")))
     };
     read.into_iter().map(plain).collect()
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
     let kinds = prop::sample::select(Holds::ALL.kinds);
-    let one = (0u64..1 << 33, kinds, 0u64..1 << 40, 1u32..2048, 0u32..5, 0u32..6);
+    let one = (0u64..1 << 33, kinds, 0u64..1 << 40, 1u32..2048, 0u32..5, 0u32..6, (any::<bool>(), 0u16..3));
     prop::collection::vec(one, 1..40).prop_map(|steps| {
         let mut now = 0;
-        let request = |(at, (gap, kind, sector, sectors, stream, file)): (usize, (u64, _, _, _, _, u32))| {
-            now += if at == 0 { 0 } else { gap };
-            let file = if file < NAMES.len() as u32 { file } else { NO_FILE };
-            match kind {
-                RequestKind::Flush => Request { arrival: now, kind, sector: 0, sectors: 0, stream, file },
-                _ => Request { arrival: now, kind, sector, sectors, stream, file },
-            }
-        };
+        let request =
+            |(at, (gap, kind, sector, sectors, stream, file, (fua, placement))): (usize, (u64, _, _, _, _, u32, _))| {
+                now += if at == 0 { 0 } else { gap };
+                let file = if file < NAMES.len() as u32 { file } else { NO_FILE };
+                match kind {
+                    RequestKind::Flush => Request { file, ..Request::new(now, Command::FLUSH.of(stream)) },
+                    _ => {
+                        let is_write = kind == RequestKind::Write;
+                        let placement = if is_write { placement } else { 0 };
+                        let directives =
+                            Directives { owner: stream, fua: fua && is_write, placement, ..Directives::NONE };
+                        let command = Command::new(kind, Extent { sector, sectors }).with(directives);
+                        Request { file, ..Request::new(now, command) }
+                    }
+                }
+            };
         steps.into_iter().enumerate().map(request).collect()
     })
 }
@@ -111,7 +120,7 @@ proptest! {
                 prop_assert_eq!(&comparable(read(&bytes, Some(format.name)), holds), &expected, "{}", format.name);
                 // A trace of flushes only may parse as another format; few lines do not tell d-choices' pages from
                 // sectors.
-                if expected.iter().any(|(request, _)| request.sectors > 0) && format.name != "dchoices" {
+                if expected.iter().any(|(request, _)| request.extent.sectors > 0) && format.name != "dchoices" {
                     prop_assert_eq!(comparable(read(&bytes, None), holds), expected, "{} recognised", format.name);
                 }
             }
@@ -121,7 +130,7 @@ proptest! {
 
 #[test]
 fn compressed_output_reads_back() {
-    let request = Request { arrival: 5, kind: RequestKind::Write, sector: 8, sectors: 8, stream: 1, file: NO_FILE };
+    let request = Request::new(5, Command::new(RequestKind::Write, Extent { sector: 8, sectors: 8 }).of(1));
     let requests = vec![request; 1000];
     let mut sizes = Vec::new();
     for ending in ["csv", "csv.gz", "CSV.ZST"] {
@@ -135,13 +144,13 @@ fn compressed_output_reads_back() {
 
 #[test]
 fn losses_are_counted() {
-    use RequestKind::{Flush, Trim, Write};
-    let base = Request { arrival: 0, kind: Write, sector: 1, sectors: 9, stream: 3, file: 1 };
+    use RequestKind::{Trim, Write};
+    let base = Request { file: 1, ..Request::new(0, Command::new(Write, Extent { sector: 1, sectors: 9 }).of(3)) };
     let requests = [
         base,
-        Request { kind: Trim, ..base },
-        Request { kind: Flush, sector: 0, sectors: 0, ..base },
-        Request { arrival: 1_500, stream: 0, file: NO_FILE, ..base },
+        Request { command: Command::new(Trim, base.extent).of(3), ..base },
+        Request { command: Command::FLUSH.of(3), ..base },
+        Request::new(1_500, base.command.of(0)),
     ];
     let losses = |format| written(&requests, Target::of_name(format, None).unwrap()).2;
     assert_eq!(losses("x.csv"), Losses::default());
@@ -151,6 +160,25 @@ fn losses_are_counted() {
     assert_eq!(losses("x.tencent"), Losses { times: 1, streams: 0, ..expected });
     assert_eq!(losses("x.iolog"), Losses { times: 1, streams: 3, changed_names: 3, ..Losses::default() });
     assert_eq!(losses("x.load").names, 3);
+}
+
+#[test]
+fn directives_that_a_format_lacks_are_counted() {
+    let request = |directives| {
+        let command = Command::new(RequestKind::Write, Extent { sector: 8, sectors: 8 });
+        Request::new(0, command.with(directives))
+    };
+    let requests = [
+        Directives::NONE,
+        Directives { fua: true, ..Directives::NONE },
+        Directives { placement: 3, ..Directives::NONE },
+        Directives { lifetime: Lifetime::Pages(4), ..Directives::NONE },
+    ]
+    .map(request);
+    for (format, expected) in [("csv", 1), ("parquet", 1), ("blkparse", 2), ("load", 2), ("iolog", 3), ("msr", 3)] {
+        let losses = written(&requests, Target::of_name(&format!("x.{format}"), None).unwrap()).2;
+        assert_eq!(losses, Losses { directives: expected, ..Losses::default() }, "{format}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fields, Parse};
-use super::line_format::{Holds, LineFormat, Parsed, Record, Seconds, kind_of_letter, letter};
+use super::line_format::{Holds, LineFormat, Parsed, Seconds, kind_of_letter, letter};
 use crate::request::{Request, SECTOR_BYTES};
 
 #[derive(Default)]
@@ -29,12 +29,12 @@ impl LineFormat for Spc {
         let bytes = fields.number("size")?;
         let kind = kind_of_letter(fields.text("opcode")?, "opcode")?;
         let time = fields.decimal("timestamp", 9)?;
-        Record::of_sectors(time, kind, block, bytes.div_ceil(SECTOR_BYTES), unit)
+        Parsed::of_sectors(time, kind, block, bytes.div_ceil(SECTOR_BYTES), unit)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
-        let (bytes, letter) = (u64::from(request.sectors) * SECTOR_BYTES, letter(request.kind));
-        write!(out, "{},{},{bytes},{letter},{}", request.stream, request.sector, Seconds(request.arrival))
+        let (bytes, letter) = (u64::from(request.extent.sectors) * SECTOR_BYTES, letter(request.kind));
+        write!(out, "{},{},{bytes},{letter},{}", request.owner(), request.extent.sector, Seconds(request.arrival))
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::{self, Write};
 
 use super::fields::{Fault, Fields, Parse};
-use super::line_format::{Holds, LineFormat, Parsed, Record};
+use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{Request, RequestKind};
 
 #[derive(Default)]
@@ -31,12 +31,12 @@ impl LineFormat for Tencent {
         };
         let volume = fields.number("volume")?;
         fields.end("5 columns")?;
-        Record::of_sectors(time, kind, sector, sectors, volume)
+        Parsed::of_sectors(time, kind, sector, sectors, volume)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {
         let (seconds, op) = (request.arrival / 1_000_000_000, u8::from(request.kind == RequestKind::Write));
-        write!(out, "{seconds},{},{},{op},{}", request.sector, request.sectors, request.stream)
+        write!(out, "{seconds},{},{},{op},{}", request.extent.sector, request.extent.sectors, request.owner())
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fuzzing::{SAMPLES, fuzz_trace};
-use crate::request::{NO_FILE, Request, RequestKind};
+use crate::request::{Command, Extent, Request, RequestKind};
 
 fn read(bytes: &[u8], options: &TraceOptions) -> Result<(Vec<Request>, u64)> {
     let mut source = open_trace(Box::new(Cursor::new(bytes.to_vec())), "t", options)?;
@@ -80,7 +80,7 @@ fn every_format_has_a_sample_that_is_recognised_and_read() {
             assert_eq!(found.name, format.name);
             let read = good_of(format.name, &bytes)
                 .into_iter()
-                .map(|r| (r.arrival, r.kind, r.sector, r.sectors))
+                .map(|r| (r.arrival, r.kind, r.extent.sector, r.extent.sectors))
                 .collect::<Vec<_>>();
             assert_eq!(read, sample_requests(1), "{}", format.name);
         }
@@ -228,7 +228,7 @@ fn headers_are_no_excuse_for_bad_records() {
 #[test]
 fn trims_may_be_larger_than_other_requests() {
     let two_gib = |kind: &str| format!(" 8,0 1 1 0.5 7  D {kind} 0 + 4194304 [x]\n 8,0 1 1 0.5 7  D R 0 + 8 [x]\n");
-    assert_eq!(good(two_gib("D").as_bytes())[0].sectors, 4_194_304);
+    assert_eq!(good(two_gib("D").as_bytes())[0].extent.sectors, 4_194_304);
     assert!(wrong(two_gib("W").as_bytes()).1.contains("size: expected 1 to 2097152 sectors"));
 }
 
@@ -257,7 +257,7 @@ fn requests_that_follow_each_other_decide_the_unit_of_sizes() {
         let mut source =
             open_trace(Box::new(Cursor::new(text.as_bytes().to_vec())), "t", &TraceOptions::default()).unwrap();
         let first = source.next_request().unwrap().unwrap();
-        (source.format(), first.sectors)
+        (source.format(), first.extent.sectors)
     };
     assert_eq!(read(&lines(8)), (Some("disksim"), 8));
     assert_eq!(read(&lines(1)), (Some("dchoices"), 8));
@@ -324,7 +324,7 @@ proptest! {
             let kind = if read { RequestKind::Read } else { RequestKind::Write };
             let sectors = 8 * pages as u32;
             let arrival = (now - first) * 1_000_000;
-            expected.push(Request { arrival, kind, sector, sectors, stream: 0, file: NO_FILE });
+            expected.push(Request::new(arrival, Command::new(kind, Extent { sector, sectors })));
         }
         for (name, write) in WRITERS {
             let mut now = 0;
@@ -337,7 +337,8 @@ proptest! {
             // Requests that do not follow each other do not tell DiskSim's sectors from pages.
             let read: Vec<Request> = good_of(name, text.as_bytes());
             let stream = if name == "blkparse" { 8 << 20 } else { 0 };
-            let expected: Vec<Request> = expected.iter().map(|r| Request { stream, ..*r }).collect();
+            let of = |r: &Request| Request { command: r.command.of(stream), ..*r };
+            let expected: Vec<Request> = expected.iter().map(of).collect();
             prop_assert_eq!(&read, &expected, "{}", name);
         }
     }

@@ -2,7 +2,8 @@
 //! are no lines.
 
 use super::head::Head;
-use super::line_format::{LineFormat, Parsed, Record};
+use super::line_format::{LineFormat, Parsed};
+use crate::request::Request;
 use std::collections::HashSet;
 
 /// The lines of the head of a file that a format parses.
@@ -68,7 +69,7 @@ pub struct Contest {
     /// Requests that begin where another of the same device has ended.
     pub followers: u64,
     /// The first request, for messages.
-    pub first: Record,
+    pub first: Request,
 }
 
 impl Contest {
@@ -93,8 +94,8 @@ pub fn contest<F: LineFormat>(head: &Head<'_>) -> Option<Contest> {
     for (_, line) in head.lines() {
         if let Ok(Parsed::Record(record)) = format.parse(line) {
             let contest = found.get_or_insert(Contest { followers: 0, first: record });
-            contest.followers += u64::from(ends.contains(&(record.stream, record.sector)));
-            ends.insert((record.stream, record.sector + u64::from(record.sectors)));
+            contest.followers += u64::from(ends.contains(&(record.owner(), record.extent.sector)));
+            ends.insert((record.owner(), record.extent.end()));
         }
     }
     found

@@ -11,7 +11,7 @@
 //! disk. Ignored: response times, segments, serial numbers.
 
 use super::fields::{Fault, Parse, nanos};
-use super::line_format::{Parsed, Record};
+use super::line_format::Parsed;
 use super::records::{Bytes, RecordFormat, little};
 use crate::request::{RequestKind, SECTOR_BYTES};
 
@@ -82,14 +82,14 @@ impl RecordFormat for Vscsi {
         let kind = match bytes.u16(layout.command_at) {
             0x08 | 0x28 | 0xa8 | 0x88 => RequestKind::Read,
             0x0a | 0x2a | 0xaa | 0x8a => RequestKind::Write,
-            0x35 | 0x91 => return Ok(Record::flush(time, 0)),
+            0x35 | 0x91 => return Ok(Parsed::flush(time, 0)),
             _ => return Ok(Parsed::Skip),
         };
         match u64::from(bytes.u32(layout.length_at)) {
             0 => Ok(Parsed::Skip),
             length => {
                 let sectors = length.div_ceil(SECTOR_BYTES);
-                Record::of_sectors(time, kind, bytes.u64(BLOCK_AT), sectors, 0)
+                Parsed::of_sectors(time, kind, bytes.u64(BLOCK_AT), sectors, 0)
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Address: writes below a boundary are hot. An oracle for synthetic loads whose popular pages come first (LLH paper,
 //! Sec. 5.3: the pages below the boundary take half of the accesses).
 
-use super::{Classifier, HotCold};
+use super::{COLD, Classifier, Classify, HOT};
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_flash::units::parse::{Parsed, format_bytes, parse_bytes, shown};
@@ -12,7 +13,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "address",
     about: "addresses below a boundary are hot: an oracle",
     keys: KEYS,
-    needs_hints: false,
+    reads_lifetimes: false,
     build: |settings, units, unit_sectors| {
         Box::new(Address::new(AddressSettings::new(settings).hot_below, units, unit_sectors))
     },
@@ -92,9 +93,9 @@ fn half_of_zipf(units: u32, exponent: f64) -> u32 {
         .map_or(units, |unit| unit + 1)
 }
 
-impl HotCold for Address {
-    fn is_hot(&mut self, extent: Extent) -> bool {
-        extent.sector < self.boundary
+impl Classify for Address {
+    fn stream_of(&mut self, extent: Extent, _directives: Directives) -> u32 {
+        if extent.sector < self.boundary { HOT } else { COLD }
     }
 }
 
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn the_boundary_is_the_first_cold_sector() {
         let mut address = Address::new(HotBelow::Bytes(4096), 100, 8);
-        assert!(address.is_hot(Extent { sector: 7, sectors: 8 }));
-        assert!(!address.is_hot(Extent { sector: 8, sectors: 1 }));
+        assert_eq!(address.stream_of(Extent { sector: 7, sectors: 8 }, Directives::NONE), HOT);
+        assert_eq!(address.stream_of(Extent { sector: 8, sectors: 1 }, Directives::NONE), COLD);
     }
 }

@@ -3,7 +3,8 @@
 //! The table is direct-mapped, with a place for an eighth of the units: another unit of the same place replaces an
 //! entry. Cheap, and without a scan. Ignored: two units of one place hide each other.
 
-use super::{Classifier, HotCold};
+use super::{COLD, Classifier, Classify, HOT};
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::rng::mix;
 
@@ -11,7 +12,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "recency",
     about: "addresses written again while still in a table of recent writes are hot",
     keys: &[],
-    needs_hints: false,
+    reads_lifetimes: false,
     build: |_, units, unit_sectors| Box::new(Recency::new(units, unit_sectors)),
 };
 
@@ -34,11 +35,11 @@ impl Recency {
     }
 }
 
-impl HotCold for Recency {
-    fn is_hot(&mut self, extent: Extent) -> bool {
+impl Classify for Recency {
+    fn stream_of(&mut self, extent: Extent, _directives: Directives) -> u32 {
         let unit = (extent.sector / self.unit_sectors) as u32;
         let place = mix(u64::from(unit)) as usize & (self.recent.len() - 1);
-        std::mem::replace(&mut self.recent[place], unit) == unit
+        if std::mem::replace(&mut self.recent[place], unit) == unit { HOT } else { COLD }
     }
 }
 
@@ -56,7 +57,7 @@ mod tests {
             // Every other write goes to 100 units, the rest to 100,000.
             let units = if round % 2 == 0 { 100 } else { 100_000 };
             let extent = Extent { sector: rng.below(units) * 8, sectors: 8 };
-            hot[round % 2] += u32::from(recency.is_hot(extent));
+            hot[round % 2] += u32::from(recency.stream_of(extent, Directives::NONE) == HOT);
         }
         assert!(hot[0] > 95_000 && hot[1] < 15_000, "{hot:?}");
     }

@@ -4,14 +4,15 @@
 //! Decided here: a write that begins at the page after the last written one continues the sequence. The first two pages
 //! are hot, because the sequence is not detected yet. Ignored: interleaved sequences, and reads.
 
-use super::{Classifier, HotCold};
+use super::{COLD, Classifier, Classify, HOT};
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::Extent;
 
 pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "sequence",
     about: "pages written in a sequence of more than two consecutive ones are cold",
     keys: &[],
-    needs_hints: false,
+    reads_lifetimes: false,
     build: |_, _, unit_sectors| Box::new(Sequence::new(unit_sectors)),
 };
 
@@ -34,12 +35,12 @@ impl Sequence {
     }
 }
 
-impl HotCold for Sequence {
-    fn is_hot(&mut self, extent: Extent) -> bool {
+impl Classify for Sequence {
+    fn stream_of(&mut self, extent: Extent, _directives: Directives) -> u32 {
         let (first, next) = (extent.sector / self.unit_sectors, extent.end().div_ceil(self.unit_sectors));
         self.length = if first == self.next { self.length } else { 0 } + (next - first);
         self.next = next;
-        self.length <= HOT_PAGES
+        if self.length <= HOT_PAGES { HOT } else { COLD }
     }
 }
 
@@ -50,7 +51,9 @@ mod tests {
     #[test]
     fn the_third_page_of_a_sequence_is_cold() {
         let mut sequence = Sequence::new(8);
-        let mut hot = |page: u64, pages: u32| sequence.is_hot(Extent { sector: page * 8, sectors: pages * 8 });
+        let mut hot = |page: u64, pages: u32| {
+            sequence.stream_of(Extent { sector: page * 8, sectors: pages * 8 }, Directives::NONE) == HOT
+        };
         let run = [10, 11, 12, 13].map(|page| hot(page, 1));
         assert_eq!(run, [true, true, false, false]);
         assert!(hot(20, 1), "a jump begins a new sequence");

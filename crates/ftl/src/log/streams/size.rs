@@ -1,6 +1,7 @@
 //! Size: requests of 64 KiB and more are cold (LLH paper, Sec. 5; Chang 2008).
 
-use super::{Classifier, HotCold};
+use super::{COLD, Classifier, Classify, HOT};
+use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::{KIB, SECTOR_BYTES};
 
@@ -8,7 +9,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     name: "size",
     about: "requests of 64 KiB and more are cold",
     keys: &[],
-    needs_hints: false,
+    reads_lifetimes: false,
     build: |_, _, _| Box::new(Size),
 };
 
@@ -18,9 +19,9 @@ pub(super) struct Size;
 
 palimpsest_flash::state!(Size {});
 
-impl HotCold for Size {
-    fn is_hot(&mut self, extent: Extent) -> bool {
-        extent.sectors < COLD_SECTORS
+impl Classify for Size {
+    fn stream_of(&mut self, extent: Extent, _directives: Directives) -> u32 {
+        if extent.sectors < COLD_SECTORS { HOT } else { COLD }
     }
 }
 
@@ -30,7 +31,7 @@ mod tests {
 
     #[test]
     fn sixty_four_kibibytes_are_cold() {
-        assert!(Size.is_hot(Extent { sector: 0, sectors: 127 }));
-        assert!(!Size.is_hot(Extent { sector: 0, sectors: 128 }));
+        assert_eq!(Size.stream_of(Extent { sector: 0, sectors: 127 }, Directives::NONE), HOT);
+        assert_eq!(Size.stream_of(Extent { sector: 0, sectors: 128 }, Directives::NONE), COLD);
     }
 }

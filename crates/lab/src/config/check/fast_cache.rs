@@ -36,7 +36,7 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
         "this layer has no fixed share of a fast cache; expected ftl.slc_fixed = \"0%\", or one of {}",
         names_with(|entry| entry.fast_cache));
     refuse_if!(log.streams < 2 || log.keep_class => share, "ftl.streams", "ftl.moved";
-        "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or 3, and ftl.moved = \
+        "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or more, and ftl.moved = \
          \"together\"");
     refuse_if!(part.cell.bits() < 2 || part.paired() || part.code.is_some() => share, "part.cell";
         "blocks of tlc and qlc can hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"");

@@ -92,6 +92,9 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
+    if has > kept + 1 && !entry_of(drive).hot_and_cold {
+        cures.push(format!("ftl.streams = {}", has - kept - 1));
+    }
     if fixed > 0 && has + fixed >= needs {
         cures.push(format!("ftl.slc_fixed = \"{} blocks\"", has + fixed - needs));
     } else if fixed == 0 && kept > 1 && has > open && !reserved_key.is_empty() {

@@ -1,12 +1,10 @@
 //! Presets of the LLH paper (Margaglia et al., FAST 2016) against its tables.
 
 use super::*;
-use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::wear::{Bias, Wear};
 use palimpsest_flash::units::KIB;
 use palimpsest_ftl::log::streams::StreamChooser;
 use palimpsest_ftl_api::keys::Value;
-use palimpsest_ftl_api::plan::inner::Hint;
 use palimpsest_ftl_api::settings::Settings;
 
 /// Tables 2 to 4: endurance, page, pages of a block, spare area in percent; losses to the threshold voltage and to
@@ -130,9 +128,9 @@ fn written(name: &str, (classifier, hot_below): (&str, &str), requests: u64) -> 
     while let Some(request) = source.next_request().unwrap() {
         last = request.arrival;
         if request.kind == RequestKind::Write {
-            let stream = chooser.stream_of(Extent { sector: request.sector, sectors: request.sectors }, Hint::None);
+            let stream = chooser.stream_of(request.extent, request.directives);
             writes += 1;
-            pages[stream as usize] += u64::from(request.sectors) / UNIT_SECTORS;
+            pages[stream as usize] += u64::from(request.extent.sectors) / UNIT_SECTORS;
         }
     }
     let all = (pages[0] + pages[1]) as f64;

@@ -346,17 +346,23 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
          the part has no spread command; expected its times in part.t_read_words too",
     ),
     (
-        "llh-16g",
-        &["ftl.classifier=hint"],
-        "--set ftl.classifier=hint: ftl.classifier = hint, ftl.name = llh (presets/ssds/llh-16g.toml:N): hints need a \
-         file system above a layer that separates hot from cold data; expected ftl.name = fs-subpage, fs-spftl, fs-llh \
-         or fs-hotcold, or another classifier",
+        "tlc-32g",
+        &["ftl.classifier=placement"],
+        "--set ftl.classifier=placement: ftl.classifier = placement, ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): \
+         the classes of writes need streams of their own; expected ftl.streams of 3 or more, or ftl.classifier = none",
+    ),
+    (
+        "tlc-32g",
+        &["ftl.streams=200"],
+        "--set ftl.streams=200: ssd.over_provisioning = 7% (presets/ssds/tlc-32g.toml:N), ssd.blocks_per_plane = 266 \
+         (presets/ssds/tlc-32g.toml:N), ftl.streams = 200: a full drive has 17 spare blocks in a plane, and 201 are \
+         needed; expected ftl.streams = 16 or ssd.over_provisioning = \"309.24%\" or ssd.blocks_per_plane = 3074",
     ),
     (
         "tlc-32g",
         &["ftl.moved=class"],
         "--set ftl.moved=class: ftl.moved = class, ftl.streams = 2 (presets/ssds/tlc-32g.toml:N): moved data keeps its \
-         class where hot and cold data have streams; expected ftl.streams = 3, or ftl.moved = together",
+         class where the classes of the host have streams; expected ftl.streams of 3 or more, or ftl.moved = together",
     ),
     (
         "codesign-8ch",

@@ -57,16 +57,16 @@ impl LocalityByVolume {
     pub fn add(&mut self, request: &Request) {
         self.requests += 1;
         self.latest = if self.is_time { request.arrival } else { self.requests };
-        let is_known = self.counters.len() < MOST_VOLUMES || self.counters.contains_key(&request.stream);
+        let is_known = self.counters.len() < MOST_VOLUMES || self.counters.contains_key(&request.owner());
         if position(request.kind) >= 2 || !is_known {
             return;
         }
         let none = || Counters { reuse: ReuseDistances::up_to(MOST_FOLLOWED), sets: WorkingSets::new(self.is_time) };
-        let Counters { reuse, sets } = self.counters.entry(request.stream).or_insert_with(none);
+        let Counters { reuse, sets } = self.counters.entry(request.owner()).or_insert_with(none);
         let now = sets.clock(self.latest);
         sets.go_to(now);
-        let end = request.sector + u64::from(request.sectors);
-        for page in request.sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) {
+        let end = request.extent.end();
+        for page in request.extent.sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) {
             let weight = 1 << reuse.halvings();
             if let Some(before) = reuse.add(page, sampling_hash(page), now) {
                 sets.count(before, weight);

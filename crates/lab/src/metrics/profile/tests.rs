@@ -3,7 +3,7 @@
 use super::*;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::Rng;
-use palimpsest_workload::request::NO_FILE;
+use palimpsest_workload::request::{Command, Extent};
 
 struct Nothing(Arrivals);
 
@@ -22,7 +22,7 @@ impl Source for Nothing {
 fn described(requests: &[(Nanos, RequestKind, u64, u32)], arrivals: Arrivals) -> (Description, Map) {
     let mut profile = Profile::new(&Nothing(arrivals));
     for &(arrival, kind, sector, sectors) in requests {
-        profile.add(&Request { arrival, kind, sector, sectors, stream: 0, file: NO_FILE });
+        profile.add(&Request::new(arrival, Command::new(kind, Extent { sector, sectors })));
     }
     (profile.description(), profile.map())
 }

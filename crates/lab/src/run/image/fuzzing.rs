@@ -9,7 +9,8 @@ use crate::config::Resolved;
 use crate::run::precondition::Precondition;
 use crate::run::served::{Failure, Served};
 use crate::run::{Fidelity, Options, Warmup};
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::command::Command;
+use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::image::Medium;
 use palimpsest_flash::nand::image::inspect::{Look, inspect};
@@ -74,7 +75,7 @@ fn whole_image(layer: usize) -> &'static Whole {
             let mut bytes: Vec<u8> =
                 (0..extent.sectors as usize * SECTOR_BYTES as usize).map(|_| rng.below(256) as u8).collect();
             sectors[(sector * SECTOR_BYTES) as usize..][..bytes.len()].copy_from_slice(&bytes);
-            served.write(extent, &mut bytes, 0).expect("a drive that works");
+            served.write(Command::new(RequestKind::Write, extent), &mut bytes, 0).expect("a drive that works");
         }
         served.finish().expect("a drive that works");
         Whole { resolved, memory, sectors }

@@ -9,8 +9,9 @@ use super::super::precondition::Precondition;
 use super::{Failure, Served};
 use crate::config::Resolved;
 use crate::run::{Fidelity, Options};
+use palimpsest_flash::command::Command;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -81,7 +82,8 @@ impl Scripts<'_> {
             Step::Write { offset, bytes: written } => {
                 bytes.clear();
                 bytes.extend_from_slice(written);
-                served.write(Self::extent(offset, written.len() as u64), bytes, 0)
+                let extent = Self::extent(offset, written.len() as u64);
+                served.write(Command::new(RequestKind::Write, extent), bytes, 0)
             }
         }
     }

@@ -6,10 +6,10 @@
 
 use super::{Failure, Reply, Served};
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::{Extent, RequestKind};
+use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::Incoming;
-use palimpsest_sim::drive::{Command, Directives};
+use palimpsest_sim::drive::Command;
 use std::collections::VecDeque;
 
 /// A request that has completed.
@@ -70,15 +70,16 @@ impl Served<'_> {
         if self.session.worn_out.is_some() { 0 } else { self.session.drive.outstanding() }
     }
 
-    /// Submits a request now, with the bytes of a write.
+    /// Submits `command` now, with the bytes of a write.
     ///
     /// # Errors
     /// [`Failure`]: this request is refused. [`Failure::PowerLost`], and the first [`Failure::WornOut`], refuse all
     /// requests in flight.
-    pub fn submit(&mut self, kind: RequestKind, extent: Extent, bytes: Vec<u8>) -> Reply<Submitted> {
+    pub fn submit(&mut self, command: Command, bytes: Vec<u8>) -> Reply<Submitted> {
+        let command = command.of(self.owner);
+        let Command { kind, extent, .. } = command;
         assert!(kind == RequestKind::Flush || extent.sectors > 0, "a request covers a sector");
         assert!(extent.end() * SECTOR_BYTES <= self.bytes(), "a request is in the drive");
-        let command = Command::new(kind, extent).with(Directives { owner: self.owner, queue: 0 });
         self.note(command);
         let session = &mut self.session;
         if let Some(why) = &session.worn_out {
@@ -195,6 +196,7 @@ mod tests {
     use crate::config::{self, Resolved};
     use crate::run::precondition::Precondition;
     use crate::run::{Fidelity, Options, Warmup, run};
+    use palimpsest_flash::geometry::Extent;
     use palimpsest_flash::nand::data::Payload;
     use palimpsest_flash::rng::Rng;
     use palimpsest_workload::request::{Arrivals, Request, Source};
@@ -248,10 +250,7 @@ mod tests {
     impl Source for Listed {
         fn next_request(&mut self) -> Result<Option<Request>> {
             let next = self.0.next();
-            Ok(next.map(|Command { kind, extent: Extent { sector, sectors }, .. }| {
-                let file = palimpsest_workload::request::NO_FILE;
-                Request { arrival: 0, kind, sector, sectors, stream: 0, file }
-            }))
+            Ok(next.map(|command| Request::new(0, command)))
         }
 
         fn place(&self) -> String {
@@ -278,11 +277,10 @@ mod tests {
             let mut wanted = wanted.into_iter().peekable();
             while served.in_flight() > 0 || wanted.peek().is_some() {
                 while served.in_flight() < depth {
-                    let Some(Command { kind, extent, .. }) = wanted.next() else { break };
-                    let bytes = extent.sectors as usize * SECTOR_BYTES as usize;
-                    served
-                        .submit(kind, extent, if kind == RequestKind::Write { vec![7; bytes] } else { Vec::new() })
-                        .unwrap();
+                    let Some(command) = wanted.next() else { break };
+                    let bytes = command.extent.sectors as usize * SECTOR_BYTES as usize;
+                    let is_write = command.kind == RequestKind::Write;
+                    served.submit(command, if is_write { vec![7; bytes] } else { Vec::new() }).unwrap();
                 }
                 if served.in_flight() == depth || (wanted.peek().is_none() && served.in_flight() > 0) {
                     served.step().unwrap();
@@ -315,11 +313,11 @@ mod tests {
             let extent = Extent { sector: unit * 32, sectors: 32 };
             if rng.below(3) > 0 {
                 holds[unit as usize] = number as u8;
-                served.submit(RequestKind::Write, extent, vec![number as u8; 32 * SECTOR_BYTES as usize]).unwrap();
+                let write = Command::new(RequestKind::Write, extent);
+                served.submit(write, vec![number as u8; 32 * SECTOR_BYTES as usize]).unwrap();
             } else if served.in_flight() == 0 {
-                let Submitted::InFlight(flight) = served.submit(RequestKind::Read, extent, Vec::new()).unwrap() else {
-                    panic!()
-                };
+                let read = Command::new(RequestKind::Read, extent);
+                let Submitted::InFlight(flight) = served.submit(read, Vec::new()).unwrap() else { panic!() };
                 reading.push((flight, holds[unit as usize]));
             }
             if number % 40 == 0 || !reading.is_empty() {
@@ -348,7 +346,7 @@ mod tests {
         for number in 0..3000u64 {
             let extent = Extent { sector: number * 37 % 200 * 8, sectors: 8 };
             let bytes = vec![number as u8; 8 * SECTOR_BYTES as usize];
-            let mut done = served.submit(RequestKind::Write, extent, bytes).map(|_| ());
+            let mut done = served.submit(Command::new(RequestKind::Write, extent), bytes).map(|_| ());
             while done.is_ok() && served.in_flight() > 8 {
                 done = served.step();
             }

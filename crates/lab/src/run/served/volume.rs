@@ -7,8 +7,9 @@
 
 use super::{Failure, Outcome, Served};
 use crate::config::Resolved;
+use palimpsest_flash::command::Command;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -94,7 +95,7 @@ impl<'a> Disk<'a> {
         // An interrupted write may have been done.
         self.written[block] = self.written[block].max(at + 1);
         let extent = self.extent(page, 1);
-        self.served.write(extent, &mut bytes, 0).map_err(|failure| self.halt(failure))
+        self.served.write(Command::new(RequestKind::Write, extent), &mut bytes, 0).map_err(|failure| self.halt(failure))
     }
 
     /// Finds blocks with content other than zeros: any of their pages may be written. A block of zeros equals a trimmed

@@ -1,8 +1,7 @@
 //! Conversion of the workload's requests to commands of the drive: time, address, and the groups of their files.
 //! Ignored: contents.
 
-use super::{QueuedRequest, Session};
-use palimpsest_flash::command::{Command, Directives};
+use super::Session;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::{Extent, FileGroup, RequestKind};
 use palimpsest_flash::units::parse::format_bytes;
@@ -36,9 +35,9 @@ impl Addresses {
 }
 
 impl Session<'_> {
-    /// The command for a request of the workload: scales its time and checks its address.
+    /// The request of the workload on this drive: scales its time, checks its address, and names its owner.
     #[inline(always)]
-    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<QueuedRequest> {
+    pub(super) fn prepare(&mut self, source: &mut dyn Source, request: Request) -> Result<Request> {
         if self.intake.taken == 0 {
             self.addresses.clock_zero = request.arrival;
         }
@@ -46,15 +45,12 @@ impl Session<'_> {
         let since = request.arrival.saturating_sub(self.addresses.clock_zero);
         let arrival = if self.config.host.speedup == 1.0 { since } else { self.sped_up(since) };
         self.check_arrival(source, arrival)?;
-        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if request.kind == RequestKind::Flush {
-            extent = Extent { sector: 0, sectors: 0 };
-        } else if !self.addresses.contain(extent) {
-            extent = self.fold(source, extent)?;
+        let mut request = Request { arrival, ..request.named() };
+        if !self.addresses.contain(request.extent) && request.kind != RequestKind::Flush {
+            request.command.extent = self.fold(source, request.extent)?;
         }
         self.add_file_groups(source, request);
-        let directives = Directives { owner: request.owner(), queue: 0 };
-        Ok(QueuedRequest { arrival, command: Command { kind: request.kind, extent, directives } })
+        Ok(request)
     }
 
     // A separate function, so that the common case has no division.

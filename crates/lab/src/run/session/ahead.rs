@@ -2,17 +2,17 @@
 //! time, directly to their final place, because loading a whole request right after storing its parts is slow. Ignored:
 //! jobs, whose requests depend on completions.
 
-use super::{QueuedRequest, Session};
+use super::Session;
 use palimpsest_flash::command::Command;
 use palimpsest_flash::error::Result;
-use palimpsest_workload::request::Source;
+use palimpsest_workload::request::{Request, Source};
 
 /// Most requests between reading and service.
 pub(in crate::run) const AHEAD: usize = 16;
 
 /// A ring of read requests, and the number of requests so far.
 pub(super) struct Intake {
-    ring: [QueuedRequest; AHEAD],
+    ring: [Request; AHEAD],
     first: usize,
     length: usize,
     /// Requests read from the workload.
@@ -23,7 +23,7 @@ pub(super) struct Intake {
 
 impl Intake {
     pub(super) fn new() -> Self {
-        let ring = [QueuedRequest { arrival: 0, command: Command::FLUSH }; AHEAD];
+        let ring = [Request::new(0, Command::FLUSH); AHEAD];
         Intake { ring, first: 0, length: 0, taken: 0, submitted: 0 }
     }
 
@@ -37,7 +37,7 @@ impl Intake {
 impl Session<'_> {
     /// The next request, with its arrival on the engine's clock. The request counts as submitted.
     #[inline(always)]
-    pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<QueuedRequest>> {
+    pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<Request>> {
         if self.watch.interrupted {
             return Ok(None);
         }
@@ -45,8 +45,8 @@ impl Session<'_> {
             self.look_ahead(source)?;
         }
         if self.intake.length > AHEAD / 2 {
-            let QueuedRequest { command, .. } = self.intake.ring[self.intake.at(AHEAD / 2)];
-            self.drive.ftl.expect(command.extent, true);
+            let coming = self.intake.ring[self.intake.at(AHEAD / 2)];
+            self.drive.ftl.expect(coming.extent, true);
         } else if self.intake.length == 0 {
             return Ok(None);
         }
@@ -65,10 +65,10 @@ impl Session<'_> {
         let limit = self.options.requests.unwrap_or(u64::MAX);
         while self.intake.length < AHEAD && self.intake.taken < limit {
             let Some(request) = source.next_request()? else { return Ok(()) };
-            let QueuedRequest { arrival, command } = self.prepare(source, request)?;
-            self.drive.ftl.expect(command.extent, false);
+            let request = self.prepare(source, request)?;
+            self.drive.ftl.expect(request.extent, false);
             let place = self.intake.at(self.intake.length);
-            self.intake.ring[place] = QueuedRequest { arrival, command };
+            self.intake.ring[place] = request;
             self.intake.length += 1;
         }
         Ok(())

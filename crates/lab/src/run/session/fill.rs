@@ -3,10 +3,9 @@
 use super::Session;
 use crate::config::uses_most;
 use palimpsest_flash::error::Result;
-use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_sim::drive::{Command, Directives};
+use palimpsest_sim::drive::Command;
 use palimpsest_workload::request::{Request, Source};
 
 /// Most units of one batch, after which progress is reported.
@@ -32,12 +31,11 @@ impl Session<'_> {
 
     /// Serves a request of preconditioning that has a file.
     pub(in crate::run) fn count_request(&mut self, source: &mut dyn Source, request: Request) -> Result<()> {
-        let mut extent = Extent { sector: request.sector, sectors: request.sectors };
-        if !self.addresses.contain(extent) {
-            extent = self.fold(source, extent)?;
+        let mut command = request.named().command;
+        if !self.addresses.contain(command.extent) {
+            command.extent = self.fold(source, command.extent)?;
         }
-        let directives = Directives { owner: request.owner(), queue: 0 };
-        self.count(Command { kind: request.kind, extent, directives })
+        self.count(command)
     }
 
     /// Writes whole pages of the `units` units from `first` on, none of which may have been written before, each page

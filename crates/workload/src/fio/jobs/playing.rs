@@ -150,7 +150,8 @@ impl Phase {
             if open.is_none() {
                 self.turn = (at + 1) % count;
             }
-            return Due::Request(request, self.first + at as u32);
+            request.command.directives.queue = self.first + at as u32;
+            return Due::Request(request);
         }
         match (next, outstanding) {
             (Nanos::MAX, 0) => Due::Nothing,
@@ -254,7 +255,7 @@ impl JobsSource {
     fn given(&mut self, request: Request, job: u32) -> Request {
         self.last = (job, self.last.1 + 1);
         self.latest = request.arrival;
-        if self.streams { Request { stream: job, ..request } } else { request }
+        if self.streams { Request { command: request.command.of(job), ..request } } else { request }
     }
 }
 
@@ -263,9 +264,9 @@ impl Jobs for JobsSource {
         while let Some(phase) = self.phases.front_mut() {
             let began = *phase.began.get_or_insert(now);
             match phase.due(now - began) {
-                Due::Request(request, job) => {
+                Due::Request(request) => {
                     let request = Request { arrival: began.saturating_add(request.arrival), ..request };
-                    return Ok(Due::Request(self.given(request, job), job));
+                    return Ok(Due::Request(self.given(request, request.directives.queue)));
                 }
                 Due::At(since) => return Ok(Due::At(began.saturating_add(since))),
                 Due::Completion => return Ok(Due::Completion),

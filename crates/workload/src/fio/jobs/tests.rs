@@ -41,7 +41,7 @@ fn requests_with_times_merge_by_them() {
     let text = "[a]\nrate_iops=1000\nnumber_ios=3\nrw=read\n[b]\nrate_iops=2000\nnumber_ios=4\nrw=write\n";
     let open = text.replace("rate_iops", "open_loop\nrate_iops");
     for text in [text, &open] {
-        let order: Vec<(Nanos, u32)> = requests(text).iter().map(|r| (r.arrival / 1000, r.stream)).collect();
+        let order: Vec<(Nanos, u32)> = requests(text).iter().map(|r| (r.arrival / 1000, r.owner())).collect();
         assert_eq!(order, [(0, 0), (0, 1), (500, 1), (1000, 0), (1000, 1), (1500, 1), (2000, 0)]);
     }
 }
@@ -87,14 +87,14 @@ fn reads_and_writes_have_rates_of_their_own() {
 #[test]
 fn copies_take_turns_and_phases_follow() {
     let text = "[a]\nnumjobs=2\nrw=read\nn=2\n[b]\nstonewall\niodepth=4\nrw=write\nn=1\n";
-    let order: Vec<_> = requests(text).iter().map(|r| (r.kind, r.stream, r.sector)).collect();
+    let order: Vec<_> = requests(text).iter().map(|r| (r.kind, r.owner(), r.extent.sector)).collect();
     let read = RequestKind::Read;
     assert_eq!(order, [(read, 0, 0), (read, 1, 0), (read, 0, 8), (read, 1, 8), (RequestKind::Write, 2, 0)]);
     // Jobs of one phase take turns of their depths.
-    let streams: Vec<u32> = requests("[a]\nn=3\n[b]\niodepth=2\nn=5\n").iter().map(|r| r.stream).collect();
+    let streams: Vec<u32> = requests("[a]\nn=3\n[b]\niodepth=2\nn=5\n").iter().map(|r| r.owner()).collect();
     assert_eq!(streams, [0, 1, 1, 0, 1, 1, 0, 1]);
     let random = requests("[a]\nnumjobs=2\nrw=randread\nn=50\nrandseed=7\n");
-    let of = |stream| random.iter().filter(|r| r.stream == stream).map(|r| r.sector).collect::<Vec<_>>();
+    let of = |stream| random.iter().filter(|r| r.owner() == stream).map(|r| r.extent.sector).collect::<Vec<_>>();
     assert_ne!(of(0), of(1));
 }
 
@@ -108,7 +108,7 @@ fn copies_of_a_specification_are_those_of_a_job() {
     assert_eq!(copies, requests("[a]\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
     assert_eq!(copies.len(), 3 * 40);
     let mut one = crate::fio::generated(&FioSpec { copies: 1, ..spec }, GIB, 1).unwrap();
-    assert_eq!(one.next_request().unwrap().map(|request| request.stream), Some(0));
+    assert_eq!(one.next_request().unwrap().map(|request| request.owner()), Some(0));
 }
 
 /// Runs jobs on a drive that takes `service` nanoseconds for each request, which `see` gets with the time of its issue.
@@ -117,7 +117,8 @@ fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Reques
     let mut ends: BTreeMap<(Nanos, usize), u32> = BTreeMap::new();
     loop {
         let next = match jobs.due(now).unwrap() {
-            Due::Request(request, job) => {
+            Due::Request(request) => {
+                let job = request.directives.queue;
                 assert!(request.arrival <= now, "{request:?} at {now}");
                 ends.insert((now + service, issued), job);
                 issued += 1;
@@ -150,7 +151,7 @@ fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
     let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
     let mut seen = Vec::new();
     let jobs = source.jobs().expect("these jobs need a clock");
-    drive(jobs, service, |now, request| seen.push((now, request.stream)));
+    drive(jobs, service, |now, request| seen.push((now, request.owner())));
     seen
 }
 
@@ -192,12 +193,12 @@ fn what_needs_no_clock_has_none() {
     assert!(message.contains("j.fio: the number of requests in a runtime is known in timed runs"), "{message}");
     let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
     assert_eq!(
-        open.iter().map(|r| (r.arrival, r.stream)).collect::<Vec<_>>(),
+        open.iter().map(|r| (r.arrival, r.owner())).collect::<Vec<_>>(),
         [(0, 0), (0, 1), (1_000_000, 0), (2_000_000, 0)]
     );
     // Beside a closed job it ends by its arrivals, too.
     let beside = requests("[a]\nrate_iops=1000\nruntime=3ms\ntime_based\n[b]\nn=5\n");
-    assert_eq!(beside.iter().map(|r| r.stream).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 1, 1]);
+    assert_eq!(beside.iter().map(|r| r.owner()).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 1, 1]);
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn what_changes_no_request_may_stand_there() {
 #[test]
 fn later_global_sections_change_later_jobs() {
     let text = "[global]\nbssplit=4k/50:8k/50\nn=1\nrate_iops=5\n[a]\n[global]\nbs=16k\n[b]\n[c]\nbs=32k\n";
-    let sizes: Vec<u32> = requests(text).iter().map(|r| r.sectors).collect();
+    let sizes: Vec<u32> = requests(text).iter().map(|r| r.extent.sectors).collect();
     assert!(sizes[0] <= 16);
     assert_eq!(sizes[1..], [32, 64]);
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fio::generated;
 use crate::request::Due;
+use crate::request::Lifetime;
 use palimpsest_flash::error::Error;
 use palimpsest_flash::units::{GIB, KIB, MIB};
 
@@ -12,7 +13,7 @@ fn all(text: &str, drive: u64) -> Vec<Request> {
     let expected = source.expected_requests();
     let mut requests = Vec::new();
     while let Some(request) = source.next_request().unwrap() {
-        assert!((request.sector + u64::from(request.sectors)) * SECTOR_BYTES <= drive, "{text}: {request:?}");
+        assert!((request.extent.end()) * SECTOR_BYTES <= drive, "{text}: {request:?}");
         requests.push(request);
     }
     assert!(expected.is_none_or(|count| count == requests.len() as u64), "{text}: {expected:?} {}", requests.len());
@@ -25,7 +26,8 @@ fn share(requests: &[Request], is_counted: impl Fn(&Request) -> bool) -> f64 {
 
 #[test]
 fn sequential_access_wraps_around() {
-    let sectors: Vec<u64> = all("rw=write,bs=8k,offset=64k,size=28k,n=5", MIB).iter().map(|r| r.sector).collect();
+    let sectors: Vec<u64> =
+        all("rw=write,bs=8k,offset=64k,size=28k,n=5", MIB).iter().map(|r| r.extent.sector).collect();
     assert_eq!(sectors, [128, 144, 160, 128, 144]);
 }
 
@@ -34,7 +36,7 @@ fn each_direction_of_a_mix_keeps_its_position() {
     let requests = all("rw=rw,bs=4k,8k,n=1000,rwmixread=30", GIB);
     for (kind, sectors) in [(RequestKind::Read, 8), (RequestKind::Write, 16)] {
         let own = requests.iter().filter(|request| request.kind == kind);
-        assert!(own.zip(0..).all(|(request, at)| request.sector == at * sectors));
+        assert!(own.zip(0..).all(|(request, at)| request.extent.sector == at * sectors));
     }
     assert!((share(&requests, |r| r.kind == RequestKind::Read) - 0.3).abs() < 0.06);
 }
@@ -44,7 +46,10 @@ fn trimwrite_writes_what_it_trimmed() {
     for text in ["rw=trimwrite,bs=64k,n=100", "rw=randtrimwrite,bssplit=4k/50:8k/50,n=100"] {
         for pair in all(text, GIB).chunks(2) {
             assert_eq!((pair[0].kind, pair[1].kind), (RequestKind::Trim, RequestKind::Write));
-            assert_eq!((pair[0].sector, pair[0].sectors), (pair[1].sector, pair[1].sectors));
+            assert_eq!(
+                (pair[0].extent.sector, pair[0].extent.sectors),
+                (pair[1].extent.sector, pair[1].extent.sectors)
+            );
         }
     }
 }
@@ -53,7 +58,7 @@ fn trimwrite_writes_what_it_trimmed() {
 fn uniform_addresses_cover_the_region_evenly() {
     let requests = all("rw=randwrite,bs=4k,size=40k,n=100k", MIB);
     let mut counts = [0u64; 10];
-    requests.iter().for_each(|request| counts[(request.sector / 8) as usize] += 1);
+    requests.iter().for_each(|request| counts[(request.extent.sector / 8) as usize] += 1);
     let chi_square: f64 = counts.iter().map(|&count| (count as f64 - 1e4).powi(2) / 1e4).sum();
     assert!(chi_square < 33.0, "{counts:?}");
 }
@@ -63,7 +68,7 @@ fn uniform_addresses_cover_the_region_evenly() {
 fn zipf_gives_its_first_rank_the_exact_share() {
     let requests = all("rw=randwrite,bs=4k,size=4MiB,n=200k,random_distribution=zipf:0.95", GIB);
     let mut counts = vec![0u64; 1024];
-    requests.iter().for_each(|request| counts[(request.sector / 8) as usize] += 1);
+    requests.iter().for_each(|request| counts[(request.extent.sector / 8) as usize] += 1);
     let zeta: f64 = (1..=1024).map(|rank| libm::pow(f64::from(rank), -0.95)).sum();
     let expected = 200e3 / zeta;
     let hottest = *counts.iter().max().unwrap() as f64;
@@ -75,18 +80,21 @@ fn large_requests_follow_each_other_beside_the_random_ones() {
     let text = "rw=randrw,bssplit=4k/90:64k/9.5:128k/0.5,size=8MiB,sequential_from=64k,n=20k";
     for (own, first) in [("", 0), (",sequential_size=2MiB", 6 * MIB / SECTOR_BYTES)] {
         let requests = all(&format!("{text}{own}"), GIB);
-        let large = |request: &&Request| request.sectors >= 128;
+        let large = |request: &&Request| request.extent.sectors >= 128;
         for kind in [RequestKind::Read, RequestKind::Write] {
             let mut next = first;
             for request in requests.iter().filter(|request| request.kind == kind).filter(large) {
-                assert!(request.sector == next || request.sector == first, "{own}: {request:?} not at {next}");
-                next = request.sector + u64::from(request.sectors);
+                assert!(
+                    request.extent.sector == next || request.extent.sector == first,
+                    "{own}: {request:?} not at {next}"
+                );
+                next = request.extent.end();
             }
         }
         let small_end = if own.is_empty() { 8 } else { 6 } * MIB / SECTOR_BYTES;
-        let furthest = requests.iter().filter(|r| !large(r)).map(|r| r.sector + 8).max().unwrap();
+        let furthest = requests.iter().filter(|r| !large(r)).map(|r| r.extent.sector + 8).max().unwrap();
         assert!(furthest <= small_end && furthest > small_end - 64, "{own}: {furthest}");
-        assert!((share(&requests, |r| r.sectors == 256) - 0.005).abs() < 0.0015);
+        assert!((share(&requests, |r| r.extent.sectors == 256) - 0.005).abs() < 0.0015);
     }
     let spec = FioSpec::parse("rw=randwrite,bssplit=4k/50:64k/50,size=1MiB,sequential_from=64k,sequential_size=1MiB");
     let message = FioSource::new(&spec.unwrap(), GIB, 1).unwrap_err().to_string();
@@ -104,9 +112,9 @@ fn splits_give_each_size_its_share_within_the_region() {
     ] {
         let requests = all(text, 256 * KIB);
         for (sectors, percent) in [(8, 0.5), (32, 0.3), (128, 0.2)] {
-            assert!((share(&requests, |r| r.sectors == sectors) - percent).abs() < 0.01);
+            assert!((share(&requests, |r| r.extent.sectors == sectors) - percent).abs() < 0.01);
         }
-        assert!(requests.iter().all(|request| request.sector % 8 == 0));
+        assert!(requests.iter().all(|request| request.extent.sector % 8 == 0));
     }
 }
 
@@ -116,7 +124,7 @@ fn reads_and_writes_share_their_hot_blocks() {
     let hottest = |kind| {
         let mut counts = vec![0u64; 1024];
         let own = requests.iter().filter(|request| request.kind == kind);
-        own.for_each(|request| counts[(request.sector / 8) as usize] += 1);
+        own.for_each(|request| counts[(request.extent.sector / 8) as usize] += 1);
         (0..1024).max_by_key(|&block| counts[block])
     };
     assert_eq!(hottest(RequestKind::Read), hottest(RequestKind::Write));
@@ -124,9 +132,9 @@ fn reads_and_writes_share_their_hot_blocks() {
 
 #[test]
 fn alignment_and_percentage_random() {
-    assert!(all("rw=randread,bs=4k,ba=16k,n=1000", MIB).iter().all(|request| request.sector % 32 == 0));
+    assert!(all("rw=randread,bs=4k,ba=16k,n=1000", MIB).iter().all(|request| request.extent.sector % 32 == 0));
     let requests = all("rw=randread,bs=4k,percentage_random=20,n=20k", GIB);
-    let follows = requests.windows(2).filter(|pair| pair[1].sector == pair[0].sector + 8).count();
+    let follows = requests.windows(2).filter(|pair| pair[1].extent.sector == pair[0].extent.sector + 8).count();
     assert!((follows as f64 / 20e3 - 0.8).abs() < 0.02, "{follows}");
 }
 
@@ -176,7 +184,7 @@ fn arrivals_at_a_rate() {
 fn seeds_repeat_and_differ() {
     let draw = |text: &str, seed| {
         let mut source = FioSource::new(&FioSpec::parse(text).unwrap(), GIB, seed).unwrap();
-        (0..10).map(|_| source.next_request().unwrap().unwrap().sector).collect::<Vec<_>>()
+        (0..10).map(|_| source.next_request().unwrap().unwrap().extent.sector).collect::<Vec<_>>()
     };
     assert_eq!(draw("rw=randread", 1), draw("rw=randread", 1));
     assert_ne!(draw("rw=randread", 1), draw("rw=randread", 2));
@@ -241,7 +249,7 @@ fn measured_speed_of_generation() {
             Box::new(FioSource::new(&FioSpec::parse(text).unwrap(), 64 * GIB, 1).unwrap());
         let (start, mut count, mut sum) = (std::time::Instant::now(), 0u64, 0u64);
         while let Some(request) = source.next_request().unwrap() {
-            (count, sum) = (count + 1, sum.wrapping_add(request.sector));
+            (count, sum) = (count + 1, sum.wrapping_add(request.extent.sector));
         }
         println!("{:6.2} ns a request: {text} ({sum:x})", start.elapsed().as_nanos() as f64 / count as f64);
     }
@@ -253,16 +261,16 @@ fn files_are_laid_out_and_requests_stay_in_theirs() {
     let mut source = FioSource::new(&FioSpec::parse(text).unwrap(), 2 * MIB, 7).unwrap();
     let layout: Vec<Request> = std::iter::from_fn(|| source.next_of_layout()).collect();
     // 1 MiB holds 28 files of 36 KiB in the mean, 14 of each size; the large ones come first.
-    let streams: std::collections::BTreeSet<u32> = layout.iter().map(|request| request.stream).collect();
+    let streams: std::collections::BTreeSet<u32> = layout.iter().map(|request| request.owner()).collect();
     assert_eq!(streams, (1..=28).collect());
-    let written: u64 = layout.iter().map(|request| u64::from(request.sectors)).sum();
+    let written: u64 = layout.iter().map(|request| u64::from(request.extent.sectors)).sum();
     assert_eq!(written, 14 * (128 + 16));
-    assert!(layout.windows(2).any(|pair| pair[0].stream != pair[1].stream && pair[0].stream > pair[1].stream));
+    assert!(layout.windows(2).any(|pair| pair[0].owner() != pair[1].owner() && pair[0].owner() > pair[1].owner()));
     let start = |stream: u64| if stream <= 14 { (stream - 1) * 128 } else { 14 * 128 + (stream - 15) * 16 };
     while let Some(request) = source.next_request().unwrap() {
-        let (stream, end) = (u64::from(request.stream), request.sector + u64::from(request.sectors));
-        assert!(request.sector >= start(stream) && end <= start(stream + 1), "{request:?}");
-        assert!(request.sectors == 8 || stream <= 14, "only large files hold 16 KiB");
+        let (stream, end) = (u64::from(request.owner()), request.extent.end());
+        assert!(request.extent.sector >= start(stream) && end <= start(stream + 1), "{request:?}");
+        assert!(request.extent.sectors == 8 || stream <= 14, "only large files hold 16 KiB");
     }
 }
 
@@ -277,15 +285,15 @@ fn times_of_a_specification() {
     assert_eq!(parse("runtime=0"), FioSpec::default());
     // Files keep their streams, and are laid out.
     let mut source = generated(&parse("rw=read,bs=4k,size=64k,nrfiles=4,runtime=1ms"), MIB, 1).unwrap();
-    assert_eq!(source.next_of_layout().map(|request| request.stream), Some(1));
-    let Due::Request(request, 0) = source.jobs().unwrap().due(5).unwrap() else { panic!("a request is due") };
-    assert_eq!((request.arrival, request.stream), (5, 1));
+    assert_eq!(source.next_of_layout().map(|request| request.owner()), Some(1));
+    let Due::Request(request) = source.jobs().unwrap().due(5).unwrap() else { panic!("a request is due") };
+    assert_eq!((request.arrival, request.owner(), request.directives.queue), (5, 1, 0));
 }
 
 #[test]
 fn sequential_requests_go_from_file_to_file() {
     let requests = all("rw=write,bs=12k,size=96k,nrfiles=3,n=7", MIB);
-    let places: Vec<(u64, u32)> = requests.iter().map(|request| (request.sector, request.stream)).collect();
+    let places: Vec<(u64, u32)> = requests.iter().map(|request| (request.extent.sector, request.owner())).collect();
     assert_eq!(places, [(0, 1), (24, 1), (64, 2), (88, 2), (128, 3), (152, 3), (0, 1)]);
 }
 
@@ -304,4 +312,22 @@ fn files_that_do_not_fit_are_refused() {
     assert_eq!((spec.size, spec.file_sizes), (Some(crate::fio::Amount::Bytes(MIB)), None));
     let shown = FioSpec::parse("rw=read,size=1MiB,filesize=4k/50:8k/50,openfiles=2").unwrap();
     assert_eq!(FioSpec::parse(&shown.to_string()).unwrap(), shown);
+}
+
+#[test]
+fn writes_have_the_directives_of_the_specification() {
+    let directives = |text: &str| {
+        let requests = all(text, MIB);
+        let of = |kind| {
+            let own = requests.iter().filter(move |request| request.kind == kind);
+            own.map(|request| (request.directives.fua, request.directives.lifetime, request.directives.placement))
+        };
+        assert!(of(RequestKind::Read).all(|found| found == (false, Lifetime::Unknown, 0)), "{text}");
+        of(RequestKind::Write).take(4).collect::<Vec<_>>()
+    };
+    assert_eq!(directives("rw=randrw,n=40"), [(false, Lifetime::Unknown, 0); 4]);
+    let hint = Lifetime::Pages(1 << 8);
+    assert_eq!(directives("rw=randrw,n=40,sync=dsync,write_hint=medium"), [(true, hint, 0); 4]);
+    let placed = [3, 0, 7, 3].map(|handle| (false, Lifetime::Unknown, handle));
+    assert_eq!(directives("rw=randrw,n=40,plids=3,0,7"), placed);
 }

@@ -4,7 +4,7 @@ use super::*;
 
 fn record(line: &str) -> Option<(RequestKind, u64, u32)> {
     match Blkparse::default().parse(line.as_bytes()) {
-        Ok(Parsed::Record(record)) => Some((record.kind, record.sector, record.sectors)),
+        Ok(Parsed::Record(record)) => Some((record.kind, record.extent.sector, record.extent.sectors)),
         Ok(_) => None,
         Err(fault) => panic!("{line}: {}", fault.what),
     }
@@ -33,6 +33,16 @@ fn kinds_by_letters() {
     }
     assert_eq!(record("8,0 0 1 0.1 7 Q W 8 + 8 [x]"), None);
     assert_eq!(record("8,0 0 0 0.1 0 m N cfq7 Not idling"), None);
+}
+
+#[test]
+fn fua_is_the_mark_behind_a_write() {
+    for (letters, expected) in [("W", false), ("WFS", true), ("FW", false), ("FWFS", true), ("RF", false), ("D", false)]
+    {
+        let line = format!("8,0 0 1 0.1 7 D {letters} 8 + 8 [x]");
+        let Ok(Parsed::Record(record)) = Blkparse::default().parse(line.as_bytes()) else { panic!("{line}") };
+        assert_eq!(record.directives.fua, expected, "{letters}");
+    }
 }
 
 #[test]

@@ -54,16 +54,20 @@ fn one_action_in_either_order_of_bytes() {
         assert_eq!(format.parse(&name), Ok(Parsed::Skip));
         let Ok(Parsed::Record(read)) = format.parse(&queued) else { panic!() };
         assert_eq!(
-            (read.time, read.kind, read.sector, read.sectors, read.stream),
+            (read.arrival, read.kind, read.extent.sector, read.extent.sectors, read.owner()),
             (1, RequestKind::Read, 64, 8, 8 << 20)
         );
         assert_eq!(Blktrace::recognise(&[&name[..], &queued[..], &issued[..]].concat()), 3);
         format.prepare(&[&queued[..], &issued[..]].concat());
         assert_eq!((format.parse(&queued), format.more(&issued)), (Ok(Parsed::Skip), Ok(2)));
         let mut kind = |action: u64, size: u32| match format.parse(&of((3, 0, size, 7 | action), b"")) {
-            Ok(Parsed::Record(record)) => Some(record.kind),
+            Ok(Parsed::Record(record)) => {
+                assert_eq!(record.directives.fua, action & FUA != 0 && record.kind == RequestKind::Write);
+                Some(record.kind)
+            }
             _ => None,
         };
+        assert_eq!((kind(WRITE | FUA, 512), kind(FUA, 512)), (Some(RequestKind::Write), Some(RequestKind::Read)));
         assert_eq!(kind(WRITE | DISCARD, 4096), Some(RequestKind::Trim));
         assert_eq!(kind(WRITE | FLUSH, 0), Some(RequestKind::Flush));
         assert_eq!(kind(WRITE | FLUSH, 512), Some(RequestKind::Write));

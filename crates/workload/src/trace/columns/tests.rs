@@ -1,6 +1,7 @@
 //! Tests of CSV with named columns.
 
 use super::*;
+use crate::request::{Command, Extent};
 
 fn read(header: &str, line: &str) -> Parse<Parsed> {
     let mut format = Columns::default();
@@ -10,7 +11,8 @@ fn read(header: &str, line: &str) -> Parse<Parsed> {
 
 #[test]
 fn columns_in_any_order_and_quotes() {
-    let record = Record { time: 5, kind: RequestKind::Trim, sector: 2, sectors: 8, stream: 9, file: NO_FILE };
+    let extent = Extent { sector: 2, sectors: 8 };
+    let record = Request::new(5, Command::new(RequestKind::Trim, extent).of(9));
     let header = "file,size_bytes,offset_bytes,extra,op,time_ns,stream";
     assert_eq!(read(header, "\"a,\"\"b\"\"\",4096,1024,,Discard,5,9"), Ok(Parsed::Record(record)));
     assert!(read(header, "\"a,4096,1024,,trim,5,9").unwrap_err().what.contains("quote"));
@@ -18,10 +20,25 @@ fn columns_in_any_order_and_quotes() {
 }
 
 #[test]
+fn writes_have_directives() {
+    let header = "time_ns,op,offset_bytes,size_bytes,fua,placement";
+    let directives = |line: &str| match read(header, line) {
+        Ok(Parsed::Record(record)) => Ok((record.directives.fua, record.directives.placement)),
+        Ok(other) => panic!("{other:?}"),
+        Err(fault) => Err(fault.what),
+    };
+    assert_eq!(directives("0,w,0,512,1,65535"), Ok((true, 65_535)));
+    assert_eq!(directives("0,w,0,512,,"), Ok((false, 0)));
+    assert_eq!(directives("0,r,0,512,1,7"), Ok((false, 0)), "reads have none");
+    assert!(directives("0,w,0,512,2,0").unwrap_err().contains("column fua: expected 0 or 1"));
+    assert!(directives("0,w,0,512,0,65536").unwrap_err().contains("column placement: expected a handle below 65536"));
+}
+
+#[test]
 fn files_become_streams() {
     let header = "time_ns,op,offset_bytes,size_bytes,file";
     let stream = |file| match read(header, &format!("0,w,0,512,{file}")) {
-        Ok(Parsed::Record(record)) => record.stream,
+        Ok(Parsed::Record(record)) => record.owner(),
         other => panic!("{other:?}"),
     };
     assert_eq!(stream("a.log"), stream("a.log"));

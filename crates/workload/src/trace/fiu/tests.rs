@@ -5,7 +5,7 @@ use crate::request::RequestKind;
 
 #[test]
 fn process_names_may_hold_blanks() {
-    let expected = Record::of_sectors(467_651, RequestKind::Write, 644_661_632, 8, 0);
+    let expected = Parsed::of_sectors(467_651, RequestKind::Write, 644_661_632, 8, 0);
     for process in ["kjournald", "my own process", "W 6 0"] {
         let line = format!("467651 2522 {process} 644661632 8 W 6 0 98b9cb");
         assert_eq!(Fiu::default().parse(line.as_bytes()), expected, "{line}");

@@ -7,8 +7,8 @@ fn read(lines: &[&str]) -> Vec<(Nanos, RequestKind, u64, u32, u32)> {
     let mut records = Vec::new();
     for line in lines {
         if let Parsed::Record(r) = log.parse(line.as_bytes()).unwrap() {
-            assert_eq!(Some(r.stream), log.files.name(r.file).map(|name| hash(name.as_bytes())));
-            records.push((r.time, r.kind, r.sector, r.sectors, r.file));
+            assert_eq!(Some(r.owner()), log.files.name(r.file).map(|name| hash(name.as_bytes())));
+            records.push((r.arrival, r.kind, r.extent.sector, r.extent.sectors, r.file));
         }
     }
     records

@@ -3,8 +3,8 @@
 use super::*;
 
 fn extent(offset: u64, bytes: u64) -> Option<(u64, u32)> {
-    match Record::of_bytes(0, RequestKind::Read, offset, bytes, 0) {
-        Ok(Parsed::Record(record)) => Some((record.sector, record.sectors)),
+    match Parsed::of_bytes(0, RequestKind::Read, offset, bytes, 0) {
+        Ok(Parsed::Record(record)) => Some((record.extent.sector, record.extent.sectors)),
         _ => None,
     }
 }
@@ -23,7 +23,7 @@ fn bytes_widen_to_the_sectors_they_touch() {
 
 #[test]
 fn sectors_are_bounded() {
-    let read = |sector, sectors, stream| Record::of_sectors(0, RequestKind::Read, sector, sectors, stream).is_ok();
+    let read = |sector, sectors, stream| Parsed::of_sectors(0, RequestKind::Read, sector, sectors, stream).is_ok();
     assert!(read(0, 1, 0) && read(SECTOR_LIMIT - 1, 1, u64::from(u32::MAX)));
     assert!(!read(0, 0, 0) && !read(SECTOR_LIMIT, 1, 0) && !read(0, u64::MAX, 0) && !read(u64::MAX, 1, 0));
     assert!(!read(0, 1, 1 << 32));

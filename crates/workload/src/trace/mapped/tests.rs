@@ -1,7 +1,7 @@
 //! Tests of text with the columns that the user names.
 
 use super::*;
-use crate::request::{NO_FILE, Source};
+use crate::request::{Command, Extent, Source};
 use crate::trace::{TraceOptions, open_trace};
 use std::io::Cursor;
 
@@ -18,8 +18,8 @@ fn read(columns: &str, text: &str) -> Result<Vec<Request>> {
 #[test]
 fn any_order_separator_and_unit() {
     let expected = [
-        Request { arrival: 0, kind: RequestKind::Read, sector: 8, sectors: 8, stream: 7, file: NO_FILE },
-        Request { arrival: 1_500, kind: RequestKind::Write, sector: 16, sectors: 1, stream: 7, file: NO_FILE },
+        Request::new(0, Command::new(RequestKind::Read, Extent { sector: 8, sectors: 8 }).of(7)),
+        Request::new(1_500, Command::new(RequestKind::Write, Extent { sector: 16, sectors: 1 }).of(7)),
     ];
     let found = read(
         "time=1:us,op=3,offset=5:sectors,size=4,volume=2",
@@ -27,8 +27,8 @@ fn any_order_separator_and_unit() {
     );
     assert_eq!(found.unwrap(), expected);
     let found = read("size=1:pages,offset=2:KiB,op=3:read=0", "1 4 0\n2\t8  1 extra\n").unwrap();
-    assert_eq!((found[0].sector, found[0].sectors, found[0].kind), (8, 8, RequestKind::Read));
-    assert_eq!((found[1].sector, found[1].sectors, found[1].kind), (16, 16, RequestKind::Write));
+    assert_eq!((found[0].extent.sector, found[0].extent.sectors, found[0].kind), (8, 8, RequestKind::Read));
+    assert_eq!((found[1].extent.sector, found[1].extent.sectors, found[1].kind), (16, 16, RequestKind::Write));
 }
 
 /// Only the first line can be a heading, and only of words; other malformed lines are errors or count as bad.

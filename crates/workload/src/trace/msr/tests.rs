@@ -6,8 +6,11 @@ use super::*;
 fn a_line_of_hm_0_and_its_header() {
     let parsed = Msr.parse(b"128166385295514663,hm,3,Write,9056014336,2048,2833").unwrap();
     let Parsed::Record(record) = parsed else { panic!("{parsed:?}") };
-    assert_eq!(record.time, 12_816_638_529_551_466_300);
-    assert_eq!((record.kind, record.sector, record.sectors, record.stream), (RequestKind::Write, 17_687_528, 4, 3));
+    assert_eq!(record.arrival, 12_816_638_529_551_466_300);
+    assert_eq!(
+        (record.kind, record.extent.sector, record.extent.sectors, record.owner()),
+        (RequestKind::Write, 17_687_528, 4, 3)
+    );
     let header = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
     assert_eq!(Msr.parse(header), Ok(Parsed::Header));
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::fuzzing::fuzz_parquet;
-use crate::request::RequestKind;
+use crate::request::{Command, Extent, RequestKind};
 use crate::trace::open_trace_file;
 use crate::trace::output::{Losses, Recorder, Target};
 use palimpsest_flash::rng::Rng;
@@ -42,7 +42,7 @@ fn request(at: u64) -> (Request, Option<&'static str>) {
     let kind = kinds[at as usize % kinds.len()];
     let (sector, sectors) = if kind == RequestKind::Flush { (0, 0) } else { (at * 8, 1 + at as u32 % 64) };
     let name = [None, Some("a \"b\", c"), Some("d")][at as usize % 3];
-    (Request { arrival: at * 7, kind, sector, sectors, stream: (at % 5) as u32, file: NO_FILE }, name)
+    (Request::new(at * 7, Command::new(kind, Extent { sector, sectors }).of((at % 5) as u32)), name)
 }
 
 #[test]

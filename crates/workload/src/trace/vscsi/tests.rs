@@ -33,9 +33,10 @@ fn commands_are_recognized() {
         let mut format = Vscsi(layout);
         let mut parse = |command, length| format.parse(&record(layout.version, (command, 8, length, 3)));
         let Ok(Parsed::Record(read)) = parse(0x88, 4000) else { panic!() };
-        assert_eq!((read.time, read.kind, read.sector, read.sectors), (3000, RequestKind::Read, 8, 8));
-        assert!(matches!(parse(0x0a, 512), Ok(Parsed::Record(Record { kind: RequestKind::Write, .. }))));
-        assert!(matches!(parse(0x35, 0), Ok(Parsed::Record(Record { kind: RequestKind::Flush, .. }))));
+        assert_eq!((read.arrival, read.kind, read.extent.sector, read.extent.sectors), (3000, RequestKind::Read, 8, 8));
+        for (command, length, kind) in [(0x0a, 512, RequestKind::Write), (0x35, 0, RequestKind::Flush)] {
+            assert!(matches!(parse(command, length), Ok(Parsed::Record(found)) if found.kind == kind));
+        }
         for (command, length) in [(0x28, 0), (0x41, 512), (0x12, 36)] {
             assert_eq!(parse(command, length), Ok(Parsed::Skip));
         }

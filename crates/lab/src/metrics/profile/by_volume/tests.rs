@@ -2,7 +2,7 @@
 
 use super::*;
 use palimpsest_flash::error::Result;
-use palimpsest_workload::request::{NO_FILE, RequestKind};
+use palimpsest_workload::request::{Command, Extent, RequestKind};
 
 struct Nothing;
 
@@ -25,17 +25,10 @@ fn volumes_have_distances_of_their_own() {
     for at in 0..2000u64 {
         let (stream, page) = if at % 2 == 0 { (3, at / 2 % 5) } else { (7, at / 2 % 2) };
         let kind = RequestKind::Write;
-        found.add(&Request {
-            arrival: at * 1_000_000,
-            kind,
-            sector: page * PAGE_SECTORS,
-            sectors: 8,
-            stream,
-            file: NO_FILE,
-        });
+        let extent = Extent { sector: page * PAGE_SECTORS, sectors: 8 };
+        found.add(&Request::new(at * 1_000_000, Command::new(kind, extent).of(stream)));
     }
-    let flush =
-        Request { arrival: 2_000_000_000, kind: RequestKind::Flush, sector: 0, sectors: 0, stream: 9, file: NO_FILE };
+    let flush = Request::new(2_000_000_000, Command::FLUSH.of(9));
     found.add(&flush);
     for (volume, pages) in [(3, 5), (7, 2)] {
         let figures = found.figures(volume).unwrap();
