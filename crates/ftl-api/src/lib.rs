@@ -350,6 +350,8 @@ pub struct Entry {
     /// True if pages may have parity across dies. The layer must then program each page whole and once, and move pages
     /// that [`plan::Io`] rebuilds.
     pub takes_parity: bool,
+    /// True if blocks may be superblocks (`ftl.superblocks`), in which a power cut may leave out pages.
+    pub superblocks: bool,
     /// How often the layer programs a page before the erase, because a checkpoint can skip only pages that no longer
     /// change.
     pub programs: Programs,
@@ -386,6 +388,7 @@ impl Entry {
         fast_cache: false,
         outlives_dies: false,
         takes_parity: false,
+        superblocks: false,
         programs: Programs::Once,
         tables: |_, _, subpages| 4 * subpages,
         reserved: |_, _| 0,
@@ -407,6 +410,7 @@ impl Entry {
             Feature::OpenPages => self.gathers,
             Feature::FastCache => self.fast_cache,
             Feature::Parity => self.takes_parity,
+            Feature::Superblocks => self.superblocks,
         }
     }
 

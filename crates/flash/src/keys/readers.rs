@@ -12,6 +12,8 @@ pub enum Feature {
     FastCache,
     /// Parity across dies.
     Parity,
+    /// Blocks that span dies.
+    Superblocks,
 }
 
 /// The layers on which a reader reads a key.

@@ -26,6 +26,8 @@ pub const ENTRY: Entry = Entry {
     word_lines: true,
     fast_cache: true,
     outlives_dies: true,
+    takes_parity: true,
+    superblocks: true,
     tables: |settings, geometry, subpages| {
         let pages = subpages / u64::from(geometry.subpages_per_page);
         CachedMap::checkpoint_bytes(geometry, pages, DftlSettings::new(settings).room)

@@ -27,6 +27,7 @@ pub const ENTRY: Entry = Entry {
     fast_cache: true,
     outlives_dies: true,
     takes_parity: true,
+    superblocks: true,
     tables: |_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page),
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN

@@ -31,6 +31,7 @@ pub const ENTRY: Entry = Entry {
     fast_cache: true,
     outlives_dies: true,
     takes_parity: true,
+    superblocks: true,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN
 };

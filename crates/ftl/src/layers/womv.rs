@@ -31,6 +31,7 @@ pub const ENTRY: Entry = Entry {
     fast_cache: false,
     programs: Programs::OverData,
     takes_parity: false,
+    superblocks: false,
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

@@ -12,7 +12,8 @@ use palimpsest_ftl_api::{keys, words};
 
 const IN_BACKGROUND: Reader = Reader::LISTED.needs(&["ftl.gc_background = true"]);
 const FAST_CACHE: Reader = Reader::with(Feature::FastCache);
-const SUPERBLOCKS: Reader = Reader::with(Feature::Parity);
+const PARITY: Reader = Reader::with(Feature::Parity);
+const SUPERBLOCKS: Reader = Reader::with(Feature::Superblocks);
 
 keys! {
     /// The settings that layers share.
@@ -95,7 +96,7 @@ keys! {
             read_by[Reader::ANY];
         /// pages of data that one page of parity on another die is for, from which reads that fail for good are
         /// rebuilt; 0: no parity
-        pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[SUPERBLOCKS];
+        pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[PARITY];
         /// what the dies of a superblock do together: they are written in turn; or their blocks are collected and
         /// erased as one, too
         pub collects_superblocks: bool = "ftl.superblocks", Choice(&["allocated", "collected"])

@@ -14,6 +14,7 @@ use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl SectorLog {
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
+        io.recover_stripes()?;
         // A checkpoint has the places of subpages, but not the map of the data region.
         io.drop_tables();
         let survivors = self.data.recover_map(io);
