@@ -58,7 +58,7 @@ fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Opt
 
 /// Layers without a fast cache are done.
 fn can(entry: &Entry) -> bool {
-    entry.fast_cache
+    entry.lists("ftl.slc_fixed")
 }
 
 #[test]

@@ -343,8 +343,6 @@ pub struct Entry {
     /// True if pages may be word lines that are programmed in one shot (`part.pages_per_program`). The layer must then
     /// write each page whole and once, and map smaller units.
     pub word_lines: bool,
-    /// True if the layer may have a fixed share of a fast cache (`ftl.slc_fixed`), as layers of one log may.
-    pub fast_cache: bool,
     /// True if the layer continues on the other dies after one has failed.
     pub outlives_dies: bool,
     /// True if pages may have parity across dies. The layer must then program each page whole and once, and move pages
@@ -385,7 +383,6 @@ impl Entry {
         read: None,
         gathers: false,
         word_lines: false,
-        fast_cache: false,
         outlives_dies: false,
         takes_parity: false,
         superblocks: false,
@@ -408,7 +405,6 @@ impl Entry {
     pub fn has(&self, feature: Feature) -> bool {
         match feature {
             Feature::OpenPages => self.gathers,
-            Feature::FastCache => self.fast_cache,
             Feature::Parity => self.takes_parity,
             Feature::Superblocks => self.superblocks,
         }

@@ -37,7 +37,9 @@ use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::extent;
 use crate::log::blocks::Blocks;
 use crate::log::frontiers::Frontiers;
-use crate::log::settings::{CACHE, COLLECTION, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of};
+use crate::log::settings::{
+    CACHE, COLLECTION, FIXED_CACHE, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of,
+};
 use crate::log::victim::{self, Victim};
 use collect::Collector;
 use map::{Map, Target, UNMAPPED};
@@ -56,9 +58,21 @@ pub const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
     programs: Programs::Subpages,
-    keys: || keys_of(&[COLLECTION, STREAMS, PLACEMENT, LEVELING, STATIC_LEVELING, READ, GATHER, CACHE, settings::KEYS]),
+    keys: || {
+        keys_of(&[
+            COLLECTION,
+            STREAMS,
+            PLACEMENT,
+            LEVELING,
+            STATIC_LEVELING,
+            READ,
+            GATHER,
+            CACHE,
+            FIXED_CACHE,
+            settings::KEYS,
+        ])
+    },
     outlives_dies: true,
-    fast_cache: true,
     superblocks: true,
     check: settings::check,
     model: settings::MODEL,

@@ -20,7 +20,7 @@ mod tests;
 
 use super::gather::Gather;
 use crate::extent::{overlay, pages};
-use crate::log::settings::{CACHE, GATHER, LogSettings, keys_of, keys_of_log};
+use crate::log::settings::{CACHE, FIXED_CACHE, GATHER, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::shared::SharedMap;
@@ -39,11 +39,10 @@ pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
     programs: Programs::Subpages,
-    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER, KEYS])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, FIXED_CACHE, GATHER, KEYS])].concat(),
     reserved: log_blocks,
     reserved_key: "ftl.log_fraction",
     outlives_dies: true,
-    fast_cache: true,
     superblocks: true,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
     ..Entry::PLAIN

@@ -28,7 +28,6 @@ pub const ENTRY: Entry = Entry {
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     // The word lines are programmed together already.
     word_lines: false,
-    fast_cache: false,
     programs: Programs::OverData,
     takes_parity: false,
     superblocks: false,

@@ -42,20 +42,8 @@ impl Mga {
 
     /// Maps every logical subpage to the newest copy.
     fn map_newest(&mut self, io: &Io) {
-        let (nand, geometry, n) = (io.nand(), io.geometry(), self.subpages);
-        let mut newest = vec![UNMAPPED; (self.map.logical_pages() * n) as usize];
-        for block in (0..geometry.blocks()).filter(|&block| !nand.is_torn(block)) {
-            for psn in block * geometry.subpages_per_block()..(block + 1) * geometry.subpages_per_block() {
-                let lsn = nand.logical(psn);
-                if matches!(lsn, UNWRITTEN | PADDING | TORN) {
-                    continue;
-                }
-                let known = &mut newest[lsn as usize];
-                if *known == UNMAPPED || nand.sequence(psn) > nand.sequence(*known) {
-                    *known = psn;
-                }
-            }
-        }
+        let (mut newest, n) = (io.newest_places(), self.subpages);
+        newest.resize((self.map.logical_pages() * n) as usize, UNMAPPED);
         for (lpn, places) in newest.chunks(n as usize).enumerate() {
             let lpn = lpn as u32;
             if places.iter().all(|&psn| psn == UNMAPPED) {
