@@ -4,7 +4,7 @@
 
 use crate::background::idle_with;
 use crate::drives::{Limits, Shape, draw_with, pick, with};
-use crate::harness::{Model, for_each_seed, note, payload_of};
+use crate::harness::{Model, for_each_seed, is_partial, note, payload_of};
 use crate::power::{Cuts, cut_everywhere, small_with};
 use crate::power_timed::{Case, cut_case};
 use crate::sequences::{SMALL, count_requests, requests, time_requests};
@@ -194,7 +194,7 @@ fn the_fixed_share_and_no_other_block_holds_one_bit_a_cell() {
     });
     let (folds, erases) = (folds.get(), erases.get());
     println!("{folds} folds, {erases:?} erases");
-    assert!(folds > 100 && erases.iter().all(|&count| count > 500));
+    assert!(is_partial() || folds > 100 && erases.iter().all(|&count| count > 500));
 }
 
 #[test]
