@@ -16,16 +16,8 @@ const SMALL: Limits = Limits { subpages: 512, planes: 4 };
 /// A checkpoint every few programs.
 const EVERY: [&str; 3] = ["ftl.checkpoint=4KiB", "ftl.checkpoint=40KiB", "ftl.checkpoint=150KiB"];
 
-/// Whether pages of the part of `entry` are programmed without a code.
-fn can(entry: &Entry) -> bool {
-    entry.name != "womv"
-}
-
-/// Cuts counted runs of a drive of a few blocks. True for layers that cannot have checkpoints.
+/// Cuts counted runs of a drive of a few blocks.
 fn counted(entry: &'static Entry, seed: u64, stride: u64, cuts: impl Fn(u64, &mut Rng) -> Cuts) -> bool {
-    if !can(entry) {
-        return true;
-    }
     let Some(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
     cut_everywhere(entry, &shape, seed, stride, cuts);
     true
@@ -53,9 +45,6 @@ fn cuts_in_recovery_and_again_later() {
 #[test]
 fn cuts_and_faults() {
     for_each_seed("checkpoint::cuts_and_faults", 6, |entry, seed| {
-        if !can(entry) {
-            return true;
-        }
         let faults = ["faults.program_fail=1%", "faults.erase_fail=1%"];
         let Some(shape) = small_with(entry, seed, &[EVERY[(seed % 3) as usize]]) else { return false };
         let blocks = format!("ssd.blocks_per_plane={}", shape.drive.kept_blocks() + 10);
@@ -84,9 +73,6 @@ fn case(entry: &'static Entry, seed: u64) -> Option<Case> {
 }
 
 pub fn timed(entry: &'static Entry, seed: u64, cuts: u64) -> bool {
-    if !can(entry) {
-        return true;
-    }
     let Some(case) = case(entry, seed) else { return false };
     note(&case.shape.settings);
     let (start, end) = case.run(None).expect("no cut, no end");

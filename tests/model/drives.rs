@@ -174,7 +174,7 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
         let cell = pick(rng, &["part.cell=tlc", "part.cell=qlc"]);
         changes.extend([cell, "ftl.moved=together", pick(rng, &["ftl.slc_cache=30%", "ftl.slc_cache=2 blocks"])]);
         changes.extend(["part.t_read_slc=20us", "part.t_program_slc=70us"]);
-        if entry.fast_cache {
+        if entry.lists("ftl.slc_fixed") {
             changes.extend(fixed_share(&mut Rng::new(seed, 0xf1)));
         }
     }

@@ -341,13 +341,13 @@ pub struct Entry {
     /// True if pages may be word lines that are programmed in one shot (`part.pages_per_program`). The layer must then
     /// write each page whole and once, and map smaller units.
     pub word_lines: bool,
-    /// True if the layer may have a fixed share of a fast cache (`ftl.slc_fixed`), as layers of one log may.
-    pub fast_cache: bool,
     /// True if the layer continues on the other dies after one has failed.
     pub outlives_dies: bool,
     /// True if pages may have parity across dies. The layer must then program each page whole and once, and move pages
     /// that [`plan::Io`] rebuilds.
     pub takes_parity: bool,
+    /// True if blocks may be superblocks (`ftl.superblocks`), in which a power cut may leave out pages.
+    pub superblocks: bool,
     /// How often the layer programs a page before the erase, because a checkpoint can skip only pages that no longer
     /// change.
     pub programs: Programs,
@@ -380,9 +380,9 @@ impl Entry {
         read: None,
         gathers: false,
         word_lines: false,
-        fast_cache: false,
         outlives_dies: false,
         takes_parity: false,
+        superblocks: false,
         programs: Programs::Once,
         tables: |_, _, subpages| 4 * subpages,
         reserved: |_, _| 0,
@@ -402,8 +402,8 @@ impl Entry {
     pub fn has(&self, feature: Feature) -> bool {
         match feature {
             Feature::OpenPages => self.gathers,
-            Feature::FastCache => self.fast_cache,
             Feature::Parity => self.takes_parity,
+            Feature::Superblocks => self.superblocks,
         }
     }
 

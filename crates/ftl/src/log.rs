@@ -14,7 +14,7 @@ mod dead;
 mod fill;
 mod fixed;
 mod frontier;
-mod frontiers;
+pub(crate) mod frontiers;
 mod left_out;
 pub mod map;
 mod moves;
@@ -106,7 +106,7 @@ pub struct Append {
 
 /// Units, pages and blocks of a log.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(crate) struct Shape {
     units_per_page: u32,
     unit_subpages: u32,
     units_per_block: u32,
@@ -118,7 +118,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(geometry: &Geometry, unit_subpages: u32) -> Self {
+    pub(crate) fn new(geometry: &Geometry, unit_subpages: u32) -> Self {
         let units_per_page = geometry.subpages_per_page / unit_subpages;
         let units_per_block = geometry.pages_per_block * units_per_page;
         Shape {
@@ -235,11 +235,6 @@ impl<M: Map> Log<M> {
             },
             is_found: true,
         }
-    }
-
-    /// Counters so far.
-    pub fn counters(&self) -> &LogCounters {
-        &self.counters
     }
 
     /// The report of a layer that is one log.

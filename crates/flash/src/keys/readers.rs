@@ -8,10 +8,10 @@ use super::blocks::BlockCount;
 pub enum Feature {
     /// Open pages in the write buffer.
     OpenPages,
-    /// A fixed share of blocks with one bit a cell.
-    FastCache,
     /// Parity across dies.
     Parity,
+    /// Blocks that span dies.
+    Superblocks,
 }
 
 /// The layers on which a reader reads a key.

@@ -510,7 +510,7 @@ impl Nand {
     /// Whether `page` of `block` is in [`Self::left_out`].
     #[cold]
     pub(super) fn is_left_out(&self, block: u32, page: u32) -> bool {
-        self.left_out(block).contains(&page)
+        self.programs(self.first_page(block) as u32 + page) == 0 && self.left_out(block).contains(&page)
     }
 
     /// Pages of the superblock `block` before the next stripe to write: up to the first page that a power cut left out,

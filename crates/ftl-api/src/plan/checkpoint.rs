@@ -376,20 +376,27 @@ impl Io {
 
     /// Appends the physical subpage of the newest copy of each logical subpage, or all ones.
     pub fn save_places(&self, bytes: &mut Vec<u8>) {
-        let mut places: Vec<u32> = Vec::new();
-        for psn in 0..self.geometry().subpages() as u32 {
-            let logical = self.nand.logical(psn);
-            if logical >= TORN {
-                continue;
-            }
-            let logical = logical as usize;
-            places.resize(places.len().max(logical + 1), u32::MAX);
-            let newest = places[logical];
-            if newest == u32::MAX || self.nand.sequence(newest) < self.nand.sequence(psn) {
-                places[logical] = psn;
+        bytes.extend(self.newest_places().into_iter().flat_map(u32::to_le_bytes));
+    }
+
+    /// The physical subpage of the newest copy of each logical subpage, up to the last with a copy; `u32::MAX` for none.
+    pub fn newest_places(&self) -> Vec<u32> {
+        let (mut places, per_block): (Vec<u32>, u32) = (Vec::new(), self.geometry().subpages_per_block());
+        for block in (0..self.geometry().blocks()).filter(|&block| !self.nand.is_torn(block)) {
+            for psn in block * per_block..(block + 1) * per_block {
+                let logical = self.nand.logical(psn);
+                if logical >= TORN {
+                    continue;
+                }
+                let logical = logical as usize;
+                places.resize(places.len().max(logical + 1), u32::MAX);
+                let newest = places[logical];
+                if newest == u32::MAX || self.nand.sequence(newest) < self.nand.sequence(psn) {
+                    places[logical] = psn;
+                }
             }
         }
-        bytes.extend(places.into_iter().flat_map(u32::to_le_bytes));
+        places
     }
 
     /// Writes the record, which follows the gate `after`.

@@ -11,7 +11,7 @@
 //! other operations of the map as metadata. Ignored: batching of lookups, and prefetching, which later papers add.
 
 use super::page::Page;
-use crate::log::settings::{CACHE, keys_of, keys_of_log};
+use crate::log::settings::{CACHE, FIXED_CACHE, keys_of, keys_of_log};
 use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
@@ -22,10 +22,11 @@ use palimpsest_ftl_api::{Entry, Model};
 pub const ENTRY: Entry = Entry {
     name: "dftl",
     about: "page map in flash: its entries are cached in DRAM on demand",
-    keys: || [keys_of_log(), keys_of(&[CACHE, KEYS])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, FIXED_CACHE, KEYS])].concat(),
     word_lines: true,
-    fast_cache: true,
     outlives_dies: true,
+    takes_parity: true,
+    superblocks: true,
     tables: |settings, geometry, subpages| {
         let pages = subpages / u64::from(geometry.subpages_per_page);
         CachedMap::checkpoint_bytes(geometry, pages, DftlSettings::new(settings).room)

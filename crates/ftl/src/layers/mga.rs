@@ -17,9 +17,9 @@
 //! Ignored: `ftl.classifier`, and the third of `ftl.streams` (with two or three, moved data has separate blocks; in two
 //! rounds it never does).
 
+mod cache;
 mod collect;
-mod dead;
-mod free_pages;
+mod failed;
 mod map;
 mod merge;
 mod pages;
@@ -27,6 +27,7 @@ mod read_counts;
 mod recover;
 mod rounds;
 pub mod settings;
+mod space;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -34,16 +35,17 @@ mod write;
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::extent;
-use crate::log::rotation::Rotation;
-use crate::log::settings::{COLLECTION, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of};
+use crate::log::blocks::Blocks;
+use crate::log::frontiers::Frontiers;
+use crate::log::settings::{
+    CACHE, COLLECTION, FIXED_CACHE, GATHER, LEVELING, PLACEMENT, READ, STATIC_LEVELING, STREAMS, keys_of,
+};
 use crate::log::victim::{self, Victim};
 use collect::Collector;
-use free_pages::FreePages;
 use map::{Map, Target, UNMAPPED};
-use pages::{PageStates, Rules};
+use pages::PageStates;
 use palimpsest_flash::geometry::{Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::part::{Part, ProgramOrder};
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -56,8 +58,22 @@ pub const ENTRY: Entry = Entry {
     name: "mga",
     about: "two-level map: small writes fill the free subpages of programmed pages",
     programs: Programs::Subpages,
-    keys: || keys_of(&[COLLECTION, STREAMS, PLACEMENT, LEVELING, STATIC_LEVELING, READ, GATHER, settings::KEYS]),
+    keys: || {
+        keys_of(&[
+            COLLECTION,
+            STREAMS,
+            PLACEMENT,
+            LEVELING,
+            STATIC_LEVELING,
+            READ,
+            GATHER,
+            CACHE,
+            FIXED_CACHE,
+            settings::KEYS,
+        ])
+    },
     outlives_dies: true,
+    superblocks: true,
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Mga::new(io, blueprint)),
@@ -108,10 +124,8 @@ struct Mga {
     sectors_per_page: u64,
     map: Map,
     pages: PageStates,
-    space: FreePages,
     /// Exclusive allocation while more pages than this are fully free.
     threshold: u32,
-    rotation: Rotation,
     victim: Box<dyn Victim>,
     rng: Rng,
     collector: Collector,
@@ -127,39 +141,25 @@ struct Mga {
 }
 
 palimpsest_flash::state!(Mga {
-    map, pages, space, rotation, victim, rng, collector, failed, requests, counters, disturbed
+    map, pages, victim, rng, collector, failed, requests, counters, disturbed
 } built {
     settings, subpages, all, sectors_per_subpage, sectors_per_page, threshold, image, groups, reads
 });
 
-/// The rules of `part` for programming a page again.
-fn rules(part: &Part, settings: &MgaSettings) -> Rules {
-    Rules {
-        nop: if part.order.pairs() && !settings.low_pages_first { 1 } else { part.nop },
-        pairs: settings.low_pages_first,
-        strict: part.order == ProgramOrder::Strict,
-        free_is_gain: settings.victim_free,
-    }
-}
-
 impl Mga {
     fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let (geometry, settings) = (*io.geometry(), MgaSettings::new(&blueprint.settings));
-        let part = io.nand().part();
-        let pages = PageStates::new(&geometry, part, rules(part, &settings), |block| io.nand().is_bad(block));
         Mga {
             subpages: geometry.subpages_per_page,
             all: first_subpages(geometry.subpages_per_page),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             sectors_per_page: u64::from(geometry.page_bytes()) / SECTOR_BYTES,
             map: Map::new(blueprint.logical_pages, geometry.subpages_per_page, settings.counts_reads_of_pages),
-            space: FreePages::new(&geometry, part, &settings, &pages.blocks),
-            pages,
+            pages: PageStates::new(io, &settings, blueprint.logical_pages),
             threshold: (geometry.pages() as f64 * settings.allocation_threshold) as u32,
-            rotation: Rotation::new(settings.log.allocation, settings.log.dies_in_turn(), &geometry),
             victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
-            collector: Collector::new(&geometry, &settings),
+            collector: Collector::new(io, &settings),
             failed: Vec::new(),
             image: Image::new(geometry.subpages_per_page),
             groups: Vec::new(),
@@ -171,6 +171,28 @@ impl Mga {
         }
     }
 
+    #[inline]
+    fn frontiers(&mut self) -> &mut Frontiers {
+        &mut self.pages.space.frontiers
+    }
+
+    #[inline]
+    fn blocks(&self) -> &Blocks {
+        self.pages.space.blocks()
+    }
+
+    /// Fully free pages of `plane`.
+    #[inline]
+    fn free_pages(&self, plane: u32) -> u32 {
+        self.pages.space.free(plane)
+    }
+
+    /// True if writes skip `plane`, because the die has failed.
+    #[inline]
+    fn passes_by(&self, plane: u32) -> bool {
+        self.pages.space.frontiers.rotation.passes_by(plane)
+    }
+
     /// The subpages that `sectors` sectors from `first` on touch: first and end.
     #[inline]
     fn touched(&self, first: u32, sectors: u32) -> (u32, u32) {
@@ -180,7 +202,7 @@ impl Mga {
     /// True if exclusive allocation places small writes now: more pages are fully free than the threshold.
     #[inline]
     fn exclusive(&self) -> bool {
-        self.space.total() > self.threshold
+        self.pages.space.total() > self.threshold
     }
 
     #[inline]
@@ -354,8 +376,8 @@ impl Ftl for Mga {
             ("wear_moves", counters.wear_moves),
         ];
         let levels = [
-            ("fully_free_pages", u64::from(self.space.total())),
-            ("partially_used_blocks", u64::from(self.space.partially_used())),
+            ("fully_free_pages", u64::from(self.pages.space.total())),
+            ("partially_used_blocks", u64::from(self.pages.space.partially_used())),
             ("spmt_entries", u64::from(self.map.entries_used())),
             ("spmt_entries_peak", u64::from(self.map.most_entries())),
             ("spmt_bytes_peak", u64::from(self.map.most_entries()) * self.map.entry_bytes()),
@@ -365,7 +387,9 @@ impl Ftl for Mga {
             ("exclusive_share", Figure::ShareOfCount(counters.exclusive_writes, small)),
             ("shared_share", Figure::ShareOfCount(counters.shared_writes, small)),
         ];
-        let counts = counts.into_iter().map(|(name, count)| (name, Figure::Count(count)));
+        let fixed = &self.pages.space.frontiers.fixed;
+        let folded = fixed.is_used().then(|| ("folded_blocks", fixed.folded()));
+        let counts = counts.into_iter().chain(folded).map(|(name, count)| (name, Figure::Count(count)));
         let levels = levels.into_iter().map(|(name, level)| (name, Figure::Level(level)));
         LayerFigures {
             mapping: self.map.mapping(),

@@ -8,7 +8,7 @@
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};
 use crate::log::map::Map;
-use crate::log::settings::{CACHE, LogSettings, keys_of, keys_of_log};
+use crate::log::settings::{CACHE, FIXED_CACHE, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
@@ -22,11 +22,11 @@ use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 pub const ENTRY: Entry = Entry {
     name: "page",
     about: "page map: small writes read, merge and program a whole page",
-    keys: || [keys_of_log(), keys_of(&[CACHE])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, FIXED_CACHE])].concat(),
     word_lines: true,
-    fast_cache: true,
     outlives_dies: true,
     takes_parity: true,
+    superblocks: true,
     tables: |_, geometry, subpages| 4 * subpages / u64::from(geometry.subpages_per_page),
     build: |io, blueprint| Box::new(Page::new(io, blueprint)),
     ..Entry::PLAIN

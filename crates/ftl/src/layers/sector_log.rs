@@ -20,7 +20,7 @@ mod tests;
 
 use super::gather::Gather;
 use crate::extent::{overlay, pages};
-use crate::log::settings::{CACHE, GATHER, LogSettings, keys_of, keys_of_log};
+use crate::log::settings::{CACHE, FIXED_CACHE, GATHER, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::shared::SharedMap;
@@ -39,10 +39,11 @@ pub const ENTRY: Entry = Entry {
     name: "sector-log",
     about: "page map and a log of subpages: small writes go to the log and are merged later",
     programs: Programs::Subpages,
-    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER, KEYS])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, FIXED_CACHE, GATHER, KEYS])].concat(),
     reserved: log_blocks,
     reserved_key: "ftl.log_fraction",
     outlives_dies: true,
+    superblocks: true,
     build: |io, blueprint| Box::new(SectorLog::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -115,10 +116,12 @@ impl SectorLog {
         let geometry = io.geometry();
         let settings = LogSettings::new(&blueprint.settings);
         let sectors_per_page = geometry.page_bytes() / SECTOR_BYTES as u32;
+        // The first blocks of a plane are the fixed share of the fast cache.
+        let cached = settings.slc_fixed.of(geometry.blocks_per_plane) as usize;
         let mut reserved = vec![false; geometry.blocks() as usize];
         for plane in reserved.chunks_mut(geometry.blocks_per_plane as usize).enumerate() {
             let first = plane.0 as u32 * geometry.blocks_per_plane;
-            let good = plane.1.iter_mut().zip(first..).filter(|&(_, block)| !io.nand().is_bad(block));
+            let good = plane.1.iter_mut().zip(first..).skip(cached).filter(|&(_, block)| !io.nand().is_bad(block));
             good.take(log_blocks(&blueprint.settings, geometry) as usize).for_each(|(reserved, _)| *reserved = true);
         }
         let map = SharedMap::new(blueprint.logical_pages, geometry.subpages_per_page);
@@ -487,28 +490,23 @@ impl Ftl for SectorLog {
     }
 
     fn figures(&self) -> LayerFigures {
-        let (data, own) = (self.data.counters(), &self.counters);
+        let (mut figures, own) = (self.data.figures(), &self.counters);
         let (log_bytes, log_peak) = self.log.map_bytes();
-        LayerFigures {
-            mapping: Mapping {
-                tables: vec![("map", self.data.map.bytes()), ("log_map", log_bytes)],
-                peak_bytes: self.data.map.bytes() + log_peak,
-            },
-            gc_runs: data.collections,
-            gc_erased: data.erased,
-            gc_moved_subpages: data.moved_units * u64::from(self.subpages),
-            merges: own.merges,
-            merge_moved_subpages: own.merged_subpages,
-            retired_blocks: data.retired + u64::from(self.log.retired()),
-            own: vec![
-                ("wear_moves", Figure::Count(data.wear_moves)),
-                ("log_blocks", Figure::Level(u64::from(self.log.usable()))),
-                ("log_cleanings", Figure::Count(own.cleanings)),
-                ("log_writes", Figure::Count(own.logged)),
-                ("log_full_writes", Figure::Count(own.unlogged)),
-            ],
-            ..LayerFigures::default()
-        }
+        figures.mapping = Mapping {
+            tables: vec![("map", self.data.map.bytes()), ("log_map", log_bytes)],
+            peak_bytes: self.data.map.bytes() + log_peak,
+        };
+        (figures.merges, figures.merge_moved_subpages) = (own.merges, own.merged_subpages);
+        figures.retired_blocks += u64::from(self.log.retired());
+        // Its pages are whole.
+        figures.own.retain(|&(name, _)| name != "padded_pages");
+        figures.own.extend([
+            ("log_blocks", Figure::Level(u64::from(self.log.usable()))),
+            ("log_cleanings", Figure::Count(own.cleanings)),
+            ("log_writes", Figure::Count(own.logged)),
+            ("log_full_writes", Figure::Count(own.unlogged)),
+        ]);
+        figures
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

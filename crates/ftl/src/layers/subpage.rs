@@ -9,7 +9,7 @@
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
-use crate::log::settings::{CACHE, GATHER, LogSettings, keys_of, keys_of_log};
+use crate::log::settings::{CACHE, FIXED_CACHE, GATHER, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
@@ -24,12 +24,12 @@ use palimpsest_ftl_api::{Blueprint, Entry, Ftl, LayerFigures};
 pub const ENTRY: Entry = Entry {
     name: "subpage",
     about: "fine-grained map: small writes gather in a buffer and fill whole pages",
-    keys: || [keys_of_log(), keys_of(&[CACHE, GATHER])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, FIXED_CACHE, GATHER])].concat(),
     gathers: true,
     word_lines: true,
-    fast_cache: true,
     outlives_dies: true,
     takes_parity: true,
+    superblocks: true,
     build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
     ..Entry::PLAIN
 };

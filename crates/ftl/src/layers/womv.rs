@@ -28,9 +28,9 @@ pub const ENTRY: Entry = Entry {
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     // The word lines are programmed together already.
     word_lines: false,
-    fast_cache: false,
     programs: Programs::OverData,
     takes_parity: false,
+    superblocks: false,
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

@@ -220,9 +220,7 @@ impl<M: Map> Log<M> {
 
     /// Folds the first closed block of the fast cache in the plane with the most. False if none fits.
     fn fold_oldest(&mut self, io: &mut Io) -> Flash<bool> {
-        let single = &self.frontiers.single;
-        let fullest = (0..self.frontiers.planes()).max_by_key(|&plane| (single.count(plane), u32::MAX - plane));
-        let Some(plane) = fullest else { return Ok(false) };
+        let plane = self.frontiers.single.fullest();
         let Some(oldest) = self.oldest_single(io, plane) else { return Ok(false) };
         self.clean_victim(io, plane, oldest)?;
         Ok(true)
@@ -230,14 +228,7 @@ impl<M: Map> Log<M> {
 
     /// The first closed block of the fast cache in `plane`, if the valid units fit elsewhere.
     pub(super) fn oldest_single(&self, io: &Io, plane: u32) -> Option<u32> {
-        let (single, blocks) = (&self.frontiers.single, &self.frontiers.blocks);
-        if single.count(plane) == 0 {
-            return None;
-        }
-        let cached = blocks.closed(plane).iter().copied().filter(|&block| single.holds(block));
-        cached
-            .min_by_key(|&block| blocks.closed_at(block))
-            .filter(|&oldest| self.fits(io, plane, oldest, self.collector.slack))
+        self.frontiers.oldest_single(plane).filter(|&oldest| self.fits(io, plane, oldest, self.collector.slack))
     }
 
     /// Cleans one block of `plane`. False if no block is worth cleaning.
@@ -389,16 +380,9 @@ impl<M: Map> Log<M> {
 
     /// Erases a victim after the gate `after`; `signal` waits for the erase.
     pub(super) fn erase_now(&mut self, io: &mut Io, victim: u32, after: Gate, signal: Gate) -> Flash<()> {
-        match io.erase(Erase { after, signal, ..Erase::new(victim, Cause::Gc) })? {
-            Outcome::Done => {
-                self.counters.erased += 1;
-                self.frontiers.set_marked(victim / self.shape.blocks_per_plane, victim, false);
-                self.frontiers.release(victim / self.shape.blocks_per_plane, victim);
-            }
-            Outcome::Failed => {
-                self.counters.retired += 1;
-                self.frontiers.retire(victim / self.shape.blocks_per_plane, victim);
-            }
+        match self.frontiers.erase(io, Erase { after, signal, ..Erase::new(victim, Cause::Gc) })? {
+            Outcome::Done => self.counters.erased += 1,
+            Outcome::Failed => self.counters.retired += 1,
         }
         Ok(())
     }
@@ -462,13 +446,8 @@ impl<M: Map> Log<M> {
         if !due || !idle || self.frontiers.blocks.free_count(plane) == 0 {
             return Ok(());
         }
-        let closed = self.frontiers.blocks.closed(plane);
-        let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
-        let most = closed.iter().map(|&block| io.nand().erases(block)).max();
-        let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
-        if most - io.nand().erases(least) > self.collector.wear_threshold
-            && self.fits(io, plane, least, self.collector.slack)
-        {
+        let least = self.frontiers.least_worn(io.nand(), plane, self.collector.wear_threshold);
+        if let Some(least) = least.filter(|&least| self.fits(io, plane, least, self.collector.slack)) {
             self.counters.wear_moves += 1;
             if self.collector.pace.is_used() {
                 self.level_in_steps(plane, least);

@@ -7,11 +7,12 @@
 use super::Log;
 use super::frontiers::Frontiers;
 use crate::log::map::Map;
+use palimpsest_flash::nand::Nand;
 use palimpsest_ftl_api::plan::Io;
 
 impl Frontiers {
     /// Stops writes to `plane`. Returns the number of retired blocks.
-    fn lose_plane(&mut self, plane: u32) -> u64 {
+    pub fn lose_plane(&mut self, plane: u32) -> u64 {
         self.rotation.pass_by(plane);
         self.close_all(plane);
         let cached = self.fixed.lose_plane(plane);
@@ -25,6 +26,22 @@ impl Frontiers {
         self.free_pages[plane as usize] = 0;
         (free.len() + cached.len()) as u64
     }
+
+    /// After a power cut: adopts `block` of a failed die as an open block. False if the block holds no data.
+    pub fn adopt_dead(&mut self, nand: &Nand, block: u32) -> bool {
+        let plane = nand.geometry().plane_of_block(block);
+        self.rotation.pass_by(plane);
+        if self.fixed.holds(block) {
+            self.fixed.drop_block(plane, block);
+        } else {
+            self.blocks.open_this(block);
+        }
+        let holds = nand.next_page(block) > 0 && !nand.is_torn(block);
+        if !holds {
+            self.retire(plane, block);
+        }
+        holds
+    }
 }
 
 impl<M: Map> Log<M> {
@@ -37,25 +54,5 @@ impl<M: Map> Log<M> {
             self.counters.retired += self.frontiers.lose_plane(plane);
         }
         true
-    }
-
-    /// After a power cut: adopts `block` of a failed die.
-    pub(super) fn adopt_dead(&mut self, io: &Io, block: u32, written: &mut Vec<u32>) {
-        let plane = io.geometry().plane_of_block(block);
-        self.frontiers.rotation.pass_by(plane);
-        let cached = self.frontiers.fixed.holds(block);
-        if cached {
-            self.frontiers.fixed.drop_block(plane, block);
-        } else {
-            self.frontiers.blocks.open_this(block);
-        }
-        if io.nand().next_page(block) == 0 || io.nand().is_torn(block) {
-            self.frontiers.retire(plane, block);
-            return;
-        }
-        if io.tables().is_none() {
-            self.mark_valid(io, block);
-        }
-        written.push(block);
     }
 }

@@ -188,8 +188,18 @@ impl Fixed {
     }
 
     /// The next block of `plane` to fold: the first closed.
-    fn oldest(&self, plane: u32) -> Option<u32> {
-        self.pools[plane as usize].closed.first().copied()
+    pub fn oldest(&self, plane: u32) -> Option<u32> {
+        self.pools.get(plane as usize)?.closed.first().copied()
+    }
+
+    /// True if `block` of `plane` is closed.
+    pub fn is_closed(&self, plane: u32, block: u32) -> bool {
+        self.pools.get(plane as usize).is_some_and(|pool| pool.closed.contains(&block))
+    }
+
+    /// Counts a fold.
+    pub fn count_fold(&mut self) {
+        self.folded += 1;
     }
 
     /// Checks that each block has one state.
@@ -244,7 +254,7 @@ impl<M: Map> Log<M> {
     /// True if [`Self::empty_cached`] finds a block.
     #[inline]
     pub(super) fn has_empty_cached(&self, plane: u32) -> bool {
-        self.frontiers.fixed.is_used() && self.empty_cached(plane).is_some()
+        self.empty_cached(plane).is_some()
     }
 
     /// Moves the units due with a page of the host, if few blocks of `plane` are free.
@@ -304,8 +314,9 @@ impl<M: Map> Log<M> {
 
     /// Folds `block`, which must be erased soon.
     pub(super) fn fold_this(&mut self, io: &mut Io, plane: u32, block: u32) -> Flash<bool> {
+        let closed = self.frontiers.fixed.is_closed(plane, block);
         let pool = &mut self.frontiers.fixed.pools[plane as usize];
-        if pool.folding.is_some() || !pool.closed.contains(&block) {
+        if pool.folding.is_some() || !closed {
             return Ok(false);
         }
         pool.closed.retain(|&other| other != block);
@@ -362,7 +373,7 @@ impl<M: Map> Log<M> {
         }
         let fixed = &mut self.frontiers.fixed;
         fixed.pools[plane as usize].folding = None;
-        fixed.folded += 1;
+        fixed.count_fold();
         let page = self.open.moved_page(plane, self.frontiers.moved_stream(block));
         if empty && (self.open.protected || self.open.filled(page) == 0) {
             return self.erase(io, block, folding.safe);

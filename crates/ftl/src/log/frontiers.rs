@@ -5,21 +5,21 @@
 //! then at the same page address, as multi-plane programs require.
 
 use super::Shape;
-use super::blocks::{BlockState, Blocks, NO_BLOCK};
+use super::blocks::{BlockState, Blocks, NO_BLOCK, sort_by_last_write};
 use super::fixed::Fixed;
 use super::frontier::{CLOSED, Frontier};
 use super::left_out::LeftOut;
 use super::rotation::Rotation;
 use super::settings::{LogSettings, WearLeveling};
 use super::single::Single;
-use palimpsest_flash::nand::{Flash, Halt};
-use palimpsest_ftl_api::plan::Io;
+use palimpsest_flash::nand::{Flash, Halt, Nand, Outcome};
+use palimpsest_ftl_api::plan::{Erase, Io};
 
 /// Free blocks of each plane that only cleaning may take.
 const RESERVE: u32 = 1;
 
 /// The blocks of a log, and the open ones.
-pub(super) struct Frontiers {
+pub(crate) struct Frontiers {
     pub blocks: Blocks,
     pub rotation: Rotation,
     /// Free pages of each plane: in free blocks and at the frontiers.
@@ -36,6 +36,9 @@ pub(super) struct Frontiers {
     stream_of_block: Vec<u8>,
     /// Frontiers of a plane.
     streams: u32,
+    /// Streams from here on lend pages to streams without a block: if a power cut left no block to clean into, moved
+    /// data takes the last pages of the map's block.
+    lenders: u32,
     /// Frontier of each stream in each plane: index plane x streams + stream.
     open: Vec<Frontier>,
     pages_per_block: u32,
@@ -59,7 +62,7 @@ pub(super) struct Frontiers {
 palimpsest_flash::state!(Frontiers {
     blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
 } parts { open } built {
-    data_streams, keep_class, turns, dies, streams, pages_per_block, units_per_block, level, reserved, left_out
+    data_streams, keep_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
 });
 
 impl Frontiers {
@@ -82,6 +85,7 @@ impl Frontiers {
             dies: geometry.dies(),
             stream_of_block: vec![0; if settings.keep_class { geometry.blocks() as usize } else { 0 }],
             streams,
+            lenders: settings.data_streams(),
             open: vec![CLOSED; (geometry.planes() * streams) as usize],
             pages_per_block: shape.pages_per_block,
             units_per_block: shape.units_per_block,
@@ -208,26 +212,22 @@ impl Frontiers {
         {
             return Ok(ppn);
         }
-        if self.turns > 1 && stream + 1 == self.data_streams {
-            let plane = self.next_in_turn(plane, stream);
-            return self.take_page_in(io, plane, stream);
+        let in_turn = self.turns > 1 && stream + 1 == self.data_streams;
+        let plane = if in_turn { self.next_in_turn(plane, stream) } else { plane };
+        match self.take_page_in(io, plane, stream) {
+            Some(ppn) => Ok(ppn),
+            None => self.take_page_elsewhere(io, plane, stream),
         }
-        self.take_page_in(io, plane, stream)
     }
 
+    /// Takes the next page of `stream` in `plane`, or of a stream that lends pages; `None` if no page is left.
     #[inline]
-    fn take_page_in(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
+    pub fn take_page_in(&mut self, io: &Io, plane: u32, stream: u32) -> Option<u32> {
         let index = self.index(plane, stream);
         self.drop_lost(io, plane, index);
         if self.open[index].block == NO_BLOCK && !self.open_block(io, plane, stream) {
-            // If a power cut left no block to clean into, moved data takes the last pages of the map's block.
-            return match stream != self.own_stream()
-                && self.streams > self.data_streams
-                && self.is_open(plane, self.own_stream())
-            {
-                true => self.take_page_in(io, plane, self.own_stream()),
-                false => self.take_page_elsewhere(io, plane, stream),
-            };
+            let lender = self.lender(plane)?;
+            return self.take_page_in(io, plane, lender);
         }
         let frontier = &mut self.open[index];
         let block = frontier.block;
@@ -237,7 +237,18 @@ impl Frontiers {
         });
         self.free_pages[plane as usize] -= 1;
         self.close_full(index);
-        Ok(block * self.pages_per_block + page)
+        Some(block * self.pages_per_block + page)
+    }
+
+    /// The first open stream of `plane` whose pages other streams may take.
+    fn lender(&self, plane: u32) -> Option<u32> {
+        (self.lenders..self.streams).find(|&stream| self.is_open(plane, stream))
+    }
+
+    /// Lets every stream take pages of the others when no free block is left.
+    pub fn lend_all(mut self) -> Self {
+        self.lenders = 0;
+        self
     }
 
     /// Closes frontier number `index` if no page is left.
@@ -263,15 +274,10 @@ impl Frontiers {
     #[cold]
     fn take_page_elsewhere(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
         let most_free = (0..self.planes()).filter(|&other| other != plane).max_by_key(|&other| {
-            let at_frontier = self.is_open(other, stream);
+            let at_frontier = self.is_open(other, stream) || self.lender(other).is_some();
             (self.blocks.free_count(other) + u32::from(at_frontier), u32::MAX - other)
         });
-        match most_free {
-            Some(other) if self.is_open(other, stream) || self.open_block(io, other, stream) => {
-                self.take_page_in(io, other, stream)
-            }
-            _ => Err(Halt::NoSpace),
-        }
+        most_free.and_then(|other| self.take_page_in(io, other, stream)).ok_or(Halt::NoSpace)
     }
 
     /// The open block of `stream` in `plane` and the next page, if the next page of the stream comes from there.
@@ -337,13 +343,18 @@ impl Frontiers {
         }
         self.blocks.abandon(block);
         for stream in 0..self.streams {
-            let index = self.index(plane, stream);
-            if self.open[index].block == block {
-                self.free_pages[plane as usize] -= self.pages_left(plane, stream);
-                self.open[index] = CLOSED;
-                self.left_out.forget(block);
+            if self.open[self.index(plane, stream)].block == block {
+                self.set_down(plane, stream);
             }
         }
+    }
+
+    /// Takes the block of `stream` in `plane` out of the frontiers, with all pages left.
+    pub fn set_down(&mut self, plane: u32, stream: u32) {
+        let index = self.index(plane, stream);
+        self.free_pages[plane as usize] -= self.pages_left(plane, stream);
+        let block = std::mem::replace(&mut self.open[index], CLOSED).block;
+        self.left_out.forget(block);
     }
 
     /// Closes every frontier of `plane`, full or not.
@@ -405,6 +416,28 @@ impl Frontiers {
         }
     }
 
+    /// Erases a victim, and frees or retires the block.
+    pub fn erase(&mut self, io: &mut Io, erase: Erase) -> Flash<Outcome> {
+        let (block, plane) = (erase.block, io.geometry().plane_of_block(erase.block));
+        let outcome = io.erase(erase)?;
+        match outcome {
+            Outcome::Done => {
+                self.set_marked(plane, block, false);
+                self.release(plane, block);
+            }
+            Outcome::Failed => self.retire(plane, block),
+        }
+        Ok(outcome)
+    }
+
+    /// The least worn closed block of `plane`, if the spread of erases exceeds `threshold`.
+    pub fn least_worn(&self, nand: &Nand, plane: u32, threshold: u32) -> Option<u32> {
+        let closed = self.blocks.closed(plane);
+        let least = closed.iter().copied().min_by_key(|&block| (nand.erases(block), block))?;
+        let most = closed.iter().map(|&block| nand.erases(block)).max()?;
+        (most - nand.erases(least) > threshold).then_some(least)
+    }
+
     /// Retires the victim `block` of `plane`.
     pub fn retire(&mut self, plane: u32, block: u32) {
         self.blocks.retire(block);
@@ -429,9 +462,39 @@ impl Frontiers {
         self.fixed.forget(io.geometry().planes(), &mut self.blocks);
     }
 
-    /// After a power cut: counts an erased block of `plane`.
-    pub fn found_free(&mut self, plane: u32) {
-        self.free_pages[plane as usize] += self.pages_per_block;
+    /// After a power cut: adopts `block`, of no failed die, as an open block. False if the block is free.
+    pub fn adopt(&mut self, nand: &Nand, block: u32) -> bool {
+        let (plane, fixed) = (nand.geometry().plane_of_block(block), self.fixed.holds(block));
+        if nand.next_page(block) == 0 && !nand.is_bad(block) {
+            self.free_pages[plane as usize] += if fixed { 0 } else { self.pages_per_block };
+            return false;
+        }
+        if fixed {
+            self.fixed.drop_block(plane, block);
+            return true;
+        }
+        self.blocks.open_this(block);
+        if nand.is_single(block) {
+            self.single.found(plane, block);
+        }
+        true
+    }
+
+    /// After a power cut: returns the written blocks `cached` to the fixed share of the fast cache.
+    pub fn resume_cached(&mut self, nand: &Nand, mut cached: Vec<u32>) {
+        sort_by_last_write(nand, &mut cached);
+        for block in cached {
+            // Blocks of a failed die are not written again.
+            let next_page = if nand.is_dead(block) { u32::MAX } else { nand.next_page(block) };
+            self.fixed.resume(nand.geometry().plane_of_block(block), block, next_page);
+        }
+    }
+
+    /// The first closed block of `plane` in the dynamic share of the fast cache.
+    pub fn oldest_single(&self, plane: u32) -> Option<u32> {
+        let some = self.single.count(plane) > 0;
+        let cached = self.blocks.closed(plane).iter().copied().filter(|&block| some && self.single.holds(block));
+        cached.min_by_key(|&block| self.blocks.closed_at(block))
     }
 
     /// After a power cut: adopts the open block `block`, written up to `next_page` except `left_out` (last page first).

@@ -40,7 +40,9 @@ impl<M: Map> Log<M> {
                 continue;
             }
             let plane = io.geometry().plane_of_block(block);
-            if !self.ensure_space(io, plane, self.frontiers.moved_stream(block))? {
+            let of_map = M::IN_LOG && self.shape.unit_at(io.nand(), ppn).is_some_and(|unit| self.map.is_own(unit));
+            let stream = if of_map { self.frontiers.own_stream() } else { self.frontiers.moved_stream(block) };
+            if !self.ensure_space(io, plane, stream)? {
                 return Ok(false);
             }
             self.rebuild.next += 1;

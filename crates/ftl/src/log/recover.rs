@@ -5,7 +5,6 @@
 //! and lost if programs acknowledge writes.
 
 use super::Log;
-use super::blocks::sort_by_last_write;
 use super::open_pages::{HOLE, OpenPage};
 use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
@@ -87,24 +86,16 @@ impl<M: Map> Log<M> {
             // Must precede every flash operation, because the power may be cut again.
             self.restore_open_pages(survivors);
         }
+        self.mark_mapped();
         let mut found = Found::default();
         for block in 0..io.geometry().blocks() {
             if !self.frontiers.is_reserved(block) {
                 self.adopt(io, block, &mut found)?;
             }
         }
-        if io.tables().is_some() {
-            self.mark_mapped();
-        }
         io.keep_copies(|ppn| self.holds_valid(ppn));
         self.frontiers.blocks.close_in_order(io.nand(), found.written);
-        sort_by_last_write(io.nand(), &mut found.cached);
-        for block in found.cached {
-            let (plane, next_page) = (io.geometry().plane_of_block(block), io.nand().next_page(block));
-            // Blocks of a failed die are not written again.
-            let next_page = if io.nand().is_dead(block) { u32::MAX } else { next_page };
-            self.frontiers.fixed.resume(plane, block, next_page);
-        }
+        self.frontiers.resume_cached(io.nand(), found.cached);
         self.resume_frontiers(io, found.begun)?;
         for page in 0..self.open.len() {
             if self.open.is_full(page) {
@@ -176,9 +167,9 @@ impl<M: Map> Log<M> {
 
     /// Frees or retires `block`, or adds the block to `found`.
     fn adopt(&mut self, io: &mut Io, block: u32, found: &mut Found) -> Flash<()> {
+        let of_kind = if self.frontiers.fixed.holds(block) { &mut found.cached } else { &mut found.written };
         if io.nand().is_dead(block) {
-            let cached = self.frontiers.fixed.holds(block);
-            self.adopt_dead(io, block, if cached { &mut found.cached } else { &mut found.written });
+            of_kind.extend(self.frontiers.adopt_dead(io.nand(), block).then_some(block));
             return Ok(());
         }
         let plane = io.geometry().plane_of_block(block);
@@ -186,27 +177,19 @@ impl<M: Map> Log<M> {
         if !bad && io.nand().is_torn(block) && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
             return self.adopt(io, block, found);
         }
-        let used = io.nand().next_page(block);
-        if self.frontiers.fixed.holds(block) {
-            self.adopt_cached(io, plane, block, found);
+        if !self.frontiers.adopt(io.nand(), block) {
             return Ok(());
-        }
-        if used == 0 && !bad {
-            self.frontiers.found_free(plane);
-            return Ok(());
-        }
-        self.frontiers.blocks.open_this(block);
-        if io.tables().is_none() {
-            self.mark_valid(io, block);
         }
         if bad {
-            self.frontiers.blocks.abandon(block);
+            self.frontiers.drop_block(plane, block);
             self.collector.failed.push(block);
             return Ok(());
         }
-        if io.nand().is_single(block) {
-            self.frontiers.single.found(plane, block);
+        if self.frontiers.fixed.holds(block) {
+            found.cached.push(block);
+            return Ok(());
         }
+        let used = io.nand().next_page(block);
         self.find_mark(io.nand(), plane, block);
         // A page of an interrupted program looks like a mark. If that was the only page, the block gets the next pass
         // or none.
@@ -224,29 +207,6 @@ impl<M: Map> Log<M> {
             found.written.push(block);
         }
         Ok(())
-    }
-
-    /// As [`Self::adopt`], for a block of the fixed share of the fast cache, which was free until now.
-    fn adopt_cached(&mut self, io: &Io, plane: u32, block: u32, found: &mut Found) {
-        let bad = io.nand().is_bad(block);
-        if io.nand().next_page(block) == 0 && !bad {
-            return;
-        }
-        self.frontiers.fixed.drop_block(plane, block);
-        if io.tables().is_none() {
-            self.mark_valid(io, block);
-        }
-        if bad { self.collector.failed.push(block) } else { found.cached.push(block) }
-    }
-
-    pub(super) fn mark_valid(&mut self, io: &Io, block: u32) {
-        for unit in 0..self.shape.units_per_block {
-            let physical = block * self.shape.units_per_block + unit;
-            let Some(logical) = self.shape.unit_at(io.nand(), physical) else { continue };
-            if self.on_flash(logical) == physical {
-                self.frontiers.blocks.validate(block, unit);
-            }
-        }
     }
 
     fn holds_valid(&self, ppn: u32) -> bool {

@@ -11,8 +11,8 @@ pub use palimpsest_ftl_api::plan::select::{GATHER, READ};
 use palimpsest_ftl_api::{keys, words};
 
 const IN_BACKGROUND: Reader = Reader::LISTED.needs(&["ftl.gc_background = true"]);
-const FAST_CACHE: Reader = Reader::with(Feature::FastCache);
-const SUPERBLOCKS: Reader = Reader::with(Feature::Parity);
+const PARITY: Reader = Reader::with(Feature::Parity);
+const SUPERBLOCKS: Reader = Reader::with(Feature::Superblocks);
 
 /// Most streams, each with an open block in a plane. Blocks name their stream with 8 bits.
 const MOST_STREAMS: u64 = 256;
@@ -99,7 +99,7 @@ keys! {
             read_by[Reader::ANY];
         /// pages of data that one page of parity on another die is for, from which reads that fail for good are
         /// rebuilt; 0: no parity
-        pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[SUPERBLOCKS];
+        pub rain: u32 = "ftl.rain", Count { min: 0, max: 63 }, "0", read_by[PARITY];
         /// what the dies of a superblock do together: they are written in turn; or their blocks are collected and
         /// erased as one, too
         pub collects_superblocks: bool = "ftl.superblocks", Choice(&["allocated", "collected"])
@@ -107,13 +107,16 @@ keys! {
         /// time in which all that is stored is read once while the host is idle, so that it is refreshed in time
         /// (ecc.*); 0ns: never
         pub patrol: Nanos = "ftl.patrol", Time, "0ns", read_by[Reader::ANY];
+    }
+
+    /// Keys of layers whose blocks may always hold one bit a cell.
+    group pub FIXED_CACHE {
         /// blocks of a plane that always hold one bit a cell, out of its spare space: the share of the fast cache that
         /// a full drive has, too
-        pub slc_fixed: BlockCount = "ftl.slc_fixed", Blocks, "0%", read_by[FAST_CACHE];
+        pub slc_fixed: BlockCount = "ftl.slc_fixed", Blocks, "0%";
         /// host writes when the fast cache is full: past it, until the host is idle; or they wait until a block of the
         /// fixed share is folded
-        pub slc_full: WhenFull = "ftl.slc_full", WhenFull::KIND, "direct",
-            read_by[FAST_CACHE], needs["ftl.slc_fixed > 0"];
+        pub slc_full: WhenFull = "ftl.slc_full", WhenFull::KIND, "direct", needs["ftl.slc_fixed > 0"];
     }
 
     with settings {
@@ -135,7 +138,7 @@ pub fn classifier_keys() -> Vec<&'static Key> {
 
 /// The keys of all groups.
 pub fn keys() -> Vec<&'static Key> {
-    [keys_of_log(), keys_of(&[CACHE, GATHER, FEATURES])].concat()
+    [keys_of_log(), keys_of(&[CACHE, GATHER, FEATURES, FIXED_CACHE])].concat()
 }
 
 words! {

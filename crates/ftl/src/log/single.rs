@@ -78,6 +78,11 @@ impl Single {
         self.count[plane as usize]
     }
 
+    /// The plane with the most such blocks; the first of several.
+    pub fn fullest(&self) -> u32 {
+        (0..).zip(&self.count).max_by_key(|&(plane, count)| (*count, u32::MAX - plane)).map_or(0, |(plane, _)| plane)
+    }
+
     /// Pages of `block`.
     #[inline]
     pub fn pages_of(&self, block: u32) -> u32 {

@@ -46,7 +46,6 @@ fn fits(drive: &DriveConfig, values: &Values) -> Fit {
     features::faults(drive)?;
     parity::check(drive)?;
     features::read_ahead(drive)?;
-    features::checkpoints(drive)?;
     features::buffer(drive)
 }
 

@@ -21,18 +21,15 @@ use super::write::Job;
 use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
-use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::{Flash, Halt, Outcome};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
 
-/// Fully free pages that cleaning leaves if possible: a failed or interrupted program spoils one.
-const SLACK: u32 = 1;
 /// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
 /// A victim that waits for the last subpages to fill a page.
 #[derive(Debug, Clone, Copy, Default)]
-struct Waiting {
+pub(super) struct Waiting {
     block: u32,
     /// Closes when all data moved out is programmed.
     safe: Gate,
@@ -47,10 +44,13 @@ struct Moved {
 }
 
 pub(super) struct Collector {
+    /// Fully free pages that cleaning leaves if possible: a failed program spoils one, and a power cut one per die of a
+    /// superblock.
+    pub slack: u32,
     gc_start: u32,
     gc_stop: u32,
-    pages_per_block: u32,
-    blocks_per_plane: u32,
+    pub pages_per_block: u32,
+    pub blocks_per_plane: u32,
     wear_checks: u32,
     /// One entry per plane.
     waiting: Vec<Option<Waiting>>,
@@ -62,22 +62,24 @@ pub(super) struct Collector {
     /// Per page number of a block: the last page read, and the gate that closes when the data has arrived.
     arrivals: Vec<(u32, Gate)>,
     /// Closes when all data moved so far is programmed.
-    safe: Gate,
+    pub safe: Gate,
     pages_taken: u32,
     /// True if the waiting victim has been erased.
     completed: bool,
 }
 
 palimpsest_flash::state!(Collector { wear_checks, waiting, arrivals, safe, pages_taken, completed } built {
-    gc_start, gc_stop, pages_per_block, blocks_per_plane, whole, gathered, scattered
+    slack, gc_start, gc_stop, pages_per_block, blocks_per_plane, whole, gathered, scattered
 });
 
 impl Collector {
-    pub fn new(geometry: &Geometry, settings: &MgaSettings) -> Self {
+    pub fn new(io: &Io, settings: &MgaSettings) -> Self {
+        let geometry = io.geometry();
         let pages = |count: palimpsest_ftl_api::keys::blocks::BlockCount| {
             count.pages_of(geometry.blocks_per_plane, geometry.pages_per_block)
         };
         Collector {
+            slack: io.nand().pages_torn(),
             gc_start: pages(settings.log.gc_start),
             gc_stop: pages(settings.log.gc_stop),
             pages_per_block: geometry.pages_per_block,
@@ -104,14 +106,14 @@ impl Mga {
     /// A plane where the host can program a fresh page for `lpn` now. Cleans if necessary. If small writes need low
     /// pages, `whole` matters, because cleaning packs whole pages into high ones.
     pub(super) fn plane_with_space(&mut self, io: &mut Io, lpn: u32, whole: bool) -> Flash<u32> {
-        let first = self.rotation.first(io, lpn);
-        for step in 0..self.space.planes() {
-            let plane = self.rotation.then(first, step);
+        let first = self.pages.space.frontiers.rotation.first(io, lpn);
+        for step in 0..self.pages.space.planes() {
+            let plane = self.pages.space.frontiers.rotation.then(first, step);
             if self.ensure_space(io, plane)? {
-                if !whole && !self.space.has_low(&self.pages.blocks, plane) {
+                if !whole && !self.pages.space.has_low(plane) {
                     self.collect(io, plane, false)?;
                 }
-                self.rotation.used(plane);
+                self.frontiers().rotation.used(plane);
                 return Ok(plane);
             }
         }
@@ -120,10 +122,13 @@ impl Mga {
 
     #[inline]
     fn ensure_space(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
-        if self.rotation.passes_by(plane) {
+        if self.passes_by(plane) {
             return Ok(false);
         }
-        if self.space.free(plane) <= self.collector.gc_start {
+        if self.pages.space.frontiers.fixed.is_used() && self.cache_takes(io, plane)? {
+            return Ok(true);
+        }
+        if self.free_pages(plane) <= self.collector.gc_start {
             self.collect_until(io, plane)?;
         }
         if self.has_space(plane) { Ok(true) } else { self.make_space(io, plane) }
@@ -132,38 +137,37 @@ impl Mga {
     /// True if a page of `plane` can be taken and cleaning keeps enough pages even if a program fails.
     #[inline]
     pub(super) fn has_space(&self, plane: u32) -> bool {
-        self.space.free(plane) > self.collector.pages_per_block + SLACK
+        self.free_pages(plane) > self.collector.pages_per_block + self.collector.slack
     }
 
     #[cold]
     fn make_space(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         let reserve = self.collector.pages_per_block;
-        let mut budget = 2 * self.pages.blocks.closed(plane).len() + 4;
-        while self.space.free(plane) <= reserve + SLACK && budget > 0 && self.collect(io, plane, true)? {
+        let mut budget = 2 * self.blocks().closed(plane).len() + 4;
+        while self.free_pages(plane) <= reserve + self.collector.slack && budget > 0 && self.collect(io, plane, true)? {
             budget -= 1;
         }
-        if self.space.free(plane) <= reserve {
+        if self.free_pages(plane) <= reserve {
             self.finish_waiting(io, plane)?;
         }
-        if self.space.free(plane) <= reserve && self.erase_begun(io, plane)? {
+        if self.free_pages(plane) <= reserve && self.erase_begun(io, plane)? {
             // The free pages may be room for victims.
             return self.make_space(io, plane);
         }
-        Ok(self.space.free(plane) > reserve)
+        Ok(self.free_pages(plane) > reserve)
     }
 
     /// Erases begun blocks of `plane` without valid data, whose programs power cuts spoiled. False if there is none.
     fn erase_begun(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         let of_plane = plane * self.collector.blocks_per_plane..(plane + 1) * self.collector.blocks_per_plane;
         let is_empty = |block: &u32| {
-            let begun = self.pages.blocks.state(*block) == BlockState::Open;
-            begun && self.space.programmed(io.nand(), *block) > 0 && self.pages.valid_in_block(*block) == 0
+            let begun = self.blocks().state(*block) == BlockState::Open;
+            begun && self.pages.space.programmed(io.nand(), *block) > 0 && self.pages.valid_in_block(*block) == 0
         };
         let empty: Vec<u32> = of_plane.filter(is_empty).collect();
         for &block in &empty {
             self.pages.close_block(block);
-            self.pages.blocks.abandon(block);
-            self.space.drop_frontier(block);
+            self.pages.space.drop_block(plane, block);
             self.erase(io, block, Gate::NONE)?;
         }
         Ok(!empty.is_empty())
@@ -171,8 +175,8 @@ impl Mga {
 
     /// Collects until `plane` has more fully free pages than the stop threshold, or no victim gains.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
-        let mut budget = 2 * self.pages.blocks.closed(plane).len() + 2;
-        while self.space.free(plane) <= self.collector.gc_stop && budget > 0 && self.collect(io, plane, false)? {
+        let mut budget = 2 * self.blocks().closed(plane).len() + 2;
+        while self.free_pages(plane) <= self.collector.gc_stop && budget > 0 && self.collect(io, plane, false)? {
             budget -= 1;
         }
         Ok(())
@@ -181,9 +185,10 @@ impl Mga {
     /// Cleans one block in the plane with the fewest free pages. False if that plane is above the stop threshold, or no
     /// block is worth cleaning.
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
-        let planes = (0..self.space.planes()).filter(|&plane| !self.rotation.passes_by(plane));
-        let Some(plane) = planes.min_by_key(|&plane| self.space.free(plane)) else { return Ok(false) };
-        let done = self.space.free(plane) <= self.collector.gc_stop && self.collect(io, plane, false)?;
+        let planes = (0..self.pages.space.planes()).filter(|&plane| !self.passes_by(plane));
+        let Some(plane) = planes.min_by_key(|&plane| self.free_pages(plane)) else { return Ok(false) };
+        let short = self.free_pages(plane) <= self.collector.gc_stop;
+        let done = (short && self.collect(io, plane, false)?) || self.fold_in_background(io)?;
         self.evacuate_failed(io)?;
         Ok(done)
     }
@@ -191,7 +196,7 @@ impl Mga {
     /// Cleans one block of `plane`. False if no block is worth cleaning; with `must`, any gain is enough.
     pub(super) fn collect(&mut self, io: &mut Io, plane: u32, must: bool) -> Flash<bool> {
         // The die may have failed since the plane was chosen.
-        if self.rotation.passes_by(plane) {
+        if self.passes_by(plane) {
             return Ok(false);
         }
         if let Some(Waiting { block, safe }) = self.collector.waiting[plane as usize]
@@ -205,7 +210,7 @@ impl Mga {
         let Some(victim) = self.choose_victim(io, plane, must) else { return Ok(false) };
         self.counters.collections += 1;
         self.clean(io, victim)?;
-        if self.settings.log.wear_leveling == WearLeveling::Static && !self.rotation.passes_by(plane) {
+        if self.settings.log.wear_leveling == WearLeveling::Static && !self.passes_by(plane) {
             self.level_wear(io, plane)?;
         }
         Ok(true)
@@ -214,36 +219,37 @@ impl Mga {
     /// The victim of the policy if the subpages fit elsewhere, else the block that needs the least room.
     fn choose_victim(&mut self, io: &Io, plane: u32, must: bool) -> Option<u32> {
         let erases = |block: u32| io.nand().erases(block);
-        let candidates = Candidates { blocks: &mut self.pages.blocks, plane, erases: &erases };
+        let candidates = Candidates { blocks: &mut self.pages.space.frontiers.blocks, plane, erases: &erases };
         match self.victim.choose(candidates, &mut self.rng) {
-            Some(victim) if self.fits(plane, victim, SLACK) => return Some(victim),
+            Some(victim) if self.fits(plane, victim, self.collector.slack) => return Some(victim),
             None if !must => return None,
             _ => {}
         }
-        let closed = self.pages.blocks.closed(plane).iter().copied();
-        let victim =
-            closed.min_by_key(|&block| (self.pages.valid_in_block(block), self.pages.blocks.closed_at(block)))?;
-        let gains = self.pages.valid_in_block(victim) < self.pages.blocks.units_per_block();
+        let closed = self.blocks().closed(plane).iter().copied();
+        let victim = closed.min_by_key(|&block| (self.pages.valid_in_block(block), self.blocks().closed_at(block)))?;
+        let gains = self.pages.valid_in_block(victim) < self.blocks().units_per_block();
         (gains && self.fits(plane, victim, 0)).then_some(victim)
     }
 
     /// True if cleaning `victim` leaves `slack` fully free pages. A left-over partial page needs one page in any case,
     /// for the next victim to complete.
-    fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
-        let (free, valid) = (self.space.free(plane), self.pages.valid_in_block(victim));
+    pub(super) fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
+        let (free, valid) = (self.free_pages(plane), self.pages.valid_in_block(victim));
+        let kept = self.kept_beside(victim);
         let (held, back) = match self.collector.waiting[plane as usize] {
             Some(Waiting { block, .. }) => (self.pages.valid_in_block(block), self.collector.pages_per_block),
             None => (0, 0),
         };
         let (pages, rest) = ((held + valid) / self.subpages, (held + valid) % self.subpages);
-        valid == 0 || (free > slack && pages + u32::from(rest > 0) + slack <= free + back)
+        valid == 0 || (free > slack && pages + u32::from(rest > 0) + slack + kept <= free + back)
     }
 
     /// As [`palimpsest_ftl_api::Ftl::relocate`].
     pub(super) fn relocate_block(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
         let plane = block / self.collector.blocks_per_plane;
-        let closed = self.pages.blocks.state(block) == BlockState::Closed;
-        if !closed || self.rotation.passes_by(plane) || !self.fits(plane, block, SLACK) {
+        let closed = self.blocks().state(block) == BlockState::Closed
+            || self.pages.space.frontiers.fixed.is_closed(plane, block);
+        if !closed || self.passes_by(plane) || !self.fits(plane, block, self.collector.slack) {
             return Ok(false);
         }
         self.clean(io, block)?;
@@ -252,14 +258,15 @@ impl Mga {
     }
 
     /// Moves the valid subpages of a closed block away, and erases the block unless the block must wait.
-    fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
-        self.pages.blocks.take_victim(victim);
-        self.pages.close_block(victim);
+    pub(super) fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         let plane = victim / self.collector.blocks_per_plane;
+        self.pages.space.drop_block(plane, victim);
+        self.pages.close_block(victim);
         let waiting = self.collector.waiting[plane as usize].take();
         self.collector.pages_taken = 0;
         self.collector.safe = Gate::NONE;
-        self.move_valid(io, plane, Some(victim), waiting, false)?;
+        let finish = self.pages.space.frontiers.fixed.holds(victim);
+        self.move_valid(io, plane, Some(victim), waiting, finish)?;
         let safe = self.collector.safe;
         if let Some(Waiting { block, safe: earlier }) = waiting
             && !self.collector.completed
@@ -278,7 +285,10 @@ impl Mga {
     fn finish_waiting(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
         let Some(waiting) = self.collector.waiting[plane as usize] else { return Ok(()) };
         let held = self.pages.valid_in_block(waiting.block);
-        if held > 0 && self.space.free(plane) == 0 && self.pages.with_room(plane, held).is_none() {
+        if held > 0
+            && self.free_pages(plane) == 0
+            && self.room_for_moved(UNMAPPED, held as usize, plane, false).is_none()
+        {
             return Ok(());
         }
         self.collector.waiting[plane as usize] = None;
@@ -294,18 +304,15 @@ impl Mga {
 
     /// Erases a victim after the gate `safe`.
     fn erase(&mut self, io: &mut Io, block: u32, safe: Gate) -> Flash<()> {
-        let programmed = self.space.programmed(io.nand(), block);
-        match io.erase(Erase { after: safe, ..Erase::new(block, Cause::Gc) })? {
+        let programmed = self.pages.space.programmed(io.nand(), block);
+        match self.frontiers().erase(io, Erase { after: safe, ..Erase::new(block, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
                 self.pages.erased(programmed);
-                self.pages.blocks.release(block);
-                self.space.add_block(block / self.collector.blocks_per_plane);
             }
             Outcome::Failed => {
                 self.disturbed = true;
                 self.counters.retired += 1;
-                self.pages.blocks.retire(block);
             }
         }
         Ok(())
@@ -313,7 +320,7 @@ impl Mga {
 
     /// Moves the valid subpages of `victim` and of a waiting block. Unless it must `finish`, a left-over partial page
     /// of the victim may stay.
-    fn move_valid(
+    pub(super) fn move_valid(
         &mut self,
         io: &mut Io,
         plane: u32,
@@ -341,7 +348,8 @@ impl Mga {
             done = self.complete_page(io, plane, waiting)?;
         }
         self.move_whole_pages(io, plane)?;
-        if waiting.is_none() && done == 0 && !finish && self.exclusive_fits(plane, occupied) {
+        let kept = victim.map_or(0, |victim| self.kept_beside(victim));
+        if waiting.is_none() && done == 0 && (!finish || kept > 0) && self.exclusive_fits(plane, occupied, kept) {
             return self.move_exclusively(io, plane);
         }
         let n = self.subpages as usize;
@@ -353,7 +361,7 @@ impl Mga {
         if rest == 0 {
             return Ok(());
         }
-        let room = self.pages.with_room(plane, rest as u32);
+        let room = self.room_for_moved(UNMAPPED, rest, plane, false);
         let still_waiting = waiting.is_some() && !self.collector.completed;
         let back = (1 + u32::from(still_waiting)) * self.collector.pages_per_block;
         if room.is_some() || finish || back > self.collector.pages_taken + 1 {
@@ -464,7 +472,7 @@ impl Mga {
     }
 
     /// True under exclusive allocation if moving the scattered subpages takes no more pages than they occupy now.
-    fn exclusive_fits(&self, plane: u32, occupied: u32) -> bool {
+    fn exclusive_fits(&self, plane: u32, occupied: u32, kept: u32) -> bool {
         if !self.exclusive() {
             return false;
         }
@@ -473,11 +481,12 @@ impl Mga {
             self.collector.scattered.chunk_by(|one, other| one.lsn / self.subpages == other.lsn / self.subpages);
         let fresh = runs.by_ref().filter(|run| {
             let lpn = run[0].lsn / self.subpages;
-            self.page_with_room(lpn, run.len() as u32, plane, true).is_none()
+            self.room_for_moved(lpn, run.len(), plane, true).is_none()
         });
         pages += fresh.count() as u32;
         let needed = pages - self.collector.pages_taken;
-        pages <= occupied && pages < self.collector.pages_per_block && needed + SLACK < self.space.free(plane)
+        let least = needed + self.collector.slack + kept;
+        pages <= occupied && pages < self.collector.pages_per_block && least < self.free_pages(plane)
     }
 
     fn move_exclusively(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
@@ -486,7 +495,7 @@ impl Mga {
             let lpn = self.collector.scattered[first].lsn / self.subpages;
             let same = |moved: &&Moved| moved.lsn / self.subpages == lpn;
             let count = self.collector.scattered[first..].iter().take_while(same).count();
-            let page = self.page_with_room(lpn, count as u32, plane, true);
+            let page = self.room_for_moved(lpn, count, plane, true);
             self.move_scattered(io, plane, first, count, page, lpn)?;
             first += count;
         }
@@ -536,39 +545,8 @@ impl Mga {
         }
         self.collector.pages_taken += u32::from(page.is_none());
         self.counters.gc_moved += self.image.parts.len() as u64;
-        let (stream, signal) = (self.space.moved(), self.collector.safe);
+        let (stream, signal) = (self.pages.space.moved(), self.collector.safe);
         self.program(io, Job { page, plane, stream, owner, cause: Cause::Gc, from_host: false, after, signal })
-    }
-
-    /// Stops programs of `block` after a failed program; valid data is moved later. If the die has failed, stops
-    /// programs of all blocks of the die.
-    #[cold]
-    pub(super) fn drop_block(&mut self, io: &Io, block: u32) {
-        self.disturbed = true;
-        if self.lose_die_of(io, block) {
-            return;
-        }
-        self.pages.close_block(block);
-        if self.pages.blocks.state(block) == BlockState::Closed {
-            self.pages.blocks.take_victim(block);
-        } else {
-            self.pages.blocks.abandon(block);
-            self.space.drop_frontier(block);
-        }
-        self.counters.retired += 1;
-        self.failed.push(block);
-    }
-
-    /// Moves valid data out of failed blocks, and retires the blocks.
-    #[inline]
-    pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
-        while let Some(block) = self.failed.pop() {
-            self.collector.safe = Gate::NONE;
-            let plane = block / self.collector.blocks_per_plane;
-            self.move_valid(io, plane, Some(block), None, true)?;
-            self.pages.blocks.retire(block);
-        }
-        Ok(())
     }
 
     /// Moves the least worn closed block of `plane` if the spread of erases exceeds the threshold. The data there is
@@ -578,12 +556,9 @@ impl Mga {
         if !self.collector.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) {
             return Ok(());
         }
-        let closed = self.pages.blocks.closed(plane);
-        let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
-        let most = closed.iter().map(|&block| io.nand().erases(block)).max();
-        let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
-        let room = self.space.free(plane) > 2 * self.collector.pages_per_block;
-        if most - io.nand().erases(least) > self.settings.log.wear_threshold && room {
+        let room = self.free_pages(plane) > 2 * self.collector.pages_per_block;
+        let (space, threshold) = (&self.pages.space, self.settings.log.wear_threshold);
+        if let Some(least) = space.frontiers.least_worn(io.nand(), plane, threshold).filter(|_| room) {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;
         }

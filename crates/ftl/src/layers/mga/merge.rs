@@ -101,12 +101,12 @@ impl Mga {
         if u32::from(self.map.entry(entry).pages) <= limit(self.map.read_counts.of(lpn, entry), self.subpages) {
             return Ok(());
         }
-        let (plane, exclusive) = (self.rotation.first(io, lpn), self.exclusive());
+        let (plane, exclusive) = (self.pages.space.frontiers.rotation.first(io, lpn), self.exclusive());
         let (page, moved) = self.choose_page(lpn, 0, plane, exclusive);
         if page.is_none() && !self.has_space(plane) {
             return Ok(());
         }
-        self.rotation.used(plane);
+        self.frontiers().rotation.used(plane);
         self.image.parts.clear();
         let place = Place { page, plane, moved, exclusive };
         // If the program fails, the next write evacuates the block, because a read must not fail for lack of space.

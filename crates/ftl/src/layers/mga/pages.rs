@@ -12,10 +12,13 @@
 //! gain).
 
 use super::map::UNMAPPED;
-use crate::log::blocks::{BlockState, Blocks};
-use palimpsest_flash::geometry::{Divisor, Geometry};
-use palimpsest_flash::nand::part::Part;
+use super::settings::MgaSettings;
+use super::space::Space;
+use crate::log::blocks::BlockState;
+use palimpsest_flash::geometry::Divisor;
+use palimpsest_flash::nand::part::{Part, ProgramOrder};
 use palimpsest_flash::prefetch::prefetch;
+use palimpsest_ftl_api::plan::Io;
 
 /// State of a physical page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,18 @@ pub(super) struct Rules {
     pub free_is_gain: bool,
 }
 
+impl Rules {
+    /// The rules of `part`.
+    fn new(part: &Part, settings: &MgaSettings) -> Self {
+        Rules {
+            nop: if part.order.pairs() && !settings.low_pages_first { 1 } else { part.nop },
+            pairs: settings.low_pages_first,
+            strict: part.order == ProgramOrder::Strict,
+            free_is_gain: settings.victim_free,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Page {
     /// Subpages that can still be programmed; none if the page was never programmed.
@@ -74,7 +89,7 @@ const CLOSED: Page = Page { free: 0, owner: UNMAPPED, previous: UNMAPPED, next: 
 pub(super) struct PageStates {
     /// Blocks. A unit is valid if the subpage is valid, or free in a programmed page; with `free_is_gain`, only if
     /// valid.
-    pub blocks: Blocks,
+    pub space: Space,
     pub rules: Rules,
     subpages: u32,
     all: u64,
@@ -95,17 +110,18 @@ pub(super) struct PageStates {
 }
 
 palimpsest_flash::state!(PageStates {
-    blocks, free_in_block, heads, openings, transitions, lost
+    space, free_in_block, heads, openings, transitions, lost
 } parts { pages } built {
     rules, subpages, all, per_block, pages_per_plane, pages_per_block, partners
 });
 
 impl PageStates {
-    /// All pages free, except in blocks that `is_bad`.
-    pub fn new(geometry: &Geometry, part: &Part, rules: Rules, is_bad: impl Fn(u32) -> bool) -> Self {
-        let subpages = geometry.subpages_per_page;
+    /// All pages free, on a drive that holds `stored` pages when full.
+    pub fn new(io: &Io, settings: &MgaSettings, stored: u32) -> Self {
+        let (geometry, part) = (io.geometry(), io.nand().part());
+        let (subpages, rules) = (geometry.subpages_per_page, Rules::new(part, settings));
         PageStates {
-            blocks: Blocks::new(geometry, geometry.subpages_per_block(), is_bad),
+            space: Space::new(io, settings, stored),
             rules,
             subpages,
             all: u64::MAX >> (64 - subpages),
@@ -125,6 +141,15 @@ impl PageStates {
         }
     }
 
+    /// After a power cut: forgets all states, but no count.
+    pub fn forget(&mut self, io: &Io) {
+        self.space.forget(io);
+        self.pages.fill(CLOSED);
+        self.free_in_block.fill(0);
+        self.heads.fill(UNMAPPED);
+        self.openings = 0;
+    }
+
     /// The block of `ppn`.
     #[inline]
     pub fn block_of(&self, ppn: u32) -> u32 {
@@ -135,7 +160,7 @@ impl PageStates {
     #[inline]
     pub fn valid(&self, ppn: u32) -> u64 {
         let (block, page) = self.per_block.split(ppn);
-        self.blocks.valid_bits(block, page * self.subpages, self.subpages) & !self.free(ppn)
+        self.space.blocks().valid_bits(block, page * self.subpages, self.subpages) & !self.free(ppn)
     }
 
     /// Subpages of the programmed page `ppn` that can still be programmed.
@@ -154,7 +179,7 @@ impl PageStates {
     #[inline]
     pub fn valid_in_block(&self, block: u32) -> u32 {
         let free = if self.rules.free_is_gain { 0 } else { self.free_in_block[block as usize] };
-        self.blocks.valid_count(block) - free
+        self.space.blocks().valid_count(block) - free
     }
 
     /// True if `ppn` is a high page, which is programmed once, after the low page.
@@ -199,7 +224,7 @@ impl PageStates {
     pub fn prefetch(&self, ppn: u32) {
         prefetch(&self.pages, ppn as usize);
         let (block, page) = self.per_block.split(ppn);
-        self.blocks.prefetch(block, page * self.subpages);
+        self.space.blocks().prefetch(block, page * self.subpages);
     }
 
     /// Records the first program of page `ppn`: `written` become valid. `owner` is the exclusive owner.
@@ -216,7 +241,7 @@ impl PageStates {
             self.close(ppn - 1);
         }
         let kept = if self.rules.free_is_gain { written } else { written | free };
-        self.blocks.validate_bits(block, page * self.subpages, kept);
+        self.space.frontiers.blocks.validate_bits(block, page * self.subpages, kept);
         self.openings = self.openings.wrapping_add(1);
         self.pages[ppn as usize] = Page { owner, opened: self.openings, ..CLOSED };
         self.set_free(ppn, free);
@@ -234,9 +259,9 @@ impl PageStates {
         let free = if programs < self.rules.nop { rest } else { 0 };
         self.lost += u64::from((rest & !free).count_ones());
         if self.rules.free_is_gain {
-            self.blocks.validate_bits(block, page * self.subpages, written);
+            self.space.frontiers.blocks.validate_bits(block, page * self.subpages, written);
         } else {
-            self.blocks.invalidate_bits(block, page * self.subpages, rest & !free);
+            self.space.frontiers.blocks.invalidate_bits(block, page * self.subpages, rest & !free);
         }
         self.set_free(ppn, free);
         let (from, to) = (self.state(valid, before), self.state(valid | written, free));
@@ -249,7 +274,7 @@ impl PageStates {
         let (block, page) = self.per_block.split(ppn);
         let (valid, free) = (self.valid(ppn), self.free(ppn));
         debug_assert_eq!(which & !valid, 0);
-        self.blocks.invalidate_bits(block, page * self.subpages, which);
+        self.space.frontiers.blocks.invalidate_bits(block, page * self.subpages, which);
         let (from, to) = (self.state(valid, free), self.state(valid & !which, free));
         self.count(from, to);
     }
@@ -265,7 +290,7 @@ impl PageStates {
         let valid = self.valid(ppn);
         self.lost += u64::from(free.count_ones());
         if !self.rules.free_is_gain {
-            self.blocks.invalidate_bits(block, page * self.subpages, free);
+            self.space.frontiers.blocks.invalidate_bits(block, page * self.subpages, free);
         }
         self.set_free(ppn, 0);
         self.pages[ppn as usize].owner = UNMAPPED;
@@ -292,7 +317,7 @@ impl PageStates {
     pub fn restore(&mut self, ppn: u32, valid: u64, free: u64) {
         let (block, page) = self.per_block.split(ppn);
         let kept = if self.rules.free_is_gain { valid } else { valid | free };
-        self.blocks.validate_bits(block, page * self.subpages, kept);
+        self.space.frontiers.blocks.validate_bits(block, page * self.subpages, kept);
         self.openings = self.openings.wrapping_add(1);
         self.pages[ppn as usize] = Page { opened: self.openings, ..CLOSED };
         self.set_free(ppn, free);
@@ -355,7 +380,7 @@ impl PageStates {
     /// # Errors
     /// The first inconsistency.
     pub fn check(&mut self) -> Result<(), String> {
-        self.blocks.check()?;
+        self.space.frontiers.check()?;
         let mut with_free = 0;
         for (block, &count) in self.free_in_block.iter().enumerate() {
             let first = block as u32 * self.pages_per_block;
@@ -364,8 +389,9 @@ impl PageStates {
             if found != count {
                 return Err(format!("block {block} has {found} free subpages but counts {count}"));
             }
-            if found > 0 && !matches!(self.blocks.state(block as u32), BlockState::Open | BlockState::Closed) {
-                return Err(format!("block {block} is {:?} but has free subpages", self.blocks.state(block as u32)));
+            let state = self.space.blocks().state(block as u32);
+            if found > 0 && !matches!(state, BlockState::Open | BlockState::Closed | BlockState::Aside) {
+                return Err(format!("block {block} is {state:?} but has free subpages"));
             }
             with_free += pages.filter(|&ppn| self.free(ppn) != 0).count();
         }

@@ -6,7 +6,7 @@
 
 use super::Mga;
 use super::map::{Target, UNMAPPED};
-use super::pages::PageStates;
+use crate::log::blocks::BlockState;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
@@ -15,51 +15,35 @@ impl Mga {
     /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.
     pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
-        let geometry = *io.geometry();
+        io.recover_stripes()?;
         self.disturbed = true;
         self.failed.clear();
         self.collector.clear();
         self.map.clear();
-        self.space.clear();
-        let fresh = PageStates::new(&geometry, io.nand().part(), self.pages.rules, |_| false);
-        let old = std::mem::replace(&mut self.pages, fresh);
-        (self.pages.transitions, self.pages.lost) = (old.transitions, old.lost);
+        self.pages.forget(io);
         self.map_newest(io);
         let mut written = Vec::new();
-        for block in 0..geometry.blocks() {
+        for block in 0..io.geometry().blocks() {
             self.adopt(io, block, &mut written)?;
         }
         io.keep_copies(|ppn| self.pages.valid(ppn) != 0);
-        let has_pages =
-            |&block: &u32| io.nand().next_page(block) < geometry.pages_per_block && !io.nand().is_dead(block);
-        let (mut begun, full): (Vec<u32>, Vec<u32>) = written.into_iter().partition(has_pages);
-        self.pages.blocks.close_in_order(io.nand(), full);
+        let nand = io.nand();
+        let (cached, written): (Vec<u32>, Vec<u32>) =
+            written.into_iter().partition(|&block| self.pages.space.frontiers.fixed.holds(block));
+        let (mut begun, full): (Vec<u32>, Vec<u32>) =
+            written.into_iter().partition(|&block| self.pages.space.has_pages(nand, block));
+        self.frontiers().blocks.close_in_order(nand, full);
+        self.frontiers().resume_cached(nand, cached);
         // The emptiest first, because they have most pages left.
-        begun.sort_by_key(|&block| (io.nand().next_page(block), block));
-        for block in begun {
-            if !self.space.resume(io.nand(), block) {
-                self.pages.blocks.close(block);
-            }
-        }
+        begun.sort_by_key(|&block| (nand.next_page(block), block));
+        begun.into_iter().for_each(|block| self.pages.space.resume(nand, block));
         self.evacuate_failed(io)
     }
 
     /// Maps every logical subpage to the newest copy.
     fn map_newest(&mut self, io: &Io) {
-        let (nand, geometry, n) = (io.nand(), io.geometry(), self.subpages);
-        let mut newest = vec![UNMAPPED; (self.map.logical_pages() * n) as usize];
-        for block in (0..geometry.blocks()).filter(|&block| !nand.is_torn(block)) {
-            for psn in block * geometry.subpages_per_block()..(block + 1) * geometry.subpages_per_block() {
-                let lsn = nand.logical(psn);
-                if matches!(lsn, UNWRITTEN | PADDING | TORN) {
-                    continue;
-                }
-                let known = &mut newest[lsn as usize];
-                if *known == UNMAPPED || nand.sequence(psn) > nand.sequence(*known) {
-                    *known = psn;
-                }
-            }
-        }
+        let (mut newest, n) = (io.newest_places(), self.subpages);
+        newest.resize((self.map.logical_pages() * n) as usize, UNMAPPED);
         for (lpn, places) in newest.chunks(n as usize).enumerate() {
             let lpn = lpn as u32;
             if places.iter().all(|&psn| psn == UNMAPPED) {
@@ -79,9 +63,13 @@ impl Mga {
 
     /// Frees or retires `block`, or adds the block to `written`.
     fn adopt(&mut self, io: &mut Io, block: u32, written: &mut Vec<u32>) -> Flash<()> {
-        let geometry = *io.geometry();
+        let plane = io.geometry().plane_of_block(block);
+        let first = block * io.geometry().pages_per_block;
         if io.nand().is_dead(block) {
-            self.adopt_dead(io, block, written);
+            if self.frontiers().adopt_dead(io.nand(), block) {
+                (first..first + io.nand().next_page(block)).for_each(|ppn| self.restore_page(io, ppn, true));
+                written.push(block);
+            }
             return Ok(());
         }
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
@@ -89,16 +77,12 @@ impl Mga {
             self.counters.retired += 1;
         }
         let (bad, used) = (io.nand().is_bad(block), io.nand().next_page(block));
-        if used == 0 && !bad {
-            self.space.add_block(geometry.plane_of_block(block));
+        if !self.frontiers().adopt(io.nand(), block) {
             return Ok(());
         }
-        self.pages.blocks.open_this(block);
-        for ppn in block * geometry.pages_per_block..block * geometry.pages_per_block + used {
-            self.restore_page(io, ppn, bad);
-        }
+        (first..first + used).for_each(|ppn| self.restore_page(io, ppn, bad));
         if bad {
-            self.pages.blocks.abandon(block);
+            self.pages.space.drop_block(plane, block);
             self.failed.push(block);
         } else {
             written.push(block);
@@ -106,7 +90,7 @@ impl Mga {
         Ok(())
     }
 
-    pub(super) fn restore_page(&mut self, io: &Io, ppn: u32, bad: bool) {
+    fn restore_page(&mut self, io: &Io, ppn: u32, bad: bool) {
         let n = self.subpages;
         let (mut valid, mut free, mut torn) = (0u64, 0u64, false);
         for subpage in 0..n {
@@ -125,7 +109,7 @@ impl Mga {
     }
 
     /// True if the rules allow another program of a programmed page.
-    fn may_fill(&self, io: &Io, ppn: u32) -> bool {
+    pub(super) fn may_fill(&self, io: &Io, ppn: u32) -> bool {
         let (rules, nand) = (self.pages.rules, io.nand());
         let (block, page) = nand.split(ppn);
         let open = match rules.strict {
@@ -139,12 +123,11 @@ impl Mga {
     pub(super) fn check_all(&mut self, io: &Io) -> Result<(), String> {
         self.map.check()?;
         self.pages.check()?;
-        self.space.check(&self.pages.blocks)?;
         self.check_mapped(io)?;
         self.check_free(io)?;
         if self
             .blocks_in_between()
-            .any(|block| self.pages.blocks.state(block) != crate::log::blocks::BlockState::Victim)
+            .any(|block| !matches!(self.blocks().state(block), BlockState::Victim | BlockState::Aside))
         {
             return Err("a block waits to be erased or retired that is no victim".into());
         }

@@ -19,9 +19,11 @@ pub(super) struct Rounds {
     order: Vec<u32>,
     /// Partially-used blocks of each plane, oldest first, and the number of pages taken.
     partly: Vec<VecDeque<(u32, u32)>>,
+    /// Their remaining pages in each plane.
+    left: Vec<u32>,
 }
 
-palimpsest_flash::state!(Rounds { partly } built { order });
+palimpsest_flash::state!(Rounds { partly, left } built { order });
 
 impl Rounds {
     /// No block partially used, for `planes` planes of blocks of `part`, whose pages must come in pairs.
@@ -31,6 +33,7 @@ impl Rounds {
         Rounds {
             order: low.chain(pages().filter(|&page| part.is_high(page))).collect(),
             partly: vec![VecDeque::new(); planes as usize],
+            left: vec![0; planes as usize],
         }
     }
 
@@ -55,6 +58,7 @@ impl Rounds {
 
     /// Records the end of the first round of `block` of `plane`.
     pub fn begin_second(&mut self, plane: u32, block: u32, taken: u32) {
+        self.left[plane as usize] += self.order.len() as u32 - taken;
         self.partly[plane as usize].push_back((block, taken));
     }
 
@@ -66,31 +70,47 @@ impl Rounds {
         let (block, page) = (*block, self.order[*taken as usize]);
         *taken += 1;
         let last = *taken == self.order.len() as u32;
+        self.left[plane as usize] -= 1;
         if last {
             self.partly[plane as usize].pop_front();
         }
         Some((block, page, last))
     }
 
-    /// Drops `block`. If partially used, returns the plane and the number of remaining pages.
-    pub fn drop_block(&mut self, block: u32) -> Option<(usize, u32)> {
-        let pages = self.order.len() as u32;
-        let place = |blocks: &VecDeque<(u32, u32)>| blocks.iter().position(|&(other, _)| other == block);
-        let (plane, index) =
-            self.partly.iter().enumerate().find_map(|(plane, blocks)| Some((plane, place(blocks)?)))?;
-        let (_, taken) = self.partly[plane].remove(index)?;
-        Some((plane, pages - taken))
+    /// Drops `block` of `plane`, if partially used.
+    pub fn drop_block(&mut self, plane: u32, block: u32) {
+        let (pages, left) = (self.order.len() as u32, &mut self.left[plane as usize]);
+        self.partly[plane as usize].retain(|&(other, taken)| {
+            *left -= if other == block { pages - taken } else { 0 };
+            other != block
+        });
+    }
+
+    /// Drops and returns the partially-used blocks of `plane`.
+    pub fn lose_plane(&mut self, plane: u32) -> Vec<u32> {
+        self.left[plane as usize] = 0;
+        self.partly[plane as usize].drain(..).map(|(block, _)| block).collect()
     }
 
     /// Forgets all partially-used blocks.
     pub fn clear(&mut self) {
         self.partly.iter_mut().for_each(VecDeque::clear);
+        self.left.fill(0);
     }
 
-    /// Partially-used blocks of `plane`, and their remaining pages.
-    pub fn left(&self, plane: usize) -> (u32, u32) {
-        let pages = self.order.len() as u32;
-        let blocks = &self.partly[plane];
-        (blocks.len() as u32, blocks.iter().map(|(_, taken)| pages - taken).sum())
+    /// Partially-used blocks of all planes.
+    pub fn blocks(&self) -> u32 {
+        self.partly.iter().map(|blocks| blocks.len() as u32).sum()
+    }
+
+    /// Remaining pages of partially-used blocks of `plane`.
+    #[inline]
+    pub fn left(&self, plane: u32) -> u32 {
+        self.left[plane as usize]
+    }
+
+    /// The same of all planes.
+    pub fn all_left(&self) -> u32 {
+        self.left.iter().sum()
     }
 }

@@ -262,7 +262,7 @@ fn allocation_turns_at_the_threshold() {
     assert_eq!(bench.io.geometry().pages(), 64);
     (0..31).for_each(|lpn| bench.write(lpn, 0, 4));
     bench.write(0, 0, 1);
-    assert_eq!((bench.ftl.space.total(), bench.ftl.counters.exclusive_writes), (32, 1));
+    assert_eq!((bench.ftl.pages.space.total(), bench.ftl.counters.exclusive_writes), (32, 1));
     bench.write(1, 0, 1);
     assert_eq!(bench.ftl.counters.shared_writes, 1);
     assert_eq!(bench.pages_of(1)[0], bench.pages_of(0)[0], "the page that was owned is shared now");
@@ -397,9 +397,12 @@ fn victims_may_be_chosen_by_free_subpages_too() {
         (0..8).for_each(|lpn| bench.write(lpn, 0, 1));
         (8..16).for_each(|lpn| bench.write(lpn, 0, 4));
         bench.write(8, 0, 4);
-        let victim =
-            crate::log::victim::tests::choose(&mut *bench.ftl.victim, &mut bench.ftl.pages.blocks, &mut bench.ftl.rng)
-                .unwrap();
+        let victim = crate::log::victim::tests::choose(
+            &mut *bench.ftl.victim,
+            &mut bench.ftl.pages.space.frontiers.blocks,
+            &mut bench.ftl.rng,
+        )
+        .unwrap();
         assert_eq!(victim * 8, chosen, "{option}");
     }
 }
@@ -415,10 +418,10 @@ fn everything_comes_back_after_a_power_cut() {
     }
     let places: Vec<_> = (0..logical as u32).map(|lpn| bench.places(lpn)).collect();
     let free: Vec<_> = (0..64).map(|ppn| bench.ftl.pages.free(ppn)).collect();
-    let lost_owners = bench.ftl.space.total();
+    let lost_owners = bench.ftl.pages.space.total();
     bench.ftl.recover(&mut bench.io).unwrap();
     bench.ftl.check(&bench.io).unwrap();
     assert_eq!(places, (0..logical as u32).map(|lpn| bench.places(lpn)).collect::<Vec<_>>());
     assert_eq!(free, (0..64).map(|ppn| bench.ftl.pages.free(ppn)).collect::<Vec<_>>());
-    assert_eq!(lost_owners, bench.ftl.space.total());
+    assert_eq!(lost_owners, bench.ftl.pages.space.total());
 }

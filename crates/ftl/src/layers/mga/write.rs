@@ -9,11 +9,11 @@
 //! logical subpage if free. SA searches the plane that `ftl.allocation` chose, so that pieces spread over the planes.
 //! Under SA, pages owned under EA are shared like all others.
 
-use super::free_pages::HOST;
 use super::map::{Target, UNMAPPED};
+use super::space::HOST;
 use super::{Group, Mga, add_to_groups};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
+use palimpsest_flash::nand::{Flash, Outcome, PADDING};
 use palimpsest_ftl_api::plan::port::Piece;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program, Read};
 
@@ -184,11 +184,11 @@ impl Mga {
         let mut with_space = None;
         loop {
             let exclusive = self.exclusive();
-            let plane = with_space.unwrap_or_else(|| self.rotation.first(io, lpn));
+            let plane = with_space.unwrap_or_else(|| self.pages.space.frontiers.rotation.first(io, lpn));
             let (page, moved) = self.choose_page(lpn, fresh, plane, exclusive);
             if page.is_some() || with_space.is_some() {
                 if !exclusive && with_space.is_none() {
-                    self.rotation.used(plane);
+                    self.frontiers().rotation.used(plane);
                 }
                 return Ok(Place { page, plane, moved, exclusive });
             }
@@ -237,15 +237,16 @@ impl Mga {
 
     /// Programs the image, and again elsewhere after a failure.
     pub(super) fn program(&mut self, io: &mut Io, job: Job) -> Flash<()> {
-        let mut page = job.page;
+        let (mut page, whole) = (job.page, self.image.parts.len() as u32 == self.subpages);
         loop {
             let (ppn, free) = match page {
                 Some(ppn) => (ppn, self.pages.free(ppn)),
-                None => (self.take_page(io, job.plane, job.stream)?, self.all),
+                None => (self.pages.space.take(io, job.plane, job.stream, whole)?, self.all),
             };
             let written = self.image.assign(self.subpages, free);
             let program = Program {
                 written,
+                single: self.pages.space.frontiers.single.holds(self.pages.block_of(ppn)),
                 transferred: written.count_ones(),
                 from_host: job.from_host,
                 after: job.after,
@@ -255,6 +256,10 @@ impl Mga {
             match io.program(program)? {
                 Outcome::Done => {
                     self.commit(ppn, page.is_none(), written, io.nand().programs(ppn), job.owner);
+                    // A page that a power cut left out may be behind the last one.
+                    if io.nand().has_stripes() && !self.may_fill(io, ppn) {
+                        self.pages.close(ppn);
+                    }
                     return Ok(());
                 }
                 Outcome::Failed => {
@@ -263,17 +268,6 @@ impl Mga {
                 }
             }
         }
-    }
-
-    /// Takes a fully free page of `plane`, or of another plane if `plane` has none.
-    #[inline]
-    fn take_page(&mut self, io: &Io, plane: u32, stream: u32) -> Flash<u32> {
-        let whole = self.image.parts.len() as u32 == self.subpages;
-        if let Some(ppn) = self.space.take(io, &mut self.pages.blocks, plane, stream, whole) {
-            return Ok(ppn);
-        }
-        let most = (0..self.space.planes()).max_by_key(|&plane| (self.space.free(plane), u32::MAX - plane));
-        most.and_then(|plane| self.space.take(io, &mut self.pages.blocks, plane, stream, whole)).ok_or(Halt::NoSpace)
     }
 
     /// Maps the image to `ppn`.

@@ -48,7 +48,7 @@ pub(super) struct SubpageLog {
     pub(super) subpages: u32,
     pub(super) pages_per_block: u32,
     per_page: Divisor,
-    per_block: Divisor,
+    pub(super) per_block: Divisor,
     /// Per block of the drive: true if the block belongs to the log.
     pub(super) owned: Vec<bool>,
     pub(super) blocks: Blocks,

@@ -1,24 +1,23 @@
 //! Recovery after a power cut: the log's map from flash, and checks of the layer against itself and against flash.
 //!
 //! The newest program of a subpage wins, in the log or in the data region. If a data page moved while the log held
-//! newer content of some subpages, the moved page has padding there ([`SharedMap::set_outside`]), and the log wins.
+//! newer content of some subpages, the moved page has padding there ([`crate::maps::shared::SharedMap::set_outside`]), and the log wins.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
+use crate::log::Location;
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use crate::log::map::Map;
-use crate::log::{Location, Log};
-use crate::maps::shared::SharedMap;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
 use palimpsest_ftl_api::plan::{Cause, Erase, Io};
 
 impl SectorLog {
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {
+        io.recover_stripes()?;
         // A checkpoint has the places of subpages, but not the map of the data region.
         io.drop_tables();
         let survivors = self.data.recover_map(io);
         self.log.find_newest(io);
-        self.log.drop_stale(io, &self.data);
         for page in 0..self.log.index.len() as u32 {
             let held = self.log.held(page);
             self.data.map.set_outside(page, held);
@@ -52,43 +51,16 @@ impl SectorLog {
 }
 
 impl SubpageLog {
-    /// Maps the newest copy of every subpage in the log.
+    /// Maps every subpage whose newest copy is in the log.
     fn find_newest(&mut self, io: &Io) {
         self.index.fill(u32::MAX);
         self.entries.clear();
         self.free_entries.clear();
         self.held = 0;
-        let per_block = io.geometry().subpages_per_block();
-        for block in 0..io.geometry().blocks() {
-            if !self.owned[block as usize] || io.nand().is_torn(block) {
-                continue;
-            }
-            for psn in block * per_block..(block + 1) * per_block {
-                let logical = io.nand().logical(psn);
-                if logical >= TORN {
-                    continue;
-                }
+        for (logical, psn) in (0..).zip(io.newest_places()) {
+            if psn != u32::MAX && self.owned[self.per_block.divide(psn) as usize] {
                 let (page, subpage) = self.split(logical);
-                let newer = |before| io.nand().sequence(psn) > io.nand().sequence(before);
-                if self.held(page) >> subpage & 1 == 0 || newer(self.place(page, subpage)) {
-                    self.map(page, subpage, psn);
-                }
-            }
-        }
-    }
-
-    /// Unmaps stale copies, which are older than a copy in the data region.
-    fn drop_stale(&mut self, io: &Io, data: &Log<SharedMap>) {
-        for page in 0..self.index.len() as u32 {
-            let Location::Flash(ppn) = data.locate(page) else { continue };
-            let stale = bits(self.held(page)).filter(|&subpage| {
-                let psn = ppn * self.subpages + subpage;
-                let newer = io.nand().sequence(psn) > io.nand().sequence(self.place(page, subpage));
-                io.nand().logical(psn) < TORN && newer
-            });
-            let stale = stale.fold(0, |mask, subpage| mask | 1 << subpage);
-            if stale != 0 {
-                self.unmap(page, stale);
+                self.map(page, subpage, psn);
             }
         }
     }

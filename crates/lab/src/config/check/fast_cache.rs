@@ -32,9 +32,9 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
         return Ok(());
     }
     let share = if fixed > 0 { "ftl.slc_fixed" } else { "ftl.slc_cache" };
-    refuse_if!(fixed > 0 && !entry_of(drive).fast_cache => "ftl.slc_fixed", "ftl.name";
+    refuse_if!(fixed > 0 && !entry_of(drive).lists("ftl.slc_fixed") => "ftl.slc_fixed", "ftl.name";
         "this layer has no fixed share of a fast cache; expected ftl.slc_fixed = \"0%\", or one of {}",
-        names_with(|entry| entry.fast_cache));
+        names_with(|entry| entry.lists("ftl.slc_fixed")));
     refuse_if!(log.streams < 2 || log.keep_class => share, "ftl.streams", "ftl.moved";
         "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or more, and ftl.moved = \
          \"together\"");

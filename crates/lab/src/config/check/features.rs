@@ -1,5 +1,5 @@
-//! Checks of features of the controller and of layers: read errors, die failures, checkpoints, read-ahead, superblocks,
-//! the write buffer.
+//! Checks of features of the controller and of layers: read errors, die failures, read-ahead, superblocks, the write
+//! buffer.
 
 use super::{Fit, entry_of};
 use crate::config::DriveConfig;
@@ -31,14 +31,6 @@ pub(super) fn faults(drive: &DriveConfig) -> Fit {
         layers: &layers().collect::<Vec<_>>(),
     };
     FAULTS.iter().try_for_each(|fault| (fault.check)(&proposal))
-}
-
-/// A checkpoint is programmed without a code of cells.
-pub(super) fn checkpoints(drive: &DriveConfig) -> Fit {
-    refuse_if!(drive.log.checkpoint > 0 && drive.part.code.is_some() => "ftl.checkpoint", "ftl.name";
-        "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a \
-         layer without a code");
-    Ok(())
 }
 
 /// Read-ahead cannot follow a file system, because only the file system knows the places of its data.

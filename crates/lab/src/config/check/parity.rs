@@ -20,16 +20,22 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
          one less than a divisor of that, or 0", data + 1);
     match (data > 0, collected) {
         (false, false) => Ok(()),
-        (true, _) => striped(drive, PARITY, "pages of this layer have no parity; expected 0"),
-        _ => striped(drive, COLLECTED, "superblocks of this layer are not collected as one; expected \"allocated\""),
+        (true, _) => {
+            refuse_if!(!entry_of(drive).takes_parity => PARITY, "ftl.name";
+                "pages of this layer have no parity; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
+            striped(drive, PARITY, "0")
+        }
+        _ => {
+            refuse_if!(!entry_of(drive).superblocks => COLLECTED, "ftl.name";
+                "superblocks of this layer are not collected as one; expected \"allocated\", or one of {}",
+                names_with(|entry| entry.superblocks));
+            striped(drive, COLLECTED, "\"allocated\"")
+        }
     }
 }
 
-/// The layer must support the feature of `key`, which excludes blocks reserved by the controller and a fast cache.
-fn striped(drive: &DriveConfig, key: &'static str, unfit: &str) -> Fit {
-    let off = if key == PARITY { "0" } else { "\"allocated\"" };
-    refuse_if!(!entry_of(drive).takes_parity => key, "ftl.name";
-        "{unfit}, or one of {}", names_with(|entry| entry.takes_parity));
+/// The feature of `key`, not used if `off`, excludes blocks reserved by the controller and a fast cache.
+fn striped(drive: &DriveConfig, key: &'static str, off: &str) -> Fit {
     refuse_if!(drive.part.paired() || drive.part.code.is_some() => key, "part.cell";
         "not of word lines that are programmed one page after the other; expected {off}, or part.cell = slc, tlc or \
          qlc");

@@ -408,13 +408,6 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
          expected ecc.strength above 0, or ftl.patrol = 0ns",
     ),
     (
-        "womv-16g",
-        &["ftl.checkpoint=1MiB"],
-        "--set ftl.checkpoint=1MiB: ftl.checkpoint = 1MiB, ftl.name = womv (presets/ssds/womv-16g.toml:N): a \
-         checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, \
-         or a layer without a code",
-    ),
-    (
         "codesign-8ch",
         &["ftl.name=fs-page", "controller.read_ahead=4"],
         "--set controller.read_ahead=4: controller.read_ahead = 4, ftl.name = fs-page (--set ftl.name=fs-page): the \
