@@ -335,6 +335,8 @@ pub struct Entry {
     pub takes_hints: bool,
     /// True if the layer always separates hot data from cold and moved data, whatever `ftl.streams`.
     pub hot_and_cold: bool,
+    /// Settings that the layer fixes, whatever the configuration: key and value.
+    pub fixes: &'static [(&'static str, &'static str)],
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
     /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
@@ -380,6 +382,7 @@ impl Entry {
         hides: &[],
         takes_hints: false,
         hot_and_cold: false,
+        fixes: &[],
         read: None,
         gathers: false,
         word_lines: false,

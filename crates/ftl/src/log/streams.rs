@@ -68,7 +68,7 @@ pub fn needs_hints(settings: &Settings) -> bool {
 /// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry, layers: &[&Entry]) -> Result<(), Unfit> {
     let streams: u32 = settings.get("ftl.streams");
-    refuse_if!(settings.get::<String>("ftl.moved") == "class" && streams < 3 => "ftl.moved", "ftl.streams";
+    refuse_if!(settings.get::<String>("ftl.moved") != "together" && streams < 3 => "ftl.moved", "ftl.streams";
         "moved data keeps its class where hot and cold data have streams; expected ftl.streams = 3, or ftl.moved = \
          together");
     let Some(classifier) = named(settings) else { return Ok(()) };
