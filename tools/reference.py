@@ -33,6 +33,8 @@ FEATURES = {
     "read-ahead": ("controller.read_ahead=8",),
 }
 """Settings that switch each feature on. A feature works on a layer if one of `PRESETS` takes the settings."""
+FIXED_BY_SOME = "ftl.streams"
+"""A key that features need on some layers and other layers fix."""
 PRESETS = ("tlc-32g", "default", "spread-16g", "mga-16k", "llh-64g", "womv-16g", "codesign-8ch")
 
 
@@ -50,7 +52,9 @@ def refusal(layer: str, settings: tuple[str, ...]) -> str | None:
             why = why or str(error).split("): ")[-1]
             continue
         unread = [
-            what for _, _, what, _, gravity in _core.unread_keys(preset, layer, list(settings)) if gravity == "mistake"
+            what
+            for key, _, what, _, gravity in _core.unread_keys(preset, layer, list(settings))
+            if gravity == "mistake" and key != FIXED_BY_SOME
         ]
         if not unread:
             return None

@@ -174,8 +174,8 @@ fn dies_fail_in_timed_runs() {
 fn recovery_moves_nothing_that_a_die_held() {
     for entry in REGISTRY.iter().filter(|entry| entry.outlives_dies && !entry.is_file_system()) {
         let settings = needed(entry, &plain(4, 10, 8, entry.least_subpages()));
-        let shape =
-            build_with_spare(entry.name, &settings, 10, 2).unwrap_or_else(|what| panic!("{}: {what}", entry.name));
+        let shape = build_with_spare(entry.name, &settings, 10, 2 + u64::from(entry.hot_and_cold))
+            .unwrap_or_else(|what| panic!("{}: {what}", entry.name));
         let mut model = Model::new(&shape, entry, Payload::Tag, 1);
         let step = u64::from(shape.drive.geometry.page_bytes()) / 512;
         let count = |model: &mut Model, command| {
@@ -185,8 +185,11 @@ fn recovery_moves_nothing_that_a_die_held() {
         let begun = model.drive.io.nand().operations();
         model.drive.io.nand.fail_dies(&[(begun + 1, 1)]);
         let reads: Vec<_> = sweep(&shape.drive, RequestKind::Read, step).collect();
+        // The die fails in this read, which may have delivered data of the die before.
+        count(&mut model, reads[0]);
+        let noticed = model.shadow.unreadable;
         reads.iter().for_each(|&command| count(&mut model, command));
-        let unreadable = model.shadow.unreadable;
+        let unreadable = model.shadow.unreadable - noticed;
         assert!(unreadable > 0, "{}: a quarter of the drive is lost", entry.name);
         model.shadow.expect_power_cut(false);
         model.drive.io.set_power_cut_at(Some(model.drive.io.nand().operations() + 1));
@@ -194,7 +197,7 @@ fn recovery_moves_nothing_that_a_die_held() {
         reads.iter().for_each(|&command| count(&mut model, command));
         assert_eq!(model.drive.power.cuts, 1, "{}: the power failed", entry.name);
         assert_eq!(model.drive.io.nand().counters().programs, programs, "{}: nothing is moved", entry.name);
-        assert_eq!(model.shadow.unreadable, 2 * unreadable, "{}: the same is lost as before", entry.name);
+        assert_eq!(model.shadow.unreadable, noticed + 2 * unreadable, "{}: the same is lost as before", entry.name);
         model.check();
     }
 }

@@ -33,7 +33,13 @@ fn cold_data_in_one_plane_leaves_room() {
                 &format!("buffer.ack={}", ["buffer", "program"][rng.below(2) as usize]),
             ],
         );
-        let settings = needed(entry, &settings);
+        // A separate generator, so that other draws do not depend on these.
+        let own = &mut Rng::new(seed, 0x11c0);
+        let pace = ["ftl.gc_pace=block", "ftl.gc_pace=paced"][own.below(2) as usize];
+        let mut changes =
+            if streams == 3 { vec![pace, "ftl.moved=cold", "ftl.classifier=recency"] } else { Vec::new() };
+        changes.extend((own.below(4) == 0).then_some("ftl.allocation=unit"));
+        let settings = needed(entry, &with(&settings, &changes));
         let Ok(shape) = build_with_spare(entry.name, &settings, blocks, spare) else { return false };
         note(&shape.settings);
         let mut model = Model::new(&shape, entry, Payload::Tag, seed);

@@ -118,6 +118,33 @@ fn the_baseline_writes_and_cleans_as_the_published_ftl() {
     assert_eq!(run(&["ftl.absorb=false", "buffer.ack=program"]).0, 0, "what is acknowledged must be durable");
 }
 
+/// Every unit is in the bank that its number names. Cleaning moves to blocks of cold data, so blocks of hot data hold
+/// what the host wrote as hot, and nothing else.
+#[test]
+fn the_baseline_keeps_banks_and_moves_to_cold_blocks() {
+    let changes = ["ssd.over_provisioning=50%", "ftl.classifier=address", "ftl.hot_below=64KiB"];
+    let mut model = model("hotcold", (4, 24, 8, 2), Payload::Tag, &changes);
+    let (geometry, units) = (model.config.geometry, model.config.logical_subpages());
+    let mut rng = Rng::new(1, 7);
+    (0..units).for_each(|unit| write(&mut model, unit));
+    for _ in 0..20_000 {
+        let unit = if rng.below(2) == 0 { rng.below(16) } else { rng.below(units) };
+        write(&mut model, unit);
+    }
+    model.check();
+    assert!(model.drive.ftl.figures().gc_moved_subpages > 1000);
+    let nand = model.drive.io.nand();
+    let (mut hot, mut cold) = (0, 0);
+    for block in 0..geometry.blocks() {
+        let psns = block * geometry.subpages_per_block()..(block + 1) * geometry.subpages_per_block();
+        let held: Vec<u32> = psns.map(|psn| nand.logical(psn)).filter(|&unit| u64::from(unit) < units).collect();
+        assert!(held.iter().all(|unit| unit % 4 == geometry.plane_of_block(block)), "block {block}: {held:?}");
+        hot += u32::from(!held.is_empty() && held.iter().all(|&unit| unit < 16));
+        cold += u32::from(held.iter().any(|&unit| unit >= 16));
+    }
+    assert!(hot >= 4 && cold > 40, "{hot} blocks of hot data and {cold} others");
+}
+
 /// Half of all encodings fail: with `ftl.wom_retry` the next hot data retries the page, so that no low page is left.
 #[test]
 fn a_failed_encoding_is_tried_again() {

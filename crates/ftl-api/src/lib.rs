@@ -333,6 +333,8 @@ pub struct Entry {
     pub hides: &'static [&'static str],
     /// True if the layer always separates hot data from cold and moved data, whatever `ftl.streams`.
     pub hot_and_cold: bool,
+    /// Settings that the layer fixes, whatever the configuration: key and value.
+    pub fixes: &'static [(&'static str, &'static str)],
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
     /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
@@ -377,6 +379,7 @@ impl Entry {
         below: None,
         hides: &[],
         hot_and_cold: false,
+        fixes: &[],
         read: None,
         gathers: false,
         word_lines: false,

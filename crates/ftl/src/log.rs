@@ -42,7 +42,7 @@ use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use passes::Passes;
-use settings::LogSettings;
+use settings::{Allocation, LogSettings, WritePolicy};
 
 /// Place of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub struct LogCounters {
     pub rewritten: u64,
     /// Blocks erased before their last pass.
     pub erased_early: u64,
+    /// Units of the host that took a place in an open page: of the first stream, and of others.
+    pub host_units: [u64; 2],
 }
 
 palimpsest_flash::state!(LogCounters {
@@ -84,8 +86,32 @@ palimpsest_flash::state!(LogCounters {
     retired,
     padded_pages,
     rewritten,
-    erased_early
+    erased_early,
+    host_units
 });
+
+impl LogCounters {
+    /// The report of a layer with these counters, whose units are `unit_subpages` subpages.
+    pub fn figures(&self, unit_subpages: u32) -> LayerFigures {
+        LayerFigures {
+            gc_runs: self.collections,
+            gc_erased: self.erased,
+            gc_moved_subpages: self.moved_units * u64::from(unit_subpages),
+            retired_blocks: self.retired,
+            own: vec![
+                ("wear_moves", Figure::Count(self.wear_moves)),
+                ("padded_pages", Figure::Count(self.padded_pages)),
+            ],
+            ..LayerFigures::default()
+        }
+    }
+
+    /// The hot share of the host's units, of a layer whose first stream is hot.
+    pub fn hot_share(&self) -> (&'static str, Figure) {
+        let [hot, cold] = self.host_units;
+        ("hot_share", Figure::ShareOfCount(hot, hot + cold))
+    }
+}
 
 /// A unit to append to the log.
 #[derive(Debug, Clone, Copy)]
@@ -115,10 +141,12 @@ pub(crate) struct Shape {
     per_page: Divisor,
     per_block: Divisor,
     per_unit: Divisor,
+    /// Units of an address that names a plane.
+    per_address: Divisor,
 }
 
 impl Shape {
-    pub(crate) fn new(geometry: &Geometry, unit_subpages: u32) -> Self {
+    pub(crate) fn new(geometry: &Geometry, unit_subpages: u32, allocation: Allocation) -> Self {
         let units_per_page = geometry.subpages_per_page / unit_subpages;
         let units_per_block = geometry.pages_per_block * units_per_page;
         Shape {
@@ -130,6 +158,7 @@ impl Shape {
             per_page: Divisor::new(units_per_page),
             per_block: Divisor::new(units_per_block),
             per_unit: Divisor::new(unit_subpages),
+            per_address: Divisor::new(if allocation == Allocation::Unit { 1 } else { units_per_page }),
         }
     }
 
@@ -206,7 +235,7 @@ impl<M: Map> Log<M> {
         assert!(map.units() <= MAX_UNITS, "more units than a map entry can name");
         let geometry = io.geometry();
         assert!(reserved.is_empty() || reserved.len() == geometry.blocks() as usize);
-        let shape = Shape::new(geometry, unit_subpages);
+        let shape = Shape::new(geometry, unit_subpages, settings.allocation);
         assert!(!M::IN_LOG || shape.units_per_page == 1, "a map in flash is one of pages");
         let subpages = geometry.subpages_per_page as usize;
         let stored = map.units().div_ceil(shape.units_per_page);
@@ -237,20 +266,31 @@ impl<M: Map> Log<M> {
         }
     }
 
+    /// The same log, which buffers and cleans by `policy`.
+    #[must_use]
+    pub fn under(mut self, policy: &WritePolicy) -> Self {
+        self.collector.opens_before = policy.open_before;
+        self.open.absorbs = policy.absorb || !self.open.protected;
+        self
+    }
+
+    /// Counters so far.
+    pub fn counters(&self) -> &LogCounters {
+        &self.counters
+    }
+
+    /// Counts `units` units that the host wrote to `stream`, if units gather in open pages.
+    #[inline]
+    pub fn count_host(&mut self, stream: u32, units: u32) {
+        if self.shape.units_per_page > 1 {
+            self.counters.host_units[usize::from(stream > 0)] += u64::from(units);
+        }
+    }
+
     /// The report of a layer that is one log.
     pub fn figures(&self) -> LayerFigures {
         let counters = &self.counters;
-        let mut figures = LayerFigures {
-            gc_runs: counters.collections,
-            gc_erased: counters.erased,
-            gc_moved_subpages: counters.moved_units * u64::from(self.shape.unit_subpages),
-            retired_blocks: counters.retired,
-            own: vec![
-                ("wear_moves", Figure::Count(counters.wear_moves)),
-                ("padded_pages", Figure::Count(counters.padded_pages)),
-            ],
-            ..LayerFigures::default()
-        };
+        let mut figures = counters.figures(self.shape.unit_subpages);
         if self.frontiers.fixed.is_used() {
             figures.own.push(("folded_blocks", Figure::Count(self.frontiers.fixed.folded())));
         }

@@ -1,22 +1,46 @@
 //! `hotcold`: the baseline of the LLH paper (Margaglia et al., FAST 2016, Sec. 5.2): first writes only.
 //!
-//! A fine-grained map in banks, hot and cold data in separate blocks, greedy cleaning in each bank. The layer is
-//! [`super::llh`] without partially-used and reused blocks, so that the two differ only in reuse. Runs on every part.
+//! The layer is [`super::subpage`] with the placement that the paper fixes. Logical subpage n belongs to bank n mod
+//! banks (a bank is a plane), hot and cold data have separate blocks, moved data goes to the blocks of cold data, and
+//! cleaning moves whole blocks. [`super::llh`] has the same placement, and reuse. Ignored: as in `subpage`.
 
-use super::llh::{Llh, settings};
 use super::pages::BuildSubpageLayer;
+use super::subpage::{self, Subpage};
+use crate::log::settings::{
+    CACHE, COLLECTION, GATHER, LEVELING, READ, STATIC_LEVELING, WRITE_POLICY, WritePolicy, classifier_keys, keys_of,
+};
+use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::{Blueprint, Entry};
+use palimpsest_ftl_api::{Blueprint, Entry, Model};
 
 pub const ENTRY: Entry = Entry {
     name: "hotcold",
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
-    gathers: true,
     hot_and_cold: true,
-    keys: settings::baseline_keys,
-    model: settings::BASELINE_MODEL,
-    build: |io: &Io, blueprint: &Blueprint| Box::new(Llh::new(io, blueprint, false)),
-    ..Entry::PLAIN
+    keys: || {
+        let shared = [COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, CACHE, WRITE_POLICY];
+        [keys_of(&shared), classifier_keys()].concat()
+    },
+    fixes: &[
+        ("ftl.streams", "3"),
+        ("ftl.moved", "cold"),
+        ("ftl.allocation", "unit"),
+        ("ftl.superblock_dies", "0"),
+        ("ftl.gc_pace", "block"),
+    ],
+    model: Model { varies: |rng, _| varies(rng), ..Model::ANY },
+    build: |io, blueprint| Box::new(layer(io, blueprint)),
+    ..subpage::ENTRY
 };
 
-pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint, false));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(layer(io, blueprint));
+
+fn layer(io: &Io, blueprint: &Blueprint) -> Subpage {
+    Subpage::new(io, blueprint, &WritePolicy::new(&blueprint.settings))
+}
+
+/// Each option of [`WritePolicy`], for the model suite.
+pub(super) fn varies(rng: &mut Rng) -> Vec<String> {
+    let mut one_of = |key: &str, words: [&str; 2]| format!("{key}={}", words[rng.below(2) as usize]);
+    vec![one_of("ftl.open_block", ["after", "before"]), one_of("ftl.absorb", ["true", "false"])]
+}

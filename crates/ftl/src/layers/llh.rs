@@ -1,6 +1,6 @@
 //! `llh`: low pages are programmed, invalidated, and programmed again with write-once-memory codes before the erase
-//! (Margaglia et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016); and
-//! `hotcold`, the baseline without reuse.
+//! (Margaglia et al., "The Devil is in the Details: Implementing Flash Page Reuse with WOM Codes", FAST 2016).
+//! [`super::hotcold`] is the baseline without reuse.
 //!
 //! A fine-grained map: one physical subpage per logical one. Logical subpage n belongs to bank n mod banks (a bank is a
 //! plane). Each bank has a merge buffer and a block for hot data, and for cold data (`buffers`), and cleans separately
@@ -16,20 +16,21 @@ mod bank;
 mod buffers;
 mod code;
 mod collect;
+mod dead;
 mod recover;
-pub mod settings;
+mod settings;
 mod threshold;
 mod write;
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::blocks::Blocks;
-use crate::log::settings::keys_of;
 use crate::log::streams::StreamChooser;
 use crate::log::victim::{self, Victim};
+use crate::log::{Append, LogCounters};
 use crate::maps::bytes::map_bytes;
 use bank::{Bank, NO_FRONTIER, Transitions, UseState};
-use buffers::{BankWrite, Buffer, NOT_WAITING};
+use buffers::{Buffer, NOT_WAITING};
 use code::Coder;
 use palimpsest_flash::geometry::{Divisor, Extent, unit_of};
 use palimpsest_flash::nand::data::Data;
@@ -49,14 +50,15 @@ pub const ENTRY: Entry = Entry {
     programs: Programs::OverData,
     gathers: true,
     hot_and_cold: true,
-    keys: || [settings::baseline_keys(), keys_of(&[settings::KEYS])].concat(),
+    outlives_dies: true,
+    keys: settings::keys,
     check: settings::check,
     model: settings::MODEL,
-    build: |io, blueprint| Box::new(Llh::new(io, blueprint, true)),
+    build: |io, blueprint| Box::new(Llh::new(io, blueprint)),
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint, true));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint));
 
 /// The stream of hot data, and the number of the buffer and block.
 const HOT: u32 = 0;
@@ -71,44 +73,11 @@ const UNMAPPED: u32 = u32::MAX;
 /// Map entries from here on name a slot of a buffer of the unit's bank: number of the buffer times [`SLOTS`], plus the
 /// slot.
 const IN_BUFFER: u32 = u32::MAX - (1 << 16);
-/// More slots than a buffer ever has: a page, and units added after a failed encoding.
-const SLOTS: u32 = 128;
+/// More slots than a buffer ever has: a page, and units added after a failed encoding or from a failed die.
+const SLOTS: u32 = 256;
 
-#[derive(Debug, Clone, Default)]
-struct Counters {
-    collections: u64,
-    erased: u64,
-    moved_units: u64,
-    wear_moves: u64,
-    retired: u64,
-    padded: u64,
-    /// Units of the host, hot and cold.
-    host_units: [u64; 2],
-    /// Low pages programmed again, and skipped ones that held valid data.
-    reused_low: u64,
-    skipped_low: u64,
-    second_units: u64,
-    wom_failures: u64,
-}
-
-palimpsest_flash::state!(Counters {
-    collections,
-    erased,
-    moved_units,
-    wear_moves,
-    retired,
-    padded,
-    host_units,
-    reused_low,
-    skipped_low,
-    second_units,
-    wom_failures
-});
-
-pub(super) struct Llh {
+struct Llh {
     settings: LlhSettings,
-    /// True if low pages are reused at all.
-    reuse: bool,
     subpages: u32,
     pages_per_block: u32,
     sectors_per_subpage: u32,
@@ -136,10 +105,12 @@ pub(super) struct Llh {
     protected: bool,
     timeout: Nanos,
     failed: Vec<u32>,
+    /// Per bank: true if the die has failed; empty until one fails.
+    lost: Vec<bool>,
     /// Victims whose last units wait in buffers, and the gates that close when those are programmed.
     emptying: Vec<(u32, Gate)>,
     wear_checks: u32,
-    counters: Counters,
+    counters: LogCounters,
     transitions: Transitions,
     /// True if a failed program or a power cut changed blocks outside the counted transitions.
     disturbed: bool,
@@ -151,23 +122,22 @@ pub(super) struct Llh {
 }
 
 palimpsest_flash::state!(Llh {
-    map, blocks, since, oldest, streams, victim, rng, coder, failed, emptying, wear_checks, counters, transitions,
+    map, blocks, since, oldest, streams, victim, rng, coder, failed, lost, emptying, wear_checks, counters, transitions,
     disturbed
 } parts { use_states, banks, buffers } built {
-    settings, reuse, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
+    settings, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
     safe_erases, gc_start, gc_stop, protected, timeout, logical, image, wanted, coded
 });
 
 impl Llh {
-    /// A layer on erased flash; `reuse`: low pages are programmed twice.
-    pub(super) fn new(io: &Io, blueprint: &Blueprint, reuse: bool) -> Self {
+    /// A layer on erased flash.
+    fn new(io: &Io, blueprint: &Blueprint) -> Self {
         let (geometry, settings) = (*io.geometry(), LlhSettings::new(&blueprint.settings));
         let subpages = geometry.subpages_per_page;
         let units = blueprint.logical_pages * subpages;
         let blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |block| io.nand().is_bad(block));
         let sectors_per_subpage = geometry.subpage_bytes / SECTOR_BYTES as u32;
         let mut layer = Llh {
-            reuse,
             subpages,
             pages_per_block: geometry.pages_per_block,
             sectors_per_subpage,
@@ -184,16 +154,17 @@ impl Llh {
             streams: StreamChooser::always(&blueprint.settings, units, sectors_per_subpage),
             victim: victim::new(&settings.log.victim),
             rng: Rng::new(blueprint.seed, 0x71c7),
-            coder: Coder::new(io.nand(), &settings, reuse, blueprint.seed),
+            coder: Coder::new(io.nand(), &settings, blueprint.seed),
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
             gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
             gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
             protected: blueprint.protected,
             timeout: blueprint.buffer_timeout,
             failed: Vec::new(),
+            lost: Vec::new(),
             emptying: Vec::new(),
             wear_checks: 0,
-            counters: Counters::default(),
+            counters: LogCounters::default(),
             transitions: Transitions::default(),
             disturbed: false,
             logical: vec![PADDING; subpages as usize],
@@ -204,16 +175,11 @@ impl Llh {
             settings,
         };
         for bank in 0..geometry.planes() {
-            let threshold = Threshold::new(if reuse { layer.first_threshold(bank) } else { 0 })
+            let threshold = Threshold::new(layer.first_threshold(bank))
                 .slowed(layer.settings.threshold_steps, layer.settings.threshold_floor);
             layer.banks.push(Bank { frontiers: [NO_FRONTIER; 2], waiting: [Vec::new(), Vec::new()], threshold });
         }
         layer
-    }
-
-    #[inline]
-    fn bank_of(&self, unit: u32) -> u32 {
-        self.banks_by.split(unit).1
     }
 
     #[inline]
@@ -233,7 +199,7 @@ impl Llh {
         }
         let data = io.written(piece, old);
         let signal = io.program_signal(self.protected);
-        let what = BankWrite { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
+        let what = Append { unit: piece.lsn, data, cause: Cause::Host, after, signal, holds: 1 };
         self.append(io, stream, what)
     }
 
@@ -325,33 +291,25 @@ impl Llh {
     }
 
     fn own_figures(&self) -> Vec<(&'static str, Figure)> {
-        let (counters, moves) = (&self.counters, &self.transitions);
-        let [hot, cold] = counters.host_units;
-        let mut own = vec![
-            ("hot_share", Figure::ShareOfCount(hot, hot + cold)),
-            ("padded_pages", Figure::Count(counters.padded)),
-            ("wear_moves", Figure::Count(counters.wear_moves)),
-            ("transition_clean_used", Figure::Count(moves.clean_used)),
-            ("transition_used_clean", Figure::Count(moves.used_clean)),
-        ];
-        if !self.reuse {
-            return own;
-        }
-        let (low, tried) = (counters.reused_low, counters.reused_low + counters.wom_failures);
+        let moves = &self.transitions;
+        let (low, tried) = (moves.reused_low, moves.reused_low + moves.wom_failures);
         let thresholds = || self.banks.iter().map(|bank| &bank.threshold);
         let waiting = self.banks.iter().flat_map(|bank| &bank.waiting).map(Vec::len).sum::<usize>();
-        own.extend([
+        vec![
+            self.counters.hot_share(),
+            ("transition_clean_used", Figure::Count(moves.clean_used)),
+            ("transition_used_clean", Figure::Count(moves.used_clean)),
             ("transition_clean_partially_used", Figure::Count(moves.clean_partially_used)),
             ("transition_partially_used_reused", Figure::Count(moves.partially_used_reused)),
             ("transition_partially_used_used", Figure::Count(moves.partially_used_used)),
             ("transition_used_reused", Figure::Count(moves.used_reused)),
             ("transition_reused_clean", Figure::Count(moves.reused_clean)),
             ("reused_low_pages", Figure::Count(low)),
-            ("skipped_low_pages", Figure::Count(counters.skipped_low)),
-            ("reusable_share", Figure::ShareOfCount(tried, tried + counters.skipped_low)),
-            ("second_write_logical_pages", Figure::Count(counters.second_units)),
-            ("wom_failures", Figure::Count(counters.wom_failures)),
-            ("wom_failure_share", Figure::ShareOfCount(counters.wom_failures, tried)),
+            ("skipped_low_pages", Figure::Count(moves.skipped_low)),
+            ("reusable_share", Figure::ShareOfCount(tried, tried + moves.skipped_low)),
+            ("second_write_logical_pages", Figure::Count(moves.second_units)),
+            ("wom_failures", Figure::Count(moves.wom_failures)),
+            ("wom_failure_share", Figure::ShareOfCount(moves.wom_failures, tried)),
             ("partially_used_blocks", Figure::Level(waiting as u64)),
             ("threshold_pu", Figure::Level(thresholds().map(|threshold| u64::from(threshold.now)).sum())),
             (
@@ -362,8 +320,7 @@ impl Llh {
                 "threshold_pu_most",
                 Figure::Level(thresholds().map(|threshold| threshold.most.into()).max().unwrap_or(0)),
             ),
-        ]);
-        own
+        ]
     }
 }
 
@@ -454,18 +411,13 @@ impl Ftl for Llh {
     }
 
     fn figures(&self) -> LayerFigures {
-        let (counters, bytes) = (&self.counters, map_bytes(self.map.len() as u64));
-        LayerFigures {
-            mapping: Mapping { tables: vec![("map", bytes)], peak_bytes: bytes },
-            gc_runs: counters.collections,
-            gc_erased: counters.erased,
-            gc_moved_subpages: counters.moved_units,
-            retired_blocks: counters.retired,
-            safe_life: self.settings.safe_life,
-            own: self.own_figures(),
-            remarks: self.coder.remark.iter().cloned().collect(),
-            ..LayerFigures::default()
-        }
+        let bytes = map_bytes(self.map.len() as u64);
+        let mut figures = self.counters.figures(1);
+        figures.mapping = Mapping { tables: vec![("map", bytes)], peak_bytes: bytes };
+        figures.safe_life = self.settings.safe_life;
+        figures.own.extend(self.own_figures());
+        figures.remarks = self.coder.remark.iter().cloned().collect();
+        figures
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

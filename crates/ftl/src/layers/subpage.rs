@@ -9,7 +9,9 @@
 
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
-use crate::log::settings::{CACHE, FIXED_CACHE, GATHER, LogSettings, keys_of, keys_of_log};
+use crate::log::settings::{
+    Allocation, CACHE, FIXED_CACHE, GATHER, LogSettings, Moved, WritePolicy, keys_of, keys_of_log,
+};
 use crate::log::streams::StreamChooser;
 use crate::log::{Append, Location, Log};
 use crate::maps::full::FullMap;
@@ -30,13 +32,15 @@ pub const ENTRY: Entry = Entry {
     outlives_dies: true,
     takes_parity: true,
     superblocks: true,
-    build: |io, blueprint| Box::new(Subpage::new(io, blueprint)),
+    build: |io, blueprint| Box::new(Subpage::new(io, blueprint, &PLAIN)),
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Subpage::new(io, blueprint));
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Subpage::new(io, blueprint, &PLAIN));
 
-struct Subpage {
+const PLAIN: WritePolicy = WritePolicy { open_before: false, absorb: true };
+
+pub(super) struct Subpage {
     settings: LogSettings,
     log: Log<FullMap>,
     streams: StreamChooser,
@@ -52,13 +56,14 @@ palimpsest_flash::state!(Subpage { log, streams } built {
 });
 
 impl Subpage {
-    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+    /// A layer on erased flash, which buffers and cleans by `policy`.
+    pub(super) fn new(io: &Io, blueprint: &Blueprint, policy: &WritePolicy) -> Self {
         let geometry = io.geometry();
         let units = blueprint.logical_pages * geometry.subpages_per_page;
         let protected = blueprint.protected;
         let settings = LogSettings::new(&blueprint.settings);
         Subpage {
-            log: Log::new(io, &settings, FullMap::new(units), 1, protected, blueprint.seed),
+            log: Log::new(io, &settings, FullMap::new(units), 1, protected, blueprint.seed).under(policy),
             streams: StreamChooser::new(&blueprint.settings, units, geometry.subpage_bytes / SECTOR_BYTES as u32),
             sectors_per_subpage: geometry.subpage_bytes / SECTOR_BYTES as u32,
             subpages_per_page: geometry.subpages_per_page,
@@ -149,7 +154,10 @@ impl Ftl for Subpage {
     }
 
     fn fill(&mut self, io: &mut Io, first: u32, units: u32) -> Flash<u32> {
-        if self.streams.is_plain() { self.log.fill(io, 0, first, units) } else { Ok(0) }
+        let by_pages = self.settings.allocation != Allocation::Unit;
+        let filled = if self.streams.is_plain() && by_pages { self.log.fill(io, 0, first, units)? } else { 0 };
+        self.log.count_host(0, filled);
+        Ok(filled)
     }
 
     #[inline]
@@ -223,7 +231,11 @@ impl Ftl for Subpage {
     }
 
     fn figures(&self) -> LayerFigures {
-        self.log.figures()
+        let mut figures = self.log.figures();
+        if self.settings.moved == Moved::Cold {
+            figures.own.push(self.log.counters().hot_share());
+        }
+        figures
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

@@ -37,21 +37,25 @@ impl<M: Map> Log<M> {
     }
 
     fn append_to_open_page(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
-        if self.replace_open(io, what) {
+        if self.open.absorbs && self.replace_open(io, what) {
             return Ok(());
         }
-        let group = self.frontiers.rotation.group(self.shape.per_page.divide(what.unit));
+        let group = self.frontiers.rotation.group(self.shape.per_address.divide(what.unit));
         let open = self.open.host_page(stream, group);
         let mut plane = 0;
         if self.open.filled(open) + 1 == self.shape.units_per_page {
             plane = self.plane_with_space(io, stream, what.unit)?;
             // Cleaning may have moved the previous copy into an open page, or programmed the open page.
-            if self.replace_open(io, what) {
+            if self.open.absorbs && self.replace_open(io, what) {
                 return Ok(());
             }
         }
         io.take_buffer(what.holds);
-        let previous = self.map.place(what.unit, self.open.next_entry(open));
+        self.count_host(stream, 1);
+        let mut previous = self.map.place(what.unit, self.open.next_entry(open));
+        if previous != UNMAPPED && previous >= IN_OPEN_PAGE {
+            previous = self.open.forget(io, previous);
+        }
         self.open.push(io, open, what, previous);
         if self.open.is_full(open) {
             self.program_open(io, plane, open)?;
@@ -102,7 +106,7 @@ impl<M: Map> Log<M> {
         if io.nand().is_rebuilding() {
             self.rebuild(io)?;
         }
-        let first = self.frontiers.rotation.first(io, self.shape.per_page.divide(unit));
+        let first = self.frontiers.rotation.first(io, self.shape.per_address.divide(unit));
         loop {
             for step in 0..self.frontiers.planes() {
                 let plane = self.frontiers.rotation.then(first, step);

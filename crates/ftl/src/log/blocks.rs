@@ -170,6 +170,14 @@ impl Blocks {
         &self.planes[plane as usize].closed
     }
 
+    /// The closed block of `plane` with the fewest `erases`, if some have more by more than `spread`.
+    pub fn least_worn(&self, plane: u32, spread: u32, erases: impl Fn(u32) -> u32) -> Option<u32> {
+        let closed = self.closed(plane);
+        let least = closed.iter().copied().min_by_key(|&block| (erases(block), block))?;
+        let most = closed.iter().map(|&block| erases(block)).max()?;
+        (most - erases(least) > spread).then_some(least)
+    }
+
     /// Number of free blocks of `plane`.
     #[inline]
     pub fn free_count(&self, plane: u32) -> u32 {

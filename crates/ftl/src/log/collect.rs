@@ -31,6 +31,10 @@ pub(super) struct Collector {
     /// Collection starts at this number of free pages of a plane, and stops above `stop`.
     pub start: u32,
     stop: u32,
+    /// True if a host stream opens a block before cleaning makes up for the block.
+    pub opens_before: bool,
+    /// Free blocks of a plane at which collection starts then, and above which it stops.
+    limits: (u32, u32),
     leveling: WearLeveling,
     wear_threshold: u32,
     wear_checks: u32,
@@ -43,7 +47,7 @@ pub(super) struct Collector {
 }
 
 palimpsest_flash::state!(Collector { policy, rng, wear_checks, failed, emptying, pace } built {
-    slack, start, stop, leveling, wear_threshold
+    slack, start, stop, opens_before, limits, leveling, wear_threshold
 });
 
 impl Collector {
@@ -77,6 +81,8 @@ impl Collector {
             slack,
             start: if pace.is_used() { pace.start } else { start },
             stop,
+            opens_before: false,
+            limits: (settings.gc_start.of(geometry.blocks_per_plane), settings.gc_stop.of(geometry.blocks_per_plane)),
             leveling: settings.wear_leveling,
             wear_threshold: settings.wear_threshold,
             wear_checks: 0,
@@ -97,6 +103,9 @@ impl<M: Map> Log<M> {
         {
             return Ok(true);
         }
+        if self.collector.opens_before && !self.frontiers.is_open(plane, stream) {
+            self.open_before_cleaning(io, plane, stream)?;
+        }
         if self.frontiers.free_pages[plane as usize] <= self.collector.start {
             if self.frontiers.rotation.passes_by(plane) {
                 return Ok(false);
@@ -104,6 +113,19 @@ impl<M: Map> Log<M> {
             if self.collector.pace.is_used() { self.pace(io, plane)? } else { self.collect_until(io, plane)? }
         }
         if self.may_take(io, plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
+    }
+
+    /// Opens a block of `plane` for `stream` if cleaning keeps a block. Then collects if few blocks are free.
+    #[cold]
+    fn open_before_cleaning(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<()> {
+        let (start, stop) = self.collector.limits;
+        if self.frontiers.has_space(plane, stream)
+            && self.frontiers.open_block(io, plane, stream)
+            && self.frontiers.blocks.free_count(plane) <= start
+        {
+            self.collect_while(io, plane, |log| log.frontiers.blocks.free_count(plane) <= stop)?;
+        }
+        Ok(())
     }
 
     #[cold]
@@ -183,11 +205,13 @@ impl<M: Map> Log<M> {
 
     /// Collects until `plane` has more free pages than the stop threshold, or no victim gains.
     fn collect_until(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        self.collect_while(io, plane, |log| log.frontiers.free_pages[plane as usize] <= log.collector.stop)
+    }
+
+    /// Collects while `plane` is `short` of space, until no victim gains.
+    fn collect_while(&mut self, io: &mut Io, plane: u32, short: impl Fn(&Self) -> bool) -> Flash<()> {
         let mut budget = 2 * self.frontiers.blocks.closed(plane).len() + 2;
-        while self.frontiers.free_pages[plane as usize] <= self.collector.stop
-            && budget > 0
-            && self.collect(io, plane)?
-        {
+        while short(self) && budget > 0 && self.collect(io, plane)? {
             budget -= 1;
         }
         Ok(())

@@ -10,7 +10,7 @@ use super::fixed::Fixed;
 use super::frontier::{CLOSED, Frontier};
 use super::left_out::LeftOut;
 use super::rotation::Rotation;
-use super::settings::{LogSettings, WearLeveling};
+use super::settings::{LogSettings, Moved, WearLeveling};
 use super::single::Single;
 use palimpsest_flash::nand::{Flash, Halt, Nand, Outcome};
 use palimpsest_ftl_api::plan::{Erase, Io};
@@ -26,8 +26,8 @@ pub(crate) struct Frontiers {
     pub free_pages: Vec<u32>,
     /// Streams of the host and of moved data; a stream of the map may follow.
     data_streams: u32,
-    /// True if moved data keeps the stream.
-    keep_class: bool,
+    /// True if moved data goes to blocks of the host.
+    shares: bool,
     /// Planes of a die that moved data goes to in turn; 1: moved data stays in the plane.
     turns: u32,
     dies: u32,
@@ -62,7 +62,7 @@ pub(crate) struct Frontiers {
 palimpsest_flash::state!(Frontiers {
     blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
 } parts { open } built {
-    data_streams, keep_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
+    data_streams, shares, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
 });
 
 impl Frontiers {
@@ -80,10 +80,10 @@ impl Frontiers {
             rotation: Rotation::new(settings.allocation, settings.dies_in_turn(), geometry),
             free_pages: (0..geometry.planes()).map(|plane| blocks.free_count(plane) * shape.pages_per_block).collect(),
             data_streams: settings.data_streams(),
-            keep_class: settings.keep_class,
+            shares: settings.moved != Moved::Together,
             turns: if settings.moves_to_die() { geometry.planes_per_die } else { 1 },
             dies: geometry.dies(),
-            stream_of_block: vec![0; if settings.keep_class { geometry.blocks() as usize } else { 0 }],
+            stream_of_block: vec![0; if settings.moved == Moved::Class { geometry.blocks() as usize } else { 0 }],
             streams,
             lenders: settings.data_streams(),
             open: vec![CLOSED; (geometry.planes() * streams) as usize],
@@ -117,7 +117,7 @@ impl Frontiers {
 
     /// The stream of data that only cleaning writes to, if any.
     pub fn cleaning_stream(&self) -> Option<u32> {
-        (self.data_streams > 1 && !self.keep_class).then(|| self.data_streams - 1)
+        (self.data_streams > 1 && !self.shares).then(|| self.data_streams - 1)
     }
 
     /// The stream of the map's units.
@@ -295,7 +295,7 @@ impl Frontiers {
     }
 
     /// Opens a free block of `plane` for `stream`. False if none is free.
-    fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
+    pub fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
         let (nand, level) = (io.nand(), self.level);
         let opened = self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 });
         let index = self.index(plane, stream);
@@ -303,7 +303,8 @@ impl Frontiers {
         self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page };
         self.note_stream(opened, stream);
         if let Some(block) = opened
-            && self.cleaning_stream().is_some_and(|moved| stream < moved)
+            && stream + 1 < self.data_streams
+            && !self.keep_class()
         {
             let free = self.blocks.free_count(plane);
             self.free_pages[plane as usize] -= self.single.begin(plane, block, free);

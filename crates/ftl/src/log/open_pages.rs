@@ -86,10 +86,13 @@ pub(super) struct OpenPages {
     units_per_page: u32,
     /// True if open pages survive a power cut, so that a victim may be erased while they hold units of the victim.
     pub protected: bool,
+    /// True if a write replaces the content of a unit in an open page. If power cuts lose open pages, a hole would be
+    /// acknowledged before the replacement is durable, so this must be true.
+    pub absorbs: bool,
 }
 
 palimpsest_flash::state!(OpenPages { oldest, waiting } parts { pages } built {
-    moved, hosts, classes, streams, groups, units_per_page, protected
+    moved, hosts, classes, streams, groups, units_per_page, protected, absorbs
 });
 
 impl OpenPages {
@@ -101,7 +104,19 @@ impl OpenPages {
         let groups = groups.min((most - moved * classes) / hosts);
         let pages = (0..hosts * groups + moved * classes).map(|_| OpenPage::new()).collect();
         let streams = settings.data_streams();
-        OpenPages { pages, oldest: None, waiting: 0, moved, hosts, classes, streams, groups, units_per_page, protected }
+        OpenPages {
+            pages,
+            oldest: None,
+            waiting: 0,
+            moved,
+            hosts,
+            classes,
+            streams,
+            groups,
+            units_per_page,
+            protected,
+            absorbs: true,
+        }
     }
 
     #[inline]

@@ -79,27 +79,27 @@ impl Rotation {
     /// Planes or channels that addresses name; 1 if they name none.
     pub fn groups(&self) -> u32 {
         match self.allocation {
-            Allocation::Static => self.planes,
+            Allocation::Static | Allocation::Unit => self.planes,
             Allocation::Channel => self.channels,
             Allocation::RoundRobin | Allocation::LeastLoaded => 1,
         }
     }
 
-    /// The plane or channel that logical page `page` names.
+    /// The plane or channel that address `page` names.
     #[inline]
     pub fn group(&self, page: u32) -> u32 {
         match self.allocation {
-            Allocation::Static => page % self.planes,
+            Allocation::Static | Allocation::Unit => page % self.planes,
             Allocation::Channel => page % self.channels,
             Allocation::RoundRobin | Allocation::LeastLoaded => 0,
         }
     }
 
-    /// The plane to try first for logical page `page`.
+    /// The plane to try first for address `page`.
     #[inline]
     pub fn first(&self, io: &Io, page: u32) -> u32 {
         match self.allocation {
-            Allocation::Static => page % self.planes,
+            Allocation::Static | Allocation::Unit => page % self.planes,
             Allocation::Channel => self.next_in[(page % self.channels) as usize],
             Allocation::RoundRobin => match &self.superblock {
                 Some(superblock) => superblock.plane(self.dies, self.planes),

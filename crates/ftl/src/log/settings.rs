@@ -48,9 +48,9 @@ keys! {
         /// how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block
         /// more free
         pub gc_pace: GcPace = "ftl.gc_pace", GcPace::KIND, "paced";
-        /// where moved data goes: to blocks of one stream, or to those of its class, with three streams or more
-        pub keep_class: bool = "ftl.moved", Choice(&["together", "class"]) => is("class"), "together",
-            needs["ftl.streams > 2"];
+        /// where moved data goes: to blocks of one stream; or with three streams or more to blocks of its class, or of
+        /// the host's cold data
+        pub moved: Moved = "ftl.moved", Moved::KIND, "together", needs["ftl.streams > 2"];
         /// where in a die moved data goes that has blocks of its own: to the plane that it was in, or, as the host's
         /// data with round-robin allocation and without a fast cache, to the planes of the die in turn, which can be
         /// programmed together (sim.multi_plane)
@@ -125,6 +125,20 @@ keys! {
     }
 }
 
+keys! {
+    /// How the FTL of the LLH paper buffers and cleans.
+    #[derive(Debug, Clone)]
+    pub struct WritePolicy;
+
+    /// The keys of such layers.
+    group pub WRITE_POLICY {
+        /// a clean block is opened after cleaning for it, or before, which leaves one more clean
+        pub open_before: bool = "ftl.open_block", Choice(&["after", "before"]) => is("before"), "after";
+        /// whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)
+        pub absorb: bool = "ftl.absorb", Flag, "true";
+    }
+}
+
 /// The keys of a layer that is one log, as [`super::Log`].
 pub fn keys_of_log() -> Vec<&'static Key> {
     let own = keys_of(&[COLLECTION, STREAMS, LOG, PLACEMENT, LEVELING, STATIC_LEVELING, READ]);
@@ -145,8 +159,10 @@ words! {
     /// Plane of a host write.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Allocation {
-        /// The plane that the logical address names (modulo the number of planes; channels vary fastest).
+        /// The plane that the logical page names (modulo the number of planes; channels vary fastest).
         Static = "static",
+        /// As static, by the mapped unit, which may be smaller than a page.
+        Unit = "unit",
         /// The planes of the channel that the logical address names (modulo the number of channels), in turn.
         Channel = "channel",
         /// The next plane in turn; channels vary fastest.
@@ -164,6 +180,19 @@ words! {
         Block = "block",
         /// Some pages with each page that the host writes.
         Paced = "paced",
+    }
+}
+
+words! {
+    /// Stream of moved data.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Moved {
+        /// A stream for all moved data.
+        Together = "together",
+        /// The stream of its class.
+        Class = "class",
+        /// The host's stream of cold data.
+        Cold = "cold",
     }
 }
 
@@ -210,7 +239,7 @@ impl LogSettings {
 
     /// Streams of moved data with open pages.
     pub fn moved_streams(&self) -> u32 {
-        if self.keep_class { self.host_streams() } else { 1 }
+        if self.moved == Moved::Class { self.host_streams() } else { 1 }
     }
 
     /// True if moved data, in separate blocks, goes to the planes of the die in turn. Requires that these take equally
@@ -218,12 +247,12 @@ impl LogSettings {
     pub fn moves_to_die(&self) -> bool {
         let cached = self.slc_cache.of(u32::MAX) > 0 || self.slc_fixed.of(u32::MAX) > 0;
         let even = self.allocation == Allocation::RoundRobin && !cached;
-        self.moved_to == MovedTo::Die && even && self.data_streams() > 1 && !self.keep_class
+        self.moved_to == MovedTo::Die && even && self.data_streams() > 1 && self.moved == Moved::Together
     }
 
     /// Streams of data: the host's, and a separate one for moved data, if any.
     pub fn data_streams(&self) -> u32 {
-        if self.keep_class { self.host_streams() } else { self.streams }
+        if self.moved == Moved::Together { self.streams } else { self.host_streams() }
     }
 
     /// Dies of a superblock; 0: all. If superblocks are collected, blocks are superblocks and dies are groups, so the

@@ -77,7 +77,7 @@ pub fn reads_lifetimes(settings: &Settings) -> bool {
 /// [`Unfit`].
 pub fn check(settings: &Settings, entry: &Entry) -> Result<(), Unfit> {
     let streams: u32 = settings.get("ftl.streams");
-    refuse_if!(settings.get::<String>("ftl.moved") == "class" && streams < 3 => "ftl.moved", "ftl.streams";
+    refuse_if!(settings.get::<String>("ftl.moved") != "together" && streams < 3 => "ftl.moved", "ftl.streams";
         "moved data keeps its class where the classes of the host have streams; expected ftl.streams of 3 or more, or \
          ftl.moved = together");
     refuse_if!(named(settings).is_some() && streams < 3 && !entry.hot_and_cold => "ftl.classifier", "ftl.streams";

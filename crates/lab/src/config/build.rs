@@ -1,5 +1,6 @@
 //! Typed settings of a drive, from resolved keys. Ignored: possibility, which [`super::check`] decides.
 
+use super::notation::read_bare;
 use super::schema::{self, DriveSettings};
 use super::{DriveConfig, ResolvedKey};
 use crate::layers::find_layer;
@@ -21,12 +22,17 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values of `resolved`, one for each of [`schema::keys`], in that order.
+    /// The values of `resolved`, one for each of [`schema::keys`], in that order. The layer fixes some.
     pub fn new(resolved: &'a [ResolvedKey]) -> Self {
         debug_assert_eq!(resolved.len(), schema::keys().len());
+        let name = resolved[schema::index("ftl.name")].value.to_text();
         let values = resolved.iter().map(|key| (key.key.name, key.value.clone()));
-        let settings = Settings::new("", values);
-        Values { resolved, settings: settings.for_layer(&settings.get::<String>("ftl.name")) }
+        let fixed = find_layer(&name).map_or(&[][..], |layer| layer.fixes);
+        let fixed = fixed.iter().map(|&(key, text)| {
+            let value = read_bare(schema::known(key).value_type, text);
+            (key, value.unwrap_or_else(|what| panic!("{name} fixes {key}: {what}")))
+        });
+        Values { resolved, settings: Settings::new(&name, values.chain(fixed)) }
     }
 
     /// The value and source of `key`.

@@ -5,6 +5,7 @@ use super::*;
 use crate::metrics::summary::Promise;
 use palimpsest_flash::nand::part::{CellKind, ProgramOrder};
 use palimpsest_flash::units::{GIB, Rate};
+use palimpsest_ftl::log::settings::{Allocation, Moved};
 use palimpsest_ftl_api::keys::Need;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_workload::fio::{FioSource, FioSpec};
@@ -60,6 +61,17 @@ fn keys_of_other_layers_are_mistakes() {
     assert_eq!(unread(&preset("mga-16k", &[]).unwrap()), []);
     let above = preset("mga-16k", &["ftl.name=fs-mga", "ftl.allocation_threshold=20%"]).unwrap();
     assert_eq!(unread(&above), [], "a file system above the layer uses it");
+}
+
+#[test]
+fn a_layer_fixes_settings_of_its_paper() {
+    let set = ["ftl.name=hotcold", "ftl.streams=2", "ftl.allocation=channel"];
+    let drive = preset("llh-16g", &set).unwrap();
+    assert_eq!(unread(&drive), [("ftl.streams", Gravity::Mistake), ("ftl.allocation", Gravity::Mistake)]);
+    let log = &drive.drive.log;
+    assert_eq!((log.streams, log.moved, log.allocation), (3, Moved::Cold, Allocation::Unit));
+    let above = preset("llh-16g", &["ftl.name=fs-hotcold", "ssd.over_provisioning=100%"]).unwrap();
+    assert_eq!(above.drive.log.moved, Moved::Cold, "below a file system, too");
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub(super) struct Bank {
 
 palimpsest_flash::state!(Bank { frontiers, waiting, threshold });
 
-/// Transitions of Fig. 6, and two that only an ideal part has.
+/// Transitions of Fig. 6, and two that only an ideal part has; and what second writes do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Transitions {
     pub clean_partially_used: u64,
@@ -98,6 +98,11 @@ pub(super) struct Transitions {
     pub used_reused: u64,
     pub used_clean: u64,
     pub reused_clean: u64,
+    /// Low pages programmed again, and skipped ones that held valid data.
+    pub reused_low: u64,
+    pub skipped_low: u64,
+    pub second_units: u64,
+    pub wom_failures: u64,
 }
 
 palimpsest_flash::state!(Transitions {
@@ -107,7 +112,11 @@ palimpsest_flash::state!(Transitions {
     partially_used_used,
     used_reused,
     used_clean,
-    reused_clean
+    reused_clean,
+    reused_low,
+    skipped_low,
+    second_units,
+    wom_failures
 });
 
 /// Turns the frontier `hot` of hot data into a frontier of cold data, which stores whole pages.
@@ -129,7 +138,10 @@ impl Llh {
     /// Spare blocks of `bank` on a full drive.
     pub(super) fn spare_blocks(&self, bank: u32) -> u32 {
         let units = self.map.len() as u32;
-        let own = units / self.banks_count() + u32::from(bank < units % self.banks_count());
+        let own = match self.lost.is_empty() {
+            true => units / self.banks_count() + u32::from(bank < units % self.banks_count()),
+            false => units.div_ceil((self.working().count() as u32).max(1)),
+        };
         self.blocks.usable(bank).saturating_sub(own.div_ceil(self.blocks.units_per_block()))
     }
 
@@ -197,7 +209,7 @@ impl Llh {
                 (_, 0, _) => true,
                 (Round::Again, 1, false) => {
                     again = self.reusable(io, block, page);
-                    self.counters.skipped_low += u64::from(!again);
+                    self.transitions.skipped_low += u64::from(!again);
                     again
                 }
                 _ => false,
@@ -247,7 +259,7 @@ impl Llh {
         }
     }
 
-    /// Ensures that `stream` has a page to program, with cleaning if necessary.
+    /// Ensures that `stream` has a page to program, with cleaning if necessary, unless the die of `bank` fails.
     #[inline]
     pub(super) fn ensure_page(&mut self, io: &mut Io, bank: u32, stream: u32) -> Flash<()> {
         let opened = self.frontier(bank, stream).block != NO_BLOCK;
@@ -263,10 +275,10 @@ impl Llh {
             // A failed program, or a victim that is not empty yet, used the reserve of cleaning.
             self.make_space(io, bank, RESERVE)?;
         }
-        while self.frontier(bank, stream).block == NO_BLOCK {
+        while self.frontier(bank, stream).block == NO_BLOCK && !self.is_lost(bank) {
             self.acquire(io, bank, stream)?;
         }
-        Ok(())
+        self.any_works()
     }
 
     /// Finds a block for `stream` (paper, Sec. 4; the sentence in Sec. 5.2 has the two cases swapped).
@@ -274,7 +286,7 @@ impl Llh {
         if self.reuse_now(bank, stream) {
             return self.begin_again(io, bank, stream);
         }
-        if self.settings.open_before && self.blocks.free_count(bank) > RESERVE {
+        if self.settings.policy.open_before && self.blocks.free_count(bank) > RESERVE {
             self.open_clean(io, bank, stream, self.keeps(bank, stream))?;
             if self.blocks.free_count(bank) <= self.gc_start {
                 self.collect_until(io, bank)?;
@@ -288,7 +300,7 @@ impl Llh {
             self.make_space(io, bank, RESERVE + 1)?;
         }
         // Cleaning may have opened a block for moved units, and moves the threshold.
-        if self.frontier(bank, stream).block != NO_BLOCK {
+        if self.frontier(bank, stream).block != NO_BLOCK || self.is_lost(bank) {
             return Ok(());
         }
         if self.settings.threshold_rule == ThresholdRule::Paper && self.reuse_now(bank, stream) {
@@ -353,7 +365,7 @@ impl Llh {
 
     /// True if blocks of `stream` may be partially used at all.
     fn may_keep(&self, stream: u32) -> bool {
-        self.reuse && (stream == HOT || self.settings.reuse_cold)
+        stream == HOT || self.settings.reuse_cold
     }
 
     /// True if `stream` should use the next clean block partially.

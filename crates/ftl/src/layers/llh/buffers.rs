@@ -5,6 +5,7 @@
 //! data, never newer than the shadowed unit.
 
 use super::{BUFFERS_PER_BANK, HOT, IN_BUFFER, Llh, MOVED, SLOTS, UNMAPPED};
+use crate::log::Append;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
@@ -48,19 +49,6 @@ pub(super) struct Buffer {
 
 palimpsest_flash::state!(Buffer { slots, ready, done, from_host });
 
-/// A unit written to a bank.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BankWrite {
-    pub unit: u32,
-    pub data: Data,
-    pub cause: Cause,
-    /// Closes when the content has arrived.
-    pub after: Gate,
-    /// Signalled when the unit is programmed.
-    pub signal: Gate,
-    pub holds: u32,
-}
-
 impl Llh {
     #[inline]
     pub(super) fn buffer_of(bank: u32, kind: u32) -> usize {
@@ -76,7 +64,7 @@ impl Llh {
 
     /// Replaces the content of a unit in a buffer. False if no buffer holds the unit.
     #[inline]
-    pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: BankWrite) -> bool {
+    pub(super) fn replace_in_buffer(&mut self, io: &mut Io, what: Append) -> bool {
         let entry = self.map[what.unit as usize];
         if entry == UNMAPPED || entry < IN_BUFFER {
             return false;
@@ -92,7 +80,7 @@ impl Llh {
 
     /// Makes `buffer` follow and signal the gates of `what`.
     #[inline]
-    pub(super) fn attach(&mut self, io: &mut Io, buffer: usize, what: BankWrite) {
+    pub(super) fn attach(&mut self, io: &mut Io, buffer: usize, what: Append) {
         if what.cause == Cause::Host || !self.protected {
             let since = &mut self.since[buffer];
             *since = (*since).min(io.now());
@@ -116,7 +104,7 @@ impl Llh {
 
     /// Adds a unit to the buffer `kind` of the unit's bank; `previous` is the place of the previous copy.
     #[inline]
-    pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: BankWrite, previous: u32) {
+    pub(super) fn push(&mut self, io: &mut Io, kind: u32, what: Append, previous: u32) {
         let bank = self.bank_of(what.unit);
         let buffer = Self::buffer_of(bank, kind);
         if kind == MOVED {
@@ -125,16 +113,16 @@ impl Llh {
         self.attach(io, buffer, what);
         let slots = &mut self.buffers[buffer].slots;
         self.map[what.unit as usize] = IN_BUFFER + kind * SLOTS + slots.len() as u32;
-        let BankWrite { unit, data, after: arrived, holds, .. } = what;
+        let Append { unit, data, after: arrived, holds, .. } = what;
         slots.push(Slot { unit, data, arrived, previous, holds, shadow: false });
         io.pin(what.data);
     }
 
     /// Adds a shadow of the previous copy of a unit, at `previous`, to the buffer of moved data.
-    pub(super) fn push_shadow(&mut self, io: &mut Io, what: BankWrite, previous: u32) {
+    pub(super) fn push_shadow(&mut self, io: &mut Io, what: Append, previous: u32) {
         let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         self.attach(io, buffer, what);
-        let BankWrite { unit, data, after: arrived, .. } = what;
+        let Append { unit, data, after: arrived, .. } = what;
         self.buffers[buffer].slots.push(Slot { unit, data, arrived, previous, holds: 0, shadow: true });
         io.pin(what.data);
     }
@@ -214,8 +202,20 @@ impl Llh {
             moved.shadow = false;
             self.buffers[to].slots.push(moved);
         }
-        self.buffers[to].from_host |= self.buffers[from].from_host;
+        let from_host = self.buffers[from].from_host;
         self.remove_slots(io, from, count);
+        self.join(io, to, (ready, done, from_host), since);
+    }
+
+    /// Makes buffer `to` follow and signal the gates of a buffer whose units it took.
+    pub(super) fn join(
+        &mut self,
+        io: &mut Io,
+        to: usize,
+        (ready, done, from_host): (Option<Gate>, Option<Gate>, bool),
+        since: Nanos,
+    ) {
+        self.buffers[to].from_host |= from_host;
         self.since[to] = self.since[to].min(since);
         self.oldest = self.oldest.min(since);
         if let Some(ready) = ready.filter(|&ready| io.is_open(ready)) {

@@ -126,17 +126,16 @@ fn first_bytes(part: &Part, settings: &LlhSettings) -> usize {
 }
 
 impl Coder {
-    /// A coder for the pages of `nand`; `reuse`: pages are programmed twice.
-    pub fn new(nand: &Nand, settings: &LlhSettings, reuse: bool, seed: u64) -> Self {
+    /// A coder for the pages of `nand`.
+    pub fn new(nand: &Nand, settings: &LlhSettings, seed: u64) -> Self {
         let (part, subpages) = (nand.part(), nand.geometry().subpages_per_page);
-        let bytes = reuse && nand.payload() == Payload::Bytes;
+        let bytes = nand.payload() == Payload::Bytes;
         let code = bytes.then(|| build(part, settings).expect("the configuration was checked"));
         let first_bytes = match &code {
             Some(code) => code.first_bytes(),
-            None if reuse => first_bytes(part, settings),
-            None => part.page_bytes as usize,
+            None => first_bytes(part, settings),
         };
-        let (shape, failure) = (shape(part, settings), if reuse { failure(part, settings) } else { 0.0 });
+        let (shape, failure) = (shape(part, settings), failure(part, settings));
         let poor = failure > POOR && settings.wom_failure.is_none();
         Coder {
             remark: poor.then(|| advice(part, settings)),
@@ -169,7 +168,7 @@ impl Llh {
     /// True if page `ppn` must be read whole and decoded.
     #[inline]
     pub(super) fn is_coded(&self, io: &Io, ppn: u32) -> bool {
-        self.reuse && (io.nand().programs(ppn) > 1 || self.first_is_coded(io, ppn))
+        io.nand().programs(ppn) > 1 || self.first_is_coded(io, ppn)
     }
 
     /// True if the first write of page `ppn` is coded: plain pages fill the first subpages, coded ones the last.

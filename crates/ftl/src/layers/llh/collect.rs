@@ -4,9 +4,10 @@
 //! never gets the last clean block of a bank. Each victim moves the bank's threshold of partially-used blocks.
 
 use super::bank::{RESERVE, UseState};
-use super::buffers::{BankWrite, HOLE, Slot};
+use super::buffers::{HOLE, Slot};
 use super::threshold::ThresholdRule;
 use super::{COLD, HOT, Llh, MOVED, UNMAPPED};
+use crate::log::Append;
 use crate::log::blocks::BlockState;
 use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
@@ -34,7 +35,7 @@ impl Llh {
     pub(super) fn make_space(&mut self, io: &mut Io, bank: u32, wanted: u32) -> Flash<()> {
         let closed = self.blocks.closed(bank).len();
         for attempt in 0..2 * closed + 2 {
-            if self.blocks.free_count(bank) >= wanted {
+            if self.blocks.free_count(bank) >= wanted || self.is_lost(bank) {
                 return Ok(());
             }
             // The choice of the policy may gain little; in the end only space counts.
@@ -42,7 +43,7 @@ impl Llh {
             let Some(victim) = victim.or_else(|| self.close_waiting(io, bank)) else { break };
             self.clean_victim(io, bank, victim)?;
         }
-        if !self.emptying.is_empty() {
+        if self.emptying.iter().any(|&(block, _)| !io.nand().is_dead(block)) {
             self.drain(io, bank, MOVED, true, true)?;
         }
         Ok(())
@@ -63,8 +64,8 @@ impl Llh {
 
     /// Cleans one block in the background, in the bank with the fewest clean blocks. False if nothing was cleaned.
     pub(super) fn collect_in_background(&mut self, io: &mut Io) -> Flash<bool> {
-        let banks = 0..self.banks_count();
-        let Some(bank) = banks.min_by_key(|&bank| self.blocks.free_count(bank)) else { return Ok(false) };
+        let fewest = self.working().min_by_key(|&bank| self.blocks.free_count(bank));
+        let Some(bank) = fewest else { return Ok(false) };
         let done = self.blocks.free_count(bank) <= self.gc_stop && self.collect(io, bank)?;
         self.evacuate_failed(io)?;
         Ok(done)
@@ -94,8 +95,8 @@ impl Llh {
     /// True if the units of `victim` and `slack` pages fit into the clean pages of `bank`, and those that the next
     /// program frees.
     fn fits(&self, io: &Io, bank: u32, victim: u32, slack: u32) -> bool {
-        if self.blocks.valid_count(victim) == 0 {
-            return true;
+        if self.blocks.valid_count(victim) == 0 || self.is_lost(bank) {
+            return !self.is_lost(bank);
         }
         let waiting = self.buffers[Self::buffer_of(bank, MOVED)].slots.len() as u32;
         // A partial page waits for the next victim, but may need a page if power cuts lose buffers.
@@ -165,8 +166,13 @@ impl Llh {
         self.erase(io, victim, moved)
     }
 
-    /// Erases a victim after the gate `moved`.
+    /// Erases a victim after the gate `moved`, or retires the victim of a failed die.
     fn erase(&mut self, io: &mut Io, victim: u32, moved: Gate) -> Flash<()> {
+        if self.is_lost(self.bank_of_block(victim)) {
+            self.blocks.retire(victim);
+            self.counters.retired += 1;
+            return Ok(());
+        }
         match io.erase(Erase { after: moved, ..Erase::new(victim, Cause::Gc) })? {
             Outcome::Done => {
                 self.counters.erased += 1;
@@ -204,19 +210,22 @@ impl Llh {
 
     /// Moves every valid unit of `victim`. The returned gate closes when all copies are safe.
     fn move_valid(&mut self, io: &mut Io, victim: u32) -> Flash<Gate> {
-        let bank = self.bank_of_block(victim);
         let safe = if self.blocks.valid_count(victim) > 0 && !self.protected { io.gate() } else { Gate::NONE };
         for page in 0..self.pages_per_block {
+            // Data of a failed die is lost.
+            if self.lose_die_of(io, victim) {
+                break;
+            }
             let units = self.blocks.valid_bits(victim, page * self.subpages, self.subpages);
             if units != 0 {
-                self.move_page(io, bank, victim * self.pages_per_block + page, units, safe)?;
+                self.move_page(io, victim * self.pages_per_block + page, units, safe)?;
             }
         }
         Ok(safe)
     }
 
     /// Moves the units `units` (as bits) of page `ppn`.
-    fn move_page(&mut self, io: &mut Io, bank: u32, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
+    fn move_page(&mut self, io: &mut Io, ppn: u32, units: u64, safe: Gate) -> Flash<()> {
         let arrived = io.gate();
         let read = Read { policy: self.settings.log.read, signal: arrived, ..Read::new(ppn, units, Cause::Gc) };
         if self.is_coded(io, ppn) {
@@ -229,7 +238,7 @@ impl Llh {
         while rest != 0 {
             let psn = ppn * self.subpages + rest.trailing_zeros();
             rest &= rest - 1;
-            let what = BankWrite {
+            let what = Append {
                 unit: io.nand().logical(psn),
                 data: self.content(io, psn),
                 cause: Cause::Gc,
@@ -237,19 +246,18 @@ impl Llh {
                 signal: safe,
                 holds: 0,
             };
-            self.move_unit(io, bank, what, psn)?;
+            self.move_unit(io, what, psn)?;
         }
         Ok(())
     }
 
     /// Adds a moved unit to the buffer of moved data. If a buffer holds newer content, the stale copy is dropped with
     /// protected buffers; otherwise the copy moves as a shadow.
-    fn move_unit(&mut self, io: &mut Io, bank: u32, what: BankWrite, psn: u32) -> Flash<()> {
-        let ((block, index), buffer) = (self.per_block.split(psn), Self::buffer_of(bank, MOVED));
+    fn move_unit(&mut self, io: &mut Io, what: Append, psn: u32) -> Flash<()> {
+        let (block, index) = self.per_block.split(psn);
         // A power cut may have left the buffer full. One more unit would require two pages at once.
-        if self.buffers[buffer].slots.len() as u32 >= self.subpages {
-            self.drain(io, bank, MOVED, false, true)?;
-        }
+        self.drain_full(io, what.unit, block)?;
+        let buffer = Self::buffer_of(self.bank_of(what.unit), MOVED);
         if !self.blocks.is_valid(block, index) {
             // The program of a buffer during this move made the copy obsolete.
             return Ok(());
@@ -274,20 +282,32 @@ impl Llh {
             }
             self.push_shadow(io, what, psn);
         }
-        if self.buffers[buffer].slots.len() as u32 >= self.subpages {
-            self.drain(io, bank, MOVED, false, true)?;
-        }
-        Ok(())
+        self.drain_full(io, what.unit, block)
     }
 
-    /// Moves valid units out of failed blocks, and retires the blocks.
+    /// Programs the buffer of moved data that takes `unit` if full. Other banks than the bank of `victim` may clean for
+    /// a page.
+    fn drain_full(&mut self, io: &mut Io, unit: u32, victim: u32) -> Flash<()> {
+        let bank = self.bank_of(unit);
+        match (self.buffers[Self::buffer_of(bank, MOVED)].slots.len() as u32) < self.subpages {
+            true => Ok(()),
+            false => self.drain(io, bank, MOVED, false, bank == self.bank_of_block(victim)),
+        }
+    }
+
+    /// Moves valid units out of failed blocks, and retires the blocks, on a failed die once the host has written all
+    /// units again.
     pub(super) fn evacuate_failed(&mut self, io: &mut Io) -> Flash<()> {
         while let Some(block) = self.failed.pop() {
             self.move_valid(io, block)?;
-            if self.blocks.valid_count(block) > 0 {
-                self.drain(io, self.bank_of_block(block), MOVED, true, true)?;
+            let bank = self.bank_of_block(block);
+            if self.blocks.valid_count(block) > 0 && !self.is_lost(bank) {
+                self.drain(io, bank, MOVED, true, true)?;
             }
-            self.blocks.retire(block);
+            match self.blocks.valid_count(block) {
+                0 => self.blocks.retire(block),
+                _ => self.emptying.push((block, Gate::NONE)),
+            }
         }
         Ok(())
     }
@@ -299,12 +319,8 @@ impl Llh {
         if !self.wear_checks.is_multiple_of(WEAR_CHECK_EVERY) || self.blocks.free_count(bank) < RESERVE {
             return Ok(());
         }
-        let closed = self.blocks.closed(bank);
-        let least = closed.iter().copied().min_by_key(|&block| (io.nand().erases(block), block));
-        let most = closed.iter().map(|&block| io.nand().erases(block)).max();
-        let (Some(least), Some(most)) = (least, most) else { return Ok(()) };
-        let worn = most - io.nand().erases(least) > self.settings.log.wear_threshold;
-        if worn && self.fits(io, bank, least, SLACK) {
+        let least = self.blocks.least_worn(bank, self.settings.log.wear_threshold, |block| io.nand().erases(block));
+        if let Some(least) = least.filter(|&least| self.fits(io, bank, least, SLACK)) {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;
         }

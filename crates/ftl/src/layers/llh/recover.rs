@@ -34,11 +34,19 @@ impl Llh {
             bank.frontiers = [NO_FRONTIER; 2];
             bank.waiting.iter_mut().for_each(Vec::clear);
         }
+        let dead = |&bank: &u32| io.nand().is_dead(bank * geometry.blocks_per_plane);
+        let dead: Vec<u32> = (0..geometry.planes()).filter(dead).collect();
+        if !dead.is_empty() {
+            self.note_lost(&dead);
+        }
         for block in 0..geometry.blocks() {
             self.find_newest(io, block);
         }
         // Must precede every flash operation, because the power may be cut again.
         self.restore_buffers(io);
+        for bank in dead {
+            (0..BUFFERS_PER_BANK).for_each(|kind| self.scatter(io, bank, kind));
+        }
         let mut begun = Vec::new();
         for block in 0..geometry.blocks() {
             self.adopt(io, block, &mut begun)?;
@@ -97,6 +105,12 @@ impl Llh {
 
     /// Makes `block` clean, retired or waiting, or adds the block to `begun`.
     fn adopt(&mut self, io: &mut Io, block: u32, begun: &mut Vec<Begun>) -> Flash<()> {
+        if io.nand().is_dead(block) {
+            if self.adopt_dead(io, block) {
+                begun.push(Begun { block, round: Round::Whole, step: self.pages_per_block });
+            }
+            return Ok(());
+        }
         let torn = io.nand().is_torn(block) && !io.nand().is_bad(block);
         if torn && io.erase(Erase::new(block, Cause::Gc))? == Outcome::Failed {
             self.counters.retired += 1;
@@ -117,7 +131,7 @@ impl Llh {
         let part = io.nand().part();
         let programs = |page: u32| io.nand().programs(first + page);
         let pages = |high: bool| (0..self.pages_per_block).filter(move |&page| part.is_high(page) == high);
-        let highs = if part.paired() { pages(true).filter(|&page| programs(page) > 0).count() } else { 0 };
+        let highs = pages(true).filter(|&page| programs(page) > 0).count();
         let reused = pages(false).any(|page| programs(page) > 1);
         let in_order = (0..used).all(|page| programs(page) > 0);
         let lows_left = pages(false).any(|page| programs(page) == 0);
@@ -125,7 +139,7 @@ impl Llh {
         if in_order && !reused {
             // Blocks of two pairs look the same after a round of low pages and in the standard order.
             begun.push(Begun { block, round: Round::Whole, step: used });
-        } else if self.reuse && part.paired() && highs == 0 && !lows_left {
+        } else if highs == 0 && !lows_left {
             self.wait_again(block);
         } else if highs == 0 && lows_left {
             self.use_states[block as usize] = UseState::Clean;
@@ -145,7 +159,7 @@ impl Llh {
         low.div_ceil(2) * 2 + 2
     }
 
-    fn mark_valid(&mut self, io: &Io, block: u32) {
+    pub(super) fn mark_valid(&mut self, io: &Io, block: u32) {
         let per_block = self.blocks.units_per_block();
         for index in 0..per_block {
             let psn = block * per_block + index;
@@ -198,11 +212,11 @@ impl Llh {
         self.banks[bank].waiting[HOT as usize].push(block);
     }
 
-    /// True if low pages are reused and no high page of `block` was programmed.
+    /// True if no high page of `block` was programmed.
     fn has_low_pages_alone(&self, io: &Io, block: u32) -> bool {
         let (first, part) = (block * self.pages_per_block, io.nand().part());
         let mut pages = 0..self.pages_per_block;
-        self.reuse && pages.all(|page| !part.is_high(page) || io.nand().programs(first + page) == 0)
+        pages.all(|page| !part.is_high(page) || io.nand().programs(first + page) == 0)
     }
 
     /// Checks every table against itself and against flash.
@@ -239,7 +253,8 @@ impl Llh {
             if found != unit {
                 return Err(format!("unit {unit} is mapped to {psn}, which holds {found}"));
             }
-            if self.bank_of_block(block) != self.bank_of(unit) {
+            let bank = self.bank_of_block(block);
+            if bank != self.bank_of(unit) && !self.is_lost(bank) {
                 return Err(format!("unit {unit} is in block {block}, which is not of its bank"));
             }
         }

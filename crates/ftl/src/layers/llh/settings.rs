@@ -1,15 +1,17 @@
 //! The keys of `llh`, their checks, and the drives that the model suite draws for the layer.
 
+use super::super::hotcold;
 use super::code;
 pub use super::threshold::ThresholdRule;
 use crate::log::settings::{
-    COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, classifier_keys, keys_of,
+    COLLECTION, GATHER, LEVELING, LogSettings, READ, STATIC_LEVELING, WRITE_POLICY, WritePolicy, classifier_keys,
+    keys_of,
 };
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{Parsed, shown};
 use palimpsest_ftl_api::keys::blocks::{BlockCount, format_blocks, parse_blocks};
-use palimpsest_ftl_api::keys::{Key, Notated, Notation, Rule, SHARE, Value, ValueType, is, near};
+use palimpsest_ftl_api::keys::{Key, Notated, Notation, Rule, SHARE, Value, ValueType, near};
 use palimpsest_ftl_api::{Model, Proposal, Unfit, keys, refuse_if};
 use palimpsest_wom as wom;
 
@@ -20,19 +22,11 @@ const CODING: Rule = Rule {
 };
 
 keys! {
-    /// The settings of `llh` and the baseline, and the settings of every layer.
+    /// The settings of `llh`, and the settings that it shares.
     #[derive(Debug, Clone)]
     pub struct LlhSettings;
 
-    /// The keys that the baseline has, too.
-    group pub BASELINE_KEYS {
-        /// a clean block is opened after cleaning for it, or before, which leaves one more clean
-        pub open_before: bool = "ftl.open_block", Choice(&["after", "before"]) => is("before"), "after";
-        /// whether a write replaces what waits in a merge buffer; else both take a place (with buffer.ack = buffer)
-        pub absorb: bool = "ftl.absorb", Flag, "true";
-    }
-
-    /// The other keys.
+    /// The keys of reuse.
     group pub KEYS {
         /// what moves the threshold of partially-used blocks: each victim, as in the paper, or the rule of its authors'
         /// code
@@ -77,12 +71,14 @@ keys! {
     with settings {
         /// The settings of every layer.
         pub log: LogSettings = LogSettings::new(settings);
+        /// How the layer buffers and cleans.
+        pub policy: WritePolicy = WritePolicy::new(settings);
     }
 }
 
-/// All keys that the baseline reads.
-pub fn baseline_keys() -> Vec<&'static Key> {
-    [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, BASELINE_KEYS]), classifier_keys()].concat()
+/// All keys that the layer reads.
+pub fn keys() -> Vec<&'static Key> {
+    [keys_of(&[COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, WRITE_POLICY, KEYS]), classifier_keys()].concat()
 }
 
 /// Partially-used blocks of a bank at the start.
@@ -155,20 +151,13 @@ pub const MODEL: Model = Model {
     ..Model::ANY
 };
 
-/// Each option of the baseline.
-pub const BASELINE_MODEL: Model = Model { varies: |rng, _| varies_both(rng), banked: true, ..Model::ANY };
-
 fn one_of(rng: &mut Rng, key: &str, choices: &[&str]) -> String {
     format!("{key}={}", choices[rng.below(choices.len() as u64) as usize])
 }
 
-fn varies_both(rng: &mut Rng) -> Vec<String> {
-    vec![one_of(rng, "ftl.open_block", &["after", "before"]), one_of(rng, "ftl.absorb", &["true", "false"])]
-}
-
 fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     let streams = drawn.iter().any(|setting| setting == "ftl.streams=3");
-    let both = varies_both(rng);
+    let both = hotcold::varies(rng);
     let mut one_of = |key: &str, choices: &[&str]| one_of(rng, key, choices);
     let mut varied = vec![
         one_of("part.order", &["low-low-high", "low-low-high", "low-high-low"]),

@@ -3,8 +3,9 @@
 //! Padding counts unused capacity of a page, including the redundancy of a second write.
 
 use super::bank::NO_FRONTIER;
-use super::buffers::{BankWrite, HOLE};
+use super::buffers::HOLE;
 use super::{COLD, HOT, IN_BUFFER, Llh, MOVED, UNMAPPED};
+use crate::log::Append;
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
@@ -13,21 +14,30 @@ use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
 impl Llh {
     /// Adds a unit that the host wrote.
     #[inline]
-    pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: BankWrite) -> Flash<()> {
+    pub(super) fn append(&mut self, io: &mut Io, stream: u32, what: Append) -> Flash<()> {
         // If power cuts lose buffers, a hole would be acknowledged before the replacement is durable.
-        let absorbs = self.settings.absorb || !self.protected;
+        let absorbs = self.settings.policy.absorb || !self.protected;
         if absorbs && self.replace_in_buffer(io, what) {
             return Ok(());
         }
-        let bank = self.bank_of(what.unit);
+        let mut bank = self.bank_of(what.unit);
+        loop {
+            let buffer = Self::buffer_of(bank, stream);
+            // A power cut may have left the buffer full.
+            if self.buffers[buffer].slots.len() as u32 >= self.capacity(io, bank, stream) {
+                self.drain(io, bank, stream, false, false)?;
+            }
+            if self.buffers[buffer].slots.is_empty() {
+                self.ensure_page(io, bank, stream)?;
+            }
+            // The die of the bank may have failed.
+            let now = self.bank_of(what.unit);
+            if now == bank {
+                break;
+            }
+            bank = now;
+        }
         let buffer = Self::buffer_of(bank, stream);
-        // A power cut may have left the buffer full.
-        if self.buffers[buffer].slots.len() as u32 >= self.capacity(io, bank, stream) {
-            self.drain(io, bank, stream, false, false)?;
-        }
-        if self.buffers[buffer].slots.is_empty() {
-            self.ensure_page(io, bank, stream)?;
-        }
         // Cleaning may have moved the previous copy into a buffer.
         if absorbs && self.replace_in_buffer(io, what) {
             return Ok(());
@@ -46,7 +56,7 @@ impl Llh {
     }
 
     /// Programs the buffer `kind` of `bank` in full pages, or, with `all`, to the last unit. With `collecting`, a page
-    /// must be found without cleaning.
+    /// must be found without cleaning. If the die fails, the other banks program the units.
     pub(super) fn drain(&mut self, io: &mut Io, bank: u32, kind: u32, all: bool, collecting: bool) -> Flash<()> {
         let (buffer, stream, mut all) = (Self::buffer_of(bank, kind), kind.min(COLD), all);
         while !self.buffers[buffer].slots.is_empty() {
@@ -64,6 +74,9 @@ impl Llh {
             // program.
             all |= held > room;
             all |= !self.program_page(io, bank, kind, held.min(room) as usize)?;
+        }
+        if self.is_lost(bank) {
+            self.drain_others(io, kind)?;
         }
         if self.emptying.is_empty() { Ok(()) } else { self.erase_emptied(io) }
     }
@@ -113,13 +126,13 @@ impl Llh {
             false => io.program(program)?,
         };
         if outcome == Outcome::Failed {
-            self.drop_frontier(bank, stream);
+            self.drop_frontier(io, bank, stream);
             return Ok(false);
         }
-        self.counters.padded += u64::from(units < self.capacity(io, bank, stream));
+        self.counters.padded_pages += u64::from(units < self.capacity(io, bank, stream));
         if frontier.again {
-            self.counters.reused_low += 1;
-            self.counters.second_units += u64::from(units);
+            self.transitions.reused_low += 1;
+            self.transitions.second_units += u64::from(units);
             self.banks[bank as usize].frontiers[stream as usize].rewritten += 1;
         }
         self.settle(io, ppn, buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
@@ -196,7 +209,7 @@ impl Llh {
     /// one.
     #[cold]
     fn divert(&mut self, io: &mut Io, bank: u32, kind: u32, count: usize) -> Flash<()> {
-        self.counters.wom_failures += 1;
+        self.transitions.wom_failures += 1;
         let stream = kind.min(COLD);
         let step = self.frontier(bank, stream).step;
         if kind != HOT || !self.settings.wom_retry {
@@ -206,6 +219,9 @@ impl Llh {
             return Ok(());
         }
         self.ensure_page(io, bank, COLD)?;
+        if self.is_lost(bank) {
+            return Ok(());
+        }
         // Cleaning for the page may have made these slots holes, at most.
         self.divert_to_moved(io, bank, count);
         // Together with units in that buffer this may take two pages. Host data among them must not take cleaning's
@@ -215,7 +231,10 @@ impl Llh {
 
     /// Drops the block that `stream` writes to after a failed program; the units are moved later.
     #[cold]
-    fn drop_frontier(&mut self, bank: u32, stream: u32) {
+    fn drop_frontier(&mut self, io: &mut Io, bank: u32, stream: u32) {
+        if self.lose_die_of(io, self.frontier(bank, stream).block) {
+            return;
+        }
         let frontier = &mut self.banks[bank as usize].frontiers[stream as usize];
         let block = std::mem::replace(frontier, NO_FRONTIER).block;
         self.blocks.abandon(block);

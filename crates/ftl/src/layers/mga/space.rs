@@ -9,7 +9,7 @@ use super::settings::MgaSettings;
 use crate::log::Shape;
 use crate::log::blocks::Blocks;
 use crate::log::frontiers::Frontiers;
-use crate::log::settings::{LogSettings, MovedTo};
+use crate::log::settings::{LogSettings, Moved, MovedTo};
 use palimpsest_flash::nand::{Flash, Halt, Nand};
 use palimpsest_ftl_api::plan::Io;
 
@@ -34,9 +34,10 @@ impl Space {
     pub fn new(io: &Io, settings: &MgaSettings, stored: u32) -> Self {
         let (geometry, low_first) = (io.geometry(), settings.low_pages_first);
         let streams = if low_first { 1 } else { settings.log.streams.min(2) };
-        let log = LogSettings { streams, keep_class: false, moved_to: MovedTo::Plane, ..settings.log.clone() };
+        let log = LogSettings { streams, moved: Moved::Together, moved_to: MovedTo::Plane, ..settings.log.clone() };
         Space {
-            frontiers: Frontiers::new(io, &log, Shape::new(geometry, 1), 0, stored, Vec::new()).lend_all(),
+            frontiers: Frontiers::new(io, &log, Shape::new(geometry, 1, log.allocation), 0, stored, Vec::new())
+                .lend_all(),
             rounds: low_first.then(|| Rounds::new(io.nand().part(), geometry.planes())),
             pages_per_block: geometry.pages_per_block,
         }

@@ -4,7 +4,7 @@ use super::space::percent;
 use super::{Fit, entry_of, names_with};
 use crate::config::DriveConfig;
 use crate::config::build::Values;
-use palimpsest_ftl::log::settings::WhenFull;
+use palimpsest_ftl::log::settings::{Moved, WhenFull};
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::refuse_if;
 
@@ -35,7 +35,7 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
     refuse_if!(fixed > 0 && !entry_of(drive).lists("ftl.slc_fixed") => "ftl.slc_fixed", "ftl.name";
         "this layer has no fixed share of a fast cache; expected ftl.slc_fixed = \"0%\", or one of {}",
         names_with(|entry| entry.lists("ftl.slc_fixed")));
-    refuse_if!(log.streams < 2 || log.keep_class => share, "ftl.streams", "ftl.moved";
+    refuse_if!(log.streams < 2 || log.moved == Moved::Class => share, "ftl.streams", "ftl.moved";
         "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or more, and ftl.moved = \
          \"together\"");
     refuse_if!(part.cell.bits() < 2 || part.paired() || part.code.is_some() => share, "part.cell";
