@@ -1,4 +1,4 @@
-//! Checks of features of the controller and of layers: read errors, die failures, checkpoints, read-ahead, superblocks,
+//! Checks of features of the controller and of layers: read errors, die failures, checkpoints, superblocks,
 //! the write buffer.
 
 use super::{Fit, entry_of};
@@ -11,13 +11,11 @@ use palimpsest_workload::settings::Acknowledge;
 
 /// Each step of a retry must have a time and a rate, and a patrol needs read errors.
 pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
-    let (errors, entry) = (&drive.errors, entry_of(drive));
+    let errors = &drive.errors;
     refuse_if!(errors.retries.len() != errors.retry_rates.len() => "ecc.t_retries", "ecc.retry_rates";
         "expected a time and a rate for each step");
     refuse_if!(drive.log.patrol > 0 && errors.strength == 0 => "ftl.patrol", "ecc.strength";
         "a patrol looks for read errors; expected ecc.strength above 0, or ftl.patrol = 0ns");
-    refuse_if!(errors.strength > 0 && entry.is_file_system() => "ecc.strength", "ftl.name";
-        "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none");
     Ok(())
 }
 
@@ -38,13 +36,6 @@ pub(super) fn checkpoints(drive: &DriveConfig) -> Fit {
     refuse_if!(drive.log.checkpoint > 0 && drive.part.code.is_some() => "ftl.checkpoint", "ftl.name";
         "a checkpoint is programmed without the code of this part's word lines; expected ftl.checkpoint = 0B, or a \
          layer without a code");
-    Ok(())
-}
-
-/// Read-ahead cannot follow a file system, because only the file system knows the places of its data.
-pub(super) fn read_ahead(drive: &DriveConfig) -> Fit {
-    refuse_if!(drive.read_ahead.pages > 0 && entry_of(drive).is_file_system() => "controller.read_ahead", "ftl.name";
-        "the controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system");
     Ok(())
 }
 
