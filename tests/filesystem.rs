@@ -8,6 +8,8 @@
 mod device;
 #[path = "filesystem/lifetimes.rs"]
 mod lifetimes;
+#[path = "filesystem/losses.rs"]
+mod losses;
 #[path = "filesystem/model.rs"]
 mod model;
 #[path = "filesystem/names.rs"]

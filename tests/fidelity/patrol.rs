@@ -50,3 +50,21 @@ fn a_patrol_saves_what_the_host_does_not_read() {
     assert!(lost(&without) > 100 && refreshed(&without).is_none());
     assert!(refreshed(&with).unwrap() >= 12);
 }
+
+/// The same below a file system, whose metadata ages, too.
+#[test]
+fn a_patrol_saves_files() {
+    for layer in ["codesign", "fs-page", "fs-subpage", "fs-mga"] {
+        let aged = |patrol: &str| {
+            let sets = format!("ecc.t_retention=100ms ecc.refresh_retries=1 ftl.patrol={patrol}");
+            let drive =
+                format!("ftl.name={layer} ssd.blocks_per_plane=80 ssd.over_provisioning=300% part.nop=4 {sets}");
+            run(&drive, "rw=randread,bs=16k,n=400,rate_iops=200,open_loop")
+        };
+        let (with, without) = (aged("100ms"), aged("0ns"));
+        let lost = |result: &Summary| result.reliability.as_ref().unwrap().lost_subpages.values().sum::<u64>();
+        let refreshed = with.ftl_stats.get("refreshed_blocks").and_then(|count| count.as_u64());
+        println!("{layer}: lost {} with a patrol, {} without; {refreshed:?} refreshed", lost(&with), lost(&without));
+        assert!(lost(&with) == 0 && lost(&without) > 100 && refreshed >= Some(12), "{layer}");
+    }
+}

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 enum Page {
     Free,
     Torn,
+    /// Written, and uncorrectable.
+    Lost,
     Bytes(Box<[u8]>),
 }
 
@@ -77,6 +79,18 @@ impl Memory {
         done
     }
 
+    /// Makes one of `share` written pages uncorrectable; returns their number.
+    pub fn lose(&mut self, share: u64) -> u64 {
+        let mut lost = 0;
+        for page in &mut self.pages {
+            if matches!(page, Page::Bytes(_)) && self.rng.below(share) == 0 {
+                *page = Page::Lost;
+                lost += 1;
+            }
+        }
+        lost
+    }
+
     /// Sets the next page of each block to the page that a mount finds.
     pub fn mounted(&mut self) {
         for block in 0..self.shape.blocks() {
@@ -116,8 +130,11 @@ impl Device for Memory {
         self.before_trim[block as usize] = None;
         self.discarded.remove(&page);
         self.written[block as usize] += 1;
-        let bytes = contents.iter().map(|data| &self.held[data.value as usize][..]).collect::<Vec<_>>().concat();
-        self.pages[page as usize] = if cut { Page::Torn } else { Page::Bytes(bytes.into()) };
+        self.pages[page as usize] = match self.bytes(contents) {
+            _ if cut => Page::Torn,
+            Some(bytes) => Page::Bytes(bytes.into()),
+            None => Page::Lost,
+        };
         if cut { Err(Halt::PowerCut) } else { Ok(()) }
     }
 
@@ -125,9 +142,14 @@ impl Device for Memory {
         if self.begin() {
             return Err(Halt::PowerCut);
         }
-        let Page::Bytes(bytes) = &self.pages[page as usize] else { return Ok(false) };
-        let bytes = bytes.to_vec();
-        *contents = self.hold(&bytes);
+        *contents = match &self.pages[page as usize] {
+            Page::Free | Page::Torn => return Ok(false),
+            Page::Lost => vec![Data::LOST; self.shape.subpages_per_page as usize],
+            Page::Bytes(bytes) => {
+                let bytes = bytes.to_vec();
+                self.hold(&bytes)
+            }
+        };
         Ok(true)
     }
 
@@ -190,7 +212,8 @@ impl Device for Memory {
     }
 
     fn bytes(&self, contents: &[Data]) -> Option<Vec<u8>> {
-        Some(contents.iter().map(|data| &self.held[data.value as usize][..]).collect::<Vec<_>>().concat())
+        let of = |data: &Data| self.held.get(data.value as usize).map(|bytes| &bytes[..]);
+        Some(contents.iter().map(of).collect::<Option<Vec<_>>>()?.concat())
     }
 
     fn reading(&self, channel: u32) -> bool {

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Runs `case` with seeds 0 to `seeds`; returns the sum of all counts.
-fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
+pub fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let range = match number("MODEL_SEED") {
         Some(seed) => seed..seed + 1,
@@ -31,8 +31,8 @@ fn for_each_seed(test: &str, seeds: u64, case: impl Fn(u64) -> u64) -> u64 {
     counted
 }
 
-struct Case {
-    shape: Shape,
+pub struct Case {
+    pub shape: Shape,
     thresholds: Thresholds,
     scheme: &'static str,
     seed: u64,
@@ -44,7 +44,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64) -> Case {
+    pub fn new(seed: u64) -> Case {
         let mut rng = Rng::new(seed, 0xf5);
         let mut pick = |choices: &[u32]| choices[rng.below(choices.len() as u64) as usize];
         let (channels, lanes) = (pick(&[1, 2, 3, 8]), pick(&[1, 1, 2]));
@@ -73,7 +73,7 @@ impl Case {
         }
     }
 
-    fn draw(&self) -> Draw {
+    pub fn draw(&self) -> Draw {
         let far = [40 * 512, 300 * 512];
         Draw { rng: Rng::new(self.seed, 0xd4a), page: 512, large: self.large, far }
     }
@@ -82,11 +82,11 @@ impl Case {
         schemes::new(self.scheme).expect("a scheme of the registry")
     }
 
-    fn format(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
+    pub fn format(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
         FileSystem::format(device, self.thresholds, self.scheme()).map(|filesystem| self.prepared(filesystem))
     }
 
-    fn mount(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
+    pub fn mount(&self, device: &mut Memory) -> Result<FileSystem, Fault> {
         device.mounted();
         FileSystem::mount(device, self.thresholds, self.scheme()).map(|filesystem| self.prepared(filesystem))
     }
@@ -102,7 +102,7 @@ impl Case {
     }
 }
 
-fn check(filesystem: &FileSystem, device: &Memory) {
+pub fn check(filesystem: &FileSystem, device: &Memory) {
     use palimpsest_lab::host::fs::device::Device;
     filesystem.check(|block| device.written(block)).unwrap_or_else(|what| panic!("check: {what}"));
 }
@@ -227,7 +227,7 @@ fn cut_once(case: &Case, operations: &[Operation], cut: u64, again: u64) -> bool
 }
 
 /// Whether the environment selects a part of the seeds.
-fn is_partial() -> bool {
+pub fn is_partial() -> bool {
     ["MODEL_SEED", "MODEL_CASES"].iter().any(|name| std::env::var_os(name).is_some())
 }
 

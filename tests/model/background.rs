@@ -1,12 +1,13 @@
 //! Collection while the host is idle (`ftl.gc_background`), under the check of data and times, with power cuts.
 
 use crate::drives::{Limits, build, draw, with};
-use crate::harness::{count_cuts, for_each_seed, note};
+use crate::harness::{count_cuts, for_each_seed, for_each_seed_of, note};
 use crate::workload::{Mix, fill};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::ftl::{Entry, Programs, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
+use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
@@ -49,7 +50,10 @@ pub fn idle(entry: &'static Entry, seed: u64) -> bool {
 /// As [`idle`], with `more` settings; returns the reads of the patrol.
 pub fn idle_with(entry: &'static Entry, seed: u64, more: &[&str]) -> Option<u64> {
     let mut rng = Rng::new(seed, 0xba5e);
-    let shape = draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?;
+    let shape = match entry.below {
+        Some(_) => crate::filesystem::draw(entry, &mut rng, 120)?,
+        None => draw(entry.name, &mut rng, Limits { subpages: 512, planes: 4 })?,
+    };
     let mut changes =
         vec!["ftl.gc_background=true", "ftl.gc_idle=1ms", "ftl.gc_start=1 blocks", "ftl.gc_stop=2 blocks"];
     // Four requests must end between two cuts, or the run repeats forever: reads run first, and alone they change
@@ -112,7 +116,9 @@ fn a_patrol_while_the_host_is_idle() {
         "ecc.t_retries=[\"50us\", \"90us\"]",
         "ecc.retry_rates=[\"70%\", \"40%\"]",
     ];
-    for_each_seed("background::a_patrol_while_the_host_is_idle", 4, |entry, seed| {
+    let all = REGISTRY.iter().chain(ENTRIES);
+    let all = all.filter(|entry| !entry.is_file_system() || entry.programs != Programs::OverData);
+    for_each_seed_of(all, "background::a_patrol_while_the_host_is_idle", 4, |entry, seed| {
         idle_with(entry, seed, &more).is_some_and(|reads| reads > 0 || seed % 2 == 1)
     });
 }

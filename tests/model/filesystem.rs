@@ -2,14 +2,19 @@
 //! drives large enough for a file system. Writes are durable after a flush only.
 
 use crate::drives::{Shape, build, of_layer, pick, plain, with};
-use crate::harness::{Model, for_each_seed_of, note};
-use crate::power::{Cuts, cut_everywhere};
+use crate::harness::{Model, for_each_seed_of, is_partial, note};
+use crate::power::{Cuts, Powered, cut_everywhere, workload};
 use crate::sequences::requests;
+use crate::workload::fill;
 use palimpsest_lab::error::Error;
-use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::ftl::{Entry, Figure, Programs};
+use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::fs::layers::ENTRIES;
+use palimpsest_lab::nand::TORN;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
+use palimpsest_lab::sim::drive::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A drive for a file system: about `blocks` blocks, of which the smaller part is logical space.
 pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
@@ -31,8 +36,52 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
             &format!("sim.cache_register={}", pick(rng, &["true", "false"])),
         ],
     );
-    build(entry.name, &draw_below(entry, rng, &settings)).ok()
+    let drawn = draw_below(entry, rng, &settings);
+    // Another source of random numbers, so that the drives of each seed stay as they were.
+    let features = features(entry, &mut Rng::new(rng.clone().next_u64(), 0xfea7));
+    build(entry.name, &with(&drawn, &features)).ok()
 }
+
+/// Features of the controller and of the part that some drives have.
+fn features(entry: &Entry, rng: &mut Rng) -> Vec<&'static str> {
+    let mut features = Vec::new();
+    if rng.below(3) == 0 && entry.programs != Programs::OverData {
+        features.extend(READ_ERRORS);
+        features.push(pick(rng, &["ecc.disturb_reads=4", "ecc.disturb_reads=15", "ecc.disturb_reads=60"]));
+        features.push(pick(rng, &["ecc.refresh_retries=0", "ecc.refresh_retries=1", "ecc.refresh_retries=2"]));
+        features.push(pick(rng, &["ftl.patrol=0ns", "ftl.patrol=20ms"]));
+    }
+    if rng.below(3) == 0 {
+        features.push(pick(rng, &["controller.read_ahead=1", "controller.read_ahead=3"]));
+        features.push(pick(rng, &["controller.read_streams=1", "controller.read_streams=3"]));
+    }
+    if entry.word_lines && rng.below(4) == 0 {
+        features.extend(WORD_LINES);
+    } else if entry.takes_parity && rng.below(4) == 0 {
+        features.extend(["ftl.superblocks=collected", "part.cell=slc", "part.order=strict"]);
+    }
+    features
+}
+
+/// Bit errors that grow with the reads of a block: some reads need retries, some are uncorrectable.
+const READ_ERRORS: [&str; 4] = [
+    "part.ber_fresh=0.05%",
+    "ecc.strength=18",
+    "ecc.t_retries=[\"50us\", \"90us\"]",
+    "ecc.retry_rates=[\"80%\", \"60%\"]",
+];
+
+/// Word lines of three pages that are programmed in one shot.
+const WORD_LINES: [&str; 8] = [
+    "part.cell=tlc",
+    "part.order=strict",
+    "part.nop=1",
+    "part.pages_per_program=3",
+    "part.pages_per_block=24",
+    "part.pair_corruption=false",
+    "part.t_read_high=40us",
+    "part.t_program_high=200us",
+];
 
 /// Variations of the layer, and of the buffer if the layer has one.
 fn draw_below(entry: &Entry, rng: &mut Rng, settings: &[String]) -> Vec<String> {
@@ -113,6 +162,68 @@ fn cut(entry: &'static Entry, seed: u64, stride: u64, blocks: u64) -> bool {
         second: (rng.below(2) == 0).then(|| 1 + rng.below(60)),
     });
     true
+}
+
+/// Records that mounts could not read, pages of the disk that they lost, and drives without any loss of records.
+static LOST: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// Pages become unreadable, and the power fails: the host reads its data or errors, and data that it writes again.
+fn unreadable(entry: &'static Entry, seed: u64) -> bool {
+    if entry.programs == Programs::OverData {
+        return true;
+    }
+    let mut rng = Rng::new(seed, 0xf14e);
+    let Some(shape) = draw(entry, &mut rng, 150) else { return false };
+    // No read errors beside the given ones.
+    let errors = with(&READ_ERRORS.map(String::from), &["ecc.disturb_reads=0", "ecc.refresh_retries=0"]);
+    let errors: Vec<&str> = errors.iter().map(String::as_str).collect();
+    let Ok(shape) = build(entry.name, &with(&shape.settings, &errors)) else { return false };
+    note(&shape.settings);
+    let mut powered = Powered::new(&shape, entry, seed);
+    let flush = Command::new(RequestKind::Flush, Extent { sector: 0, sectors: 1 });
+    let never = Cuts { first: u64::MAX, in_recovery: vec![], second: None };
+    let commands: Vec<Command> = workload(&shape, seed, 60).into_iter().chain([flush]).collect();
+    assert!(powered.run(&shape, &commands, &never));
+    let (geometry, share) = (shape.drive.geometry, pick(&mut rng, &[15, 60, 250]));
+    for ppn in 0..geometry.pages() as u32 {
+        let width = geometry.subpages_per_page;
+        let nand = &mut powered.drive.io.nand;
+        let held = (0..width).filter(|at| nand.logical(ppn * width + at) < TORN && nand.programs(ppn) > 0);
+        let mask = held.filter(|_| rng.below(share) == 0).fold(0, |mask, at| mask | 1 << at);
+        nand.lose(ppn, mask);
+    }
+    let again: Vec<u64> = (0..rng.below(3)).map(|_| 1 + rng.below(40)).collect();
+    powered.recover(&again).expect("a recovery");
+    powered.check();
+    powered.read_all(&shape.drive, true).expect("reads need no space");
+    let own = powered.drive.ftl.figures().own;
+    let figure = |name| own.iter().find(|(of, _)| *of == name).map(|(_, figure)| *figure);
+    for (seen, name) in LOST.iter().zip(["fs_lost_records", "fs_lost_pages"]) {
+        let Some(Figure::Count(count)) = figure(name) else { panic!("{name} is no figure of this drive") };
+        seen.fetch_add(count, Ordering::Relaxed);
+    }
+    LOST[2].fetch_add((figure("fs_lost_records") == Some(Figure::Count(0))).into(), Ordering::Relaxed);
+    // Collection may move a lost page until the host has written it again.
+    let page = u64::from(geometry.page_bytes()) / 512;
+    let again: Vec<Command> = fill(&shape.drive, page).chain([flush]).collect();
+    for &command in &again {
+        powered.serve(command).expect("there is room");
+        powered.served(command);
+    }
+    powered.recover(&[]).expect("a recovery");
+    powered.unreadable = 0;
+    powered.read_all(&shape.drive, true).expect("reads need no space");
+    assert_eq!(powered.unreadable, 0, "the host has written every page again");
+    powered.check();
+    true
+}
+
+#[test]
+fn power_cuts_after_losses() {
+    for_each_seed_of(ENTRIES, "filesystem::power_cuts_after_losses", 9, unreadable);
+    let seen = LOST.each_ref().map(|count| count.load(Ordering::Relaxed));
+    println!("{seen:?}");
+    assert!(seen.iter().all(|&count| count > 0) || is_partial(), "{seen:?}");
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Powered {
     per_subpage: u32,
     /// Whether a write is durable on return.
     durable: bool,
+    /// Subpages that the host read as lost.
+    pub unreadable: u64,
 }
 
 /// Cuts of one run: the operation of the first, and how many operations after each cut the next one comes.
@@ -67,8 +69,11 @@ pub struct Cuts {
 impl Powered {
     pub fn new(shape: &Shape, entry: &Entry, seed: u64) -> Self {
         let config = &shape.drive;
+        let mut drive = drive(config, entry, Payload::Tag, seed);
+        // Commands go to the layer.
+        drive.io.read_ahead = None;
         Powered {
-            drive: drive(config, entry, Payload::Tag, seed),
+            drive,
             known: vec![Known::default(); config.logical_subpages() as usize],
             scratch: Buffers::new(config.geometry.subpage_bytes as usize),
             per_subpage: config.geometry.subpage_bytes / 512,
@@ -77,6 +82,7 @@ impl Powered {
                 Acknowledge::Program => !entry.gathers && !entry.is_file_system(),
                 Acknowledge::Volatile => false,
             },
+            unreadable: 0,
         }
     }
 
@@ -143,6 +149,12 @@ impl Powered {
         assert_eq!(wanted, delivered.iter().map(|&(lsn, _)| lsn).collect::<Vec<_>>(), "delivered once each");
         for (lsn, Data { value: tag, .. }) in delivered {
             let known = &mut self.known[lsn as usize];
+            if tag == Data::LOST.value {
+                // The host gets an error.
+                self.unreadable += 1;
+                assert!(self.drive.io.nand().has_read_errors(), "logical subpage {lsn} is lost");
+                continue;
+            }
             if tag != known.current {
                 assert!(after_cut, "logical subpage {lsn} holds {tag:#x}, not {:#x}", known.current);
                 let allowed = known.also.contains(&tag);
@@ -238,7 +250,7 @@ impl Powered {
     }
 
     /// Runs `commands` through `cuts`. False if the drive's life ended.
-    fn run(&mut self, shape: &Shape, commands: &[Command], cuts: &Cuts) -> bool {
+    pub fn run(&mut self, shape: &Shape, commands: &[Command], cuts: &Cuts) -> bool {
         self.drive.io.set_power_cut_at(Some(cuts.first));
         let mut second = cuts.second;
         for (index, &command) in commands.iter().enumerate() {

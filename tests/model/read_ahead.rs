@@ -1,12 +1,13 @@
 //! Read-ahead: streams of reads among other requests, against the shadow and the check of times; and with power cuts.
 
 use crate::drives::{Limits, Shape, build, draw, pick, with};
-use crate::harness::{Model, for_each_seed, note, payload_of};
+use crate::harness::{Model, for_each_seed, for_each_seed_of, note, payload_of};
 use crate::power_timed::Case;
 use crate::workload::{Mix, fill};
 use palimpsest_lab::error::Error;
-use palimpsest_lab::ftl::Entry;
+use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::plan::ledger::Mutation;
 use palimpsest_lab::plan::{Cause, OperationKind};
@@ -19,7 +20,10 @@ const SMALL: Limits = Limits { subpages: 1024, planes: 4 };
 /// A drive that reads ahead.
 fn shape(entry: &Entry, seed: u64) -> Option<Shape> {
     let mut rng = Rng::new(seed, 0xa4ea);
-    let drawn = draw(entry.name, &mut rng, SMALL)?;
+    let drawn = match entry.below {
+        Some(_) => crate::filesystem::draw(entry, &mut rng, 150)?,
+        None => draw(entry.name, &mut rng, SMALL)?,
+    };
     let pages = pick(&mut rng, &["controller.read_ahead=1", "controller.read_ahead=2", "controller.read_ahead=7"]);
     let streams = pick(&mut rng, &["controller.read_streams=1", "controller.read_streams=3"]);
     let acknowledge = pick(&mut rng, &["buffer.ack=program", "buffer.ack=buffer"]);
@@ -94,11 +98,20 @@ fn what_is_read_ahead_is_what_the_host_wrote() {
     });
 }
 
+/// The controller sees the addresses of the device, on which the files of a host's stream are consecutive, too.
+#[test]
+fn requests_of_file_systems_are_read_ahead() {
+    for_each_seed_of(ENTRIES, "read_ahead::requests_of_file_systems_are_read_ahead", 6, |entry, seed| {
+        play(entry, seed, None).is_some_and(|hits| hits.expect("no mutation") > 0)
+    });
+}
+
 /// A controller that delivers read-ahead data before sensing is found, on every layer.
 #[test]
 fn data_that_is_delivered_before_it_was_sensed_is_found() {
     let early = Mutation { kind: OperationKind::Read, cause: Cause::ReadAhead, drops_after: false };
-    for_each_seed("read_ahead::data_that_is_delivered_before_it_was_sensed_is_found", 1, |entry, seed| {
+    let all = REGISTRY.iter().chain(ENTRIES);
+    for_each_seed_of(all, "read_ahead::data_that_is_delivered_before_it_was_sensed_is_found", 1, |entry, seed| {
         let found = |seed| {
             let said = play(entry, seed, Some(early)).and_then(Result::err);
             said.is_some_and(|what| what.contains("before it has what it delivers"))
@@ -109,7 +122,8 @@ fn data_that_is_delivered_before_it_was_sensed_is_found() {
 
 #[test]
 fn power_cuts_find_an_empty_buffer() {
-    for_each_seed("read_ahead::power_cuts_find_an_empty_buffer", 3, |entry, seed| {
+    let all = REGISTRY.iter().chain(ENTRIES);
+    for_each_seed_of(all, "read_ahead::power_cuts_find_an_empty_buffer", 3, |entry, seed| {
         let Some(shape) = shape(entry, seed) else { return false };
         note(&shape.settings);
         let (commands, counted) = requests(&shape, seed, 300);

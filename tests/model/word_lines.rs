@@ -24,7 +24,8 @@ pub fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
     let times: Vec<String> = (0..bits).map(|page| format!("\"{}us\"", 30 + 10 * page)).collect();
     let read = match entry.read {
         Some(ReadMode::Page) => "page",
-        Some(_) => "dma",
+        Some(ReadMode::Dma) => "dma",
+        Some(ReadMode::Spread) => "spread",
         None => pick(rng, &["page", "dma"]),
     };
     let mut settings = vec![
@@ -40,9 +41,12 @@ pub fn word_lines(entry: &Entry, rng: &mut Rng) -> Vec<String> {
         format!("ftl.read={read}"),
         format!("part.pair_corruption={}", rng.below(2) == 0),
     ];
-    let rest =
-        ["part.nop=1", "part.order=strict", "part.t_read_words=[]", "part.e_read_words=[]", "part.t_read_high=40us"];
+    let rest = ["part.nop=1", "part.order=strict", "part.e_read_words=[]", "part.t_read_high=40us"];
     settings.extend(rest.map(String::from));
+    // Times of the words of one page of the word line.
+    let words = if read == "spread" { subpage * subpages / 512 } else { 0 };
+    let times: Vec<String> = (0..words).map(|word| format!("\"{}us\"", 20 + word)).collect();
+    settings.push(format!("part.t_read_words=[{}]", times.join(", ")));
     settings.push("part.t_program_high=200us".into());
     if rng.below(2) == 0 {
         let cache = ["ftl.slc_cache=2 blocks", "ftl.streams=2", "ftl.classifier=none", "ftl.moved=together"];
@@ -244,7 +248,7 @@ fn what_cannot_be_is_refused() {
         assert!(error.contains(why) && error.lines().count() == 1, "{error}");
     };
     assert!(build("page", &plain).is_ok() && build("dftl", &plain).is_ok());
-    for layer in ["spftl", "mga", "block", "sector-log", "bast", "fast", "fs-page", "codesign"] {
+    for layer in ["mga", "block", "sector-log", "bast", "fast", "codesign"] {
         refused(layer, &["ftl.log_fraction=5%"], "does not write word lines");
     }
     refused("subpage", &["part.pages_per_program=2"], "all pages of a word line");
@@ -253,6 +257,6 @@ fn what_cannot_be_is_refused() {
     refused("subpage", &["part.nop=2"], "programmed once");
     refused("subpage", &["part.page_size=48KiB"], "36 subpages a word line");
     refused("subpage", &["buffer.size=8KiB"], "at least one word line");
-    refused("subpage", &["part.t_dma_words=[\"5us\"]"], "no times of words");
+    refused("subpage", &["part.t_dma_words=[\"5us\"]"], "1 times for 4 words a page");
     refused("subpage", &["part.word_size=3KiB"], "whole number of words");
 }

@@ -12,6 +12,9 @@ impl FileSystem {
         if !device.read(at, Purpose::Data, &mut contents)? {
             return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
         }
+        if contents.contains(&Data::LOST) {
+            return Err(Fault::Unreadable);
+        }
         device.bytes(&contents).ok_or(Fault::Corrupt("a page of a file does not hold bytes"))
     }
 

@@ -10,6 +10,7 @@ use super::allocator::Role;
 use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{INODE_BYTES, Inode};
 use super::{Done, Fault, FileSystem, INODE_FILE};
+use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::rng::mix;
 use std::collections::BTreeMap;
 
@@ -63,13 +64,82 @@ impl Checkpoint {
     }
 }
 
-/// Reads `page`, which must be a page of bytes.
-pub(super) fn read_metadata(device: &mut dyn Device, page: u32) -> Done<Vec<u8>> {
+/// Reads `page`, which must be a page of bytes; `None` if the read is uncorrectable.
+pub(super) fn read_metadata(device: &mut dyn Device, page: u32) -> Done<Option<Vec<u8>>> {
     let mut contents = Vec::new();
     if page >= device.shape().pages() || !device.read(page, Purpose::Metadata, &mut contents)? {
         return Err(Fault::Corrupt("a pointer leads to a page that was not written"));
     }
-    device.bytes(&contents).ok_or(Fault::Corrupt("a page of metadata has other contents"))
+    if contents.contains(&Data::LOST) {
+        return Ok(None);
+    }
+    device.bytes(&contents).map(Some).ok_or(Fault::Corrupt("a page of metadata has other contents"))
+}
+
+/// Number of the commit that wrote `bytes` to a block of checkpoints; 0 for other bytes.
+fn number(bytes: &[u8]) -> u64 {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    if [MAGIC, super::log::MAGIC].contains(&word(0)) { word(AT_SEQUENCE) } else { 0 }
+}
+
+/// The two blocks of checkpoints, as read.
+#[derive(Default)]
+pub(super) struct Anchors {
+    /// The newest checkpoint, with the anchor and the page there.
+    pub newest: Option<(Checkpoint, usize, u32)>,
+    /// The highest number of a commit.
+    pub highest: u64,
+    /// The first and the last unreadable page of each.
+    unreadable: [Option<(u32, u32)>; 2],
+    /// Whether all pages of each are written.
+    pub is_full: [bool; 2],
+}
+
+impl Anchors {
+    /// Reads all pages: after an undone trim older ones follow newer ones.
+    pub(super) fn read(device: &mut dyn Device, shape: Shape) -> Done<Anchors> {
+        let mut anchors = Anchors::default();
+        for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
+            let first = block * shape.pages_per_block;
+            anchors.is_full[index] = device.written(block) == shape.pages_per_block;
+            for page in (first..first + device.written(block)).rev() {
+                let mut contents = Vec::new();
+                if !device.read(page, Purpose::Metadata, &mut contents)? {
+                    continue;
+                }
+                if contents.contains(&Data::LOST) {
+                    let at = page - first;
+                    anchors.unreadable[index] = Some((at, anchors.unreadable[index].map_or(at, |(_, last)| last)));
+                    continue;
+                }
+                let Some(bytes) = device.bytes(&contents) else { continue };
+                anchors.highest = anchors.highest.max(number(&bytes));
+                let Some(found) = Checkpoint::decode(&bytes, shape) else { continue };
+                if anchors.newest.as_ref().is_none_or(|(best, ..)| found.sequence > best.sequence) {
+                    anchors.newest = Some((found, index, page - first));
+                }
+            }
+        }
+        Ok(anchors)
+    }
+
+    /// Whether there were commits.
+    pub(super) fn is_used(&self) -> bool {
+        self.highest > 0 || self.unreadable != [None; 2]
+    }
+
+    /// Whether the first page of anchor `index` is unreadable.
+    pub(super) fn misses_first(&self, index: usize) -> bool {
+        self.unreadable[index].is_some_and(|(first, _)| first == 0)
+    }
+
+    /// Whether an unreadable page may hold a commit newer than all readable ones. Older states of the file system lead
+    /// to pages that were trimmed since.
+    pub(super) fn miss_commit(&self) -> bool {
+        let Some((_, anchor, at)) = &self.newest else { return self.unreadable != [None; 2] };
+        self.unreadable[*anchor].is_some_and(|(_, last)| last > *at)
+            || (self.is_full[*anchor] && self.misses_first(1 - anchor))
+    }
 }
 
 fn pointers(shape: Shape, pointers: impl Iterator<Item = u32>) -> Vec<u8> {

@@ -7,8 +7,8 @@
 //! The others are above layers that map subpages. Their page is a subpage, so that a small write is one subpage at the
 //! next address, which the layer packs with its neighbours: `mga` by partial programs, `subpage` and `spftl` in their
 //! merge buffer, `llh` and `hotcold` in the buffer of a bank. The layer chooses channels: the file system sees one,
-//! with blocks of as many pages as a block has subpages. The layer keeps half of the spare blocks, and at least the
-//! blocks that must be free for its collection to stop.
+//! with blocks of as many pages as a block of the part has subpages. The layer keeps half of the spare blocks, and at
+//! least the blocks that must be free for its collection to stop.
 //!
 //! `layers` and `replay` use each other: the registry builds a `Replay`, and a `Replay` computes the dimensions of its
 //! device here, as the check of the configuration does.
@@ -21,6 +21,7 @@ use super::settings::{
 use super::store::{Mapped, Paged, Store};
 use super::{FileSystem, Thresholds};
 use palimpsest_flash::geometry::Geometry;
+use palimpsest_flash::nand::part::Part;
 use palimpsest_ftl::layers::block::{self, Block};
 use palimpsest_ftl::layers::page::{self, Page};
 use palimpsest_ftl::layers::pages::BuildSubpageLayer;
@@ -30,7 +31,7 @@ use palimpsest_ftl_api::keys::{Key, keys_of};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit, refuse_if};
+use palimpsest_ftl_api::{Blueprint, Entry, Model, Programs, Proposal, Unfit, refuse_if};
 
 /// A file system called `$name` above the layer `$below`, whose keys and needs it inherits.
 macro_rules! file_system {
@@ -44,8 +45,6 @@ macro_rules! file_system {
             check: |proposal| check(proposal, Below { entry: &$below, unit: $unit }),
             model: Model { varies: $varies, ..MODEL },
             tables: |_, geometry, _| 4 * geometry.subpages(),
-            // Its pages would be word lines, of which no file system is known.
-            word_lines: $below.word_lines && !matches!($unit, MappedUnit::Page),
             build: |io, blueprint| Box::new(Replay::new(io, blueprint, Below { entry: &$below, unit: $unit })),
             ..$below
         }
@@ -100,13 +99,17 @@ pub(super) enum MappedUnit {
 
 /// A file system needs room beside the logical space of the drive: for metadata, and for collection.
 fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
-    let Proposal { settings, geometry, logical_pages, .. } = *proposal;
+    let Proposal { settings, part, geometry, logical_pages } = *proposal;
     let own = FileSystemSettings::new(settings);
     refuse_if!(own.discard == Discard::Pages && matches!(below.unit, MappedUnit::Block) => "fs.discard", "ftl.name";
         "a block map unmaps whole blocks only; expected fs.discard = block, or auto");
+    refuse_if!(settings.get::<u32>("ecc.strength") > 0 && below.entry.programs == Programs::OverData
+        => "ecc.strength", "ftl.name";
+        "below this file system pages are programmed again over data, and a power cut after an uncorrectable read there \
+         is not modelled; expected ecc.strength = 0, or another layer");
     refuse_if!(geometry.page_bytes() < 512 => "ftl.name", "part.page_size";
         "a file system needs pages of 512 bytes at the least");
-    let shape = shape(geometry, settings, below, logical_pages as u32);
+    let shape = shape(geometry, part, settings, below, logical_pages as u32);
     let slack = slack(shape, offered(shape, geometry, logical_pages), own.file_bytes);
     let lacks = slack.unsigned_abs().div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page));
     refuse_if!(slack < 0 => "ssd.over_provisioning", "ssd.blocks_per_plane";
@@ -120,7 +123,7 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
 const KEPT_BLOCKS: u32 = 2;
 
 /// The device of a file system on a drive of `geometry` that offers `logical_pages`.
-pub(super) fn shape(geometry: &Geometry, settings: &Settings, below: Below, logical_pages: u32) -> Shape {
+pub(super) fn shape(geometry: &Geometry, part: &Part, settings: &Settings, below: Below, logical_pages: u32) -> Shape {
     let planes = geometry.planes();
     let spare = (geometry.pages() as u32 - logical_pages) / geometry.pages_per_block / planes;
     let frontiers = below.entry.frontiers(settings);
@@ -135,11 +138,13 @@ pub(super) fn shape(geometry: &Geometry, settings: &Settings, below: Below, logi
     };
     let blocks = geometry.blocks_per_plane.saturating_sub(kept);
     if matches!(below.unit, MappedUnit::Subpage(_)) {
+        // Space for collection is a number of blocks, which superblocks would multiply.
+        let members = geometry.pages_per_block / part.pages_per_block;
         return Shape {
             channels: 1,
             lanes: 1,
-            blocks_per_channel: planes * blocks,
-            pages_per_block: geometry.subpages_per_block(),
+            blocks_per_channel: planes * blocks * members,
+            pages_per_block: geometry.subpages_per_block() / members,
             subpages_per_page: 1,
             page_bytes: geometry.subpage_bytes,
         };

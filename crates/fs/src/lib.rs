@@ -39,6 +39,7 @@ mod log;
 mod mount;
 mod names;
 mod placing;
+mod repair;
 pub mod replay;
 mod reserved;
 pub mod schemes;
@@ -91,6 +92,8 @@ pub enum Fault {
     Unsupported,
     /// The device holds no file system of this shape.
     NotFormatted,
+    /// An uncorrectable read of a file; of a mount: of the last commit, so that no whole tree is left.
+    Unreadable,
     /// The device holds malformed contents.
     Corrupt(&'static str),
 }
@@ -126,9 +129,20 @@ pub struct Counters {
     pub commits: u64,
     /// Commits by the log, without the tree.
     pub logged: u64,
+    /// Pages of metadata that a mount could not read.
+    pub unreadable: u64,
 }
 
-palimpsest_flash::state!(Counters { collected, trimmed, moved_pages, data_pages, metadata_pages, commits, logged });
+palimpsest_flash::state!(Counters {
+    collected,
+    trimmed,
+    moved_pages,
+    data_pages,
+    metadata_pages,
+    commits,
+    logged,
+    unreadable
+});
 
 impl Counters {
     /// The sum with the counters of an earlier mount.
@@ -141,6 +155,7 @@ impl Counters {
             metadata_pages: before.metadata_pages + self.metadata_pages,
             commits: before.commits + self.commits,
             logged: before.logged + self.logged,
+            unreadable: before.unreadable + self.unreadable,
         }
     }
 }

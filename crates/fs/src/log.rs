@@ -17,13 +17,14 @@ use super::allocator::Role;
 use super::commit::{fingerprint, sum};
 use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{FileType, Inode, WORDS};
+use super::repair::Losses;
 use super::{Done, Fault, FileSystem, INODE_FILE};
 use palimpsest_flash::state::{Loaded, Reader, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RECORD_BYTES: usize = 12;
 /// First bytes of a commit record.
-const MAGIC: u64 = 0x7061_6c69_6d70_6c67;
+pub(super) const MAGIC: u64 = 0x7061_6c69_6d70_6c67;
 /// Offsets of the fields of a commit record; addresses follow, then records; the last eight bytes are a checksum.
 const AT_SEQUENCE: usize = 8;
 const AT_SHAPE: usize = 16;
@@ -230,7 +231,7 @@ impl Log {
     /// Continues the log of a mount, after checkpoint `base`.
     pub(super) fn resume(&mut self, base: u64, pages: Vec<u32>) {
         self.base = base;
-        self.pages = pages;
+        self.pages.extend(pages);
         self.needs_tree = self.is_off;
     }
 
@@ -404,7 +405,7 @@ pub(super) struct Replay {
 impl Replay {
     /// Reads the log after the checkpoint of commit `base`, which is in page `at` of `block`.
     pub(super) fn read(device: &mut dyn Device, shape: Shape, base: u64, block: u32, at: u32) -> Done<Replay> {
-        let mut replay = Replay::default();
+        let (mut replay, mut commits, mut all) = (Replay::default(), Vec::new(), Vec::new());
         let first = block * shape.pages_per_block;
         for page in first + at + 1..first + device.written(block) {
             let mut contents = Vec::new();
@@ -415,19 +416,29 @@ impl Replay {
             let Some(found) = bytes.and_then(|bytes| CommitRecord::decode(&bytes, shape, base, sequence)) else {
                 continue;
             };
-            replay.add(device, found)?;
+            for &page in &found.pages {
+                all.push(match super::commit::read_metadata(device, page) {
+                    Ok(None) => return Err(Fault::Unreadable),
+                    Err(Fault::Halt(halt)) => return Err(halt.into()),
+                    other => other,
+                });
+            }
+            commits.push(found);
             replay.commits += 1;
         }
+        // A file system that begins again may have reused pages of the log before an unreadable one.
+        let mut pages = all.into_iter();
+        commits.into_iter().try_for_each(|found| replay.add(found, &mut pages))?;
         replay.resolve();
         Ok(replay)
     }
 
-    fn add(&mut self, device: &mut dyn Device, found: CommitRecord) -> Done<()> {
+    fn add(&mut self, found: CommitRecord, pages: &mut impl Iterator<Item = Done<Option<Vec<u8>>>>) -> Done<()> {
         let corrupt = Fault::Corrupt("a page of the log has other contents");
         let mut left = found.count - found.records.len();
         self.records.extend(found.records);
-        for &page in &found.pages {
-            let bytes = super::commit::read_metadata(device, page)?;
+        for bytes in pages.take(found.pages.len()) {
+            let bytes = bytes?.unwrap_or_default();
             let count = left.min(bytes.len() / RECORD_BYTES);
             let Some(records) = decode_records(&bytes, count) else { return Err(corrupt) };
             self.records.extend(records);
@@ -480,9 +491,12 @@ impl Replay {
         }
     }
 
-    /// Applies the changes of the inode file, or of all other inodes.
-    pub(super) fn apply(&self, filesystem: &mut FileSystem, inode_file: bool) -> Done<()> {
+    /// Applies the changes of the inode file, or of all other inodes that are not `lost`.
+    pub(super) fn apply(&self, filesystem: &mut FileSystem, inode_file: bool, lost: &Losses) -> Done<()> {
         for &record in self.records.iter().filter(|record| (record.ino() == INODE_FILE) == inode_file) {
+            if lost.holds(filesystem, record.ino()) && !self.is_removed(record.ino()) {
+                continue;
+            }
             match record {
                 Record::Page { ino, page, to } => {
                     if filesystem.inode(ino).is_err() || page >= filesystem.most_pages() {

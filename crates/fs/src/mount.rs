@@ -2,55 +2,60 @@
 //! that checkpoint.
 //!
 //! Every page of the tree and of the log is valid; other written pages are invalid, whatever their state before a power
-//! cut.
+//! cut. [`super::repair`] states the result of uncorrectable reads.
 
 use super::allocator::{PageAllocator, Role};
-use super::commit::{Checkpoint, read_metadata};
-use super::device::{Device, NO_PAGE, Purpose, Shape};
-use super::inode::{ATTRIBUTES, FileType, INODE_BYTES, Inode, LINKS, Leaf};
+use super::commit::{Anchors, read_metadata};
+use super::device::{Device, NO_PAGE, Purpose};
+use super::inode::{DIRECT, FileType, INODE_BYTES, Inode, Leaf};
 use super::log::Replay;
+use super::repair::Losses;
 use super::schemes::Scheme;
 use super::{Done, Fault, FileSystem, INODE_FILE, ROOT, Thresholds};
-
-const NO_INODE: &str = "a name leads to no inode";
+use palimpsest_flash::nand::data::Data;
+use std::ops::Range;
 
 fn pointers(bytes: &[u8]) -> Box<[u32]> {
     bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
 }
 
-/// The newest checkpoint, with the anchor and the page there. Reads all checkpoints: after an undone trim older ones
-/// follow newer ones.
-fn newest(device: &mut dyn Device, shape: Shape) -> Done<Option<(Checkpoint, usize, u32)>> {
-    let mut best: Option<(Checkpoint, usize, u32)> = None;
-    for (index, block) in FileSystem::anchors(shape).into_iter().enumerate() {
-        let first = block * shape.pages_per_block;
-        for page in (first..first + device.written(block)).rev() {
-            let mut contents = Vec::new();
-            if !device.read(page, Purpose::Metadata, &mut contents)? {
-                continue;
-            }
-            let found = device.bytes(&contents).and_then(|bytes| Checkpoint::decode(&bytes, shape));
-            let Some(found) = found else { continue };
-            if best.as_ref().is_none_or(|(best, ..)| found.sequence > best.sequence) {
-                best = Some((found, index, page - first));
-            }
+/// Trims a block if none is free. Unless the blocks of checkpoints `miss` a commit, unreadable pages of the log stay.
+fn free_block(device: &mut dyn Device, miss: bool) -> Done<()> {
+    let (shape, mut contents) = (device.shape(), Vec::new());
+    let blocks = (0..shape.blocks()).filter(|block| !FileSystem::anchors(shape).contains(block));
+    if blocks.clone().any(|block| device.written(block) == 0) {
+        return Ok(());
+    }
+    for block in blocks {
+        let (first, mut may_go) = (block * shape.pages_per_block, true);
+        for page in first..first + device.written(block) {
+            contents.clear();
+            may_go &= miss || !(device.read(page, Purpose::Metadata, &mut contents)? && contents.contains(&Data::LOST));
+        }
+        if may_go {
+            return Ok(device.trim(block)?);
         }
     }
-    Ok(best)
+    Ok(())
 }
 
 impl FileSystem {
-    /// Makes an empty file system on `device`.
+    /// Makes an empty file system on `device`. Blocks are trimmed after the first commit, which follows all earlier
+    /// ones in the blocks of checkpoints: until then a mount finds, or misses, the same commit as before.
     pub fn format(device: &mut dyn Device, thresholds: Thresholds, scheme: &'static Scheme) -> Done<FileSystem> {
         let shape = device.shape();
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
-        // A power cut may undo trims: earlier checkpoints, and the logs after them, must have lower numbers.
-        filesystem.sequence =
-            newest(device, shape)?.map_or(0, |(checkpoint, ..)| checkpoint.sequence + u64::from(shape.pages_per_block));
-        for block in (0..shape.blocks()).filter(|&block| device.written(block) > 0).collect::<Vec<_>>() {
-            device.trim(block)?;
+        let (anchors, blocks) = (Anchors::read(device, shape)?, Self::anchors(shape));
+        if anchors.is_used() {
+            // A power cut may undo trims: earlier commits, which may be unreadable, must have lower numbers.
+            filesystem.sequence = anchors.highest + 2 * u64::from(shape.pages_per_block);
         }
-        filesystem.allocator.adopt(|_| 0);
+        let newest = anchors.newest.as_ref().map_or(0, |(_, anchor, _)| *anchor);
+        let is_other = anchors.is_full[newest] && anchors.misses_first(1 - newest);
+        filesystem.anchor = if is_other { 1 - newest } else { newest };
+        filesystem.anchor_next = device.written(blocks[filesystem.anchor]);
+        free_block(device, anchors.miss_commit())?;
+        filesystem.allocator.adopt(|block| device.written(block));
         filesystem.insert_inode(ROOT, Inode::new(FileType::Directory, shape.channels));
         filesystem.touch(ROOT);
         filesystem.commit(device)?;
@@ -60,31 +65,33 @@ impl FileSystem {
     /// Mounts the file system on `device`, as of the last commit.
     ///
     /// # Errors
-    /// [`Fault::NotFormatted`], [`Fault::Corrupt`], and errors of flash.
+    /// [`Fault::NotFormatted`], [`Fault::Unreadable`], [`Fault::Corrupt`], and errors of flash.
     pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: &'static Scheme) -> Done<FileSystem> {
         let shape = device.shape();
-        let (checkpoint, anchor, at) = newest(device, shape)?.ok_or(Fault::NotFormatted)?;
-        let replay = Replay::read(device, shape, checkpoint.sequence, Self::anchors(shape)[anchor], at)?;
+        let anchors = Anchors::read(device, shape)?;
+        if anchors.miss_commit() {
+            return Err(Fault::Unreadable);
+        }
+        let is_doubtful = anchors.newest.as_ref().is_some_and(|(_, anchor, _)| anchors.misses_first(1 - anchor));
+        let (checkpoint, anchor, at) = anchors.newest.ok_or(Fault::NotFormatted)?;
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
-        filesystem.sequence = checkpoint.sequence + replay.commits;
         filesystem.anchor = anchor;
         filesystem.anchor_next = device.written(Self::anchors(shape)[anchor]);
-        filesystem.inodes[INODE_FILE as usize] = Some(checkpoint.inode_file);
-        filesystem.read_leaves(device, INODE_FILE, checkpoint.single, &replay)?;
-        replay.apply(&mut filesystem, true)?;
-        let pages: Vec<(u32, u32)> = filesystem.inode(INODE_FILE)?.pages(filesystem.width).collect();
-        for (page, pointer) in pages {
-            let bytes = read_metadata(device, pointer)?;
-            for (index, record) in bytes.chunks_exact(INODE_BYTES).enumerate() {
-                let ino = page * filesystem.inodes_per_page() + index as u32;
-                if let Some((inode, single)) = Inode::decode(record, shape.channels).filter(|_| !replay.is_removed(ino))
-                {
-                    filesystem.insert_inode(ino, inode);
-                    filesystem.read_leaves(device, ino, single, &replay)?;
-                }
-            }
+        if is_doubtful {
+            // The next commit is in the other anchor, before this one is full.
+            filesystem.anchor_next = shape.pages_per_block;
         }
-        replay.apply(&mut filesystem, false)?;
+        let replay = Replay::read(device, shape, checkpoint.sequence, Self::anchors(shape)[anchor], at)?;
+        filesystem.sequence = checkpoint.sequence + replay.commits;
+        filesystem.inodes[INODE_FILE as usize] = Some(checkpoint.inode_file);
+        let mut lost = Losses {
+            leaves: filesystem.read_leaves(device, INODE_FILE, checkpoint.single, &replay)?,
+            ..Losses::default()
+        };
+        replay.apply(&mut filesystem, true, &lost)?;
+        filesystem.read_inodes(device, &replay, &mut lost)?;
+        replay.apply(&mut filesystem, false, &lost)?;
+        filesystem.mark_lost(&lost);
         filesystem.log.resume(checkpoint.sequence, replay.pages);
         for (index, &page) in filesystem.log.pages.iter().enumerate() {
             filesystem.allocator.own(page, INODE_FILE, Role::Log(index as u32));
@@ -115,39 +122,24 @@ impl FileSystem {
         Ok(filesystem)
     }
 
-    /// Finds the parents of directories, and frees inodes that were nameless but open when the power failed.
-    fn free_nameless(&mut self, device: &mut dyn Device) -> Done<()> {
-        let mut names = vec![0; self.inodes.len()];
-        let entries: Vec<(u32, u32)> = self
-            .directories
-            .iter()
-            .flat_map(|(&parent, directory)| directory.iter().map(move |(_, ino)| (parent, ino)))
-            .collect();
-        for (parent, ino) in entries {
-            if let Some(directory) = self.directories.get_mut(&ino) {
-                directory.parent = parent;
-            }
-            *names.get_mut(ino as usize).ok_or(Fault::Corrupt(NO_INODE))? += 1;
-        }
-        for ino in ROOT..self.inodes.len() as u32 {
-            let at = self.inode(ino).map_or(0, |inode| inode.words[ATTRIBUTES]);
-            if at != 0 {
-                let is_file = at > ROOT && self.file(at).is_ok();
-                *names.get_mut(at as usize).filter(|_| is_file).ok_or(Fault::Corrupt(NO_INODE))? += 1;
-            }
-        }
-        for ino in ROOT + 1..names.len() as u32 {
-            let links = self.inode(ino).map_or(0, |inode| inode.words[LINKS] + 1);
-            match names[ino as usize] {
-                named if named == links => {}
-                0 if links == 1 => {
-                    self.make_room(device, 8)?;
-                    // Frees the attributes, too.
-                    let at = self.inode(ino)?.words[ATTRIBUTES];
-                    self.discard(ino);
-                    names[at as usize] = 0;
+    /// Reads the inodes of the tree, without the removed ones.
+    fn read_inodes(&mut self, device: &mut dyn Device, replay: &Replay, lost: &mut Losses) -> Done<()> {
+        let pages: Vec<(u32, u32)> = self.inode(INODE_FILE)?.pages(self.width).collect();
+        for (page, pointer) in pages {
+            let Some(bytes) = read_metadata(device, pointer)? else {
+                self.counters.unreadable += 1;
+                lost.pages.insert(page);
+                continue;
+            };
+            for (index, record) in bytes.chunks_exact(INODE_BYTES).enumerate() {
+                let ino = page * self.inodes_per_page() + index as u32;
+                let found = Inode::decode(record, self.shape.channels).filter(|_| !replay.is_removed(ino));
+                if let Some((inode, single)) = found {
+                    self.insert_inode(ino, inode);
+                    if !self.read_leaves(device, ino, single, replay)?.is_empty() {
+                        lost.inodes.insert(ino);
+                    }
                 }
-                _ => return Err(Fault::Corrupt("an inode counts other names than there are")),
             }
         }
         Ok(())
@@ -170,31 +162,56 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Reads the leaves of `ino` from their places in the log.
-    fn read_leaves(&mut self, device: &mut dyn Device, ino: u32, single: u32, replay: &Replay) -> Done<()> {
-        let root = replay.root(ino, self.inode(ino)?.root);
-        let mut homes = vec![single];
+    /// Reads the leaves of `ino` from their places in the log. Returns the pages whose pointers are unreadable. In that
+    /// case pages of pointers stay valid as pages of the log, because a mount before the next commit reads them again.
+    fn read_leaves(
+        &mut self,
+        device: &mut dyn Device,
+        ino: u32,
+        single: u32,
+        replay: &Replay,
+    ) -> Done<Vec<Range<u32>>> {
+        let mut root = replay.root(ino, self.inode(ino)?.root);
+        let (mut homes, mut lost, mut kept) = (vec![single], Vec::new(), Vec::new());
         if root != NO_PAGE {
-            homes.extend(pointers(&read_metadata(device, root)?));
+            match read_metadata(device, root)? {
+                Some(bytes) => homes.extend(pointers(&bytes)),
+                None => {
+                    lost.push(DIRECT + self.width..self.most_pages());
+                    kept.push(std::mem::replace(&mut root, NO_PAGE));
+                }
+            }
         }
         replay.place_leaves(ino, &mut homes);
         while homes.last() == Some(&NO_PAGE) {
             homes.pop();
         }
-        let mut leaves = Vec::with_capacity(homes.len());
-        for home in homes {
-            leaves.push(match home {
-                NO_PAGE => None,
-                home => {
-                    let pointers = pointers(&read_metadata(device, home)?);
-                    let used = pointers.iter().filter(|&&pointer| pointer != NO_PAGE).count() as u32;
-                    Some(Leaf { pointers, used, home, dirty: false })
-                }
-            });
+        let (mut leaves, mut others) = (Vec::with_capacity(homes.len()), Vec::new());
+        for (index, home) in homes.into_iter().enumerate() {
+            let bytes = if home == NO_PAGE { None } else { read_metadata(device, home)? };
+            if home != NO_PAGE && bytes.is_none() {
+                let first = DIRECT + index as u32 * self.width;
+                lost.push(first..first + self.width);
+                kept.push(home);
+            } else if ino != INODE_FILE {
+                others.push(home);
+            }
+            leaves.push(bytes.map(|bytes| {
+                let pointers = pointers(&bytes);
+                let used = pointers.iter().filter(|&&pointer| pointer != NO_PAGE).count() as u32;
+                Leaf { pointers, used, home, dirty: false }
+            }));
         }
+        self.counters.unreadable += lost.len() as u64;
+        if !lost.is_empty() {
+            others.push(root);
+            kept.extend(others.into_iter().filter(|&page| page != NO_PAGE && ino != INODE_FILE));
+        }
+        self.log.pages.extend(kept);
         let inode = self.inode_mut(ino);
         (inode.leaves, inode.root) = (leaves, root);
-        Ok(())
+        inode.root_dirty |= !lost.is_empty();
+        Ok(lost)
     }
 
     /// Makes all pages of `ino` valid, and drops leaves that the log emptied.
@@ -230,7 +247,14 @@ impl FileSystem {
         let Some(mut directory) = self.directories.remove(&ino) else { return Ok(()) };
         let pages: Vec<(u32, u32)> = self.inode(ino)?.pages(self.width).collect();
         for (page, pointer) in pages {
-            if !directory.decode(page, &read_metadata(device, pointer)?) {
+            let Some(bytes) = read_metadata(device, pointer)? else {
+                self.counters.unreadable += 1;
+                self.point(ino, page, NO_PAGE);
+                self.allocator.own(pointer, INODE_FILE, Role::Log(self.log.pages.len() as u32));
+                self.log.pages.push(pointer);
+                continue;
+            };
+            if !directory.decode(page, &bytes) {
                 return Err(Fault::Corrupt("a page of a directory has other contents"));
             }
         }

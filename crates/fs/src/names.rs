@@ -171,7 +171,7 @@ impl FileSystem {
         self.inodes[ino as usize] = Some(inode);
     }
 
-    fn change_entries(&mut self, ino: u32, change: impl FnOnce(&mut Directory)) {
+    pub(super) fn change_entries(&mut self, ino: u32, change: impl FnOnce(&mut Directory)) {
         let directory = self.directories.get_mut(&ino).expect("a directory");
         let before = directory.dirty.len();
         change(directory);
@@ -185,7 +185,7 @@ impl FileSystem {
         }
     }
 
-    fn insert_entry(&mut self, parent: u32, name: &[u8], ino: u32) {
+    pub(super) fn insert_entry(&mut self, parent: u32, name: &[u8], ino: u32) {
         let page_bytes = self.shape.page_bytes as usize;
         if let Some(directory) = self.directories.get_mut(&ino) {
             directory.parent = parent;

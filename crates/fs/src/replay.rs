@@ -11,6 +11,7 @@
 //! [`super::layers`] lists the layers. The unit of addresses is the page of the file system: a flash page or, above
 //! layers that map subpages, a subpage. Timers and background collection of the layer run below the file system.
 
+mod recovery;
 mod streams;
 
 use super::device::NO_PAGE;
@@ -39,6 +40,8 @@ use streams::note_stream;
 const COMMIT_PAGES: u64 = 1 << 16;
 /// The owner of a page of the disk that belongs to no file.
 const NO_OWNER: (u32, u32) = (NO_PAGE, 0);
+/// The owner of a page of the disk whose file a mount could not read.
+const LOST_OWNER: (u32, u32) = (NO_PAGE, 1);
 
 /// The file system as a layer.
 pub(super) struct Replay {
@@ -68,10 +71,12 @@ pub(super) struct Replay {
     range: u32,
     dirty_since: Option<Nanos>,
     committed_at: u64,
+    /// Pages of the disk lost with metadata; `None` if no read is uncorrectable.
+    lost_pages: Option<u64>,
 }
 
 palimpsest_flash::state!(Replay {
-    store, link, before, owners, undo, files, holes, streams, dirty_since, committed_at
+    store, link, before, owners, undo, files, holes, streams, dirty_since, committed_at, lost_pages
 } parts { mounted } built { settings, geometry, thresholds, discards, hints, sectors_per_page, range });
 
 /// A written page of a read.
@@ -105,7 +110,7 @@ impl Replay {
             // The layer chooses the channels: `rr` writes the pages one by one.
             settings.scheme = "rr".into();
         }
-        let shape = layers::shape(&geometry, &blueprint.settings, below, blueprint.logical_pages);
+        let shape = layers::shape(&geometry, io.nand().part(), &blueprint.settings, below, blueprint.logical_pages);
         let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
         Replay {
@@ -129,6 +134,7 @@ impl Replay {
             range: (settings.file_bytes / u64::from(shape.page_bytes)).clamp(1, u64::from(most_pages)) as u32,
             dirty_since: None,
             committed_at: 0,
+            lost_pages: io.nand().reads_fail().then_some(0),
             geometry,
             settings,
         }
@@ -258,7 +264,8 @@ impl Replay {
             self.store.read(io, logical, 0..self.sectors_per_page as u32, contents, inner)?;
             arrived = io.used(signal);
         }
-        contents.resize(from + width as usize, Data::ZERO);
+        let rest = if self.owners[target.page as usize] == LOST_OWNER { Data::LOST } else { Data::ZERO };
+        contents.resize(from + width as usize, rest);
         overlay(io, target.page, target.first, target.sectors, &mut contents[from..]);
         Ok(arrived)
     }
@@ -325,7 +332,7 @@ impl Replay {
                 continue;
             }
             self.undo.push((sequence, target.page, before));
-            if before != NO_OWNER {
+            if before.0 != NO_PAGE {
                 // The old page must stay until the new one is durable.
                 self.with(io, |filesystem, device| filesystem.punch(device, before.0, before.1))?;
                 if self.stream_of(before.0) < RANGES {
@@ -410,6 +417,10 @@ impl Ftl for Replay {
         self.link.shape.subpages_per_page
     }
 
+    fn inner_subpages(&self) -> Option<u32> {
+        Some(self.link.shape.pages() * self.link.shape.subpages_per_page)
+    }
+
     /// Of the first page of `extent`: the file, then the pointer.
     fn expect(&self, extent: Extent, soon: bool) {
         let page = (extent.sector / self.sectors_per_page) as usize;
@@ -448,8 +459,10 @@ impl Ftl for Replay {
         for (page, first, sectors) in pages(extent, self.sectors_per_page) {
             let Some(logical) = self.locate(page) else {
                 let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
-                io.count_unwritten(end - begin);
-                (begin..end).for_each(|subpage| io.deliver(page * width + subpage, Data::ZERO));
+                let is_lost = self.owners[page as usize] == LOST_OWNER;
+                io.count_unwritten(if is_lost { 0 } else { end - begin });
+                let data = if is_lost { Data::LOST } else { Data::ZERO };
+                (begin..end).for_each(|subpage| io.deliver(page * width + subpage, data));
                 continue;
             };
             wanted.push(Wanted { page, logical, first, sectors });
@@ -478,6 +491,8 @@ impl Ftl for Replay {
             let (ino, index) = self.owners[page as usize];
             if ino != NO_PAGE {
                 self.with(io, |filesystem, device| filesystem.punch(device, ino, index))?;
+            } else {
+                self.owners[page as usize] = NO_OWNER;
             }
         }
         self.end_request(io)
@@ -507,43 +522,17 @@ impl Ftl for Replay {
         self.store.layer().background(io)
     }
 
+    fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
+        self.store.layer().relocate(io, block)
+    }
+
     fn save_tables(&self, io: &Io, bytes: &mut Vec<u8>) {
         self.store.seen().save_tables(io, bytes);
     }
 
     fn recover(&mut self, io: &mut Io) -> Flash<()> {
-        self.link.restart();
-        self.link.end_group(io);
         self.store.layer().recover(io)?;
-        let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
-        let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
-        let mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {
-            Ok(mut filesystem) => {
-                if self.discards {
-                    filesystem.trim_unowned(&mut device).map_err(halt)?;
-                }
-                Some(self.prepare(filesystem))
-            }
-            Err(Fault::NotFormatted) => None,
-            Err(fault) => return Err(halt(fault)),
-        };
-        let lost = std::mem::replace(&mut self.mounted, mounted);
-        let remembers = lost.is_some();
-        if let Some(lost) = lost {
-            self.before = lost.counters().after(self.before);
-        }
-        let sequence = self.mounted.as_ref().map_or(0, FileSystem::sequence);
-        for (at, page, before) in std::mem::take(&mut self.undo).into_iter().rev() {
-            if at >= sequence {
-                self.owners[page as usize] = before;
-            }
-        }
-        (self.dirty_since, self.committed_at) = (None, 0);
-        self.find_files();
-        if !remembers {
-            self.own_ranges();
-        }
-        Ok(())
+        self.mount(io)
     }
 
     fn check(&mut self, io: &Io) -> Result<(), String> {
@@ -580,6 +569,10 @@ impl Ftl for Replay {
             ("imbalance_uneven", Figure::ShareOfLevel(imbalance.uneven(), imbalance.files)),
             ("imbalance_above_1", Figure::ShareOfLevel(imbalance.above_one(), imbalance.files)),
         ]);
+        if let Some(pages) = self.lost_pages {
+            figures.own.push(("fs_lost_records", Figure::Count(counters.unreadable)));
+            figures.own.push(("fs_lost_pages", Figure::Count(pages)));
+        }
         let points = POINTS.iter().zip(imbalance.at_most);
         figures.own.extend(points.map(|(&(_, name), files)| (name, Figure::ShareOfLevel(files, imbalance.files))));
         figures

@@ -6,10 +6,11 @@ use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, first_subpages};
 use palimpsest_flash::units::SECTOR_BYTES;
+use palimpsest_ftl::extent::pages;
 use palimpsest_ftl::layers::pages::{MapsPages, MapsSubpages};
-use palimpsest_ftl_api::plan::inner::Inner;
+use palimpsest_ftl_api::plan::inner::{Inner, ReadLayer};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
-use palimpsest_ftl_api::plan::{Io, Read};
+use palimpsest_ftl_api::plan::{Cause, Io, Read};
 use palimpsest_ftl_api::{Ftl, State};
 
 /// Sectors of a page, or of consecutive pages, counted from the first.
@@ -59,6 +60,33 @@ pub(super) struct Paged<L: MapsPages> {
 
 palimpsest_flash::state!([L: MapsPages] Paged<L> { layer } built { shape, read });
 
+impl<L: MapsPages> Paged<L> {
+    fn read_extent(&self, io: &mut Io, extent: Extent) -> Flash<()> {
+        let width = self.shape.subpages_per_page;
+        let per_page = self.shape.page_bytes / SECTOR_BYTES as u32;
+        let per_subpage = per_page / width;
+        for (page, first, sectors) in pages(extent, per_page.into()) {
+            let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
+            let place = self.layer.locate(page);
+            match place {
+                Some(ppn) => {
+                    let (words, wanted) = (io.words_of(first, sectors), first_subpages(end - begin) << begin);
+                    let (policy, after, signal) = (self.read, io.arrival(), io.request());
+                    io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+                }
+                None => io.count_unwritten(end - begin),
+            }
+            if io.has_contents() {
+                for subpage in begin..end {
+                    let data = place.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage));
+                    io.deliver(page * width + subpage, data);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<L: MapsPages> Store for Paged<L> {
     fn layer(&mut self) -> &mut dyn Ftl {
         &mut self.layer
@@ -69,20 +97,12 @@ impl<L: MapsPages> Store for Paged<L> {
     }
 
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
+        io.forget_ahead(page * self.shape.subpages_per_page, (page + 1) * self.shape.subpages_per_page);
         self.layer.write_page(io, page, contents, inner.cause, inner.after, inner.signal)
     }
 
     fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
-        let width = self.shape.subpages_per_page;
-        let per_subpage = self.shape.page_bytes / SECTOR_BYTES as u32 / width;
-        let (begin, end) = (sectors.start / per_subpage, sectors.end.div_ceil(per_subpage));
-        let ppn = self.layer.locate(page).expect("a page that was written");
-        let (words, wanted) =
-            (io.words_of(sectors.start, sectors.end - sectors.start), first_subpages(end - begin) << begin);
-        let Inner { cause, after, signal, .. } = inner;
-        io.read(Read { words, policy: self.read, after, signal, ..Read::new(ppn, wanted, cause) })?;
-        contents.extend((begin..end).map(|subpage| io.load_subpage(ppn * width + subpage)));
-        Ok(())
+        read_inner(self.shape, io, (page, sectors), contents, inner, &mut |io, extent| self.read_extent(io, extent))
     }
 
     fn holds(&self, page: u32) -> bool {
@@ -134,7 +154,28 @@ fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
 
 /// Lets the drive forget the contents of the pages from `page` on.
 fn forget(shape: Shape, io: &mut Io, page: u32, pages: u32) {
-    io.forget(page * shape.subpages_per_page, (page + pages) * shape.subpages_per_page);
+    let (first, end) = (page * shape.subpages_per_page, (page + pages) * shape.subpages_per_page);
+    io.forget(first, end);
+    io.forget_ahead(first, end);
+}
+
+/// Reads sectors of the pages from `page` on by `layer`, as an inner request through the read-ahead of the drive.
+fn read_inner(
+    shape: Shape,
+    io: &mut Io,
+    (page, sectors): (u32, Sectors),
+    contents: &mut Vec<Data>,
+    inner: Inner,
+    layer: ReadLayer<'_>,
+) -> Flash<()> {
+    let (from, sector) = (contents.len(), extent(shape, page, 1).sector + u64::from(sectors.start));
+    let wanted = Extent { sector, sectors: sectors.end - sectors.start };
+    io.serve_inner_read(inner, contents, |io| io.read_through(wanted, layer))?;
+    let per_subpage = u64::from(shape.page_bytes / shape.subpages_per_page) / SECTOR_BYTES;
+    let subpages = wanted.end().div_ceil(per_subpage) - sector / per_subpage;
+    // Without a payload the layer delivers no contents.
+    contents.resize(from + subpages as usize, Data::ZERO);
+    Ok(())
 }
 
 impl Store for Mapped {
@@ -147,20 +188,14 @@ impl Store for Mapped {
     }
 
     fn write(&mut self, io: &mut Io, page: u32, contents: &[Data], inner: Inner) -> Flash<()> {
+        io.forget_ahead(page, page + contents.len() as u32);
         let (layer, extent) = (&mut self.layer, extent(self.shape, page, contents.len() as u32));
         io.serve_inner_write(inner, page, contents, |io| layer.write(io, extent))
     }
 
     fn read(&mut self, io: &mut Io, page: u32, sectors: Sectors, contents: &mut Vec<Data>, inner: Inner) -> Flash<()> {
-        let (layer, begin) = (&mut self.layer, extent(self.shape, page, 1).sector + u64::from(sectors.start));
-        let sectors = sectors.end - sectors.start;
-        let from = contents.len();
-        io.serve_inner_read(inner, contents, |io| layer.read(io, Extent { sector: begin, sectors }))?;
-        let per_page = u64::from(self.shape.page_bytes) / SECTOR_BYTES;
-        let pages = (begin + u64::from(sectors)).div_ceil(per_page) - begin / per_page;
-        // Without a payload the layer delivers no contents.
-        contents.resize(from + pages as usize, Data::ZERO);
-        Ok(())
+        let layer = &mut self.layer;
+        read_inner(self.shape, io, (page, sectors), contents, inner, &mut |io, extent| layer.read(io, extent))
     }
 
     fn holds(&self, page: u32) -> bool {

@@ -112,6 +112,11 @@ pub trait Ftl: Send {
         self.unit_subpages()
     }
 
+    /// Subpages of the layer below a file system, which gets inner requests; `None` for other layers.
+    fn inner_subpages(&self) -> Option<u32> {
+        None
+    }
+
     /// Announces a later request for `extent` (`soon`: only a few requests come before). A layer may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
 

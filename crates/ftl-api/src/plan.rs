@@ -140,10 +140,12 @@ pub struct Io {
     guard: Option<Box<pairs::PairGuard>>,
     /// Parity across dies.
     rain: Option<Box<rain::Rain>>,
+    /// Read-ahead of the drive; `None` without one.
+    pub read_ahead: Option<Box<dyn inner::ReadAhead>>,
 }
 
 palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
-    present, dies, file_groups, undo, data_age, checkpoints, rain
+    present, dies, file_groups, undo, data_age, checkpoints, rain, read_ahead
 });
 
 impl Io {
@@ -175,6 +177,7 @@ impl Io {
             checkpoints: None,
             guard,
             rain,
+            read_ahead: None,
         }
     }
 

@@ -67,7 +67,6 @@ pub struct Drive {
     laws: Laws,
     /// Data that travels with requests of a server.
     carried: Option<Box<carried::Carried>>,
-    streams: Option<Box<read_ahead::Streams>>,
     patrol: Option<patrol::Patrol>,
 }
 
@@ -92,7 +91,6 @@ impl Drive {
             link: Link::default(),
             laws: Laws::new(guarantee),
             carried: None,
-            streams: None,
             patrol: None,
         }
     }

@@ -218,7 +218,7 @@ impl Io {
     fn attempt_read(&mut self, read: &Read, from: u32, cause: Cause) -> (Nanos, SubpageMask) {
         let now = self.present.now + self.data_age;
         let parity = self.nand.has_parity();
-        let keeps = parity || rain::keeps(cause);
+        let keeps = parity || rain::keeps(read.cause);
         let wanted = self.wanted_of(read);
         let Attempt { steps, lost, failed } = self.nand.attempt_read(from, read.ppn, wanted, now, keeps);
         self.counters.lost[cause as usize] += u64::from(lost);

@@ -1,4 +1,5 @@
-//! A request within a request: from a file system to the layer below.
+//! A request within a request: from a file system to the layer below; and the read-ahead of the controller, which sees
+//! the requests to the layer that addresses flash.
 //!
 //! The layer serves an inner request like a host request, with other data, arrival, cause, gate and lifetime, and
 //! without FUA. The file system's own data has no placement of the host. Operations that a layer plans for the host
@@ -7,6 +8,8 @@
 
 use super::{Cause, Gate, Io};
 use palimpsest_flash::command::{Directives, Lifetime};
+use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 
 /// The context of an inner request.
@@ -28,7 +31,63 @@ impl Inner {
         Inner { cause: Cause::Host, after: Gate::NONE, signal: Gate::NONE, lifetime: Lifetime::Unknown };
 }
 
+/// Results of read-ahead since it was enabled, in subpages unless stated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadAheadFigures {
+    /// Read ahead.
+    pub read: u64,
+    /// Served from the buffer.
+    pub hit: u64,
+    /// Read ahead, and dropped before a request read them.
+    pub wasted: u64,
+    /// Largest number of pages in the buffer.
+    pub pages_peak: u64,
+}
+
+/// A layer's read of an extent.
+pub type ReadLayer<'a> = &'a mut dyn FnMut(&mut Io, Extent) -> Flash<()>;
+
+/// The read-ahead of the drive. Extents are addresses of the layer that addresses flash.
+pub trait ReadAhead: Send {
+    /// Serves the read of `extent` from the buffer, and missing parts by `layer`.
+    ///
+    /// # Errors
+    /// Errors of `layer`.
+    fn read(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()>;
+
+    /// Drops the logical subpages from `first` to `end`, which change.
+    fn forget(&mut self, io: &mut Io, first: u32, end: u32);
+
+    /// Empties the buffer and ends all streams.
+    fn clear(&mut self, io: &mut Io);
+
+    /// Transfers over the host link since the last call: the gate to follow, the gate to signal, and bytes.
+    fn take_crossings(&mut self) -> Vec<(Gate, Gate, u64)>;
+
+    fn figures(&self) -> ReadAheadFigures;
+}
+
 impl Io {
+    /// Reads `extent` by `layer`, through the read-ahead if there is one. Reads of `layer` itself never read ahead.
+    ///
+    /// # Errors
+    /// Errors of `layer`.
+    pub fn read_through(&mut self, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
+        let Some(mut ahead) = self.read_ahead.take() else { return layer(self, extent) };
+        let done = ahead.read(self, extent, layer);
+        self.read_ahead = Some(ahead);
+        done
+    }
+
+    /// Drops the logical subpages from `first` to `end`, which change, from the buffer of the read-ahead.
+    #[inline]
+    pub fn forget_ahead(&mut self, first: u32, end: u32) {
+        if let Some(mut ahead) = self.read_ahead.take() {
+            ahead.forget(self, first, end);
+            self.read_ahead = Some(ahead);
+        }
+    }
+
     /// Runs `act` as the inner request `inner`.
     pub fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let (gate, outer, directives) = (self.present.gate, self.present.inner, self.present.directives);

@@ -437,7 +437,7 @@ impl Ledger {
             let psn = (first + index) as u32;
             self.cells.program(psn, data.origin, self.next);
             self.overwritten(psn);
-            records |= lsn < TORN && data.origin == 0 && data != Data::ZERO;
+            records |= lsn < TORN && data.origin == 0 && ![Data::ZERO, Data::LOST].contains(&data);
             if lsn < TORN && done {
                 stored.push(Stored { lsn, content });
                 self.places.remove(&lsn);

@@ -30,8 +30,6 @@ pub const SPFTL: Entry = Entry {
     name: "spftl",
     about: "SPREAD: fine-grained map, only wanted words are sensed and transferred",
     read: Some(ReadMode::Spread),
-    // The command senses words of single pages.
-    word_lines: false,
     ..subpage::ENTRY
 };
 

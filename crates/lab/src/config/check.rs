@@ -45,7 +45,6 @@ fn fits(drive: &DriveConfig, values: &Values) -> Fit {
     features::read_errors(drive)?;
     features::faults(drive)?;
     parity::check(drive)?;
-    features::read_ahead(drive)?;
     features::buffer(drive)
 }
 

@@ -43,7 +43,7 @@ fn errno(trouble: &Trouble) -> i32 {
             Fault::TooLarge => libc::EFBIG,
             Fault::Invalid => libc::EINVAL,
             Fault::Unsupported => libc::EOPNOTSUPP,
-            Fault::Halt(_) | Fault::NotFormatted | Fault::Corrupt(_) => libc::EIO,
+            Fault::Halt(_) | Fault::NotFormatted | Fault::Unreadable | Fault::Corrupt(_) => libc::EIO,
         },
         Trouble::PowerLost | Trouble::Unreadable | Trouble::Drive => libc::EIO,
     }

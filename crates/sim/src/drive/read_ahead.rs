@@ -7,31 +7,22 @@
 //! dropped when its stream has passed; writes and trims drop changed subpages. If there are too many streams, the one
 //! idle for longest ends. The buffer is memory of the controller, whose peak is [`ReadAheadFigures::pages_peak`].
 //!
+//! Below a file system the streams are those of the inner requests, whose addresses are all that the controller sees:
+//! reads of files, of collection and of metadata alike. A mount does not read ahead.
+//!
 //! Ignored: backward and strided streams, a depth that grows with the stream, and less read-ahead on busy dies.
 
 use super::Drive;
-use crate::settings::ReadAhead;
+use crate::settings::ReadAhead as Settings;
 use palimpsest_flash::command::Lifetime;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
-use palimpsest_ftl_api::plan::inner::Inner;
+pub use palimpsest_ftl_api::plan::inner::ReadAheadFigures;
+use palimpsest_ftl_api::plan::inner::{Inner, ReadAhead, ReadLayer};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 use std::collections::VecDeque;
 use std::ops::Range;
-
-/// Results of read-ahead since it was enabled, in subpages unless stated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadAheadFigures {
-    /// Read ahead.
-    pub read: u64,
-    /// Served to the host from the buffer.
-    pub hit: u64,
-    /// Read ahead, and dropped before the host read them.
-    pub wasted: u64,
-    /// Largest number of pages in the buffer.
-    pub pages_peak: u64,
-}
 
 /// A page, or the rest of one, in the buffer.
 struct Held {
@@ -74,8 +65,8 @@ struct Stream {
 }
 
 /// The streams of a drive, with their buffered pages.
-pub(super) struct Streams {
-    settings: ReadAhead,
+struct Streams {
+    settings: Settings,
     /// Logical subpages of the drive, and subpages of a page.
     logical: u32,
     width: u32,
@@ -83,12 +74,30 @@ pub(super) struct Streams {
     requests: u64,
     pages: u64,
     figures: ReadAheadFigures,
+    crossings: Vec<(Gate, Gate, u64)>,
+}
+
+/// First subpage of `extent`, and the one after the last.
+fn span(io: &Io, extent: Extent) -> (u32, u32) {
+    let per_subpage = u64::from(io.sectors_per_subpage());
+    ((extent.sector / per_subpage) as u32, extent.end().div_ceil(per_subpage) as u32)
+}
+
+/// Reads the subpages `missing` of `extent` from the layer.
+fn read_missing(io: &mut Io, extent: Extent, missing: Range<u32>, layer: ReadLayer<'_>) -> Flash<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let per_subpage = u64::from(io.sectors_per_subpage());
+    let first = (u64::from(missing.start) * per_subpage).max(extent.sector);
+    let end = (u64::from(missing.end) * per_subpage).min(extent.end());
+    layer(io, Extent { sector: first, sectors: (end - first) as u32 })
 }
 
 impl Streams {
-    fn new(settings: ReadAhead, logical: u32, width: u32) -> Self {
+    fn new(settings: Settings, logical: u32, width: u32) -> Self {
         let (streams, figures) = (Vec::new(), ReadAheadFigures::default());
-        Streams { settings, logical, width, streams, requests: 0, pages: 0, figures }
+        Streams { settings, logical, width, streams, requests: 0, pages: 0, figures, crossings: Vec::new() }
     }
 
     /// The buffered page that holds `lsn`.
@@ -142,7 +151,89 @@ impl Streams {
         self.streams[oldest] = stream;
     }
 
-    /// Invalidates buffered subpages from `first` to `end`, which change.
+    /// Serves the subpages `wanted` from the page that holds the first. If a host reads them, they cross the host link
+    /// once they are read, with as many bytes as from flash.
+    fn deliver_held(&mut self, io: &mut Io, wanted: Range<u32>) {
+        let count = wanted.end - wanted.start;
+        let Some(held) = self.find(wanted.start) else { return };
+        io.count_buffered(count);
+        for lsn in wanted {
+            if let Some(&data) = held.contents.get((lsn - held.subpages.start) as usize) {
+                io.deliver(lsn, data);
+            }
+        }
+        let ready = io.all_of(&[held.gate, io.arrival()]);
+        if !io.is_open(ready) {
+            return;
+        }
+        let request = io.request();
+        if !io.is_from_host(Cause::Host) {
+            return io.link(ready, request);
+        }
+        let subpage_bytes = u64::from(io.geometry().subpage_bytes);
+        let units = u64::from(count.next_multiple_of(io.host.transfer_subpages)) * subpage_bytes;
+        let bytes = units.min(io.present.link_left);
+        io.present.link_left -= bytes;
+        self.crossings.push((ready, request, bytes));
+    }
+
+    /// Reads the subpages `range` ahead for `stream`, page by page.
+    fn read_pages(&mut self, io: &mut Io, stream: usize, range: Range<u32>, layer: ReadLayer<'_>) -> Flash<()> {
+        let per_subpage = io.sectors_per_subpage();
+        let mut first = range.start;
+        self.streams[stream].ahead = range.end;
+        while first < range.end {
+            let end = (first + 1).next_multiple_of(self.width).min(range.end);
+            let gate = io.gate();
+            let inner = Inner { cause: Cause::ReadAhead, after: Gate::NONE, signal: gate, lifetime: Lifetime::Unknown };
+            let extent =
+                Extent { sector: u64::from(first) * u64::from(per_subpage), sectors: (end - first) * per_subpage };
+            let (mut contents, before) = (Vec::new(), io.counters.clone());
+            io.serve_inner_read(inner, &mut contents, |io| layer(io, extent))?;
+            let gate = io.used(gate);
+            let counters = &mut io.counters;
+            let unwritten = counters.unwritten_subpages - before.unwritten_subpages;
+            let lost = counters.lost != before.lost;
+            // Reads that needed no flash are not the host's, so their counts are restored.
+            counters.unwritten_subpages = before.unwritten_subpages;
+            counters.memory_reads[Cause::Host as usize] = before.memory_reads[Cause::Host as usize];
+            // Lost data is not kept, because the host's own read must report the loss. Unwritten pages are not kept
+            // either.
+            if !lost && unwritten < u64::from(end - first) {
+                contents.iter().for_each(|&data| io.pin(data));
+                let has = u64::MAX >> (64 - (end - first));
+                self.streams[stream].held.push_back(Held { subpages: first..end, gate, contents, has, used: 0 });
+                self.pages += 1;
+                self.figures.read += u64::from(end - first);
+                self.figures.pages_peak = self.figures.pages_peak.max(self.pages);
+            }
+            first = end;
+        }
+        Ok(())
+    }
+}
+
+impl ReadAhead for Streams {
+    fn read(&mut self, io: &mut Io, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
+        let (first, end) = span(io, extent);
+        let (mut missing, mut lsn) = (first, first);
+        while lsn < end {
+            let Some(held) = self.find(lsn) else {
+                lsn += 1;
+                continue;
+            };
+            let wanted = held.wanted(lsn, end);
+            held.used |= wanted.clone().fold(0, |used, lsn| used | held.bit(lsn));
+            self.figures.hit += u64::from(wanted.end - lsn);
+            read_missing(io, extent, missing..lsn, layer)?;
+            self.deliver_held(io, wanted.clone());
+            (missing, lsn) = (wanted.end, wanted.end);
+        }
+        read_missing(io, extent, missing..end, layer)?;
+        let Some((stream, range)) = self.follow(io, extent) else { return Ok(()) };
+        self.read_pages(io, stream, range, layer)
+    }
+
     fn forget(&mut self, io: &mut Io, first: u32, end: u32) {
         for index in 0..self.streams.len() {
             for held in &mut self.streams[index].held {
@@ -158,24 +249,35 @@ impl Streams {
             }
         }
     }
+
+    fn clear(&mut self, io: &mut Io) {
+        for index in 0..self.streams.len() {
+            self.drop_pages(io, index, self.streams[index].held.len());
+        }
+        self.streams.clear();
+        self.crossings.clear();
+    }
+
+    fn take_crossings(&mut self) -> Vec<(Gate, Gate, u64)> {
+        std::mem::take(&mut self.crossings)
+    }
+
+    fn figures(&self) -> ReadAheadFigures {
+        self.figures
+    }
 }
 
 impl Drive {
     /// Enables read-ahead by `settings` on a drive of `logical` subpages.
-    pub fn read_ahead(&mut self, settings: ReadAhead, logical: u64) {
+    pub fn read_ahead(&mut self, settings: Settings, logical: u64) {
         let width = self.io.geometry().subpages_per_page;
-        self.streams = (settings.pages > 0).then(|| Box::new(Streams::new(settings, logical as u32, width)));
+        let logical = self.ftl.inner_subpages().unwrap_or(logical as u32);
+        self.io.read_ahead = (settings.pages > 0).then(|| Box::new(Streams::new(settings, logical, width)) as _);
     }
 
     /// Results of read-ahead; `None` without read-ahead.
     pub fn read_ahead_figures(&self) -> Option<ReadAheadFigures> {
-        self.streams.as_ref().map(|streams| streams.figures)
-    }
-
-    /// First subpage of `extent`, and the one after the last.
-    fn span(&self, extent: Extent) -> (u32, u32) {
-        let per_subpage = u64::from(self.io.sectors_per_subpage());
-        ((extent.sector / per_subpage) as u32, extent.end().div_ceil(per_subpage) as u32)
+        self.io.read_ahead.as_ref().map(|ahead| ahead.figures())
     }
 
     #[inline]
@@ -183,128 +285,37 @@ impl Drive {
         if self.io.checkpoint_due() && kind == RequestKind::Write {
             self.checkpoint()?;
         }
-        if self.streams.is_some() { self.serve_streams(kind, extent) } else { self.serve_layer(kind, extent) }
+        if self.io.read_ahead.is_some() { self.serve_ahead(kind, extent) } else { self.serve_layer(kind, extent) }
     }
 
     /// Serves a request on a drive with read-ahead.
     #[cold]
     #[inline(never)]
-    fn serve_streams(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
-        if kind != RequestKind::Read {
-            if kind != RequestKind::Flush {
-                self.change_streams(extent);
-            }
-            return self.serve_layer(kind, extent);
-        }
-        let Some(mut streams) = self.streams.take() else { return Ok(()) };
-        let done = self.serve_from(&mut streams, extent);
-        self.streams = Some(streams);
-        done
-    }
-
-    /// Serves a read from the buffer, and the missing subpages from the layer.
-    fn serve_from(&mut self, streams: &mut Streams, extent: Extent) -> Flash<()> {
-        let (first, end) = self.span(extent);
-        let (mut missing, mut lsn) = (first, first);
-        while lsn < end {
-            let Some(held) = streams.find(lsn) else {
-                lsn += 1;
-                continue;
-            };
-            let wanted = held.wanted(lsn, end);
-            held.used |= wanted.clone().fold(0, |used, lsn| used | held.bit(lsn));
-            streams.figures.hit += u64::from(wanted.end - lsn);
-            self.read_missing(extent, missing..lsn)?;
-            if let Some(held) = streams.find(lsn) {
-                self.deliver_held(held, wanted.clone());
-            }
-            (missing, lsn) = (wanted.end, wanted.end);
-        }
-        self.read_missing(extent, missing..end)?;
-        let Some((stream, range)) = streams.follow(&mut self.io, extent) else { return Ok(()) };
-        self.read_pages(streams, stream, range)
-    }
-
-    /// Reads the subpages `missing` of `extent` from the layer.
-    fn read_missing(&mut self, extent: Extent, missing: Range<u32>) -> Flash<()> {
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let per_subpage = u64::from(self.io.sectors_per_subpage());
-        let first = (u64::from(missing.start) * per_subpage).max(extent.sector);
-        let end = (u64::from(missing.end) * per_subpage).min(extent.end());
-        self.ftl.read(&mut self.io, Extent { sector: first, sectors: (end - first) as u32 })
-    }
-
-    /// Serves the subpages `wanted` from `held`. They cross the host link once they are read, with as many bytes as
-    /// from flash.
-    fn deliver_held(&mut self, held: &Held, wanted: Range<u32>) {
-        let count = wanted.end - wanted.start;
-        self.io.count_buffered(count);
-        for lsn in wanted {
-            if let Some(&data) = held.contents.get((lsn - held.subpages.start) as usize) {
-                self.io.deliver(lsn, data);
+    fn serve_ahead(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+        let Drive { io, ftl, .. } = self;
+        match kind {
+            // The file system passes its own reads and changes.
+            _ if self.is_file_system => self.serve_layer(kind, extent)?,
+            RequestKind::Read => io.read_through(extent, &mut |io, extent| ftl.read(io, extent))?,
+            RequestKind::Flush => self.serve_layer(kind, extent)?,
+            RequestKind::Write | RequestKind::Trim => {
+                let (first, end) = span(io, extent);
+                io.forget_ahead(first, end);
+                self.serve_layer(kind, extent)?;
             }
         }
-        if self.io.is_open(held.gate) {
-            let units = u64::from(count.next_multiple_of(self.io.host.transfer_subpages)) * self.units.subpage_bytes;
-            let bytes = units.min(self.io.present.link_left);
-            self.io.present.link_left -= bytes;
-            let request = self.io.request();
-            self.engine.cross_after(&mut self.io, held.gate, request, bytes);
-        }
-    }
-
-    /// Reads the subpages `range` ahead for `stream`, page by page.
-    fn read_pages(&mut self, streams: &mut Streams, stream: usize, range: Range<u32>) -> Flash<()> {
-        let per_subpage = self.io.sectors_per_subpage();
-        let mut first = range.start;
-        streams.streams[stream].ahead = range.end;
-        while first < range.end {
-            let end = (first + 1).next_multiple_of(streams.width).min(range.end);
-            let gate = self.io.gate();
-            let inner = Inner { cause: Cause::ReadAhead, after: Gate::NONE, signal: gate, lifetime: Lifetime::Unknown };
-            let extent =
-                Extent { sector: u64::from(first) * u64::from(per_subpage), sectors: (end - first) * per_subpage };
-            let (mut contents, before) = (Vec::new(), self.io.counters.clone());
-            let Drive { io, ftl, .. } = self;
-            io.serve_inner_read(inner, &mut contents, |io| ftl.read(io, extent))?;
-            let gate = self.io.used(gate);
-            let counters = &mut self.io.counters;
-            let unwritten = counters.unwritten_subpages - before.unwritten_subpages;
-            let lost = counters.lost != before.lost;
-            // Reads that needed no flash are not the host's, so their counts are restored.
-            counters.unwritten_subpages = before.unwritten_subpages;
-            counters.memory_reads[Cause::Host as usize] = before.memory_reads[Cause::Host as usize];
-            // Lost data is not kept, because the host's own read must report the loss. Unwritten pages are not kept
-            // either.
-            if !lost && unwritten < u64::from(end - first) {
-                contents.iter().for_each(|&data| self.io.pin(data));
-                let has = u64::MAX >> (64 - (end - first));
-                streams.streams[stream].held.push_back(Held { subpages: first..end, gate, contents, has, used: 0 });
-                streams.pages += 1;
-                streams.figures.read += u64::from(end - first);
-                streams.figures.pages_peak = streams.figures.pages_peak.max(streams.pages);
-            }
-            first = end;
+        let crossings = self.io.read_ahead.as_mut().map(|ahead| ahead.take_crossings()).unwrap_or_default();
+        for (ready, request, bytes) in crossings {
+            self.engine.cross_after(&mut self.io, ready, request, bytes);
         }
         Ok(())
     }
 
-    /// Invalidates the buffered subpages of `extent`, which was written or trimmed.
-    fn change_streams(&mut self, extent: Extent) {
-        let (first, end) = self.span(extent);
-        if let Some(streams) = &mut self.streams {
-            streams.forget(&mut self.io, first, end);
-        }
-    }
-
     /// Empties the buffer and ends all streams after a power cut.
     pub(super) fn lose_streams(&mut self) {
-        let Some(streams) = &mut self.streams else { return };
-        for index in 0..streams.streams.len() {
-            streams.drop_pages(&mut self.io, index, streams.streams[index].held.len());
+        if let Some(mut ahead) = self.io.read_ahead.take() {
+            ahead.clear(&mut self.io);
+            self.io.read_ahead = Some(ahead);
         }
-        streams.streams.clear();
     }
 }

@@ -1,5 +1,4 @@
-//! Checks of features of the controller and of layers: read errors, die failures, read-ahead, superblocks, the write
-//! buffer.
+//! Checks of features of the controller and of layers: read errors, faults, superblocks, the write buffer.
 
 use super::{Fit, entry_of};
 use crate::config::DriveConfig;
@@ -11,13 +10,11 @@ use palimpsest_workload::settings::Acknowledge;
 
 /// Each step of a retry must have a time and a rate, and a patrol needs read errors.
 pub(super) fn read_errors(drive: &DriveConfig) -> Fit {
-    let (errors, entry) = (&drive.errors, entry_of(drive));
+    let errors = &drive.errors;
     refuse_if!(errors.retries.len() != errors.retry_rates.len() => "ecc.t_retries", "ecc.retry_rates";
         "expected a time and a rate for each step");
     refuse_if!(drive.log.patrol > 0 && errors.strength == 0 => "ftl.patrol", "ecc.strength";
         "a patrol looks for read errors; expected ecc.strength above 0, or ftl.patrol = 0ns");
-    refuse_if!(errors.strength > 0 && entry.is_file_system() => "ecc.strength", "ftl.name";
-        "a file system does not go on when its records are lost; expected ecc.strength = 0, or a layer that is none");
     Ok(())
 }
 
@@ -31,13 +28,6 @@ pub(super) fn faults(drive: &DriveConfig) -> Fit {
         layers: &layers().collect::<Vec<_>>(),
     };
     FAULTS.iter().try_for_each(|fault| (fault.check)(&proposal))
-}
-
-/// Read-ahead cannot follow a file system, because only the file system knows the places of its data.
-pub(super) fn read_ahead(drive: &DriveConfig) -> Fit {
-    refuse_if!(drive.read_ahead.pages > 0 && entry_of(drive).is_file_system() => "controller.read_ahead", "ftl.name";
-        "the controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system");
-    Ok(())
 }
 
 /// Superblocks must divide the dies evenly, and their planes must take turns.

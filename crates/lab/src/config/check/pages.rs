@@ -24,7 +24,7 @@ pub(super) fn page_shape(values: &Values) -> Fit {
     Ok(())
 }
 
-/// A shot must program all pages of a word line, and the layer must support such word lines; a read senses one page.
+/// A shot must program all pages of a word line, and the layer must support such word lines.
 pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
     const KEY: &str = "part.pages_per_program";
     let (pages, part) = (values.get::<u32>(KEY), &drive.part);
@@ -41,10 +41,6 @@ pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
         names_with(|entry| entry.word_lines));
     refuse_if!(values.get::<u32>("part.nop") > 1 => "part.nop", KEY;
         "a word line is programmed once; expected part.nop = 1");
-    let of_words = !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
-    refuse_if!(drive.log.read.mode == ReadMode::Spread || of_words
-        => KEY, "ftl.read", "part.t_read_words", "part.t_dma_words";
-        "expected ftl.read = page or dma, and no times of words");
     refuse_if!(!part.sensed_bytes().is_multiple_of(part.word_bytes) => "part.word_size", "part.page_size";
         "a page must be a whole number of words");
     refuse_if!(part.subpages_per_page() > MOST_SUBPAGES_PER_PAGE => KEY, "part.page_size", "part.subpage_size";
@@ -92,13 +88,14 @@ pub(super) fn words(drive: &DriveConfig, values: &Values) -> Fit {
     let used = mode != ReadMode::Page || !part.t_read_words.is_empty() || !part.t_dma_words.is_empty();
     refuse_if!(used && !part.page_bytes.is_multiple_of(part.word_bytes) => "part.word_size", "part.page_size";
         "a page must be a whole number of words");
+    let sensed = part.sensed_bytes().div_ceil(part.word_bytes);
     for (key, what, entries) in [
         ("part.t_read_words", "times", part.t_read_words.len()),
         ("part.t_dma_words", "times", part.t_dma_words.len()),
         ("part.e_read_words", "energies", part.e_read_words.len()),
     ] {
-        refuse_if!(entries != 0 && entries != words as usize => key, "part.page_size", "part.word_size";
-            "{entries} {what} for {words} words a page; expected one for each number of words");
+        refuse_if!(entries != 0 && entries != sensed as usize => key, "part.page_size", "part.word_size";
+            "{entries} {what} for {sensed} words a page; expected one for each number of words");
     }
     word_times(drive, values)
 }

@@ -408,12 +408,6 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
          expected ecc.strength above 0, or ftl.patrol = 0ns",
     ),
     (
-        "codesign-8ch",
-        &["ftl.name=fs-page", "controller.read_ahead=4"],
-        "--set controller.read_ahead=4: controller.read_ahead = 4, ftl.name = fs-page (--set ftl.name=fs-page): the \
-         controller does not see files; expected controller.read_ahead = 0, or a layer that is no file system",
-    ),
-    (
         "mga-16k",
         &["buffer.size=8KiB"],
         "--set buffer.size=8KiB: buffer.size = 8KiB, part.page_size = 16KiB (presets/parts/k9-slc-16k.toml:N): the \
