@@ -7,7 +7,8 @@
 use super::pages::BuildSubpageLayer;
 use super::subpage::{self, Subpage};
 use crate::log::settings::{
-    CACHE, COLLECTION, GATHER, LEVELING, READ, STATIC_LEVELING, WRITE_POLICY, WritePolicy, classifier_keys, keys_of,
+    CACHE, COLLECTION, FIXED_CACHE, GATHER, LEVELING, READ, STATIC_LEVELING, WRITE_POLICY, WritePolicy,
+    classifier_keys, keys_of,
 };
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::plan::Io;
@@ -18,7 +19,7 @@ pub const ENTRY: Entry = Entry {
     about: "fine-grained map in banks, hot and cold data apart: llh without reuse, its baseline",
     hot_and_cold: true,
     keys: || {
-        let shared = [COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, CACHE, WRITE_POLICY];
+        let shared = [COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, CACHE, FIXED_CACHE, WRITE_POLICY];
         [keys_of(&shared), classifier_keys()].concat()
     },
     fixes: &[

@@ -433,10 +433,7 @@ impl Frontiers {
 
     /// The least worn closed block of `plane`, if the spread of erases exceeds `threshold`.
     pub fn least_worn(&self, nand: &Nand, plane: u32, threshold: u32) -> Option<u32> {
-        let closed = self.blocks.closed(plane);
-        let least = closed.iter().copied().min_by_key(|&block| (nand.erases(block), block))?;
-        let most = closed.iter().map(|&block| nand.erases(block)).max()?;
-        (most - nand.erases(least) > threshold).then_some(least)
+        self.blocks.least_worn(plane, threshold, |block| nand.erases(block))
     }
 
     /// Retires the victim `block` of `plane`.
