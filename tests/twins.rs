@@ -24,7 +24,7 @@ const SMALL: [&str; 5] = [
 fn result(name: &str, entry: &Entry, fidelity: Fidelity) -> String {
     let needs = entry.needs();
     let key = |set: &&str| set.split_once('=').map(|(key, _)| key.to_owned());
-    let small = SMALL.iter().filter(|set| !needs.iter().any(|need| key(&need) == key(set)));
+    let small = SMALL.iter().filter(|set| !needs.iter().any(|need| key(need) == key(set)));
     let sets: Vec<String> = small.chain(&needs).map(|&set| set.into()).collect();
     let ssd = resolve("spread-16g", Some(name), &sets, &|_| unreachable!("presets need no files"))
         .unwrap_or_else(|error| panic!("{name}: {error}"));

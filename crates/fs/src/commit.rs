@@ -5,6 +5,8 @@
 //! leaves and root of the inode file; a barrier; the checkpoint, which holds the inode of the inode file; a barrier;
 //! the trims. Checkpoints, each followed by commit records of the log, fill two blocks in turn: a block is trimmed
 //! before its first checkpoint, while the other holds the newest.
+//!
+//! `commit` and `log` use each other: a block of checkpoints has records of both, and both read pages of metadata.
 
 use super::allocator::Role;
 use super::device::{Device, NO_PAGE, Purpose, Shape};

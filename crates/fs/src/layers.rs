@@ -105,8 +105,8 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
         "a block map unmaps whole blocks only; expected fs.discard = block, or auto");
     refuse_if!(settings.get::<u32>("ecc.strength") > 0 && below.entry.programs == Programs::OverData
         => "ecc.strength", "ftl.name";
-        "below this file system pages are programmed again over data, and a power cut after an uncorrectable read there \
-         is not modelled; expected ecc.strength = 0, or another layer");
+        "below this file system pages are programmed again over data, and a power cut after an uncorrectable read \
+         there is not modelled; expected ecc.strength = 0, or another layer");
     refuse_if!(geometry.page_bytes() < 512 => "ftl.name", "part.page_size";
         "a file system needs pages of 512 bytes at the least");
     let shape = shape(geometry, part, settings, below, logical_pages as u32);

@@ -379,7 +379,8 @@ impl Io {
         bytes.extend(self.newest_places().into_iter().flat_map(u32::to_le_bytes));
     }
 
-    /// The physical subpage of the newest copy of each logical subpage, up to the last with a copy; `u32::MAX` for none.
+    /// The physical subpage of the newest copy of each logical subpage, up to the last with a copy; `u32::MAX` for
+    /// none.
     pub fn newest_places(&self) -> Vec<u32> {
         let (mut places, per_block): (Vec<u32>, u32) = (Vec::new(), self.geometry().subpages_per_block());
         for block in (0..self.geometry().blocks()).filter(|&block| !self.nand.is_torn(block)) {

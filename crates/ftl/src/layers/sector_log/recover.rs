@@ -1,7 +1,8 @@
 //! Recovery after a power cut: the log's map from flash, and checks of the layer against itself and against flash.
 //!
 //! The newest program of a subpage wins, in the log or in the data region. If a data page moved while the log held
-//! newer content of some subpages, the moved page has padding there ([`crate::maps::shared::SharedMap::set_outside`]), and the log wins.
+//! newer content of some subpages, the moved page has padding there
+//! ([`crate::maps::shared::SharedMap::set_outside`]), and the log wins.
 
 use super::log::{CLOSED, Frontier, SubpageLog};
 use super::{SectorLog, bits};
