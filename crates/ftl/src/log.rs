@@ -266,10 +266,11 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// The same log, which buffers and cleans by `policy`.
+    /// The same log, which buffers and cleans by `policy` if there is one.
     #[must_use]
-    pub fn under(mut self, policy: &WritePolicy) -> Self {
-        self.collector.opens_before = policy.open_before;
+    pub fn under(mut self, policy: Option<&WritePolicy>) -> Self {
+        let Some(policy) = policy else { return self };
+        self.collector.opens_before = Some(policy.open_before);
         self.open.absorbs = policy.absorb || !self.open.protected;
         self
     }

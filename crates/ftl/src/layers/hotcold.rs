@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
 pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(layer(io, blueprint));
 
 fn layer(io: &Io, blueprint: &Blueprint) -> Subpage {
-    Subpage::new(io, blueprint, &WritePolicy::new(&blueprint.settings))
+    Subpage::new(io, blueprint, Some(&WritePolicy::new(&blueprint.settings)))
 }
 
 /// Each option of [`WritePolicy`], for the model suite.

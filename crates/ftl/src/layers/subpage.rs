@@ -32,13 +32,11 @@ pub const ENTRY: Entry = Entry {
     outlives_dies: true,
     takes_parity: true,
     superblocks: true,
-    build: |io, blueprint| Box::new(Subpage::new(io, blueprint, &PLAIN)),
+    build: |io, blueprint| Box::new(Subpage::new(io, blueprint, None)),
     ..Entry::PLAIN
 };
 
-pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Subpage::new(io, blueprint, &PLAIN));
-
-const PLAIN: WritePolicy = WritePolicy { open_before: false, absorb: true };
+pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Subpage::new(io, blueprint, None));
 
 pub(super) struct Subpage {
     settings: LogSettings,
@@ -56,8 +54,8 @@ palimpsest_flash::state!(Subpage { log, streams } built {
 });
 
 impl Subpage {
-    /// A layer on erased flash, which buffers and cleans by `policy`.
-    pub(super) fn new(io: &Io, blueprint: &Blueprint, policy: &WritePolicy) -> Self {
+    /// A layer on erased flash, which buffers and cleans by `policy` if there is one.
+    pub(super) fn new(io: &Io, blueprint: &Blueprint, policy: Option<&WritePolicy>) -> Self {
         let geometry = io.geometry();
         let units = blueprint.logical_pages * geometry.subpages_per_page;
         let protected = blueprint.protected;

@@ -31,8 +31,9 @@ pub(super) struct Collector {
     /// Collection starts at this number of free pages of a plane, and stops above `stop`.
     pub start: u32,
     stop: u32,
-    /// True if a host stream opens a block before cleaning makes up for the block.
-    pub opens_before: bool,
+    /// Present if collection counts free blocks, when a stream needs another block: true if the stream opens a block
+    /// before cleaning makes up for the block.
+    pub opens_before: Option<bool>,
     /// Free blocks of a plane at which collection starts then, and above which it stops.
     limits: (u32, u32),
     leveling: WearLeveling,
@@ -81,7 +82,7 @@ impl Collector {
             slack,
             start: if pace.is_used() { pace.start } else { start },
             stop,
-            opens_before: false,
+            opens_before: None,
             limits: (settings.gc_start.of(geometry.blocks_per_plane), settings.gc_stop.of(geometry.blocks_per_plane)),
             leveling: settings.wear_leveling,
             wear_threshold: settings.wear_threshold,
@@ -103,10 +104,11 @@ impl<M: Map> Log<M> {
         {
             return Ok(true);
         }
-        if self.collector.opens_before && !self.frontiers.is_open(plane, stream) {
-            self.open_before_cleaning(io, plane, stream)?;
-        }
-        if self.frontiers.free_pages[plane as usize] <= self.collector.start {
+        if let Some(opens_before) = self.collector.opens_before {
+            if !self.frontiers.is_open(plane, stream) && !self.frontiers.rotation.passes_by(plane) {
+                self.clean_by_blocks(io, plane, stream, opens_before)?;
+            }
+        } else if self.frontiers.free_pages[plane as usize] <= self.collector.start {
             if self.frontiers.rotation.passes_by(plane) {
                 return Ok(false);
             }
@@ -115,14 +117,14 @@ impl<M: Map> Log<M> {
         if self.may_take(io, plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
     }
 
-    /// Opens a block of `plane` for `stream` if cleaning keeps a block. Then collects if few blocks are free.
+    /// Collects if few blocks are free; if it `opens_before`, opens a block of `plane` for `stream` first, unless
+    /// cleaning needs the block.
     #[cold]
-    fn open_before_cleaning(&mut self, io: &mut Io, plane: u32, stream: u32) -> Flash<()> {
+    fn clean_by_blocks(&mut self, io: &mut Io, plane: u32, stream: u32, opens_before: bool) -> Flash<()> {
         let (start, stop) = self.collector.limits;
-        if self.frontiers.has_space(plane, stream)
-            && self.frontiers.open_block(io, plane, stream)
-            && self.frontiers.blocks.free_count(plane) <= start
-        {
+        let may_clean =
+            !opens_before || (self.frontiers.has_space(plane, stream) && self.frontiers.open_block(io, plane, stream));
+        if may_clean && self.frontiers.blocks.free_count(plane) <= start {
             self.collect_while(io, plane, |log| log.frontiers.blocks.free_count(plane) <= stop)?;
         }
         Ok(())
