@@ -185,7 +185,7 @@ pub fn payload_of(entry: &Entry, seed: u64) -> Payload {
 
 /// The long tests run one seed in so many, because `make test-long` must end within an hour on two cores; `make soak`
 /// runs new seeds for any time.
-const LONG_SHARE: u64 = 3;
+const LONG_SHARE: u64 = 8;
 /// Drives that are drawn for one case at most.
 const MOST_DRAWS: u64 = 60;
 /// Step from the seed of one draw to the next: changes the residue for tests that use seeds modulo a small number.

@@ -195,44 +195,4 @@ impl Segments {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The units in the order of eviction.
-    fn order(segments: &mut Segments) -> Vec<u32> {
-        let mut order = Vec::new();
-        while let Some(unit) = segments.oldest() {
-            segments.check().unwrap();
-            order.push(unit);
-            segments.remove(unit);
-        }
-        order
-    }
-
-    #[test]
-    fn what_is_asked_for_again_outlives_what_is_not() {
-        let mut segments = Segments::new(100, 4);
-        (0..4).for_each(|unit| segments.insert(unit, Gate::NONE));
-        assert_eq!((segments.hit(0), segments.hit(1), segments.hit(9)), (Some(Gate::NONE), Some(Gate::NONE), None));
-        segments.insert(4, Gate::NONE);
-        assert_eq!(order(&mut segments), [2, 3, 4, 0, 1], "0 and 1 are protected");
-    }
-
-    #[test]
-    fn the_protected_segment_is_half() {
-        let mut segments = Segments::new(100, 4);
-        (0..4).for_each(|unit| segments.insert(unit, Gate::NONE));
-        (0..3).for_each(|unit| assert!(segments.hit(unit).is_some()));
-        assert_eq!(order(&mut segments), [3, 0, 1, 2], "0 had to go, as the newest of the probationary");
-    }
-
-    #[test]
-    fn what_comes_dirty_goes_first() {
-        let mut segments = Segments::new(100, 4);
-        segments.insert(1, Gate::NONE);
-        segments.dirty(2);
-        segments.dirty(1);
-        assert_eq!((segments.len(), segments.oldest()), (2, Some(2)));
-        assert!(segments.clean(1) && !segments.clean(1) && segments.is_dirty(2));
-    }
-}
+mod tests;
