@@ -204,8 +204,7 @@ impl Nand {
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
         if self.is_unreadable(ppn) {
             let steps = self.failures.errors.as_ref().map_or(0, |errors| errors.settings.retry_rates.len() as u32);
-            self.counters.retries += u64::from(steps);
-            self.counters.read_energy += u64::from(steps) * energy;
+            self.count_retries(steps, energy);
             let lost = if keeps { 0 } else { self.lose(home, wanted.subpages) };
             return Attempt { steps, lost, failed: wanted.subpages };
         }
@@ -235,8 +234,7 @@ impl Nand {
         if is_due {
             errors.due.insert(block);
         }
-        self.counters.retries += u64::from(taken);
-        self.counters.read_energy += u64::from(taken) * energy;
+        self.count_retries(taken, energy);
         let lost = if failed != 0 && !keeps { self.lose(home, failed) } else { 0 };
         if self.payload.image.is_some() {
             self.keep_reads(block, reads);

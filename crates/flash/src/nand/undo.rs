@@ -11,6 +11,7 @@ use super::own::SavedOwn;
 use super::pairs::SavedPairs;
 use super::part::ReadCommand;
 use super::{Block, Nand, NandCounters, SubpageMask, TORN};
+use crate::units::Picojoules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -134,6 +135,19 @@ impl Nand {
         undo.counters = self.counters.since(&undo.counters);
         if let Some(log) = &mut self.records.undo {
             log.0.insert(self.schedule.operations, *undo);
+        }
+    }
+
+    /// Counts `steps` retries of the last read, each of `energy`. A rollback of the read must subtract them too.
+    pub(super) fn count_retries(&mut self, steps: u32, energy: Picojoules) {
+        if steps == 0 {
+            return;
+        }
+        let log = self.records.undo.as_mut();
+        let undo = log.and_then(|log| log.0.get_mut(&self.schedule.operations)).map(|undo| &mut undo.counters);
+        for counters in [&mut self.counters].into_iter().chain(undo) {
+            counters.retries += u64::from(steps);
+            counters.read_energy += u64::from(steps) * energy;
         }
     }
 

@@ -1,12 +1,13 @@
-//! Drawn shares of failed reads against the binomial distribution, and the subpages that failed reads lose. Not tested
-//! here: the table of tolerated rates.
+//! Drawn shares of failed reads against the binomial distribution, the subpages that failed reads lose, and the
+//! rollback of retries. Not tested here: the table of tolerated rates.
 
 use super::super::part::samples::slc;
 use super::tolerance::tests::tail;
 use super::*;
 use crate::geometry::Geometry;
-use crate::nand::data::Payload;
-use crate::nand::{count, first_subpages};
+use crate::nand::data::{Data, Payload};
+use crate::nand::part::ReadCommand;
+use crate::nand::{Outcome, PADDING, count, first_subpages};
 
 /// Most standard deviations between a drawn share and its probability. A correct share is within them with 99.994 %.
 const MOST_DEVIATIONS: f64 = 4.0;
@@ -111,4 +112,25 @@ fn subpages_are_lost_with_their_words_and_counted_once() {
         let lost = nand.failures.errors.as_ref().unwrap().lost().len() as u32;
         assert!((pages / 2..pages * 7 / 2).contains(&lost), "{lost} of {} subpages", pages * 4);
     }
+}
+
+/// Once wrong: a power cut subtracted a read that had not ended, but not the retries of the read.
+#[test]
+fn a_power_cut_takes_a_read_back_with_its_retries() {
+    let ladder = ErrorSettings { retries: vec![1, 1], retry_rates: vec![0.9, 0.8], ..with_strength(1) };
+    let mut nand = flash(1, 4096, 1e-2, ladder);
+    nand.part.e_read = 5;
+    let (one, data) = (wanted(&nand, 1), [Data::ZERO; 4]);
+    assert_eq!(nand.program(0, 1, &[0, PADDING, PADDING, PADDING], &data).unwrap(), Outcome::Done);
+    nand.keep_undo();
+    for reads in 1..3 {
+        nand.read(0, 1, ReadCommand::PAGE).unwrap();
+        assert_eq!(nand.attempt_read(0, 0, one, 0, true).steps, 2);
+        let now = nand.counters();
+        assert_eq!((now.reads, now.retries, now.read_energy), (reads, 2 * reads, 15 * reads));
+    }
+    nand.ended(2);
+    assert_eq!(nand.lose_power(&[]), 1);
+    let left = nand.counters();
+    assert_eq!((left.reads, left.retries, left.read_energy), (1, 2, 15));
 }
