@@ -294,6 +294,7 @@ impl Drive {
             ledger.pause();
         }
         self.recover()?;
+        self.buffer.take(u64::from(std::mem::take(&mut self.io.present.buffer_taken)));
         self.buffer.recovered(self.engine.take_buffer_freed());
         self.io.buffers().end_request();
         self.io.plan.timed = false;
