@@ -18,6 +18,7 @@ enum Page {
     Bytes(Box<[u8]>),
 }
 
+#[derive(Clone)]
 pub struct Memory {
     shape: Shape,
     pages: Vec<Page>,
@@ -30,6 +31,8 @@ pub struct Memory {
     /// Operations so far, and the one at which the power is cut.
     pub operations: u64,
     pub cut_at: u64,
+    /// The read after which the page is uncorrectable.
+    pub lost_after: u64,
     pub rng: Rng,
     pub trims: Vec<u64>,
     /// Whether reads are under way in each channel.
@@ -50,6 +53,7 @@ impl Memory {
             held: Vec::new(),
             operations: 0,
             cut_at: u64::MAX,
+            lost_after: u64::MAX,
             rng: Rng::new(seed, 0xdef),
             trims: vec![0; shape.channels as usize],
             reading: vec![false; shape.channels as usize],
@@ -150,6 +154,9 @@ impl Device for Memory {
                 self.hold(&bytes)
             }
         };
+        if self.operations == self.lost_after {
+            self.pages[page as usize] = Page::Lost;
+        }
         Ok(true)
     }
 

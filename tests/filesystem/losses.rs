@@ -1,7 +1,7 @@
 //! Uncorrectable pages of files and of metadata: a mount finds a whole file system without the lost files, or none.
 
 use crate::device::Memory;
-use crate::model::{Operation, apply};
+use crate::model::{Draw, Operation, apply};
 use crate::operations::{Case, check, for_each_seed, is_partial};
 use palimpsest_lab::host::fs::{Fault, FileSystem, FileType, ROOT};
 use std::collections::BTreeMap;
@@ -52,21 +52,26 @@ fn interrupt(case: &Case, device: &mut Memory) {
     }
 }
 
-fn lose(seed: u64) -> u64 {
-    let case = Case::new(seed);
-    let (mut device, mut draw) = (Memory::new(case.shape, seed), case.draw());
-    let mut filesystem = case.format(&mut device).expect("an empty device can be formatted");
-    let steps = 60 + draw.rng.below(120);
+/// A device with a committed file system after `steps` operations, and the files there.
+fn committed(case: &Case, device: &mut Memory, draw: &mut Draw, steps: u64) -> Files {
+    let mut filesystem = case.format(device).expect("an empty device can be formatted");
     for _ in 0..steps {
         let operation = draw.next();
         if let Err(fault @ (Fault::Corrupt(_) | Fault::Unreadable | Fault::Halt(_))) =
-            apply(&mut filesystem, &mut device, &operation)
+            apply(&mut filesystem, device, &operation)
         {
             panic!("{operation:?}: {fault:?}");
         }
     }
-    filesystem.sync(&mut device).expect("a commit");
-    let before = files(&filesystem, &mut device);
+    filesystem.sync(device).expect("a commit");
+    files(&filesystem, device)
+}
+
+fn lose(seed: u64) -> u64 {
+    let case = Case::new(seed);
+    let (mut device, mut draw) = (Memory::new(case.shape, seed), case.draw());
+    let steps = 60 + draw.rng.below(120);
+    let before = committed(&case, &mut device, &mut draw, steps);
     device.lose([10, 40, 200][(seed % 3) as usize]);
     interrupt(&case, &mut device);
     let mut filesystem = match case.mount(&mut device) {
@@ -114,4 +119,36 @@ fn losses_of_metadata_lose_files_and_nothing_else() {
     let seen = SEEN.each_ref().map(|count| count.load(Relaxed));
     println!("{seen:?}");
     assert!(seen.iter().all(|&count| count > 0) || is_partial(), "{seen:?}");
+}
+
+/// Makes each page that a mount reads uncorrectable right after the first read.
+fn lose_while_mounting(seed: u64) -> u64 {
+    let case = Case::new(seed);
+    let (mut device, mut draw) = (Memory::new(case.shape, seed), case.draw());
+    let before = committed(&case, &mut device, &mut draw, 40);
+    let mut whole = device.clone();
+    case.mount(&mut whole).expect("a committed file system can be mounted");
+    for after in device.operations + 1..=whole.operations {
+        let mut device = device.clone();
+        device.lost_after = after;
+        let filesystem = match case.mount(&mut device) {
+            Ok(filesystem) => filesystem,
+            Err(Fault::Unreadable) => continue,
+            Err(fault) => panic!("operation {after}: {fault:?}"),
+        };
+        let found = files(&filesystem, &mut device);
+        let is_whole = filesystem.counters().unreadable > 0 || found.len() == before.len();
+        assert!(is_whole, "operation {after}: files are missing without a loss");
+        for (ino, (path, bytes)) in found {
+            let old = before.get(&ino).unwrap_or_else(|| panic!("operation {after}: {path} is new"));
+            assert!(bytes.is_none() || bytes == old.1, "operation {after}: {path} has other contents");
+        }
+    }
+    1
+}
+
+/// Once wrong: a mount read a record of the log twice, the second read failed, and the mount left out the commit.
+#[test]
+fn a_page_lost_during_a_mount_brings_no_older_state_back() {
+    for_each_seed("losses::a_page_lost_during_a_mount_brings_no_older_state_back", 30, lose_while_mounting);
 }

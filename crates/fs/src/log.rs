@@ -19,6 +19,7 @@ use super::device::{Device, NO_PAGE, Purpose, Shape};
 use super::inode::{FileType, Inode, WORDS};
 use super::repair::Losses;
 use super::{Done, Fault, FileSystem, INODE_FILE};
+use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::state::{Loaded, Reader, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -410,6 +411,10 @@ impl Replay {
         for page in first + at + 1..first + device.written(block) {
             let mut contents = Vec::new();
             let is_written = device.read(page, Purpose::Metadata, &mut contents)?;
+            if contents.contains(&Data::LOST) {
+                // The search for the checkpoint read this page, but each read may make the next one uncorrectable.
+                return Err(Fault::Unreadable);
+            }
             let bytes = if is_written { device.bytes(&contents) } else { None };
             let sequence = base + replay.commits + 1;
             // A torn record does not count; the next commit may follow.
