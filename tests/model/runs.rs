@@ -141,7 +141,7 @@ fn hold(outcome: &Outcome, timed: bool) {
 }
 
 /// A run of a random drive, with power cuts where that is possible.
-fn lawful(entry: &'static Entry, seed: u64) -> bool {
+pub fn lawful(entry: &'static Entry, seed: u64) -> bool {
     let mut rng = Rng::new(seed, 0x1a35);
     let shape: Option<Shape> = match entry.below {
         Some(_) => crate::filesystem::draw(entry, &mut rng, 120),
