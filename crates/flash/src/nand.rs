@@ -351,7 +351,7 @@ impl Nand {
     ///
     /// # Errors
     /// As [`Self::program`].
-    #[inline(always)]
+    #[inline]
     pub fn program_own(
         &mut self,
         ppn: u32,
@@ -379,7 +379,44 @@ impl Nand {
         self.change_cells(ppn, written, logical, data, Own { page: &[], spare }, Change::Over)
     }
 
+    /// Whether `ppn` is the next page of a block and `written` are all of its subpages, and whether a program without
+    /// bytes of the layer changes nothing but these cells.
     #[inline(always)]
+    pub fn takes_next(&self, ppn: u32, written: SubpageMask) -> bool {
+        let recorded = self.records.undo.is_some() || self.records.trims.is_some();
+        let alone = self.schedule.operations + 1 < self.schedule.event_at && self.failures.faults.is_none();
+        let plain = alone && !recorded && self.payload.kind() != Payload::Bytes;
+        plain && written == self.widths.all_subpages && self.is_next(self.split(ppn), ppn)
+    }
+
+    /// Programs page `ppn` as [`Self::program`] would. The caller must have checked [`Self::takes_next`].
+    #[inline(always)]
+    pub fn program_next(&mut self, ppn: u32, logical: &[u32], data: &[Data]) {
+        self.schedule.operations += 1;
+        let (block, page) = self.split(ppn);
+        self.records.history.note(history::RecordKind::Program, block, page, self.widths.all_subpages);
+        let count = self.geometry.subpages_per_page as usize;
+        let first = ppn as usize * count;
+        if let ([cell], [logical, ..]) = (&mut self.logical[first..first + count], logical) {
+            *cell = *logical;
+        } else {
+            self.logical[first..first + count].copy_from_slice(&logical[..count]);
+        }
+        if self.payload.kind() != Payload::None {
+            self.store_next(first, data);
+        }
+        self.programs[ppn as usize] = 1;
+        self.blocks[block as usize].next_page = page + 1;
+        self.count_program((block, page), self.widths.all_subpages, false);
+    }
+
+    /// Stores the contents of a page out of line, because most runs have none.
+    #[inline(never)]
+    fn store_next(&mut self, first: usize, data: &[Data]) {
+        self.payload.store(first, self.widths.all_subpages, data, self.schedule.operations);
+    }
+
+    #[inline(never)]
     fn change_cells(
         &mut self,
         ppn: u32,
@@ -389,52 +426,16 @@ impl Nand {
         own: Own<'_>,
         change: Change,
     ) -> Flash<Outcome> {
+        if change == Change::First && own.is_none() && self.takes_next(ppn, written) {
+            self.program_next(ppn, logical, data);
+            return Ok(Outcome::Done);
+        }
         if self.records.trims.is_some() {
             self.commit_trims()?;
         }
         let cut = self.begin();
         let (block, page) = self.split(ppn);
         self.records.history.note(history::RecordKind::Program, block, page, written);
-        if change == Change::First && !cut && own.is_none() && self.takes_next((block, page), ppn, written) {
-            self.program_next((block, page), ppn, logical, data);
-            return Ok(Outcome::Done);
-        }
-        self.change_any_cells((block, page), (ppn, written, logical, data), own, change, cut)
-    }
-
-    /// Whether `written` are all subpages of the next page of `block`, and a program changes nothing but these cells.
-    #[inline]
-    fn takes_next(&self, (block, page): (u32, u32), ppn: u32, written: SubpageMask) -> bool {
-        let plain =
-            self.failures.faults.is_none() && self.records.undo.is_none() && self.payload.kind() != Payload::Bytes;
-        plain && written == self.widths.all_subpages && self.is_next((block, page), ppn)
-    }
-
-    /// Programs the next page of `block` with the result of [`Self::change_any_cells`].
-    #[inline]
-    fn program_next(&mut self, (block, page): (u32, u32), ppn: u32, logical: &[u32], data: &[Data]) {
-        let count = self.geometry.subpages_per_page as usize;
-        let first = ppn as usize * count;
-        if let ([cell], [logical, ..]) = (&mut self.logical[first..first + count], logical) {
-            *cell = *logical;
-        } else {
-            self.logical[first..first + count].copy_from_slice(&logical[..count]);
-        }
-        self.payload.store(first, self.widths.all_subpages, data, self.schedule.operations);
-        self.programs[ppn as usize] = 1;
-        self.blocks[block as usize].next_page = page + 1;
-        self.count_program((block, page), self.widths.all_subpages, false);
-    }
-
-    #[inline(never)]
-    fn change_any_cells(
-        &mut self,
-        (block, page): (u32, u32),
-        (ppn, written, logical, data): (u32, SubpageMask, &[u32], &[Data]),
-        own: Own<'_>,
-        change: Change,
-        cut: bool,
-    ) -> Flash<Outcome> {
         let first = (ppn * self.geometry.subpages_per_page) as usize;
         let reuse = change == Change::Over;
         let mut levels = None;

@@ -3,10 +3,10 @@
 //! The result must equal [`Nand::read`] and [`Nand::program`] of each page, except for the history of operations, which
 //! records only the last page of each block, and no reads. Ignored: faults, rollback, bytes and side tables.
 
-use super::Nand;
 use super::data::Payload;
 use super::history::RecordKind;
-use super::part::ProgramOrder;
+use super::part::{ProgramOrder, ReadCommand};
+use super::{Flash, Nand, SubpageMask};
 
 /// Pages of a block to program in order, from `page` on.
 #[derive(Clone, Copy)]
@@ -32,12 +32,29 @@ impl Nand {
 
     /// Whether `page` of `block`, which is `ppn`, is erased and the next, in a block that may be programmed in any
     /// order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_next(&self, (block, page): (u32, u32), ppn: u32) -> bool {
         let state = &self.blocks[block as usize];
         let next = page == state.next_page && !(state.gaps || state.bad || state.torn);
         let ordered = !matches!(self.part.order, ProgramOrder::LowLowHigh | ProgramOrder::LowHighLow);
         next && ordered && !self.part.paired() && self.programs[ppn as usize] == 0
+    }
+
+    /// Reads the subpages `wanted` of page `ppn` by sensing the whole page, in a run with slices.
+    ///
+    /// # Errors
+    /// [`super::Halt::Refused`] if a wanted subpage holds no data.
+    #[inline]
+    pub fn read_for_copy(&mut self, ppn: u32, wanted: SubpageMask) -> Flash<()> {
+        debug_assert!(self.takes_slices());
+        self.schedule.operations += 1;
+        let (block, page) = self.split(ppn);
+        if let Err(rule) = self.probe_read_of((block, page), ppn, wanted, ReadCommand::PAGE) {
+            return Err(self.refuse(rule, block, page));
+        }
+        self.counters.reads += 1;
+        self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
+        Ok(())
     }
 
     /// Whether pages of `block` from `page`, the next, may be programmed in order.
@@ -104,18 +121,20 @@ impl Nand {
     }
 
     /// Programs `rounds` pages of each of `rows` in turn, with the logical numbers from `first` on and their
-    /// fingerprints by `tag`. The caller must have checked [`Self::takes_rows`] of each.
+    /// fingerprints by `tag`. The caller must have checked [`Self::takes_rows`] of each, or program single pages in the
+    /// order of the part.
     pub fn program_rows(&mut self, rows: &[Row], rounds: u32, first: u32, tag: impl Fn(u32) -> u64) {
         debug_assert!(self.takes_slices());
         let (width, turns) = (self.geometry.subpages_per_page, rows.len() as u32);
         for (turn, &Row { block, page, single }) in (0..).zip(rows) {
-            debug_assert!(self.takes_rows(block, page));
+            debug_assert!(self.takes_rows(block, page) || self.part.paired() && rounds == 1);
             let begin = self.first_page(block) + page as usize;
             self.programs[begin..begin + rounds as usize].fill(1);
             let cells = &mut self.logical[begin * width as usize..(begin + rounds as usize) * width as usize];
             fill_pages(cells, width, first + turn * width, turns * width);
             let state = &mut self.blocks[block as usize];
-            (state.next_page, state.single) = (page + rounds, single);
+            state.gaps |= page > state.next_page;
+            (state.next_page, state.single) = (state.next_page.max(page + rounds), single);
             self.records.history.note(RecordKind::Program, block, page + rounds - 1, self.widths.all_subpages);
         }
         if self.payload.kind() != Payload::None {
@@ -129,8 +148,17 @@ impl Nand {
         }
         let programs = u64::from(rounds * turns);
         self.schedule.operations += programs;
+        if self.part.paired() {
+            return rows.iter().for_each(|row| self.count_paired(row));
+        }
         self.counters.programs += programs;
         self.counters.program_energy += programs * self.part.e_program;
+    }
+
+    /// Counts the program of the first page of a row, whose energy depends on the pages before.
+    fn count_paired(&mut self, &Row { block, page, .. }: &Row) {
+        self.note_pair(block, page, false);
+        self.count_program((block, page), self.widths.all_subpages, false);
     }
 }
 

@@ -158,13 +158,6 @@ impl Io {
         self.sensed(&read, (from, read.after, read.cause), command, bytes, retries, link_bytes);
     }
 
-    /// As [`Self::programmed`] over erased cells, for pages of stripes.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn programmed_of_stripe(&mut self, program: &Program<'_>, outcome: Outcome) {
-        self.programmed(program, outcome, Over::Erased);
-    }
-
     /// Counts `read` of page `from` for `cause`, and adds the operation to the plan, after the gate `after`.
     #[inline(always)]
     fn sensed(
@@ -277,17 +270,52 @@ impl Io {
     /// As [`Self::program`].
     #[inline(always)]
     pub fn program_here(&mut self, program: Program<'_>) -> Flash<Outcome> {
-        if self.nand.part().code.is_some() || self.rain.is_some() || self.guard.is_some() {
+        if !self.takes_next(&program) {
             // The copy keeps the fields of other programs in registers.
             return self.program_specially(&{ program });
         }
-        self.nand.note_single(program.ppn, program.single);
-        self.program_alone(&program, Own { page: program.own, spare: program.spare })
+        let Program { ppn, logical, after, signal, frees, .. } = program;
+        self.nand.note_single(ppn, program.single);
+        self.nand.program_next(ppn, logical, program.data);
+        let (cause, part) = (self.counted_as(program.cause), self.nand.part());
+        let (bytes, moved) = (self.nand.geometry().page_bytes(), program.transferred * part.subpage_bytes);
+        let counters = &mut self.counters;
+        counters.programs[cause as usize] += 1;
+        counters.data_bytes += u64::from(bytes);
+        counters.bus_bytes += u64::from(moved);
+        if self.plan.timed {
+            let (block, page) = self.nand.place(ppn);
+            let array = if program.single { part.t_program_slc } else { part.programming_time(page) };
+            let mut operation = Operation {
+                page: page as u16,
+                block,
+                bytes: moved,
+                array: array as u32,
+                after,
+                signal,
+                frees,
+                from_host: program.from_host || self.is_from_host(program.cause),
+                ..self.plan.operation(OperationKind::Program, cause)
+            };
+            let stored = (ppn, program.written, after);
+            self.note_stored(&mut operation, program.cause, stored, logical.iter().copied());
+            self.push(signal, operation);
+        }
+        Ok(Outcome::Done)
     }
 
-    /// Programs a word line by a code of cells, a page with parity, or a page whose program can corrupt others and
-    /// must follow copies of those.
-    #[cold]
+    /// Whether `program` programs the next page of a block and nothing else, and is not verified.
+    #[inline(always)]
+    fn takes_next(&self, program: &Program<'_>) -> bool {
+        let part = self.nand.part();
+        let observed = self.ledger.is_some() || self.nand.reads_fail() || self.rain.is_some() || self.guard.is_some();
+        let whole = part.pages_per_program == 1 && part.code.is_none() && program.padding == 0;
+        let alone = whole && !observed && program.own.is_empty() && program.spare.is_empty();
+        alone && self.nand.takes_next(program.ppn, program.written)
+    }
+
+    /// Any other program: of a word line by a code of cells, of a page with parity, of a page whose program can corrupt
+    /// others and must follow copies of those, of a part of a page, or a program that may fail or is verified.
     #[inline(never)]
     fn program_specially(&mut self, program: &Program<'_>) -> Flash<Outcome> {
         let own = Own { page: program.own, spare: program.spare };
@@ -298,6 +326,9 @@ impl Io {
             return self.program_of_stripe(*program, own);
         }
         self.nand.note_single(program.ppn, program.single);
+        if self.guard.is_none() {
+            return self.program_alone(program, own);
+        }
         let program = self.copy_mates(*program)?;
         let outcome = self.program_alone(&program, Own { page: program.own, spare: program.spare })?;
         if outcome == Outcome::Failed {
@@ -306,7 +337,6 @@ impl Io {
         Ok(outcome)
     }
 
-    #[inline(always)]
     fn program_alone(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
         self.time_program(program.ppn, program.written);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
@@ -322,7 +352,7 @@ impl Io {
         }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn programmed(&mut self, program: &Program<'_>, outcome: Outcome, over: Over) {
         let cause = self.counted_as(program.cause);
         let part = self.nand.part();

@@ -16,6 +16,7 @@
 //! such operations.
 
 use super::flash::Sensed;
+use super::ledger::Over;
 use super::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
@@ -133,7 +134,7 @@ impl Io {
         let (block, page) = self.nand.split(program.ppn);
         let left_out = page < self.nand.next_page(block);
         let outcome = self.nand.program_own(program.ppn, program.written, program.logical, program.data, own)?;
-        self.programmed_of_stripe(&program, outcome);
+        self.programmed(&program, outcome, Over::Erased);
         if outcome == Outcome::Done {
             self.protect(&program)?;
             if left_out {
@@ -231,7 +232,7 @@ impl Io {
         self.nand.program_parity(parity, &data, open.covers)?;
         let logical = vec![PADDING; data.len()];
         let program = Program { after, ..Program::new(parity, &logical, &data, Cause::Parity) };
-        self.programmed_of_stripe(&program, Outcome::Done);
+        self.programmed(&program, Outcome::Done, Over::Erased);
         Ok(())
     }
 

@@ -4,9 +4,11 @@
 //! Ignored: runs in which an operation may fail, be verified or be rolled back, which must read and program page by
 //! page.
 
+use super::flash::wanted_bytes;
 use super::operations::{Operation, OperationKind};
 use super::{Cause, Gate, Io, under_way};
-use palimpsest_flash::nand::{Row, count, first_subpages};
+use palimpsest_flash::nand::part::ReadMode;
+use palimpsest_flash::nand::{Flash, Row, SubpageMask, count, first_subpages};
 use palimpsest_flash::units::Nanos;
 
 /// Copies of whole pages: those of `pages` (bits, from page `from` on) to the pages from `to` on. Each page is read
@@ -43,6 +45,25 @@ impl Io {
     /// True if [`Self::program_rows`] may be called.
     pub fn takes_rows(&self) -> bool {
         self.only_counts() && !self.host.is_inner()
+    }
+
+    /// Reads `subpages` of page `ppn` by `mode` for collection; the array senses the whole page. Only for runs where
+    /// [`Self::only_counts`].
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    #[inline]
+    pub fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask, mode: ReadMode) -> Flash<()> {
+        self.nand.read_for_copy(ppn, subpages)?;
+        let part = self.nand.part();
+        let whole = part.sensed_bytes();
+        let wanted = wanted_bytes(part, subpages, 0).min(whole);
+        let counters = &mut self.counters;
+        counters.reads[Cause::Gc as usize] += 1;
+        counters.bus_bytes += u64::from(if mode == ReadMode::Page { whole } else { wanted });
+        counters.sensed[Cause::Gc as usize] += u64::from(whole);
+        counters.wanted[Cause::Gc as usize] += u64::from(wanted);
+        Ok(())
     }
 
     /// The pages of `pages` (bits, from page `from` on) that [`Self::copy`] may copy to the pages from `to` on. Pages

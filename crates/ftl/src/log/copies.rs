@@ -11,7 +11,7 @@ use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, Outcome, count, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io, Program, Read};
+use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io, Program};
 
 impl<M: Map> Log<M> {
     /// True if units of `victim` may gather ([`Self::gather_units`]): the open page for them holds only moved units,
@@ -20,7 +20,8 @@ impl<M: Map> Log<M> {
     pub(super) fn gathers(&self, io: &Io, victim: u32) -> bool {
         let small = self.shape.units_per_page > 1 && self.shape.unit_subpages == 1 && M::TAKES_RUNS;
         let protected = small && self.open.protected && self.collector.emptying.is_empty();
-        if !protected || self.read.mode == ReadMode::Spread || !io.only_counts() {
+        let reads_pages = self.read.mode != ReadMode::Spread && io.nand().part().pages_per_program == 1;
+        if !protected || !reads_pages || !io.only_counts() {
             return false;
         }
         let page = self.open.page(self.moved_page_of(io, victim));
@@ -30,7 +31,7 @@ impl<M: Map> Log<M> {
     /// Copies pages of one unit each, at most `most` of the valid units `valid` (bits, from unit `from` of `victim`
     /// on), to the open block. Returns the copied units, as bits; 0: the first must move alone, for example into the
     /// last page of the open block, which closes the block.
-    #[inline]
+    #[inline(never)]
     pub(super) fn copy_slice(
         &mut self,
         io: &mut Io,
@@ -81,6 +82,7 @@ impl<M: Map> Log<M> {
     }
 
     /// As [`Self::move_units`], for units smaller than a page: they gather in an open page.
+    #[inline(never)]
     pub(super) fn gather_units(&mut self, io: &mut Io, victim: u32, next: u32, most: u32) -> Flash<u32> {
         let page = self.moved_page_of(io, victim);
         let done = self.gather_valid(io, victim, next, most, page);
@@ -110,7 +112,7 @@ impl<M: Map> Log<M> {
             // The units of a page may span two words.
             let units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
             let ppn = victim * self.shape.pages_per_block + from;
-            io.read_here(Read { policy: self.read, ..Read::new(ppn, units, Cause::Gc) })?;
+            io.read_for_copy(ppn, units, self.read.mode)?;
             self.counters.moved_units += u64::from(count(units));
             self.frontiers.blocks.invalidate_bits(victim, from * per_page, units);
             let (done, rest) = self.gather(io, plane, page, ppn, units);

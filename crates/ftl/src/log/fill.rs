@@ -3,8 +3,8 @@
 //!
 //! Planes and blocks are the same as for writes of single units; checks that never apply are skipped. If all planes
 //! take turns, whole rounds are one slice. The first and last page of each block are a slice of one, because they open
-//! and close the block. Fills stop where a write would do more, such as clean a plane; writes must do the rest.
-//! Ignored: parts with paired pages.
+//! and close the block, and so is each page of a part with paired pages. Fills stop where a write would do more, such
+//! as clean a plane; writes must do the rest.
 
 use super::Log;
 use crate::log::map::Map;
@@ -20,7 +20,7 @@ impl<M: Map> Log<M> {
     pub fn fill(&mut self, io: &mut Io, stream: u32, first: u32, units: u32) -> Flash<u32> {
         let (per_page, width) = (self.shape.units_per_page, self.shape.unit_subpages);
         let waits = self.open.oldest.is_some() || !self.collector.failed.is_empty() || self.passes.most > 1;
-        let waits = waits || self.frontiers.fixed.folds() || io.nand().part().paired();
+        let waits = waits || self.frontiers.fixed.folds();
         if !M::TAKES_RUNS || waits || !io.takes_rows() {
             return Ok(0);
         }
