@@ -95,6 +95,14 @@ impl Memory {
         lost
     }
 
+    /// Makes the first page of `block` uncorrectable, if written.
+    pub fn lose_first(&mut self, block: u32) {
+        let page = &mut self.pages[(block * self.shape.pages_per_block) as usize];
+        if matches!(page, Page::Bytes(_)) {
+            *page = Page::Lost;
+        }
+    }
+
     /// Sets the next page of each block to the page that a mount finds.
     pub fn mounted(&mut self) {
         for block in 0..self.shape.blocks() {

@@ -95,6 +95,8 @@ pub(super) struct Anchors {
     unreadable: [Option<(u32, u32)>; 2],
     /// Whether all pages of each are written.
     pub is_full: [bool; 2],
+    /// The readable pages of each, the last first. A second read could fail.
+    pages: [Vec<(u32, Vec<u8>)>; 2],
 }
 
 impl Anchors {
@@ -116,13 +118,20 @@ impl Anchors {
                 }
                 let Some(bytes) = device.bytes(&contents) else { continue };
                 anchors.highest = anchors.highest.max(number(&bytes));
-                let Some(found) = Checkpoint::decode(&bytes, shape) else { continue };
+                let found = Checkpoint::decode(&bytes, shape);
+                anchors.pages[index].push((page - first, bytes));
+                let Some(found) = found else { continue };
                 if anchors.newest.as_ref().is_none_or(|(best, ..)| found.sequence > best.sequence) {
                     anchors.newest = Some((found, index, page - first));
                 }
             }
         }
         Ok(anchors)
+    }
+
+    /// The readable pages after page `at` of anchor `index`.
+    pub(super) fn after(&self, index: usize, at: u32) -> impl Iterator<Item = &[u8]> {
+        self.pages[index].iter().rev().filter(move |(page, _)| *page > at).map(|(_, bytes)| &bytes[..])
     }
 
     /// Whether there were commits.
@@ -316,6 +325,16 @@ impl FileSystem {
             }
         }
         bytes
+    }
+
+    /// Empties anchor `index`, which holds no commit that counts, and writes a readable first page there.
+    pub(super) fn begin_anchor(&mut self, device: &mut dyn Device, index: usize) -> Done<()> {
+        let block = Self::anchors(self.shape)[index];
+        device.trim(block)?;
+        let nothing = device.hold(&vec![0; self.shape.page_bytes as usize]);
+        device.write(block * self.shape.pages_per_block, &nothing, Purpose::Metadata)?;
+        self.counters.metadata_pages += 1;
+        Ok(device.barrier()?)
     }
 
     /// Writes `bytes` to the next page of the blocks of checkpoints, between two barriers.

@@ -15,11 +15,10 @@
 
 use super::allocator::Role;
 use super::commit::{fingerprint, sum};
-use super::device::{Device, NO_PAGE, Purpose, Shape};
+use super::device::{Device, NO_PAGE, Shape};
 use super::inode::{FileType, Inode, WORDS};
 use super::repair::Losses;
 use super::{Done, Fault, FileSystem, INODE_FILE};
-use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::state::{Loaded, Reader, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -404,23 +403,18 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Reads the log after the checkpoint of commit `base`, which is in page `at` of `block`.
-    pub(super) fn read(device: &mut dyn Device, shape: Shape, base: u64, block: u32, at: u32) -> Done<Replay> {
+    /// Reads the log after the checkpoint of commit `base`, which the readable pages `records` follow.
+    pub(super) fn read<'a>(
+        device: &mut dyn Device,
+        shape: Shape,
+        base: u64,
+        records: impl Iterator<Item = &'a [u8]>,
+    ) -> Done<Replay> {
         let (mut replay, mut commits, mut all) = (Replay::default(), Vec::new(), Vec::new());
-        let first = block * shape.pages_per_block;
-        for page in first + at + 1..first + device.written(block) {
-            let mut contents = Vec::new();
-            let is_written = device.read(page, Purpose::Metadata, &mut contents)?;
-            if contents.contains(&Data::LOST) {
-                // The search for the checkpoint read this page, but each read may make the next one uncorrectable.
-                return Err(Fault::Unreadable);
-            }
-            let bytes = if is_written { device.bytes(&contents) } else { None };
+        for bytes in records {
             let sequence = base + replay.commits + 1;
             // A torn record does not count; the next commit may follow.
-            let Some(found) = bytes.and_then(|bytes| CommitRecord::decode(&bytes, shape, base, sequence)) else {
-                continue;
-            };
+            let Some(found) = CommitRecord::decode(bytes, shape, base, sequence) else { continue };
             for &page in &found.pages {
                 all.push(match super::commit::read_metadata(device, page) {
                     Ok(None) => return Err(Fault::Unreadable),

@@ -68,20 +68,20 @@ impl FileSystem {
     /// [`Fault::NotFormatted`], [`Fault::Unreadable`], [`Fault::Corrupt`], and errors of flash.
     pub fn mount(device: &mut dyn Device, thresholds: Thresholds, scheme: &'static Scheme) -> Done<FileSystem> {
         let shape = device.shape();
-        let anchors = Anchors::read(device, shape)?;
+        let mut anchors = Anchors::read(device, shape)?;
         if anchors.miss_commit() {
             return Err(Fault::Unreadable);
         }
         let is_doubtful = anchors.newest.as_ref().is_some_and(|(_, anchor, _)| anchors.misses_first(1 - anchor));
-        let (checkpoint, anchor, at) = anchors.newest.ok_or(Fault::NotFormatted)?;
+        let (checkpoint, anchor, at) = anchors.newest.take().ok_or(Fault::NotFormatted)?;
         let mut filesystem = FileSystem::new(shape, thresholds, scheme);
         filesystem.anchor = anchor;
         filesystem.anchor_next = device.written(Self::anchors(shape)[anchor]);
         if is_doubtful {
-            // The next commit is in the other anchor, before this one is full.
-            filesystem.anchor_next = shape.pages_per_block;
+            // When this anchor is full, an unreadable first page of the other must be that of a commit.
+            filesystem.begin_anchor(device, 1 - anchor)?;
         }
-        let replay = Replay::read(device, shape, checkpoint.sequence, Self::anchors(shape)[anchor], at)?;
+        let replay = Replay::read(device, shape, checkpoint.sequence, anchors.after(anchor, at))?;
         filesystem.sequence = checkpoint.sequence + replay.commits;
         filesystem.inodes[INODE_FILE as usize] = Some(checkpoint.inode_file);
         let mut lost = Losses {
