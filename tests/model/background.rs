@@ -5,7 +5,7 @@ use crate::harness::{count_cuts, for_each_seed, for_each_seed_of, note};
 use crate::workload::{Mix, fill};
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::Result;
-use palimpsest_lab::ftl::{Entry, Programs, REGISTRY};
+use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;
 use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::host::request::{Arrivals, Request, Source};
@@ -117,7 +117,6 @@ fn a_patrol_while_the_host_is_idle() {
         "ecc.retry_rates=[\"70%\", \"40%\"]",
     ];
     let all = REGISTRY.iter().chain(ENTRIES);
-    let all = all.filter(|entry| !entry.is_file_system() || entry.programs != Programs::OverData);
     for_each_seed_of(all, "background::a_patrol_while_the_host_is_idle", 4, |entry, seed| {
         idle_with(entry, seed, &more).is_some_and(|reads| reads > 0 || seed % 2 == 1)
     });

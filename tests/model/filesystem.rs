@@ -7,7 +7,7 @@ use crate::power::{Cuts, Powered, cut_everywhere, workload};
 use crate::sequences::requests;
 use crate::workload::fill;
 use palimpsest_lab::error::Error;
-use palimpsest_lab::ftl::{Entry, Figure, Programs};
+use palimpsest_lab::ftl::{Entry, Figure};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::nand::TORN;
@@ -45,7 +45,7 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
 /// Features of the controller and of the part that some drives have.
 fn features(entry: &Entry, rng: &mut Rng) -> Vec<&'static str> {
     let mut features = Vec::new();
-    if rng.below(3) == 0 && entry.programs != Programs::OverData {
+    if rng.below(3) == 0 {
         features.extend(READ_ERRORS);
         features.push(pick(rng, &["ecc.disturb_reads=4", "ecc.disturb_reads=15", "ecc.disturb_reads=60"]));
         features.push(pick(rng, &["ecc.refresh_retries=0", "ecc.refresh_retries=1", "ecc.refresh_retries=2"]));
@@ -169,9 +169,6 @@ static LOST: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// Pages become unreadable, and the power fails: the host reads its data or errors, and data that it writes again.
 fn unreadable(entry: &'static Entry, seed: u64) -> bool {
-    if entry.programs == Programs::OverData {
-        return true;
-    }
     let mut rng = Rng::new(seed, 0xf14e);
     let Some(shape) = draw(entry, &mut rng, 150) else { return false };
     // No read errors beside the given ones.

@@ -31,7 +31,7 @@ use palimpsest_ftl_api::keys::{Key, keys_of};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::plan::select::ReadPolicy;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Blueprint, Entry, Model, Programs, Proposal, Unfit, refuse_if};
+use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit, refuse_if};
 
 /// A file system called `$name` above the layer `$below`, whose keys and needs it inherits.
 macro_rules! file_system {
@@ -103,10 +103,6 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     let own = FileSystemSettings::new(settings);
     refuse_if!(own.discard == Discard::Pages && matches!(below.unit, MappedUnit::Block) => "fs.discard", "ftl.name";
         "a block map unmaps whole blocks only; expected fs.discard = block, or auto");
-    refuse_if!(settings.get::<u32>("ecc.strength") > 0 && below.entry.programs == Programs::OverData
-        => "ecc.strength", "ftl.name";
-        "below this file system pages are programmed again over data, and a power cut after an uncorrectable read \
-         there is not modelled; expected ecc.strength = 0, or another layer");
     refuse_if!(geometry.page_bytes() < 512 => "ftl.name", "part.page_size";
         "a file system needs pages of 512 bytes at the least");
     let shape = shape(geometry, part, settings, below, logical_pages as u32);
