@@ -90,9 +90,6 @@ def test_a_die_fails_and_the_run_goes_on_with_the_others(palimpsest: Command) ->
         given = [part for setting in settings for part in ("--set", setting)]
         refused = palimpsest("run", *load, *given, *SMALL)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
-    refused = palimpsest("run", "--ftl", "bast", "--set", "ftl.log_blocks=1", *load, *fails, *SMALL)
-    assert refused.returncode == 2
-    assert "does not go on when a die has failed; expected never, or one of page" in refused.stderr
 
 
 def test_parity_across_dies_loses_nothing_to_a_die(palimpsest: Command) -> None:

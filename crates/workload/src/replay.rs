@@ -1,7 +1,7 @@
 //! Plays a workload on one drive: volumes and their addresses, repetition, arrival times.
 //!
 //! - **Volumes** ([`Volumes`]): each volume of a trace begins at address 0. Volumes apart have address ranges in order
-//!   of appearance; overlaid volumes share addresses; or only some are played, apart. [`Request::stream`] is the
+//!   of appearance; overlaid volumes share addresses; or only some are played, apart. [`Request::owner`] is the
 //!   volume; by default for formats whose streams are devices.
 //! - **Compaction**: only pieces of the address space that the trace reads or writes get addresses, in the trace's
 //!   order.

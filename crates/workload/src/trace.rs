@@ -13,7 +13,7 @@
 //!   coarse clocks): a request that is earlier by at most [`TOLERATED_DISORDER`] arrives with the latest previous
 //!   request; a larger difference is an error.
 //! - Byte extents are widened to whole 512-byte sectors. Devices, disks and volumes of one file begin at address 0
-//!   each, and are distinguished by [`Request::stream`](crate::request::Request::stream);
+//!   each, and are distinguished by [`Request::owner`](crate::request::Request::owner);
 //!   [`Replay`](crate::replay::Replay) lays them out.
 //! - Empty requests, reads and writes beyond [`MAX_REQUEST_BYTES`] and addresses beyond 2^63 bytes are errors.
 //! - Names of files are read on request only ([`TraceOptions::file_names`]); only then memory grows, with their number.

@@ -2,7 +2,7 @@
 //! requests them.
 //!
 //! A read that begins at the end of an earlier one continues its stream. From the second read on, the drive reads
-//! [`ReadAhead::pages`] pages ahead, page by page and through the layer, under their own cause. A later host read of
+//! [`Settings::pages`] pages ahead, page by page and through the layer, under their own cause. A later host read of
 //! such a page is a hit: the data is ready when the page has been read, and crosses the host link as usual. A page is
 //! dropped when its stream has passed; writes and trims drop changed subpages. If there are too many streams, the one
 //! idle for longest ends. The buffer is memory of the controller, whose peak is [`ReadAheadFigures::pages_peak`].

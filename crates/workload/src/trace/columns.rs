@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 
 use super::fields::{Fault, Parse, number, quoted};
 use super::line_format::{Holds, LineFormat, Parsed};
-use crate::request::{Directives, FileNames, NO_FILE, Request, RequestKind};
+use crate::request::{FileNames, NO_FILE, Request, RequestKind};
 use palimpsest_flash::rng;
 use palimpsest_flash::units::Nanos;
 
@@ -35,7 +35,7 @@ impl LineFormat for Columns {
         "CSV with a header line naming time_ns, op, offset_bytes, size_bytes [, file, stream, fua, placement]";
 
     const HOLDS: Holds = Holds::ALL;
-    const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream,fua,placement\n";
+    const HEADER: &'static str = "time_ns,op,offset_bytes,size_bytes,file,stream\n";
 
     fn keep_names(&mut self) {
         self.names = Some(FileNames::default());
@@ -83,8 +83,7 @@ impl LineFormat for Columns {
             Some(file) => out.write_str(file)?,
             None => {}
         }
-        let Directives { owner, fua, placement, .. } = request.directives;
-        write!(out, ",{owner},{},{placement}", u8::from(fua))
+        write!(out, ",{}", request.owner())
     }
 }
 

@@ -86,8 +86,6 @@ pub struct Holds {
     pub streams: bool,
     /// Writes may be marked as FUA.
     pub fua: bool,
-    /// Writes may have placement handles.
-    pub placement: bool,
     /// File names of records.
     pub names: Names,
 }
@@ -106,19 +104,18 @@ pub enum Names {
 }
 
 impl Holds {
-    /// All fields of a request.
+    /// All fields of a request, without directives.
     pub const ALL: Holds = Holds {
         time_grain: 1,
         size_grain: 1,
         kinds: &[RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush],
         streams: true,
-        fua: true,
-        placement: true,
+        fua: false,
         names: Names::Any,
     };
 
-    /// All fields, without names and directives.
-    pub const BARE: Holds = Holds { names: Names::None, fua: false, placement: false, ..Holds::ALL };
+    /// The same, without names.
+    pub const BARE: Holds = Holds { names: Names::None, ..Holds::ALL };
 
     /// Reads and writes without names.
     pub const PLAIN: Holds = Holds { kinds: &[RequestKind::Read, RequestKind::Write], ..Holds::BARE };

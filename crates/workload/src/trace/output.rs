@@ -128,7 +128,7 @@ impl Recorder {
     /// # Errors
     /// [`Error::Io`] when writing fails.
     pub fn add(&mut self, mut request: Request, file: Option<&str>) -> Result<()> {
-        let Holds { time_grain, size_grain, kinds, streams, fua, placement, names } = self.holds;
+        let Holds { time_grain, size_grain, kinds, streams, fua, names } = self.holds;
         let losses = &mut self.losses;
         if !kinds.contains(&request.kind) {
             match request.kind {
@@ -145,12 +145,7 @@ impl Recorder {
             losses.streams += u64::from(request.owner() != 0);
         }
         let directives = request.directives;
-        let kept = Directives {
-            fua: directives.fua && fua,
-            placement: if placement { directives.placement } else { 0 },
-            lifetime: Lifetime::Unknown,
-            ..directives
-        };
+        let kept = Directives { fua: directives.fua && fua, placement: 0, lifetime: Lifetime::Unknown, ..directives };
         losses.directives += u64::from(kept != directives);
         request.command.directives = kept;
         let changed;

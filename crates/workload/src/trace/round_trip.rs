@@ -64,7 +64,6 @@ fn said(requests: &[Request], holds: Holds) -> Vec<(Request, Option<String>)> {
         said.command.directives = Directives {
             owner: if holds.streams { request.owner() } else { 0 },
             fua: request.directives.fua && holds.fua,
-            placement: if holds.placement { request.directives.placement } else { 0 },
             ..Directives::NONE
         };
         (said, name.filter(|_| has_name(holds.names, request.kind)))
@@ -175,7 +174,7 @@ fn directives_that_a_format_lacks_are_counted() {
         Directives { lifetime: Lifetime::Pages(4), ..Directives::NONE },
     ]
     .map(request);
-    for (format, expected) in [("csv", 1), ("parquet", 1), ("blkparse", 2), ("load", 2), ("iolog", 3), ("msr", 3)] {
+    for (format, expected) in [("csv", 3), ("parquet", 3), ("blkparse", 2), ("load", 2), ("iolog", 3), ("msr", 3)] {
         let losses = written(&requests, Target::of_name(&format!("x.{format}"), None).unwrap()).2;
         assert_eq!(losses, Losses { directives: expected, ..Losses::default() }, "{format}");
     }

@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use crate::request::{Directives, Request};
+use crate::request::Request;
 use crate::trace::columns::word;
 use crate::trace::output::{Compressed, Sink};
 
@@ -24,8 +24,6 @@ const SCHEMA: &str = "message trace {
     required int64 size_bytes (INTEGER(64, false));
     optional binary file (UTF8);
     required int32 stream (INTEGER(32, false));
-    required int32 fua (INTEGER(32, false));
-    required int32 placement (INTEGER(32, false));
 }";
 
 struct ParquetSink {
@@ -38,8 +36,6 @@ struct ParquetSink {
     files: Vec<ByteArray>,
     has_file: Vec<i16>,
     streams: Vec<i32>,
-    fua: Vec<i32>,
-    placements: Vec<i32>,
 }
 
 /// Begins a trace.
@@ -57,8 +53,6 @@ pub fn create(output: Compressed) -> io::Result<Box<dyn Sink>> {
         files: Vec::new(),
         has_file: Vec::new(),
         streams: Vec::new(),
-        fua: Vec::new(),
-        placements: Vec::new(),
     }))
 }
 
@@ -69,10 +63,7 @@ impl Sink for ParquetSink {
         let (offset, bytes) = request.in_bytes();
         self.offsets.push(offset as i64);
         self.sizes.push(bytes as i64);
-        let Directives { owner, fua, placement, .. } = request.directives;
-        self.streams.push(owner as i32);
-        self.fua.push(fua.into());
-        self.placements.push(placement.into());
+        self.streams.push(request.owner() as i32);
         self.ops.push(ByteArray::from(word(request.kind)));
         self.has_file.push(i16::from(file.is_some()));
         self.files.extend(file.map(ByteArray::from));
@@ -95,9 +86,7 @@ impl ParquetSink {
         column::<Int64Type>(&mut group, &mut self.offsets, None)?;
         column::<Int64Type>(&mut group, &mut self.sizes, None)?;
         column::<ByteArrayType>(&mut group, &mut self.files, Some(&mut self.has_file))?;
-        for values in [&mut self.streams, &mut self.fua, &mut self.placements] {
-            column::<Int32Type>(&mut group, values, None)?;
-        }
+        column::<Int32Type>(&mut group, &mut self.streams, None)?;
         group.close()?;
         Ok(())
     }
