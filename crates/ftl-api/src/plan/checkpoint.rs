@@ -90,6 +90,7 @@ struct Begun {
 struct Found {
     /// Flash operations before the checkpoint.
     operations: u64,
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "only debug builds compare tables"))]
     number: u64,
     /// Offset of the tables in `bytes`.
     tables: usize,
