@@ -13,7 +13,7 @@ use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
-use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Erase, Gate, Io, Read};
 
 /// Pages to leave free when cleaning is optional: a failed or interrupted program spoils one.
 const SLACK: u32 = 1;
