@@ -365,6 +365,38 @@ fn a_read_merges_if_it_is_set_to() {
 }
 
 #[test]
+fn nothing_merges_and_counts_reset_if_they_are_set_to() {
+    let spread_over_four = |options: &[&str]| {
+        let mut bench = Bench::new(&[&[ALWAYS_SHARED], options].concat());
+        for first in 0..4 {
+            bench.write(0, first, 1);
+            bench.write(1, 0, 3);
+        }
+        (0..8).for_each(|_| bench.read(0, 0, 1));
+        bench.write(0, 0, 1);
+        bench
+    };
+    for (options, merges, reads) in
+        [(&[][..], 1, 8), (&["ftl.merge_limits=off"], 0, 8), (&["ftl.merge_resets=true"], 1, 0)]
+    {
+        let bench = spread_over_four(options);
+        let entry = if let Target::Partial(entry) = bench.ftl.map.look_up(0) { entry } else { UNMAPPED };
+        assert_eq!(
+            (bench.ftl.figures().merges, bench.ftl.map.read_counts.of(0, entry)),
+            (merges, reads),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn padding_of_a_page_crosses_the_bus_if_it_is_set_to() {
+    let mut bench = Bench::new(&["ftl.page_padding=true"]);
+    bench.write(0, 0, 1);
+    assert_eq!((bench.io.counters.bus_bytes, bench.io.counters.data_bytes), (4 * 4096, 4096));
+}
+
+#[test]
 fn read_counts_age_if_they_are_set_to() {
     for whose in ["ftl.read_count=page", "ftl.read_count=entry"] {
         let mut bench = Bench::new(&[ALWAYS_SHARED, whose, "ftl.read_count_aging=10"]);

@@ -247,7 +247,7 @@ impl Mga {
             let program = Program {
                 written,
                 single: self.pages.space.frontiers.single.holds(self.pages.block_of(ppn)),
-                transferred: written.count_ones(),
+                transferred: if self.settings.page_padding { self.subpages } else { written.count_ones() },
                 from_host: job.from_host,
                 after: job.after,
                 signal: job.signal,
