@@ -9,7 +9,7 @@ that the paper used.
 The implied setting has the causes that the paper names: under round robin in order of arrival some files are on few
 channels, because they are appended in strict turns; reads of them wait for the fullest channel, and reads of hot files
 make channels busy. `tools/codesign_search.py` states the objective of the search and repeats it. Switching each cause
-off (`causes`) shows which gain rests on which cause. Numbers alone allow another setting, see docs/reproduce.md.
+off (`[mechanism]`) shows which gain rests on which cause. Numbers alone allow another setting, see docs/reproduce.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -127,13 +127,11 @@ def implied_gains(study: Study, _point: Point) -> pl.DataFrame:
 
 
 def causes_of(study: Study, point: Point) -> pl.DataFrame:
-    """Changes of mean response time by each scheme, with all causes and with each cause switched off; one seed."""
-    found = {"all causes": _gains(study, "compared", point, seed=1)}
-    found |= {cause: _gains(study, "causes", point, cause=cause) for cause in study.names["causes"]}
+    """Changes of mean response time by each scheme, with all mechanisms and with each switched off; one seed."""
     rows = [
-        {"cause": cause, "workload": workload, "scheme": scheme, "change_percent": response}
-        for cause, gains in found.items()
-        for scheme, own in gains.items()
+        {"off": name or "as found", "workload": workload, "scheme": scheme, "change_percent": response}
+        for name, (_says, changed) in study.mechanisms(point).items()
+        for scheme, own in _gains(study, "compared", changed, seed=1).items()
         for workload, (response, _) in own.items()
     ]
     return pl.DataFrame(rows)
@@ -329,7 +327,7 @@ def _orders(study: Study, gains: Mapping[str, Mapping[str, float]]) -> Iterator[
 def near_claims(study: Study, point: Point) -> list[Claim]:
     """The claims on response times at one seed of a point."""
     found = _scheme_claims(study, _gains(study, "compared", point, seed=1))
-    return [claim for claim in found if claim.id in study.names["response"]]
+    return [claim for claim in found if "throughput" not in claim.id]
 
 
 def implied_claims(study: Study) -> list[Claim]:
