@@ -28,6 +28,7 @@ use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
+use crate::rebuild::Rebuild;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ProgramOrder;
@@ -40,7 +41,10 @@ pub const ENTRY: Entry = Entry {
     about: "block map with the channel in the address: an overwrite copies the block, \
             a trim of a whole block erases it",
     keys: || keys_of(&[LEVELING, STATIC_LEVELING, READ]),
+    word_lines: true,
     outlives_dies: true,
+    takes_parity: true,
+    superblocks: true,
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN
 };
@@ -88,13 +92,14 @@ pub struct Block {
     /// Per plane: true if the die is known to have failed.
     dead: Vec<bool>,
     counters: Counters,
+    rebuild: Rebuild,
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
     contents: Vec<Data>,
     arrived: Vec<Gate>,
 }
 
 palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters } parts { free } built {
-    settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, contents, arrived
+    settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, rebuild, contents, arrived
 });
 
 impl Block {
@@ -105,7 +110,8 @@ impl Block {
             settings: LogSettings::new(&blueprint.settings),
             geometry,
             sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
-            fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh,
+            // A stripe gets parity once each page is programmed.
+            fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh || io.nand().has_parity(),
             per_channel: blocks.div_ceil(geometry.channels),
             map: vec![NO_BLOCK; blocks as usize],
             valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
@@ -114,6 +120,7 @@ impl Block {
             free: free_of_planes(&geometry),
             dead: vec![false; geometry.planes() as usize],
             counters: Counters::default(),
+            rebuild: Rebuild::default(),
             contents: Vec::new(),
             arrived: Vec::new(),
         };
@@ -136,6 +143,11 @@ impl Block {
 
     fn physical(&self, block: u32, page: u32) -> u32 {
         self.map[block as usize] * self.geometry.pages_per_block + page
+    }
+
+    /// The physical page of `page` of logical block `block`, if valid.
+    fn page(&self, block: u32, page: u32) -> Option<u32> {
+        self.valid[self.index(block, page)].then(|| self.physical(block, page))
     }
 
     /// Takes a free block for logical block `block`: of the home plane, else of the plane of the channel, or of the
@@ -385,8 +397,7 @@ impl MapsPages for Block {
     }
 
     fn locate(&self, page: u32) -> Option<u32> {
-        let (block, page) = (page / self.geometry.pages_per_block, page % self.geometry.pages_per_block);
-        self.valid[self.index(block, page)].then(|| self.physical(block, page))
+        self.page(page / self.geometry.pages_per_block, page % self.geometry.pages_per_block)
     }
 
     fn trim_block(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
@@ -410,6 +421,9 @@ impl Ftl for Block {
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        if io.nand().is_rebuilding() {
+            self.background(io)?;
+        }
         let (width, per_block) = (self.geometry.subpages_per_page, self.geometry.pages_per_block);
         let (first, end) = (extent.sector / self.sectors_per_page, extent.end().div_ceil(self.sectors_per_page));
         let (mut page, end) = (first as u32, end as u32);
@@ -478,6 +492,18 @@ impl Ftl for Block {
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
         Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        if !io.nand().is_rebuilding() {
+            return Ok(false);
+        }
+        let (blocks, per_block) = (self.map.len() as u32, self.geometry.pages_per_block);
+        let valid = |block, pages: &mut Vec<u32>| pages.extend((0..per_block).filter_map(|page| self.page(block, page)));
+        match self.rebuild.next(io, blocks, valid) {
+            Some(block) => self.relocate(io, self.map[block as usize]),
+            None => Ok(false),
+        }
     }
 
     fn relocate(&mut self, io: &mut Io, physical: u32) -> Flash<bool> {
