@@ -11,7 +11,8 @@
 //! every earlier planned program of the plane, so that replacements of the erased pages are durable. Pages of a block
 //! are programmed in order. If a die fails, its blocks lose their roles, and its valid pages stay mapped there until
 //! the host writes or a merge copies them; another plane then takes the logical block ([`BlockMap::plane`]). Recovery
-//! is in [`recover`]. Ignored: the storage of the maps; static wear levelling, which is treated as dynamic.
+//! is in [`recover`], merges in [`merge`], log blocks with one bit a cell in [`cached`]. Superblocks, parity and word
+//! lines in one shot are as in [`crate::layers::block`]. Ignored: the storage of the maps; static wear levelling, which is treated as dynamic.
 
 pub mod cached;
 mod merge;
@@ -335,7 +336,6 @@ impl BlockMap {
         let outcome = io.program(Program { single, after, signal: ended, ..whole })?;
         let opens = self.split(ppn).1 == 0 && self.split(page).1 != 0;
         if let Some(begun) = self.begun.get_mut(plane).filter(|_| opens) {
-        {
             *begun = (block, ended);
         }
         let all = io.gate();
@@ -513,19 +513,24 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
 
     fn figures(&self) -> LayerFigures {
         let (counters, shape) = (&self.map.counters, &self.map.shape);
-        let log_pages = u64::from(self.log_blocks) * u64::from(shape.planes()) * u64::from(shape.pages_per_block);
+        let log_pages = self.map.log_pages(self.log_blocks) * u64::from(shape.planes());
+        let folded =
+            self.map.cached.single.is_used().then_some(("folded_blocks", Figure::Count(self.map.cached.merged)));
         let tables = vec![("block_map", map_bytes(self.map.data.len() as u64)), ("log_map", map_bytes(log_pages))];
         LayerFigures {
             mapping: Mapping { peak_bytes: tables.iter().map(|table| table.1).sum(), tables },
             merges: counters.switch + counters.partial + counters.full,
             merge_moved_subpages: counters.copied_pages * u64::from(shape.subpages_per_page),
             retired_blocks: counters.retired,
-            own: vec![
+            own: [
                 ("switch_merges", Figure::Count(counters.switch)),
                 ("partial_merges", Figure::Count(counters.partial)),
                 ("full_merges", Figure::Count(counters.full)),
                 ("erased_blocks", Figure::Count(counters.erased)),
-            ],
+            ]
+            .into_iter()
+            .chain(folded)
+            .collect(),
             ..LayerFigures::default()
         }
     }

@@ -86,6 +86,13 @@ impl BlockMap {
         Ok(block)
     }
 
+    /// Pages of `log_blocks` log blocks of a plane.
+    pub(super) fn log_pages(&self, log_blocks: u32) -> u64 {
+        let pages = |block: u32| u64::from(self.cached.single.pages_of(block));
+        let fixed = self.cached.fixed.min(log_blocks);
+        u64::from(fixed) * pages(0) + u64::from(log_blocks - fixed) * u64::from(self.shape.pages_per_block)
+    }
+
     /// True if the physical block `block` is in the fixed share.
     fn is_fixed(&self, block: u32) -> bool {
         block % self.shape.blocks_per_plane < self.cached.fixed

@@ -47,7 +47,8 @@ impl BlockMap {
     /// The role of the good block `physical`, if a page is readable.
     fn identify(&self, nand: &Nand, physical: u32) -> Option<Found> {
         let (page, ppn) = self.readable(nand, physical).next()?;
-        let in_place = !nand.is_single(physical) && self.readable(nand, physical).all(|(page, ppn)| self.split(page).1 == self.split(ppn).1);
+        let in_place = !nand.is_single(physical)
+            && self.readable(nand, physical).all(|(page, ppn)| self.split(page).1 == self.split(ppn).1);
         Some(Found { since: self.sequence(nand, ppn), physical, owner: self.split(page).0, in_place })
     }
 
@@ -161,7 +162,12 @@ impl<L: LogBlocks> Hybrid<L> {
         let data =
             (0..).zip(&map.data).map(|(block, &data)| (data, map.plane(block))).filter(|&(data, _)| data != NO_BLOCK);
         let cached = map.cached.free.iter().enumerate();
-        let free = map.free.iter().enumerate().chain(cached).flat_map(|(plane, free)| free.iter().map(move |block| (block, plane)));
+        let free = map
+            .free
+            .iter()
+            .enumerate()
+            .chain(cached)
+            .flat_map(|(plane, free)| free.iter().map(move |block| (block, plane)));
         let log = logs
             .iter()
             .map(|&(log, owner)| (log, owner.map_or(map.shape.plane_of_block(log) as usize, |owner| map.plane(owner))));
@@ -171,7 +177,9 @@ impl<L: LogBlocks> Hybrid<L> {
                 return Err(format!("block {block} is used in plane {plane}, or torn"));
             }
         }
-        if let Some(block) = map.free.iter().chain(&map.cached.free).flat_map(FreeBlocks::iter).find(|&block| nand.next_page(block) > 0) {
+        if let Some(block) =
+            map.free.iter().chain(&map.cached.free).flat_map(FreeBlocks::iter).find(|&block| nand.next_page(block) > 0)
+        {
             return Err(format!("block {block} is free but not erased"));
         }
         let expected = |block: u32| u32::from(!nand.is_bad(block) && !map.is_lost(block));

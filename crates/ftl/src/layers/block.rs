@@ -16,7 +16,11 @@
 //! blocks, the newer a pure copy: a copy with a torn page is dropped, another is finished. A failed block cannot be
 //! erased, so the pages there count unless newer copies exist. Data of a failed die stays mapped there, and takes no
 //! block elsewhere, until the host writes to the logical block. Then the block is copied, with lost data as lost.
-//! Ignored: the storage of the map.
+//!
+//! With superblocks, a logical block is as large, on all dies of its superblock. A die behind the others leaves a copy
+//! without a page before later ones: such a copy is dropped. With parity, skipped pages are padded, and the last row of
+//! a block that is not full keeps its parity in memory. Word lines programmed in one shot are pages, so a smaller write
+//! reads the rest. Ignored: the storage of the map.
 
 mod recover;
 #[cfg(test)]
@@ -45,9 +49,13 @@ pub const ENTRY: Entry = Entry {
     outlives_dies: true,
     takes_parity: true,
     superblocks: true,
+    reasons: &[("ftl.slc_cache", ONE_BLOCK), ("ftl.slc_fixed", ONE_BLOCK)],
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN
 };
+
+const ONE_BLOCK: &str =
+    "a logical block is one block with all its pages, and a block with one bit a cell has a third or a quarter of them";
 
 /// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
@@ -499,11 +507,12 @@ impl Ftl for Block {
             return Ok(false);
         }
         let (blocks, per_block) = (self.map.len() as u32, self.geometry.pages_per_block);
-        let valid = |block, pages: &mut Vec<u32>| pages.extend((0..per_block).filter_map(|page| self.page(block, page)));
-        match self.rebuild.next(io, blocks, valid) {
-            Some(block) => self.relocate(io, self.map[block as usize]),
-            None => Ok(false),
-        }
+        let mut rebuild = std::mem::take(&mut self.rebuild);
+        let next = rebuild.next(io, blocks, |block, pages| {
+            pages.extend((0..per_block).filter_map(|page| self.page(block, page)));
+        });
+        self.rebuild = rebuild;
+        next.map_or(Ok(false), |block| self.relocate(io, self.map[block as usize]))
     }
 
     fn relocate(&mut self, io: &mut Io, physical: u32) -> Flash<bool> {
