@@ -113,11 +113,12 @@ impl Block {
         psns.into_iter().any(|psn| nand.logical(psn) == TORN)
     }
 
-    /// True if a later page of the copy `newer` is programmed, but not one that `older` holds.
+    /// True if dies of the superblock `newer`, a copy, were behind: a later page is programmed, but not one that `older`
+    /// holds.
     fn lacks(&self, nand: &Nand, older: u32, newer: u32) -> bool {
         let per_block = self.geometry.pages_per_block;
-        let skipped = (0..nand.next_page(newer)).filter(|page| nand.programs(newer * per_block + page) == 0);
-        skipped.into_iter().any(|page| self.logical_page(nand, older * per_block + page).is_some())
+        let mut skipped = (0..nand.next_page(newer)).filter(|page| nand.programs(newer * per_block + page) == 0);
+        nand.has_stripes() && skipped.any(|page| self.logical_page(nand, older * per_block + page).is_some())
     }
 
     /// Completes the interrupted copy of `older` into `newer`, and erases `older`. If a program fails, `newer` is bad.
