@@ -1,7 +1,10 @@
 //! The keys of file systems, and the drives that the model suite draws for them.
 
 use crate::schemes;
+use crate::schemes::Rules;
 use crate::schemes::depth::{DepthPages, DepthSettings};
+use crate::schemes::fairness::FairnessSettings;
+use crate::schemes::read_busy::ReadBusySettings;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::{Key, SHARE, is, keys_of};
@@ -54,6 +57,11 @@ keys! {
     with settings {
         /// Pages of a command group of the schemes with dynamic depth.
         pub depth_pages: DepthPages = DepthSettings::new(settings).depth_pages;
+        /// Readings of the paper that the schemes follow.
+        pub rules: Rules = Rules {
+            tie: FairnessSettings::new(settings).tie,
+            read_busy: ReadBusySettings::new(settings).read_busy,
+        };
     }
 }
 
@@ -100,6 +108,8 @@ pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
         one_of("fs.scheme", &schemes),
         one_of("fs.turn", &["arrival", "arrival", "address"]),
         one_of("fs.depth_pages", &["consecutive", "apart"]),
+        one_of("fs.tie", &["outstanding", "issued", "turn"]),
+        one_of("fs.read_busy", &["last", "skip"]),
         one_of("fs.dispatch_overhead", &["0ns", "3us", "50us"]),
         one_of("fs.files", &["names", "names", "addresses"]),
         one_of("fs.file_size", &["64KiB", "256KiB", "64MiB"]),
