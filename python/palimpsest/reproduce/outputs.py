@@ -75,7 +75,7 @@ PAGES = {
 """The pages beside the main one: name of the file, and heading."""
 
 OWN_STYLE = """
-p.verdict { font-size: 17px; } .claims { position: static; max-height: none; }
+.claims { position: static; max-height: none; }
 .claims b.yes { color: light-dark(#00710c, #5fd068); } .claims b.no { color: light-dark(#b3261a, #ff8a7a); }
 .claims b.data { color: var(--dim); } .claims td:last-child { min-width: 40ch; }
 .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
@@ -88,8 +88,11 @@ def _cell(text: object) -> str:
     return html.escape(str(text))
 
 
-def _number(value: float | str | None) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
+def _number(value: float | str | None, unit: str) -> str:
+    """A number with its unit; the paper's words, such as "more", have none."""
+    if value is None or (isinstance(value, str) and not any(map(str.isdigit, value))):
+        return value or "-"
+    return f"{value if isinstance(value, str) else f'{value:.4g}'} {unit}"
 
 
 def _verdict(claim: Claim, *, implied: bool = False) -> str:
@@ -106,7 +109,7 @@ def _verdict(claim: Claim, *, implied: bool = False) -> str:
 
 
 def _left(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0f} %"
+    return "-" if share is None else f"{round(share)} %"
 
 
 def render(made: Reproduction) -> "Group":
@@ -122,7 +125,7 @@ def render(made: Reproduction) -> "Group":
     for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one))):
         table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
-        paper, ours, implied = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours, claim.implied))
+        paper, ours, implied = (_number(value, claim.unit) for value in (claim.paper, claim.ours, claim.implied))
         second = (implied, _verdict(claim, implied=True), _left(claim.implied_left)) if both else ()
         table.add_row(claim.claim, paper, ours, _verdict(claim), _left(claim.left), *second)
     reasons = [
@@ -168,7 +171,7 @@ p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
 
 
 def _left_text(claim: Claim, share: float | None) -> str:
-    return f"{share:.0f} % left: {claim.mechanism}" if share is not None else "-"
+    return f"{_left(share)} left: {claim.mechanism}" if share is not None else "-"
 
 
 def _claims(made: Reproduction) -> str:
@@ -176,7 +179,7 @@ def _claims(made: Reproduction) -> str:
 
     def measured(claim: Claim, number: float | None, verdict: str) -> str:
         kind = verdict.partition(":")[0]
-        return f'<td>{_cell(_number(number))}&nbsp;{_cell(claim.unit)}<br><b class="{kind}">{_cell(verdict)}</b></td>'
+        return f'<td>{_cell(_number(number, claim.unit))}<br><b class="{kind}">{_cell(verdict)}</b></td>'
 
     both = made.has_both
     rows = []
@@ -184,7 +187,7 @@ def _claims(made: Reproduction) -> str:
         share = claim.implied_left if claim.implied_left is not None else claim.left
         rows.append(
             f'<tr><th scope="row">{_cell(claim.claim)}</th>'
-            f"<td>{_cell(_number(claim.paper))}&nbsp;{_cell(claim.unit)}</td>"
+            f"<td>{_cell(_number(claim.paper, claim.unit))}</td>"
             f"{measured(claim, claim.ours, _verdict(claim))}"
             f"{measured(claim, claim.implied, _verdict(claim, implied=True)) if both else ''}"
             f"<td>{_cell(claim.data or _left_text(claim, share))}</td><td>{_cell(claim.note)}</td></tr>"
@@ -217,7 +220,7 @@ def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
     )
     more = f"<h3>More</h3><ul>{others}</ul>" if others else ""
     body = (
-        f'<p class="verdict">{_cell(made.verdict)}</p>{_claims(made)}<details><summary>How it was run</summary>{about}'
+        f"{_claims(made)}<details><summary>How it was run</summary>{about}"
         f'</details><div class="figures"><h3>Figures</h3>{_pictures(made, "")}</div>{more}'
     )
     return shell.Section(made.paper, title, body, short=made.paper)

@@ -178,7 +178,7 @@ def _over_seeds(study: Study, point: Point, said: str = "") -> list[Claim]:
         note = f"{said}{seeds_note(found, claim.id)}"
         if claim.id == "below_page" and not claim.agrees:
             note = f"{note} {said}not: {_not_below(study, point)}."
-        elif claim.id in study.data["notes"]["because"]:
+        elif claim.id in study.data["notes"]["because"] and not said:
             note = f"{note} {study.data['notes']['because'][claim.id]}"
         elif claim.id.startswith("merges_") and claim.ours is None:
             note = f"{said}sector-log merges nothing there."
