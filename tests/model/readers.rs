@@ -93,6 +93,9 @@ const CACHE: &[&str] = &[
     "part.endurance=300",
     "ssd.over_provisioning=150%",
 ];
+/// More log blocks than the fixed share of the cache has.
+const CACHE_OF_LOGS: &[&str] =
+    &["part.cell=tlc", "part.nop=1", "ftl.log_blocks=6", "ftl.slc_fixed=2 blocks", "ssd.over_provisioning=300%"];
 const ERRORS: &[&str] = &[
     "ecc.strength=8",
     "part.ber_fresh=0.02%",
@@ -119,6 +122,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.slc_cache", CACHE),
     ("ftl.slc_fixed", CACHE),
     ("ftl.slc_full", CACHE),
+    ("ftl.slc_full", CACHE_OF_LOGS),
     ("part.t_read_slc", CACHE),
     ("part.t_program_slc", CACHE),
     ("part.endurance_slc", CACHE),

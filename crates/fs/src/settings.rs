@@ -102,14 +102,16 @@ words! {
 /// Settings of every key, drawn at random.
 pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
     let schemes = schemes();
+    // Another source of random numbers, so that the drives of each seed stay as they were.
+    let mut other = Rng::new(rng.clone().next_u64(), 0x71e);
     let mut one_of =
         |key: &str, choices: &[&str]| format!("{key}={}", choices[rng.below(choices.len() as u64) as usize]);
     vec![
+        format!("fs.tie={}", ["outstanding", "issued", "turn"][other.below(3) as usize]),
+        format!("fs.read_busy={}", ["last", "skip"][other.below(2) as usize]),
         one_of("fs.scheme", &schemes),
         one_of("fs.turn", &["arrival", "arrival", "address"]),
         one_of("fs.depth_pages", &["consecutive", "apart"]),
-        one_of("fs.tie", &["outstanding", "issued", "turn"]),
-        one_of("fs.read_busy", &["last", "skip"]),
         one_of("fs.dispatch_overhead", &["0ns", "3us", "50us"]),
         one_of("fs.files", &["names", "names", "addresses"]),
         one_of("fs.file_size", &["64KiB", "256KiB", "64MiB"]),
