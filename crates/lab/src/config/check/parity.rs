@@ -3,7 +3,7 @@
 
 use super::{Fit, MOST_PAGES_PER_BLOCK, entry_of, names_with};
 use crate::config::DriveConfig;
-use palimpsest_ftl_api::refuse_if;
+use palimpsest_ftl_api::{Programs, refuse_if};
 
 const PARITY: &str = "ftl.rain";
 const COLLECTED: &str = "ftl.superblocks";
@@ -21,6 +21,9 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
     match (data > 0, collected) {
         (false, false) => Ok(()),
         (true, _) => {
+            refuse_if!(entry_of(drive).programs != Programs::Once => PARITY, "ftl.name";
+                "pages of this layer are programmed several times, and each program would need another of the page of \
+                 parity, which is programmed once; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
             refuse_if!(!entry_of(drive).takes_parity => PARITY, "ftl.name";
                 "{}; expected 0, or one of {}", entry_of(drive).why_not(PARITY, "pages of this layer have no parity"),
                 names_with(|entry| entry.takes_parity));
