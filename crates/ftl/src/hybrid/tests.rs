@@ -44,7 +44,7 @@ impl Rig {
         let part = Part { cell, page_bytes: 2 * 4096, ..slc() };
         let keys = crate::log::settings::keys().into_iter().chain(super::LOG_BLOCKS);
         let settings = Settings::of_defaults(entry.name, keys).with("ftl.log_blocks", Value::Count(log_blocks.into()));
-        let settings = more.iter().fold(settings, |settings, (key, value)| settings.with(*key, value.clone()));
+        let settings = more.iter().fold(settings, |settings, (key, value)| settings.with(key, value.clone()));
         let logical_pages = logical_blocks * PAGES;
         let blueprint = Blueprint { settings, logical_pages, protected: false, buffer_timeout: 0, seed: 1 };
         let io = Io::new(Nand::new(geometry, part, Payload::Tag, None), true);

@@ -328,8 +328,8 @@ impl Source for FioSource {
     fn next_of_layout(&mut self) -> Option<Request> {
         let (files, layouts) = self.files.as_mut()?;
         let (lane, first) = (&self.lanes[direction(RequestKind::Write)], self.region.first);
-        let mut draw = |rng: &mut Rng| u64::from(lane.draw_size(rng).sectors);
-        layouts.iter_mut().find_map(|layout| layout.next_write(files, first, &mut draw))
+        let draw = |rng: &mut Rng| u64::from(lane.draw_size(rng).sectors);
+        layouts.iter_mut().find_map(|layout| layout.next_write(files, first, draw))
     }
 
     fn place(&self) -> String {
