@@ -211,7 +211,9 @@ palimpsest_flash::state!(FileSystem {
     turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence,
     anchor, anchor_next,
     collecting, log, has_changed, uncommitted, counters
-} parts { lifetimes } built { shape, width, thresholds, scheme, rules, turns_by_address, placing, pins, orphans, reserved });
+} parts { lifetimes } built {
+    shape, width, thresholds, scheme, rules, turns_by_address, placing, pins, orphans, reserved
+});
 
 impl FileSystem {
     fn new(shape: Shape, thresholds: Thresholds, scheme: &'static Scheme) -> Self {

@@ -12,7 +12,8 @@
 //! are programmed in order. If a die fails, its blocks lose their roles, and its valid pages stay mapped there until
 //! the host writes or a merge copies them; another plane then takes the logical block ([`BlockMap::plane`]). Recovery
 //! is in [`recover`], merges in [`merge`], log blocks with one bit a cell in [`cached`]. Superblocks, parity and word
-//! lines in one shot are as in [`crate::layers::block`]. Ignored: the storage of the maps; static wear levelling, which is treated as dynamic.
+//! lines in one shot are as in [`crate::layers::block`]. Ignored: the storage of the maps; static wear levelling, which
+//! is treated as dynamic.
 
 pub mod cached;
 mod merge;
@@ -117,8 +118,9 @@ pub struct BlockMap {
     /// Per plane: closes when all erases so far have ended. Later programs must follow, so that a power cut interrupts
     /// at most one merge.
     erased: Vec<Gate>,
-    /// Per plane, if blocks are superblocks: the last log block of several logical blocks, and the gate that closes when
-    /// its first page is programmed. The other pages follow, so that the first page always tells the role of the block.
+    /// Per plane, if blocks are superblocks: the last log block of several logical blocks, and the gate that closes
+    /// when its first page is programmed. The other pages follow, so that the first page always tells the role of the
+    /// block.
     begun: Vec<(u32, Gate)>,
     cached: Cached,
     /// Per plane: true if the die is known to have failed.

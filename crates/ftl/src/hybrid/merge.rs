@@ -1,5 +1,5 @@
-//! Merges of a logical block: the valid pages of data block and log blocks move into one block, by a switch, partially or
-//! fully (see [`super`]).
+//! Merges of a logical block: the valid pages of data block and log blocks move into one block, by a switch, partially
+//! or fully (see [`super`]).
 
 use super::BlockMap;
 use crate::log::blocks::NO_BLOCK;

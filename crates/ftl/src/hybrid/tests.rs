@@ -146,8 +146,8 @@ fn the_tables_are_those_of_the_blocks_and_of_the_log_pages() {
     }
 }
 
-/// A log block with one bit a cell has 8 / 3 pages, and its merge copies all pages. With `fold` the next overwrites wait
-/// for the block of the fixed share, with `direct` they go to another log block.
+/// A log block with one bit a cell has 8 / 3 pages, and its merge copies all pages. With `fold` the next overwrites
+/// wait for the block of the fixed share, with `direct` they go to another log block.
 #[test]
 fn log_blocks_of_single_bits_are_merged_fully() {
     let fixed = ("ftl.slc_fixed", Value::Blocks(BlockCount::Blocks(1)));

@@ -10,10 +10,10 @@
 //! 4 KiB of each in strict turns; `random4@4k` in random turns. The next file of the group takes the place of a file
 //! that is complete.
 //!
-//! A class of the mix is PERCENT/OPERATION/GROUP/SIZE: each request draws its class, a file of the group, and a place in
-//! the file at a multiple of the size; `whole` requests the file. `hot8@50` draws the file among eight hot files, which
-//! the class replaces by eight others after 50 requests of the class in the mean. `filelayout` and `dwell` replace all
-//! layouts, and the 50 of all classes, so that one key shows their effect.
+//! A class of the mix is PERCENT/OPERATION/GROUP/SIZE: each request draws its class, a file of the group, and a place
+//! in the file at a multiple of the size; `whole` requests the file. `hot8@50` draws the file among eight hot files,
+//! which the class replaces by eight others after 50 requests of the class in the mean. `filelayout` and `dwell`
+//! replace all layouts, and the 50 of all classes, so that one key shows their effect.
 //!
 //! Ignored: order within a file, files that grow or end, and dependences between classes.
 

@@ -113,8 +113,8 @@ impl Block {
         psns.into_iter().any(|psn| nand.logical(psn) == TORN)
     }
 
-    /// True if dies of the superblock `newer`, a copy, were behind: a later page is programmed, but not one that `older`
-    /// holds.
+    /// True if dies of the superblock `newer`, a copy, were behind: a later page is programmed, but not one that
+    /// `older` holds.
     fn lacks(&self, nand: &Nand, older: u32, newer: u32) -> bool {
         let per_block = self.geometry.pages_per_block;
         let mut skipped = (0..nand.next_page(newer)).filter(|page| nand.programs(newer * per_block + page) == 0);
