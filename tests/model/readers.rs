@@ -290,10 +290,6 @@ fn has_choice(entry: &Entry, scene: &[String], key: &Known) -> bool {
     says(entry, scene, key) == Some(true) && values(key).iter().any(other)
 }
 
-/// Keys that scripts set on every layer although some layers have nothing for them: with open pages of the layer below,
-/// `buffer.flush` decides whether a flush programs these pages; a file system without such pages commits either way.
-const FOR_ALL: &[(&str, &[&str])] = &[("buffer.flush", &["codesign", "fs-page", "fs-mga"])];
-
 /// Checks the statement of `key` on the layer `entry`: returns whether the key makes a difference there, or the
 /// contradiction. If the layer does not read the key, `most` values are tried.
 fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::result::Result<bool, String> {
@@ -306,9 +302,6 @@ fn verdict(runs: &mut Runs, entry: &Entry, key: &Known, most: usize) -> std::res
         possible.push(scene);
     }
     if !possible.is_empty() {
-        if FOR_ALL.iter().any(|(name, layers)| *name == key.name && layers.contains(&entry.name)) {
-            return Ok(false);
-        }
         return match possible.iter().any(|scene| runs.difference(entry, scene, key, true).is_some()) {
             true => Ok(true),
             false => Err(format!("{}: {} is accepted, and makes no difference", entry.name, key.name)),
