@@ -429,6 +429,7 @@ impl Entry {
     pub fn has_reader(&self, reader: &Reader, key: &Key) -> bool {
         match reader.layers {
             Layers::Any => true,
+            Layers::Bare => !self.is_file_system(),
             Layers::Listed => self.lists(key.name),
             Layers::With(feature) => self.has(feature),
         }
