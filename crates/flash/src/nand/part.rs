@@ -170,6 +170,9 @@ crate::keys! {
         /// from the suspend command until the die can read
         pub t_suspend: Nanos = "part.t_suspend", Time, "0ns", rules[OPERATION],
             needs["sim.suspend = erase|program-erase"];
+        /// the same, of an erase
+        pub t_suspend_erase: Nanos = "part.t_suspend_erase", Time, (as "part.t_suspend"), rules[OPERATION],
+            needs["sim.suspend = erase|program-erase"];
         /// from the resume command until the operation continues
         pub t_resume: Nanos = "part.t_resume", Time, "0ns", rules[OPERATION],
             needs["sim.suspend = erase|program-erase"];
@@ -484,6 +487,7 @@ pub mod samples {
             bus_rate: Rate(40_000_000),
             t_read_retry: 50_000,
             t_suspend: 5_000,
+            t_suspend_erase: 5_000,
             t_resume: 5_000,
             word_bytes: 1024,
             t_read_words: Vec::new(),
