@@ -1,6 +1,7 @@
 """Writes the reference page of the documentation from the program: registries, and every configuration key."""
 
 import sys
+from itertools import product
 from pathlib import Path
 
 from palimpsest import _core
@@ -41,19 +42,21 @@ PRESETS = ("tlc-32g", "default", "spread-16g", "mga-16k", "llh-64g", "womv-16g",
 def refusal(layer: str, settings: tuple[str, ...]) -> str | None:
     """Why `layer` does not take `settings`, in the words of the program; none if some preset does."""
     why = None
-    for preset in PRESETS:
+    # A layer may need the cells of the preset.
+    own_cells = tuple(setting for setting in settings if not setting.startswith("part.cell="))
+    for preset, tried in product(PRESETS, dict.fromkeys((own_cells, settings))):
         try:
             _core.show(preset, layer, [])
         except InputError:
             continue
         try:
-            _core.show(preset, layer, list(settings))
+            _core.show(preset, layer, list(tried))
         except InputError as error:
             why = why or str(error).split("): ")[-1]
             continue
         unread = [
             what
-            for key, _, what, _, gravity in _core.unread_keys(preset, layer, list(settings))
+            for key, _, what, _, gravity in _core.unread_keys(preset, layer, list(tried))
             if gravity == "mistake" and key != FIXED_BY_SOME
         ]
         if not unread:

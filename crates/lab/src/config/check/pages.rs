@@ -7,7 +7,7 @@ use palimpsest_flash::keys::value::LONGEST_OPERATION;
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::parse::{format_bytes, format_time};
-use palimpsest_ftl_api::refuse_if;
+use palimpsest_ftl_api::{Programs, refuse_if};
 
 /// Most subpages of a page: their masks, and shifts by their number, fit 64 bits.
 const MOST_SUBPAGES_PER_PAGE: u32 = 32;
@@ -31,6 +31,9 @@ pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
     if pages == 1 {
         return Ok(());
     }
+    refuse_if!(entry_of(drive).programs != Programs::Once => KEY, "ftl.name";
+        "pages of this layer are programmed several times, and a word line of several pages is programmed once; \
+         expected part.pages_per_program = 1, or one of {}", names_with(|entry| entry.word_lines));
     let bits = part.cell.bits();
     refuse_if!(bits < 3 || pages != bits => KEY, "part.cell";
         "expected 1, or all pages of a word line: 3 of tlc, 4 of qlc");
