@@ -51,6 +51,7 @@ pub const ENTRY: Entry = Entry {
     gathers: true,
     hot_and_cold: true,
     outlives_dies: true,
+    superblocks: true,
     keys: settings::keys,
     check: settings::check,
     model: settings::MODEL,
@@ -101,6 +102,9 @@ struct Llh {
     safe_erases: u32,
     gc_start: u32,
     gc_stop: u32,
+    /// Pages to leave free when cleaning is optional: a failed program spoils one, and a power cut spoils one per die
+    /// of a superblock.
+    slack: u32,
     /// True if buffers survive a power cut.
     protected: bool,
     timeout: Nanos,
@@ -126,7 +130,7 @@ palimpsest_flash::state!(Llh {
     disturbed
 } parts { use_states, banks, buffers } built {
     settings, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
-    safe_erases, gc_start, gc_stop, protected, timeout, logical, image, wanted, coded
+    safe_erases, gc_start, gc_stop, slack, protected, timeout, logical, image, wanted, coded
 });
 
 impl Llh {
@@ -158,6 +162,7 @@ impl Llh {
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
             gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
             gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
+            slack: io.nand().pages_torn(),
             protected: blueprint.protected,
             timeout: blueprint.buffer_timeout,
             failed: Vec::new(),

@@ -30,7 +30,6 @@ pub const ENTRY: Entry = Entry {
     word_lines: false,
     programs: Programs::OverData,
     takes_parity: false,
-    superblocks: false,
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

@@ -3,7 +3,7 @@
 
 use super::{Fit, MOST_PAGES_PER_BLOCK, entry_of, names_with};
 use crate::config::DriveConfig;
-use palimpsest_ftl_api::refuse_if;
+use palimpsest_ftl_api::{Programs, refuse_if};
 
 const PARITY: &str = "ftl.rain";
 const COLLECTED: &str = "ftl.superblocks";
@@ -21,6 +21,9 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
     match (data > 0, collected) {
         (false, false) => Ok(()),
         (true, _) => {
+            refuse_if!(entry_of(drive).programs != Programs::Once => PARITY, "ftl.name";
+                "pages of this layer are programmed several times, and each program would need another of the page of \
+                 parity, which is programmed once; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
             refuse_if!(!entry_of(drive).takes_parity => PARITY, "ftl.name";
                 "pages of this layer have no parity; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
             striped(drive, PARITY, "0")
@@ -36,7 +39,7 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
 
 /// The feature of `key`, not used if `off`, excludes blocks reserved by the controller and a fast cache.
 fn striped(drive: &DriveConfig, key: &'static str, off: &str) -> Fit {
-    refuse_if!(drive.part.paired() || drive.part.code.is_some() => key, "part.cell";
+    refuse_if!(drive.log.rain > 0 && drive.part.paired() => key, "part.cell";
         "not of word lines that are programmed one page after the other; expected {off}, or part.cell = slc, tlc or \
          qlc");
     refuse_if!(drive.kept_blocks() > 0 => key, "ftl.checkpoint", "part.pair_corruption";
