@@ -4,6 +4,7 @@
 use crate::drives::{Limits, Shape, build_with_spare, draw, needed, pick, plain};
 use crate::harness::{Model, count_cuts, for_each_seed, is_partial, note};
 use crate::workload::{Mix, fill, sweep};
+use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::RequestKind;

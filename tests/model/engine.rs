@@ -49,7 +49,7 @@ impl Scripted {
     fn act(&mut self, io: &mut Io, number: u64) -> Flash<()> {
         let (op, cause) = self.script.lock().expect("one thread")[number as usize];
         let request = io.request();
-        io.set_step(cause == crate::steps::STEP);
+        io.plan.step = cause == crate::steps::STEP;
         op.plan(io, cause, Gate::NONE, request)
     }
 }

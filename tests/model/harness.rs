@@ -1,6 +1,7 @@
 //! A drive with a shadow that verifies every read, and the loop over seeds.
 
 use crate::drives::Shape;
+use palimpsest_ftl_api::plan::CheckpointIo;
 use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::{Entry, Programs, REGISTRY};
@@ -98,7 +99,7 @@ impl Model {
         if let Err(what) = self.drive.ftl.check(&self.drive.io) {
             panic!("check: {what}");
         }
-        let (counters, nand) = (self.drive.io.counters(), self.drive.io.nand());
+        let (counters, nand) = (&self.drive.io.counters, self.drive.io.nand());
         assert_eq!(counters.programs.iter().sum::<u64>(), nand.counters().programs, "programs by cause and of flash");
         assert_eq!(counters.reads.iter().sum::<u64>(), nand.counters().reads, "reads by cause and of flash");
         assert_eq!(nand.sum_of_erases(), nand.counters().erases, "erases of blocks and of flash");

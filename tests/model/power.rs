@@ -8,6 +8,7 @@ use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick
 use crate::harness::{count_cuts, drive, for_each_seed, note};
 use crate::room::{has_room, is_tight, picture};
 use crate::workload::{Mix, fill, sweep};
+use palimpsest_ftl_api::plan::{CheckpointIo, PairedIo, PowerIo};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::host::settings::Acknowledge;
@@ -111,7 +112,7 @@ impl Powered {
             if io.checkpoint_due() {
                 io.write_checkpoint(|io, bytes| ftl.save_tables(io, bytes))?;
             }
-            io.host_mut().begin_write();
+            io.host.begin_write();
         }
         self.drive.serve_plainly(command)
     }
@@ -122,7 +123,7 @@ impl Powered {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
                 RequestKind::Write => {
-                    let port = self.drive.io.host();
+                    let port = &self.drive.io.host;
                     let tag = port.written(&mut self.scratch, piece, Data::new(known.current)).value;
                     known.write(tag, self.durable || command.directives.fua);
                 }
@@ -143,7 +144,7 @@ impl Powered {
 
     /// Checks delivered data; `after_cut` accepts and adopts any version that a cut may leave.
     fn verify(&mut self, extent: Extent, after_cut: bool) {
-        let mut delivered = self.drive.io.host_mut().take_delivered();
+        let mut delivered = self.drive.io.host.take_delivered();
         delivered.sort_unstable_by_key(|&(lsn, _)| lsn);
         let wanted: Vec<u32> = pieces(extent, self.per_subpage).map(|piece| piece.lsn).collect();
         assert_eq!(wanted, delivered.iter().map(|&(lsn, _)| lsn).collect::<Vec<_>>(), "delivered once each");
@@ -183,12 +184,12 @@ impl Powered {
 
     /// The cut came during `command`: each subpage may be old or new.
     pub fn interrupted(&mut self, command: Command) {
-        let _ = self.drive.io.host_mut().take_delivered();
+        let _ = self.drive.io.host.take_delivered();
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
                 RequestKind::Write => {
-                    let port = self.drive.io.host();
+                    let port = &self.drive.io.host;
                     known.also.push(port.written(&mut self.scratch, piece, Data::new(known.current)).value);
                 }
                 RequestKind::Trim => known.also.push(0),

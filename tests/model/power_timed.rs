@@ -8,6 +8,7 @@ use crate::harness::{Model, count_cuts, for_each_seed_of, note, payload_of};
 use crate::room::{has_room, is_tight, picture};
 use crate::sequences::requests;
 use crate::workload::fill;
+use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::error::Error;
 use palimpsest_lab::ftl::{Entry, Figure, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;

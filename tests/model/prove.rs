@@ -18,6 +18,7 @@ use crate::harness::{count_cuts, for_each_seed_of, is_partial, note};
 use crate::power::Powered;
 use crate::power_timed::Case;
 use crate::workload::fill;
+use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::nand::data::Payload;

@@ -8,6 +8,7 @@ use crate::room::is_tight;
 use crate::superblocks::{run_through_cuts, with_spare};
 use crate::word_lines::word_lines;
 use crate::workload::{Mix, fill};
+use palimpsest_ftl_api::plan::{ParityIo, PowerIo};
 use palimpsest_lab::error::Error;
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::{Extent, RequestKind};

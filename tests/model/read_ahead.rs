@@ -84,7 +84,7 @@ fn play(entry: &'static Entry, seed: u64, mutation: Option<Mutation>) -> Option<
     model.check();
     model.read_back().unwrap_or_else(|error| panic!("read back: {error}"));
     let figures = model.drive.read_ahead_figures().expect("it reads ahead");
-    let counters = model.drive.io.counters();
+    let counters = &model.drive.io.counters;
     assert!(figures.wasted <= figures.read, "{figures:?}");
     assert!(counters.memory_reads[Cause::Host as usize] >= figures.hit, "hits are reads from memory");
     assert_eq!(counters.programs[Cause::ReadAhead as usize], 0, "read-ahead programs nothing");

@@ -11,7 +11,7 @@ use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::keys::{Need, ValueType};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Request, RequestKind, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
-/// Bursts of requests with idle time between them, or a queue that is always full.
+/// Bursts of requests with idle time between them, or a queue that is always full. Some writes have FUA.
 struct Bursts {
     commands: std::vec::IntoIter<Command>,
     number: u64,
@@ -32,7 +32,11 @@ impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
         let arrival: Nanos = self.number / 12 * 60_000_000;
-        Ok(self.commands.next().map(|command| Request::new(arrival, command.of((self.number / 3 % 5) as u32))))
+        Ok(self.commands.next().map(|command| {
+            let mut command = command.of((self.number / 3 % 5) as u32);
+            command.directives.fua = command.kind == RequestKind::Write && self.number.is_multiple_of(7);
+            Request::new(arrival, command)
+        }))
     }
 
     fn place(&self) -> String {

@@ -6,6 +6,7 @@ use crate::harness::{Model, count_cuts, for_each_seed, note};
 use crate::power::{Cuts, cut_everywhere};
 use crate::word_lines::word_lines;
 use crate::workload::{Mix, fill};
+use palimpsest_ftl_api::plan::{ParityIo, PowerIo};
 use palimpsest_lab::ftl::{Entry, Programs};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;

@@ -9,6 +9,7 @@ use crate::harness::{Model, count_cuts, for_each_seed, for_each_seed_of, note};
 use crate::power::{small, workload};
 use crate::room::{has_room, is_tight, picture};
 use crate::workload::sweep;
+use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::config::resolve;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::ftl::{Entry, REGISTRY};

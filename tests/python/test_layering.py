@@ -228,6 +228,29 @@ def test_files_in_a_circle_say_why() -> None:
     )
 
 
+def test_a_layer_sees_at_most_25_functions_of_io() -> None:
+    """Functions for one kind of caller belong to a trait of that side, such as `PowerIo`."""
+    bodies = (
+        body
+        for path in SHIPPED
+        for body in re.findall(r"^impl Io \{\n(.*?)^\}", source(path), re.DOTALL | re.MULTILINE)
+    )
+    functions = [found for body in bodies for found in re.findall(r"^    pub fn (\w+)", body, re.MULTILINE)]
+    assert {"read", "program", "erase"} <= set(functions)
+    assert len(functions) <= 25, sorted(functions)
+
+
+def test_the_parts_of_a_drive_have_at_most_15_fields() -> None:
+    counted = {}
+    for path in SHIPPED:
+        for word, body in re.findall(
+            r"^pub struct (Drive|Engine|Session|Nand)\b[^{;]*\{\n(.*?)^\}", source(path), re.DOTALL | re.MULTILINE
+        ):
+            counted[word] = len(re.findall(r"^    (?:pub(?:\([^)]*\))? )?\w+:", body, re.MULTILINE))
+    assert set(counted) == {"Drive", "Engine", "Session", "Nand"}
+    assert all(fields <= 15 for fields in counted.values()), counted
+
+
 def head_of(path: Path) -> str:
     lines = path.read_text(encoding="utf-8").splitlines()
     return " ".join(line.removeprefix("//!").strip() for line in itertools.takewhile(lambda line: "//!" in line, lines))

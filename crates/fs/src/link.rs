@@ -21,7 +21,7 @@ use palimpsest_flash::rng::mix;
 use palimpsest_flash::units::Nanos;
 use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::plan::inner::Inner;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Gate, Io};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The state of the device between calls.
@@ -118,7 +118,7 @@ impl Link {
     /// Ends the command group.
     pub fn end_group(&mut self, io: &mut Io) {
         (self.group, self.sends_together) = (None, false);
-        io.set_group(0);
+        io.plan.group = 0;
     }
 
     /// Drops all open gates, after a power cut.
@@ -140,11 +140,11 @@ impl Link {
                 }
                 if !gate.is_none() {
                     self.permission_free_at = self.permission_free_at.max(io.now()) + self.overhead;
-                    io.delay(gate, self.permission_free_at);
+                    io.plan.delay(gate, self.permission_free_at);
                 }
                 self.group = Some((channel, gate));
                 let number = if self.sends_together { 1 + (self.groups % u64::from(u16::MAX)) as u16 } else { 0 };
-                io.set_group(number);
+                io.plan.group = number;
                 gate
             }
         }
@@ -178,7 +178,7 @@ impl Attached<'_> {
         let done = self.io.used(done);
         self.wait_for(done);
         if cause == Cause::Host {
-            let (request, stored) = (self.io.request(), self.io.stored());
+            let (request, stored) = (self.io.request(), self.io.present.stored);
             let is_buffered = done.is_none() || !stored.is_none();
             self.io.link(if is_buffered { after } else { done }, request);
             self.io.link(done, stored);
@@ -377,7 +377,7 @@ impl Device for Attached<'_> {
         subpages
             .map(|subpage| match payload {
                 Payload::None => Data::ZERO,
-                Payload::Bytes => self.io.keep(subpage),
+                Payload::Bytes => self.io.buffers().keep(subpage),
                 Payload::Tag => {
                     self.link.fingerprints += 1;
                     // Fingerprints of host data equal these only by chance.

@@ -19,14 +19,16 @@ fn pointers(bytes: &[u8]) -> Box<[u32]> {
     bytes.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes"))).collect()
 }
 
-/// Trims a block if none is free. Unless the blocks of checkpoints `miss` a commit, unreadable pages of the log stay.
+/// Trims a block if none is free. Unless the blocks of checkpoints `miss` a commit, unreadable pages of the log stay
+/// while a block without such pages can go. If there is none, a power cut before the first commit may bring back an
+/// older commit.
 fn free_block(device: &mut dyn Device, miss: bool) -> Done<()> {
     let (shape, mut contents) = (device.shape(), Vec::new());
-    let blocks = (0..shape.blocks()).filter(|block| !FileSystem::anchors(shape).contains(block));
+    let mut blocks = (0..shape.blocks()).filter(|block| !FileSystem::anchors(shape).contains(block));
     if blocks.clone().any(|block| device.written(block) == 0) {
         return Ok(());
     }
-    for block in blocks {
+    for block in blocks.clone() {
         let (first, mut may_go) = (block * shape.pages_per_block, true);
         for page in first..first + device.written(block) {
             contents.clear();
@@ -36,7 +38,7 @@ fn free_block(device: &mut dyn Device, miss: bool) -> Done<()> {
             return Ok(device.trim(block)?);
         }
     }
-    Ok(())
+    blocks.next().map_or(Ok(()), |block| Ok(device.trim(block)?))
 }
 
 impl FileSystem {

@@ -31,7 +31,7 @@ use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl::extent::{overlay, pages};
 use palimpsest_ftl::log::streams::reads_lifetimes;
 use palimpsest_ftl_api::plan::inner::Inner;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Gate, Io};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl, LayerFigures, State};
 use std::collections::BTreeMap;
 use streams::note_stream;

@@ -10,7 +10,7 @@ use palimpsest_ftl::extent::pages;
 use palimpsest_ftl::layers::pages::{MapsPages, MapsSubpages};
 use palimpsest_ftl_api::plan::inner::{Inner, ReadLayer};
 use palimpsest_ftl_api::plan::select::ReadPolicy;
-use palimpsest_ftl_api::plan::{Cause, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Io, Read};
 use palimpsest_ftl_api::{Ftl, State};
 
 /// Sectors of a page, or of consecutive pages, counted from the first.
@@ -70,13 +70,13 @@ impl<L: MapsPages> Paged<L> {
             let place = self.layer.locate(page);
             match place {
                 Some(ppn) => {
-                    let (words, wanted) = (io.words_of(first, sectors), first_subpages(end - begin) << begin);
+                    let (words, wanted) = (io.nand().words_of(first, sectors), first_subpages(end - begin) << begin);
                     let (policy, after, signal) = (self.read, io.arrival(), io.request());
                     io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
                 }
                 None => io.count_unwritten(end - begin),
             }
-            if io.has_contents() {
+            if io.host.has_contents() {
                 for subpage in begin..end {
                     let data = place.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage));
                     io.deliver(page * width + subpage, data);

@@ -6,6 +6,7 @@
 
 pub mod plan;
 
+use crate::plan::RecoveryIo;
 use keys::readers::Layers;
 use keys::{Feature, Key, Reader};
 use palimpsest_flash::geometry::{Extent, Geometry};
@@ -200,7 +201,7 @@ pub trait Ftl: Send {
 
     /// Appends the tables for a checkpoint to `bytes`, at most [`Entry::tables`] bytes. The default saves the place of
     /// each logical subpage, which [`Self::recover`] reads from the out-of-band areas. A layer with other tables must
-    /// read them back from [`plan::Io::tables`].
+    /// read them back from [`plan::CheckpointIo::tables`].
     fn save_tables(&self, io: &Io, bytes: &mut Vec<u8>) {
         io.save_places(bytes);
     }
@@ -343,7 +344,7 @@ pub struct Entry {
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
     /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
-    /// [`plan::Io::take_buffer`].
+    /// [`plan::Present::buffer_taken`].
     pub gathers: bool,
     /// True if pages may be word lines that are programmed in one shot (`part.pages_per_program`). The layer must then
     /// write each page whole and once, and map smaller units.
@@ -419,6 +420,7 @@ impl Entry {
     pub fn has_reader(&self, reader: &Reader, key: &Key) -> bool {
         match reader.layers {
             Layers::Any => true,
+            Layers::Bare => !self.is_file_system(),
             Layers::Listed => self.lists(key.name),
             Layers::With(feature) => self.has(feature),
         }

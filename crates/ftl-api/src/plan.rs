@@ -25,20 +25,27 @@ pub mod under_way;
 mod undo;
 mod word_lines;
 
+pub use checkpoint::CheckpointIo;
 pub use commands::{Erase, Program, Read};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 pub use gates::Gates;
 pub use gates::NO_WAITER;
+pub use inner::FileSystemIo;
 use inner::Inner;
 use ledger::Ledger;
 pub use operations::{Operation, OperationKind, Plan};
+pub use pairs::PairedIo;
 use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::{FileGroup, Geometry};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
 use palimpsest_flash::units::Nanos;
 use port::{HostPort, Piece};
-pub use runs::Copies;
+pub use rain::ParityIo;
+pub use reuse::CodedIo;
+pub use runs::{Copies, SliceIo};
+pub use scan::RecoveryIo;
+pub use undo::PowerIo;
 
 /// A gate closes when all operations that signal it have ended. Operations and requests wait for gates. A stale gate
 /// counts as closed.
@@ -96,7 +103,7 @@ pub struct Present {
     /// Directives of the command: of the host's, with changes by a file system.
     pub directives: Directives,
     inner: Inner,
-    /// Subpages of the write buffer that the request takes.
+    /// Subpages of the write buffer that the request takes. Programs must free them ([`Program::frees`]).
     pub buffer_taken: u32,
     /// Time at which the host link has transferred the data of the write.
     pub data_at: Nanos,
@@ -117,6 +124,10 @@ pub struct DieLoad {
 /// Every command changes cells and counters at once. In timed runs the command also plans an operation, whose end may
 /// signal a gate. A layer must read each subpage whose content it loads, in the same call. A layer must name in `after`
 /// every gate that an operation depends on. Flash may change only by these commands.
+///
+/// A layer needs only the functions of the type itself. Other callers name their side: logs and slices ([`SliceIo`]),
+/// codes and own bytes ([`CodedIo`]), parity ([`ParityIo`]), recovery ([`RecoveryIo`], [`PairedIo`]), checkpoints
+/// ([`CheckpointIo`]), power cuts ([`PowerIo`]), and file systems ([`FileSystemIo`]).
 pub struct Io {
     /// Flash. Layers may read the state ([`Io::nand`]); only commands may change it.
     pub nand: Nand,
@@ -187,16 +198,6 @@ impl Io {
         &self.nand
     }
 
-    /// Operations and transfers by cause.
-    pub fn counters(&self) -> &IoCounters {
-        &self.counters
-    }
-
-    /// Cuts the power during flash operation number `operation`; `None`: never. See [`Nand::set_power_cut_at`].
-    pub fn set_power_cut_at(&mut self, operation: Option<u64>) {
-        self.nand.set_power_cut_at(operation);
-    }
-
     /// Shape of the drive.
     #[inline]
     pub fn geometry(&self) -> &Geometry {
@@ -217,15 +218,6 @@ impl Io {
         }
         self.dies[die as usize].operations
     }
-
-    /// Reads that wait or run at `die`.
-    #[inline]
-    pub fn reading(&self, die: u32) -> u32 {
-        if self.rain.is_some() {
-            return self.dies_of(die).iter().map(|die| die.reads).sum();
-        }
-        self.dies[die as usize].reads
-    }
 }
 
 /// The present request.
@@ -244,41 +236,10 @@ impl Io {
         if protected && !self.present.directives.fua { Gate::NONE } else { self.request() }
     }
 
-    /// The gate that programs of a file system's write must signal if the write buffer acknowledges the write; else
-    /// none.
-    #[inline]
-    pub fn stored(&self) -> Gate {
-        self.present.stored
-    }
-
     /// Directives of the present request.
     #[inline]
     pub fn directives(&self) -> Directives {
         self.present.directives
-    }
-
-    /// The groups of the file that is the owner of the present request.
-    pub fn file_group(&self) -> FileGroup {
-        self.file_groups.get(self.present.directives.owner as usize).copied().unwrap_or_default()
-    }
-
-    /// Takes `subpages` of the write buffer for the present request. Programs must free them ([`Program::frees`]).
-    #[inline]
-    pub fn take_buffer(&mut self, subpages: u32) {
-        self.present.buffer_taken += subpages;
-    }
-
-    /// True if the run models contents. If false, [`Self::written`] and [`Self::deliver`] do nothing, and a layer may
-    /// skip them.
-    #[inline]
-    pub fn has_contents(&self) -> bool {
-        self.host.has_contents()
-    }
-
-    /// Sectors of a subpage.
-    #[inline]
-    pub fn sectors_per_subpage(&self) -> u32 {
-        self.host.sectors_per_subpage()
     }
 
     /// Returns the content of a subpage after the present write of `piece`. `old` must be the content before,
@@ -303,14 +264,6 @@ impl Io {
         self.host.deliver(lsn, data);
     }
 
-    /// Declares that logical subpages `first` to `end`, as the layer numbers them, need not be stored any more. A
-    /// caller that trims them must call this.
-    pub fn forget(&mut self, first: u32, end: u32) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.forget(first, end, self.nand.operations());
-        }
-    }
-
     /// Counts `subpages` that the host reads but never wrote: they are zeros without a flash read.
     #[inline]
     pub fn count_unwritten(&mut self, subpages: u32) {
@@ -321,16 +274,6 @@ impl Io {
     #[inline]
     pub fn count_buffered(&mut self, subpages: u32) {
         self.counters.memory_reads[Cause::Host as usize] += u64::from(subpages);
-    }
-
-    /// The host's data, read-only.
-    pub fn host(&self) -> &HostPort {
-        &self.host
-    }
-
-    /// The host's data, for callers that act as the host.
-    pub fn host_mut(&mut self) -> &mut HostPort {
-        &mut self.host
     }
 }
 
@@ -347,27 +290,6 @@ impl Io {
         }
     }
 
-    /// As [`Self::load_subpage`], for a page that [`Self::reprogram`] programs next, whose program is checked against
-    /// the last read.
-    pub fn load_cells(&mut self, psn: u32) -> Data {
-        self.nand.load(psn)
-    }
-
-    /// The layer's own bytes in physical subpage `psn`, after [`Self::read`]; empty if none were programmed.
-    #[inline]
-    pub fn own(&self, psn: u32) -> &[u8] {
-        self.nand.own(psn).unwrap_or_default()
-    }
-
-    /// Declares that the layer located logical subpages `first` to `end` by its own bytes in physical subpage `psn`.
-    /// Host reads of them must then follow the read of `psn`.
-    #[inline]
-    pub fn found(&mut self, first: u32, end: u32, psn: u32) {
-        if let Some(ledger) = &mut self.ledger {
-            (first..end).for_each(|lsn| ledger.found(lsn, psn));
-        }
-    }
-
     /// Keeps `data` in memory beyond the present request. Each pin needs one [`Self::unpin`].
     #[inline]
     pub fn pin(&mut self, data: Data) {
@@ -381,27 +303,6 @@ impl Io {
     #[inline]
     pub fn unpin(&mut self, data: Data) {
         self.nand.buffers().unpin(data);
-    }
-
-    /// Stores a copy of the bytes of one subpage in memory, for the layer's own records. Contents must be bytes.
-    pub fn keep(&mut self, bytes: &[u8]) -> Data {
-        self.nand.buffers().keep(bytes)
-    }
-
-    /// As [`Self::keep`], for bytes computed from `from`. The bytes are available when all of `from` is, and count as
-    /// another form of the first content.
-    pub fn keep_derived(&mut self, bytes: &[u8], from: &[Data]) -> Data {
-        let lost = from.contains(&Data::LOST);
-        let data = if lost { Data::LOST } else { self.nand.buffers().keep(bytes) };
-        match &mut self.ledger {
-            Some(ledger) => ledger.derived(data, from),
-            None => data,
-        }
-    }
-
-    /// The bytes of `data`; `None` for zeros.
-    pub fn bytes_of(&self, data: Data) -> Option<&[u8]> {
-        self.nand.buffered(data)
     }
 
     /// All buffers, for callers that act as the host.
@@ -450,38 +351,6 @@ impl Io {
                 all
             }
         }
-    }
-
-    /// Makes `gate`, which must be open or none, also wait for the time `at`.
-    pub fn delay(&mut self, gate: Gate, at: Nanos) {
-        if self.plan.timed && !gate.is_none() {
-            self.plan.gates.expect(gate);
-            self.plan.delays.push((gate, at));
-        }
-    }
-
-    /// Makes all later erases and programs over data follow `gate`, because trimmed data must survive until then.
-    pub fn barrier(&mut self, gate: Gate) {
-        self.plan.barrier = gate;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.begin_barrier();
-        }
-    }
-
-    /// Sets the command group of operations planned from now on; 0: each alone.
-    pub fn set_group(&mut self, group: u16) {
-        self.plan.group = group;
-    }
-
-    /// Declares whether operations planned from now on are steps of collection that may wait until their dies are idle.
-    #[inline]
-    pub fn set_step(&mut self, step: bool) {
-        self.plan.step = step;
-    }
-
-    /// Meters the energy of operations planned from now on.
-    pub fn meter(&mut self) {
-        self.plan.metered = Some(self.nand.counters().energy());
     }
 
     /// Returns `gate` if any operation signals it; otherwise releases the gate and returns [`Gate::NONE`].

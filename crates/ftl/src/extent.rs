@@ -33,10 +33,10 @@ fn from_page(mut page: u64, extent: Extent, per_page: u32) -> impl Iterator<Item
 /// Overwrites `contents`, the subpages of logical page `page`, with `sectors` host sectors from sector `first` on.
 #[inline]
 pub fn overlay(io: &mut Io, page: u32, first: u32, sectors: u32, contents: &mut [Data]) {
-    if !io.has_contents() {
+    if !io.host.has_contents() {
         return;
     }
-    let per_subpage = io.sectors_per_subpage();
+    let per_subpage = io.host.sectors_per_subpage();
     for subpage in first / per_subpage..(first + sectors).div_ceil(per_subpage) {
         let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
         let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;

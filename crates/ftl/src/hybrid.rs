@@ -441,7 +441,9 @@ impl<L: LogBlocks> Hybrid<L> {
                     break;
                 }
                 let (failed, _) = self.map.split(ppn);
-                if !self.map.is_lost(failed) {
+                if self.map.is_lost(failed) {
+                    self.forget_lost(Ok(()))?;
+                } else {
                     self.logs.failed(&mut self.map, io, failed, block)?;
                 }
             }
@@ -489,12 +491,12 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
 
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let width = self.map.shape.subpages_per_page;
-        let per_subpage = io.sectors_per_subpage();
+        let per_subpage = io.host.sectors_per_subpage();
         for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
             let (begin, end) = (first / per_subpage, (first + sectors).div_ceil(per_subpage));
             let location = self.map.locate(page);
             if let Some(ppn) = location {
-                let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
+                let (wanted, words) = (first_subpages(end - begin) << begin, io.nand().words_of(first, sectors));
                 let (policy, signal) = (self.map.read, io.request());
                 io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
             } else {

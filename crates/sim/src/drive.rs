@@ -40,7 +40,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
-use palimpsest_ftl_api::plan::{Gate, Io};
+use palimpsest_ftl_api::plan::{FileSystemIo, Gate, Io};
 use palimpsest_ftl_api::{Ftl, Guarantee};
 use write_back::WriteBuffer;
 
@@ -196,14 +196,14 @@ impl Drive {
     /// Serves a request; a trim must cover whole units.
     #[inline]
     fn serve_units(&mut self, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
-        if self.io.has_contents() {
+        if self.io.host.has_contents() {
             self.io.host.begin(kind);
         }
         if let Err(halt) = self.serve(kind, extent) {
             return self.halted(halt, Command::new(kind, extent), verifier);
         }
         self.close_call();
-        if self.io.has_contents() {
+        if self.io.host.has_contents() {
             let command = Command::new(kind, extent).with(self.io.present.directives);
             verifier.served(&mut self.io, command)?;
             if kind == RequestKind::Trim {

@@ -92,17 +92,17 @@ impl Verifier for Shadow {
     fn served(&mut self, io: &mut Io, command: Command) -> Result<()> {
         match command.kind {
             RequestKind::Write => {
-                self.write(io.host(), command.extent);
+                self.write(&io.host, command.extent);
                 if command.directives.fua && !self.timed {
                     self.settle_durable(Some(command.extent), u64::MAX);
                 }
             }
-            RequestKind::Trim => self.trim(io.host(), command.extent),
+            RequestKind::Trim => self.trim(&io.host, command.extent),
             RequestKind::Flush => self.flush(),
             RequestKind::Read => {
-                let mut delivered = io.host_mut().take_delivered();
+                let mut delivered = io.host.take_delivered();
                 self.verify(command.extent, &mut delivered, io.buffers(), None)?;
-                io.host_mut().reuse(delivered);
+                io.host.reuse(delivered);
             }
         }
         Ok(())
@@ -116,7 +116,7 @@ impl Verifier for Shadow {
 
     fn power_failed(&mut self, io: &mut Io, command: Command) {
         let during = |kind: RequestKind| (command.kind == kind).then_some(command.extent);
-        self.interrupted(io.host(), during(RequestKind::Write), during(RequestKind::Trim));
+        self.interrupted(&io.host, during(RequestKind::Write), during(RequestKind::Trim));
     }
 
     fn durable(&mut self, extent: Option<Extent>, change: u64) {

@@ -54,9 +54,9 @@ keys! {
         /// a write is acknowledged in a buffer that survives a power cut, when programmed, or in a buffer that a power
         /// cut empties
         pub acknowledge: Acknowledge = "buffer.ack", Acknowledge::KIND, "buffer";
-        /// a flush waits for programs, or ends at once, since the buffer is protected
+        /// a flush waits for programs, or ends at once, since the buffer is protected; a file system always commits
         pub flush_is_free: bool = "buffer.flush", Choice(&["programs", "free"]) => is("free"), "programs",
-            needs["buffer.ack = buffer"];
+            read_by[OPEN_PAGES, Reader::BARE], needs["buffer.ack = buffer"];
         /// time to put the first subpage of a write into the write buffer
         pub t_write: Nanos = "buffer.t_write", Time, "0ns", read_by[OPEN_PAGES, ACKNOWLEDGED];
         /// time for each further subpage of the write

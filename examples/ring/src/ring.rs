@@ -169,7 +169,7 @@ impl Ftl for Ring {
                 after = io.gate();
                 data = self.load(io, self.map[lpn], Cause::Rmw, after)?;
             }
-            for piece in pieces(part, io.sectors_per_subpage()) {
+            for piece in pieces(part, io.host.sectors_per_subpage()) {
                 let content = &mut data[(piece.lsn % self.shape.subpages_per_page) as usize];
                 *content = io.written(piece, *content);
             }
@@ -181,7 +181,7 @@ impl Ftl for Ring {
     fn read(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         let subpages = self.shape.subpages_per_page;
         for (lpn, part) in self.by_page(extent) {
-            let wanted = pieces(part, io.sectors_per_subpage()).map(|piece| piece.lsn);
+            let wanted = pieces(part, io.host.sectors_per_subpage()).map(|piece| piece.lsn);
             let (wanted, ppn) = (wanted.collect::<Vec<u32>>(), self.map[lpn]);
             if ppn == UNMAPPED {
                 io.count_unwritten(wanted.len() as u32);

@@ -19,6 +19,8 @@ pub enum Feature {
 pub enum Layers {
     /// Every layer: the drive, the engine or the host reads the key.
     Any,
+    /// Every layer that is no file system.
+    Bare,
     /// The layers that list the key, and the file systems above them.
     Listed,
     /// The layers with this feature.
@@ -37,6 +39,8 @@ pub struct Reader {
 impl Reader {
     /// A reader on every layer.
     pub const ANY: Reader = Reader { layers: Layers::Any, needs: &[] };
+    /// A reader on every layer that is no file system.
+    pub const BARE: Reader = Reader { layers: Layers::Bare, needs: &[] };
     /// A reader on the layers that list the key.
     pub const LISTED: Reader = Reader { layers: Layers::Listed, needs: &[] };
 

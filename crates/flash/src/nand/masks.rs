@@ -1,5 +1,7 @@
 //! Sets of subpages and of code words of one page, as bits of a word. Ignored: pages of more than 64 parts.
 
+use crate::units::SECTOR_BYTES;
+
 /// A set of subpages of one page, bit i for subpage i.
 pub type SubpageMask = u64;
 
@@ -32,10 +34,11 @@ pub fn count(mask: u64) -> u32 {
 }
 
 impl super::Nand {
-    /// The code word of byte `offset` of a page.
+    /// Code words that hold `sectors` sectors of a physical page, from sector `first` on.
     #[inline]
-    pub fn word_at(&self, offset: u32) -> u32 {
-        self.widths.word_bytes.divide(offset)
+    pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
+        let word_at = |sector: u32, back| self.widths.word_bytes.divide(sector * SECTOR_BYTES as u32 - back);
+        mask_of(word_at(first, 0), word_at(first + sectors, 1) + 1)
     }
 }
 

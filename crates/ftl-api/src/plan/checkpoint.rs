@@ -18,7 +18,7 @@
 //! abandoned. Without spare blocks checkpoints end. Ignored: the memory for the tables meanwhile, the storage of the
 //! list of these blocks, and bit errors in a checkpoint (assumed to be stored twice).
 
-use super::{Cause, Erase, Gate, Io, Program, Read};
+use super::{Cause, Erase, Gate, Io, Program, Read, RecoveryIo};
 use crate::Programs;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::Data;
@@ -217,10 +217,47 @@ fn last_program(nand: &Nand, block: u32) -> u64 {
     (first..first + width).map(|psn| nand.sequence(psn)).max().unwrap_or(0)
 }
 
-impl Io {
+/// The side of an [`Io`] that the drive writes checkpoints by, and recovery reads.
+pub trait CheckpointIo {
     /// Reserves blocks for checkpoints of `contents`, due every `every` bytes after [`Self::begin_checkpoints`]. Must
     /// be called before a layer is built, because the layer must see these blocks as bad.
-    pub fn keep_checkpoints(&mut self, every: u64, contents: Contents) {
+    fn keep_checkpoints(&mut self, every: u64, contents: Contents);
+
+    /// True if a checkpoint, or its next step, is due.
+    fn checkpoint_due(&self) -> bool;
+
+    /// Starts checkpoints: the first is due after `every` more bytes.
+    fn begin_checkpoints(&mut self);
+
+    /// Cost of checkpoints; `None` without checkpoints.
+    fn checkpoint_figures(&self) -> Option<CheckpointFigures>;
+
+    /// Begins a checkpoint with the tables that `save` appends, or writes the next pages of the present checkpoint.
+    /// Returns the gate that the record follows, if the record is planned. In a timed run the caller must link that
+    /// gate to all programs under way.
+    ///
+    /// # Errors
+    /// Every [`palimpsest_flash::nand::Halt`] of flash.
+    fn write_checkpoint(&mut self, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate>;
+
+    /// Reads the newest complete checkpoint after a power cut. Returns the number of pages read.
+    ///
+    /// # Errors
+    /// As [`Self::write_checkpoint`].
+    fn find_checkpoint(&mut self) -> Flash<u64>;
+
+    /// As [`RecoveryIo::scan`], for pages of `block` written after the checkpoint that recovery found.
+    fn scan_since(&mut self, block: u32) -> u64;
+
+    /// Tables of the checkpoint that [`Self::find_checkpoint`] found, for the layer's recovery.
+    fn tables(&self) -> Option<Tables<'_>>;
+
+    /// Frees the tables; the layer calls this when its recovery no longer needs them.
+    fn drop_tables(&mut self);
+}
+
+impl CheckpointIo for Io {
+    fn keep_checkpoints(&mut self, every: u64, contents: Contents) {
         let geometry = *self.geometry();
         let (count, pages) = (contents.blocks(&geometry), contents.pages(&geometry) as u32);
         let mut kept = Vec::new();
@@ -252,41 +289,87 @@ impl Io {
         }));
     }
 
-    /// True if a checkpoint, or its next step, is due.
     #[inline]
-    pub fn checkpoint_due(&self) -> bool {
+    fn checkpoint_due(&self) -> bool {
         self.checkpoints.as_ref().is_some_and(|own| self.programmed_beside() >= own.due)
     }
 
-    /// Bytes programmed, without checkpoints.
-    fn programmed_beside(&self) -> u64 {
-        self.counters.data_bytes - self.counters.checkpoint_bytes
-    }
-
-    /// Starts checkpoints: the first is due after `every` more bytes.
-    pub fn begin_checkpoints(&mut self) {
+    fn begin_checkpoints(&mut self) {
         let due = self.checkpoints.as_ref().map(|own| self.programmed_beside() + own.every);
         self.checkpoints.iter_mut().zip(due).for_each(|(own, due)| own.due = due);
     }
 
-    /// Cost of checkpoints; `None` without checkpoints.
-    pub fn checkpoint_figures(&self) -> Option<CheckpointFigures> {
+    fn checkpoint_figures(&self) -> Option<CheckpointFigures> {
         let (pages, bytes) = (self.counters.programs[Cause::Checkpoint as usize], self.counters.checkpoint_bytes);
         self.checkpoints.as_ref().map(|own| CheckpointFigures { begun: own.begun_count, pages, bytes })
     }
 
-    /// Begins a checkpoint with the tables that `save` appends, or writes the next pages of the present checkpoint.
-    /// Returns the gate that the record follows, if the record is planned. In a timed run the caller must link that
-    /// gate to all programs under way.
-    ///
-    /// # Errors
-    /// Every [`palimpsest_flash::nand::Halt`] of flash.
     #[cold]
-    pub fn write_checkpoint(&mut self, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
+    fn write_checkpoint(&mut self, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
         let Some(mut own) = self.checkpoints.take() else { return Ok(Gate::NONE) };
         let done = self.write_some(&mut own, save);
         self.checkpoints = Some(own);
         done
+    }
+
+    fn find_checkpoint(&mut self) -> Flash<u64> {
+        let Some(mut own) = self.checkpoints.take() else { return Ok(0) };
+        let reads = self.counters.reads[Cause::Checkpoint as usize];
+        (own.found, own.begun, own.done) = (None, None, Gate::NONE);
+        own.due = own.due.min(self.programmed_beside() + own.every);
+        let per_block = self.geometry().pages_per_block;
+        let mut records: Vec<(u64, usize)> = Vec::new();
+        for (area, blocks) in own.areas.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {
+            let record = self.read_own(Checkpoints::page(blocks, own.pages, per_block))?;
+            records.extend(record.filter(|record| record.len() == RECORD).map(|record| (word(&record, 0), area)));
+        }
+        records.sort_unstable();
+        for (number, area) in records.into_iter().rev() {
+            if let Some(found) = self.read_area(&own, area)? {
+                own.number = own.number.max(number);
+                own.found = Some(found);
+                if area == 0 {
+                    own.areas.swap(0, 1);
+                }
+                break;
+            }
+        }
+        self.checkpoints = Some(own);
+        Ok(self.counters.reads[Cause::Checkpoint as usize] - reads)
+    }
+
+    fn scan_since(&mut self, block: u32) -> u64 {
+        let Some(mut own) = self.checkpoints.take() else { return self.scan(block) };
+        let owned = own.owns(block);
+        let scanned = match &mut own.found {
+            _ if owned => 0,
+            Some(found) if !self.nand.is_kept(block) => {
+                #[cfg(debug_assertions)]
+                if let Some(known) = own.known.get(&found.number) {
+                    self.check_known(known, found, block);
+                }
+                self.scan_changed(found, block)
+            }
+            _ => self.scan(block),
+        };
+        self.checkpoints = Some(own);
+        scanned
+    }
+
+    fn tables(&self) -> Option<Tables<'_>> {
+        let found = self.checkpoints.as_ref()?.found.as_ref()?;
+        Some(Tables { bytes: &found.bytes[found.tables..], operations: found.operations, since: &found.since })
+    }
+
+    fn drop_tables(&mut self) {
+        self.checkpoints.iter_mut().for_each(|own| own.found = None);
+    }
+}
+
+impl Io {
+    /// Bytes programmed, without checkpoints.
+    fn programmed_beside(&self) -> u64 {
+        self.counters.data_bytes - self.counters.checkpoint_bytes
     }
 
     fn write_some(&mut self, own: &mut Checkpoints, save: impl FnOnce(&Io, &mut Vec<u8>)) -> Flash<Gate> {
@@ -337,7 +420,7 @@ impl Io {
         own.number += 1;
         own.begun_count += 1;
         own.bytes.clear();
-        if self.has_contents() {
+        if self.host.has_contents() {
             for block in 0..self.geometry().blocks() {
                 own.bytes.extend(first_program(&self.nand, block).1.to_le_bytes());
                 own.bytes.extend(self.nand.next_page(block).to_le_bytes());
@@ -375,32 +458,6 @@ impl Io {
         }
     }
 
-    /// Appends the physical subpage of the newest copy of each logical subpage, or all ones.
-    pub fn save_places(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.newest_places().into_iter().flat_map(u32::to_le_bytes));
-    }
-
-    /// The physical subpage of the newest copy of each logical subpage, up to the last with a copy; `u32::MAX` for
-    /// none.
-    pub fn newest_places(&self) -> Vec<u32> {
-        let (mut places, per_block): (Vec<u32>, u32) = (Vec::new(), self.geometry().subpages_per_block());
-        for block in (0..self.geometry().blocks()).filter(|&block| !self.nand.is_torn(block)) {
-            for psn in block * per_block..(block + 1) * per_block {
-                let logical = self.nand.logical(psn);
-                if logical >= TORN {
-                    continue;
-                }
-                let logical = logical as usize;
-                places.resize(places.len().max(logical + 1), u32::MAX);
-                let newest = places[logical];
-                if newest == u32::MAX || self.nand.sequence(newest) < self.nand.sequence(psn) {
-                    places[logical] = psn;
-                }
-            }
-        }
-        places
-    }
-
     /// Writes the record, which follows the gate `after`.
     fn write_record(&mut self, own: &mut Checkpoints, begun: &Begun, after: Gate) -> Flash<Gate> {
         let mut record = Vec::with_capacity(RECORD);
@@ -433,36 +490,6 @@ impl Io {
             self.counters.checkpoint_bytes -= data_bytes;
         }
         done
-    }
-
-    /// Reads the newest complete checkpoint after a power cut. Returns the number of pages read.
-    ///
-    /// # Errors
-    /// As [`Self::write_checkpoint`].
-    pub fn find_checkpoint(&mut self) -> Flash<u64> {
-        let Some(mut own) = self.checkpoints.take() else { return Ok(0) };
-        let reads = self.counters.reads[Cause::Checkpoint as usize];
-        (own.found, own.begun, own.done) = (None, None, Gate::NONE);
-        own.due = own.due.min(self.programmed_beside() + own.every);
-        let per_block = self.geometry().pages_per_block;
-        let mut records: Vec<(u64, usize)> = Vec::new();
-        for (area, blocks) in own.areas.iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {
-            let record = self.read_own(Checkpoints::page(blocks, own.pages, per_block))?;
-            records.extend(record.filter(|record| record.len() == RECORD).map(|record| (word(&record, 0), area)));
-        }
-        records.sort_unstable();
-        for (number, area) in records.into_iter().rev() {
-            if let Some(found) = self.read_area(&own, area)? {
-                own.number = own.number.max(number);
-                own.found = Some(found);
-                if area == 0 {
-                    own.areas.swap(0, 1);
-                }
-                break;
-            }
-        }
-        self.checkpoints = Some(own);
-        Ok(self.counters.reads[Cause::Checkpoint as usize] - reads)
     }
 
     fn read_area(&mut self, own: &Checkpoints, area: usize) -> Flash<Option<Found>> {
@@ -498,25 +525,6 @@ impl Io {
         let mut bytes = Vec::new();
         self.nand.own_of(ppn, &mut bytes);
         Ok(Some(bytes))
-    }
-
-    /// As [`Self::scan`], for pages of `block` written after the checkpoint that recovery found.
-    pub fn scan_since(&mut self, block: u32) -> u64 {
-        let Some(mut own) = self.checkpoints.take() else { return self.scan(block) };
-        let owned = own.owns(block);
-        let scanned = match &mut own.found {
-            _ if owned => 0,
-            Some(found) if !self.nand.is_kept(block) => {
-                #[cfg(debug_assertions)]
-                if let Some(known) = own.known.get(&found.number) {
-                    self.check_known(known, found, block);
-                }
-                self.scan_changed(found, block)
-            }
-            _ => self.scan(block),
-        };
-        self.checkpoints = Some(own);
-        scanned
     }
 
     /// Asserts that all pages of `block` that recovery skips are unchanged since the checkpoint began.
@@ -565,16 +573,5 @@ impl Io {
             scanned += 1;
         }
         u64::from(scanned)
-    }
-
-    /// Tables of the checkpoint that [`Self::find_checkpoint`] found, for the layer's recovery.
-    pub fn tables(&self) -> Option<Tables<'_>> {
-        let found = self.checkpoints.as_ref()?.found.as_ref()?;
-        Some(Tables { bytes: &found.bytes[found.tables..], operations: found.operations, since: &found.since })
-    }
-
-    /// Frees the tables; the layer calls this when its recovery no longer needs them.
-    pub fn drop_tables(&mut self) {
-        self.checkpoints.iter_mut().for_each(|own| own.found = None);
     }
 }

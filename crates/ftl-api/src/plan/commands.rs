@@ -48,7 +48,7 @@ pub struct Program<'a> {
     pub logical: &'a [u32],
     /// Content of each subpage of the page.
     pub data: &'a [Data],
-    /// The layer's own bytes, from the first written subpage on, stored with every payload ([`super::Io::own`]).
+    /// The layer's own bytes, from the first written subpage on, stored with every payload ([`super::CodedIo::own`]).
     pub own: &'a [u8],
     /// The layer's own bytes in the spare area, beside the logical numbers. If empty, the spare area stays unchanged
     /// ([`palimpsest_flash::nand::Nand::spare`]).

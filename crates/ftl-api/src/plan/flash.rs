@@ -7,11 +7,11 @@ use super::operations;
 use super::rain;
 use super::select;
 use super::word_lines;
-use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read};
+use super::{Cause, Erase, Gate, Io, Operation, OperationKind, Program, Read, SliceIo};
 use palimpsest_flash::nand::errors::{Attempt, Wanted};
 use palimpsest_flash::nand::part::{Part, ReadCommand, ReadMode};
-use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask, count, mask_of};
-use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
+use palimpsest_flash::nand::{Flash, Outcome, Own, SubpageMask, TORN, WordMask, count};
+use palimpsest_flash::units::Nanos;
 use std::ops::Range;
 
 /// Bytes moved by one read command.
@@ -35,18 +35,9 @@ impl Io {
         self.read_here(read)
     }
 
-    /// As [`Self::read`], inlined into the caller that reads most.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    #[inline(always)]
-    pub fn read_here(&mut self, read: Read) -> Flash<()> {
-        if self.plan.under_way.holds(read.ppn) { self.read_rest(read) } else { self.read_flash(read) }
-    }
-
     /// Reads from memory the subpages under way, and from flash all others.
     #[inline(never)]
-    fn read_rest(&mut self, read: Read) -> Flash<()> {
+    pub(super) fn read_rest(&mut self, read: Read) -> Flash<()> {
         let left = self.read_from_memory(&read);
         if left == read.subpages {
             return self.read_flash(read);
@@ -59,7 +50,7 @@ impl Io {
     }
 
     #[inline(always)]
-    fn read_flash(&mut self, read: Read) -> Flash<()> {
+    pub(super) fn read_flash(&mut self, read: Read) -> Flash<()> {
         if self.nand.part().pages_per_program > 1 { self.read_word_line(read) } else { self.read_page(read) }
     }
 
@@ -240,19 +231,6 @@ impl Io {
         crossing as u32
     }
 
-    /// Code words that hold `sectors` sectors of a physical page, from sector `first` on.
-    #[inline]
-    pub fn words_of(&self, first: u32, sectors: u32) -> WordMask {
-        let (begin, end) = (first * SECTOR_BYTES as u32, (first + sectors) * SECTOR_BYTES as u32);
-        mask_of(self.nand.word_at(begin), self.nand.word_at(end - 1) + 1)
-    }
-
-    /// Code words that hold `subpages` of a page.
-    #[inline]
-    pub fn words_of_subpages(&self, subpages: SubpageMask) -> WordMask {
-        self.nand.part().words_of_subpages(subpages)
-    }
-
     /// Programs a page, or a word line of a part with a code of cells as the generation that the command names. After
     /// [`Outcome::Failed`] the block is bad and the subpages are unreadable: the layer must program them again in
     /// another block.
@@ -264,49 +242,9 @@ impl Io {
         self.program_here(program)
     }
 
-    /// As [`Self::program`], inlined into the caller that programs most.
-    ///
-    /// # Errors
-    /// As [`Self::program`].
-    #[inline(always)]
-    pub fn program_here(&mut self, program: Program<'_>) -> Flash<Outcome> {
-        if !self.takes_next(&program) {
-            // The copy keeps the fields of other programs in registers.
-            return self.program_specially(&{ program });
-        }
-        let Program { ppn, logical, after, signal, frees, .. } = program;
-        self.nand.note_single(ppn, program.single);
-        self.nand.program_next(ppn, logical, program.data);
-        let (cause, part) = (self.counted_as(program.cause), self.nand.part());
-        let (bytes, moved) = (self.nand.geometry().page_bytes(), program.transferred * part.subpage_bytes);
-        let counters = &mut self.counters;
-        counters.programs[cause as usize] += 1;
-        counters.data_bytes += u64::from(bytes);
-        counters.bus_bytes += u64::from(moved);
-        if self.plan.timed {
-            let (block, page) = self.nand.place(ppn);
-            let array = if program.single { part.t_program_slc } else { part.programming_time(page) };
-            let mut operation = Operation {
-                page: page as u16,
-                block,
-                bytes: moved,
-                array: array as u32,
-                after,
-                signal,
-                frees,
-                from_host: program.from_host || self.is_from_host(program.cause),
-                ..self.plan.operation(OperationKind::Program, cause)
-            };
-            let stored = (ppn, program.written, after);
-            self.note_stored(&mut operation, program.cause, stored, logical.iter().copied());
-            self.push(signal, operation);
-        }
-        Ok(Outcome::Done)
-    }
-
     /// Whether `program` programs the next page of a block and nothing else, and is not verified.
     #[inline(always)]
-    fn takes_next(&self, program: &Program<'_>) -> bool {
+    pub(super) fn takes_next(&self, program: &Program<'_>) -> bool {
         let part = self.nand.part();
         let observed = self.ledger.is_some() || self.nand.reads_fail() || self.rain.is_some() || self.guard.is_some();
         let whole = part.pages_per_program == 1 && part.code.is_none() && program.padding == 0;
@@ -317,7 +255,7 @@ impl Io {
     /// Any other program: of a word line by a code of cells, of a page with parity, of a page whose program can corrupt
     /// others and must follow copies of those, of a part of a page, or a program that may fail or is verified.
     #[inline(never)]
-    fn program_specially(&mut self, program: &Program<'_>) -> Flash<Outcome> {
+    pub(super) fn program_specially(&mut self, program: &Program<'_>) -> Flash<Outcome> {
         let own = Own { page: program.own, spare: program.spare };
         if self.nand.part().code.is_some() {
             return self.program_generation(program, own);
@@ -372,7 +310,7 @@ impl Io {
         if self.plan.timed {
             let (block, page) = self.nand.place(program.ppn);
             let array = if program.single { single } else { part.programming_time(page) };
-            let from_host = program.from_host || self.is_from_host(program.cause);
+            let from_host = program.from_host || self.present.is_from_host(program.cause);
             let operation = Operation {
                 page: page as u16,
                 block,
@@ -517,7 +455,7 @@ impl Io {
     pub(super) fn push(&mut self, signal: Gate, mut planned: Operation) {
         planned.energy = self.taken();
         if planned.signal != signal && self.plan.gates.is_open(signal) {
-            self.delay(signal, self.present.now);
+            self.plan.delay(signal, self.present.now);
         }
         self.plan.gates.expect(planned.signal);
         self.plan.operations.push(planned);

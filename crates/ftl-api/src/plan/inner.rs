@@ -6,9 +6,9 @@
 //! count under the cause of the inner request. A page with units of several inner requests counts under the cause of
 //! the last.
 
-use super::{Cause, Gate, Io};
+use super::{Cause, Gate, Io, Present};
 use palimpsest_flash::command::{Directives, Lifetime};
-use palimpsest_flash::geometry::Extent;
+use palimpsest_flash::geometry::{Extent, FileGroup};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 
@@ -67,29 +67,64 @@ pub trait ReadAhead: Send {
     fn figures(&self) -> ReadAheadFigures;
 }
 
-impl Io {
+/// The side of an [`Io`] for file systems, which serve their commands by a layer below.
+pub trait FileSystemIo {
     /// Reads `extent` by `layer`, through the read-ahead if there is one. Reads of `layer` itself never read ahead.
     ///
     /// # Errors
     /// Errors of `layer`.
-    pub fn read_through(&mut self, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
+    fn read_through(&mut self, extent: Extent, layer: ReadLayer<'_>) -> Flash<()>;
+
+    /// Drops the logical subpages from `first` to `end`, which change, from the buffer of the read-ahead.
+    fn forget_ahead(&mut self, first: u32, end: u32);
+
+    /// Runs `act` as the inner request `inner`.
+    fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T;
+
+    /// As [`Self::serve_inner`], for a write of `contents` to the logical subpages from `first` on.
+    fn serve_inner_write<T>(
+        &mut self,
+        inner: Inner,
+        first: u32,
+        contents: &[Data],
+        act: impl FnOnce(&mut Io) -> T,
+    ) -> T;
+
+    /// As [`Self::serve_inner`], for a read. Appends the contents to `contents` in the order of logical subpages,
+    /// instead of delivering them to the host. Appends nothing in runs without contents.
+    fn serve_inner_read<T>(&mut self, inner: Inner, contents: &mut Vec<Data>, act: impl FnOnce(&mut Io) -> T) -> T;
+
+    /// Reads that wait or run at `die`.
+    fn reading(&self, die: u32) -> u32;
+
+    /// The groups of the file that is the owner of the present request.
+    fn file_group(&self) -> FileGroup;
+
+    /// Makes all later erases and programs over data follow `gate`, because trimmed data must survive until then.
+    fn barrier(&mut self, gate: Gate);
+
+    /// Declares that logical subpages `first` to `end`, as the layer numbers them, need not be stored any more. A
+    /// caller that trims them must call this.
+    fn forget(&mut self, first: u32, end: u32);
+}
+
+impl FileSystemIo for Io {
+    fn read_through(&mut self, extent: Extent, layer: ReadLayer<'_>) -> Flash<()> {
         let Some(mut ahead) = self.read_ahead.take() else { return layer(self, extent) };
         let done = ahead.read(self, extent, layer);
         self.read_ahead = Some(ahead);
         done
     }
 
-    /// Drops the logical subpages from `first` to `end`, which change, from the buffer of the read-ahead.
     #[inline]
-    pub fn forget_ahead(&mut self, first: u32, end: u32) {
+    fn forget_ahead(&mut self, first: u32, end: u32) {
         if let Some(mut ahead) = self.read_ahead.take() {
             ahead.forget(self, first, end);
             self.read_ahead = Some(ahead);
         }
     }
 
-    /// Runs `act` as the inner request `inner`.
-    pub fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
+    fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let (gate, outer, directives) = (self.present.gate, self.present.inner, self.present.directives);
         let placement = if inner.cause == Cause::Host { directives.placement } else { 0 };
         (self.present.gate, self.present.inner) = (inner.signal, inner);
@@ -99,8 +134,7 @@ impl Io {
         done
     }
 
-    /// As [`Self::serve_inner`], for a write of `contents` to the logical subpages from `first` on.
-    pub fn serve_inner_write<T>(
+    fn serve_inner_write<T>(
         &mut self,
         inner: Inner,
         first: u32,
@@ -113,9 +147,7 @@ impl Io {
         done
     }
 
-    /// As [`Self::serve_inner`], for a read. Appends the contents to `contents` in the order of logical subpages,
-    /// instead of delivering them to the host. Appends nothing in runs without contents.
-    pub fn serve_inner_read<T>(&mut self, inner: Inner, contents: &mut Vec<Data>, act: impl FnOnce(&mut Io) -> T) -> T {
+    fn serve_inner_read<T>(&mut self, inner: Inner, contents: &mut Vec<Data>, act: impl FnOnce(&mut Io) -> T) -> T {
         let before = self.host.take_delivered();
         let done = self.serve_inner(inner, act);
         let mut delivered = self.host.take_delivered();
@@ -125,6 +157,33 @@ impl Io {
         done
     }
 
+    #[inline]
+    fn reading(&self, die: u32) -> u32 {
+        if self.rain.is_some() {
+            return self.dies_of(die).iter().map(|die| die.reads).sum();
+        }
+        self.dies[die as usize].reads
+    }
+
+    fn file_group(&self) -> FileGroup {
+        self.file_groups.get(self.present.directives.owner as usize).copied().unwrap_or_default()
+    }
+
+    fn barrier(&mut self, gate: Gate) {
+        self.plan.barrier = gate;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin_barrier();
+        }
+    }
+
+    fn forget(&mut self, first: u32, end: u32) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.forget(first, end, self.nand.operations());
+        }
+    }
+}
+
+impl Io {
     /// The gate after which the data of the present request has arrived and its reads may start; none for host
     /// requests.
     #[inline]
@@ -132,15 +191,17 @@ impl Io {
         self.present.inner.after
     }
 
-    /// True if operations for `cause` now store data of the host, not of a layer above.
-    #[inline]
-    pub fn is_from_host(&self, cause: Cause) -> bool {
-        cause == Cause::Host && self.present.inner.cause == Cause::Host
-    }
-
     /// The cause under which an operation for `cause` counts.
     #[inline]
     pub(super) fn counted_as(&self, cause: Cause) -> Cause {
         if cause == Cause::Host { self.present.inner.cause } else { cause }
+    }
+}
+
+impl Present {
+    /// True if operations for `cause` now store data of the host, not of a layer above.
+    #[inline]
+    pub fn is_from_host(&self, cause: Cause) -> bool {
+        cause == Cause::Host && self.inner.cause == Cause::Host
     }
 }

@@ -5,7 +5,7 @@
 use super::replacing::{self, Replacing};
 use super::under_way::{self, UnderWay};
 use super::{Cause, Gate, Gates};
-use palimpsest_flash::nand::{Nand, TORN};
+use palimpsest_flash::nand::{Nand, NandCounters, TORN};
 use palimpsest_flash::units::{Nanos, Picojoules};
 use std::ops::Range;
 
@@ -154,6 +154,19 @@ palimpsest_flash::state!(Plan { group, codec, step } built {
 });
 
 impl Plan {
+    /// Makes `gate`, which must be open or none, also wait for the time `at`.
+    pub fn delay(&mut self, gate: Gate, at: Nanos) {
+        if self.timed && !gate.is_none() {
+            self.gates.expect(gate);
+            self.delays.push((gate, at));
+        }
+    }
+
+    /// Meters the energy of operations planned from now on; `counters` are those of flash.
+    pub fn meter(&mut self, counters: &NandCounters) {
+        self.metered = Some(counters.energy());
+    }
+
     /// Makes the next operation follow all programs under way that replace content of `pages`, because until they have
     /// ended these pages hold the only safe version. Programs of block `before` are left out, because they end earlier
     /// anyway. Programs that signal `after` are left out too, because the operation follows that gate.

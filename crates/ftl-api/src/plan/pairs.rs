@@ -18,7 +18,7 @@
 
 use super::checkpoint::first_program;
 use super::ledger::Over;
-use super::{Cause, Erase, Gate, Io, Program, Read};
+use super::{Cause, CheckpointIo, Erase, Gate, Io, Program, Read};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Nand, Outcome, PADDING, SubpageMask};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +74,35 @@ impl PairGuard {
         let pages = nand.part().pages_of_copies();
         let guard = PairGuard { planes, copied: BTreeMap::new(), pages, begun: 0 };
         (kept > 0).then(|| Box::new(guard))
+    }
+}
+
+/// The side of an [`Io`] that restores pages which an interrupted program of the paired page corrupted.
+pub trait PairedIo {
+    /// Finds the copies of corrupted pages after a power cut, then voids trimmed data. Must be called before a layer
+    /// recovers.
+    fn restore_pages(&mut self);
+
+    /// Gives up copies of corrupted pages without valid data; `holds_valid` says whether a page holds any. May be
+    /// called only when the layer has located its valid data again and no move is under way. Copies that identify a
+    /// block for checkpoints stay.
+    fn keep_copies(&mut self, holds_valid: impl Fn(u32) -> bool);
+}
+
+impl PairedIo for Io {
+    fn restore_pages(&mut self) {
+        self.find_copies();
+        self.nand.void_trimmed();
+    }
+
+    fn keep_copies(&mut self, holds_valid: impl Fn(u32) -> bool) {
+        let has_checkpoints = self.checkpoint_figures().is_some();
+        for ppn in self.nand.rescued().into_iter().filter(|&ppn| !holds_valid(ppn)) {
+            let (block, page) = self.nand.split(ppn);
+            if !has_checkpoints || first_program(&self.nand, block).0 != page {
+                self.nand.give_up(ppn);
+            }
+        }
     }
 }
 
@@ -147,13 +176,6 @@ impl Io {
         (copy, follows.unwrap_or_default())
     }
 
-    /// Finds the copies of corrupted pages after a power cut, then voids trimmed data. Must be called before a layer
-    /// recovers.
-    pub fn restore_pages(&mut self) {
-        self.find_copies();
-        self.nand.void_trimmed();
-    }
-
     fn find_copies(&mut self) {
         let Some(guard) = &mut self.guard else { return };
         guard.copied.clear();
@@ -167,19 +189,6 @@ impl Io {
             }
         }
         self.nand.note_rescued();
-    }
-
-    /// Gives up copies of corrupted pages without valid data; `holds_valid` says whether a page holds any. May be
-    /// called only when the layer has located its valid data again and no move is under way. Copies that identify a
-    /// block for checkpoints stay.
-    pub fn keep_copies(&mut self, holds_valid: impl Fn(u32) -> bool) {
-        let has_checkpoints = self.checkpoint_figures().is_some();
-        for ppn in self.nand.rescued().into_iter().filter(|&ppn| !holds_valid(ppn)) {
-            let (block, page) = self.nand.split(ppn);
-            if !has_checkpoints || first_program(&self.nand, block).0 != page {
-                self.nand.give_up(ppn);
-            }
-        }
     }
 
     fn guard(&mut self) -> &mut PairGuard {

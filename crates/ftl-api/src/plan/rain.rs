@@ -65,6 +65,95 @@ struct Open {
 /// Content of a subpage, in words to combine.
 type Content = Box<[u64]>;
 
+/// The side of an [`Io`] for owners of blocks whose pages have parity.
+pub trait ParityIo {
+    /// Results of parity; `None` without parity.
+    fn rain_figures(&self) -> Option<RainFigures>;
+
+    /// Stripes whose parity is in memory.
+    fn open_stripes(&self) -> usize;
+
+    /// Declares that the layer will never program the pages of `block` that a power cut skipped. Programs the parity of
+    /// the open stripes before the next page.
+    ///
+    /// # Errors
+    /// Every [`palimpsest_flash::nand::Halt`] of flash.
+    fn leave_out(&mut self, block: u32) -> Flash<()>;
+
+    /// Reads the written pages of stripes without parity after a power cut. Programs parity of each stripe where no
+    /// page is missing, neither in it nor in an earlier stripe. Must be called before a layer reads.
+    ///
+    /// # Errors
+    /// Every [`palimpsest_flash::nand::Halt`] of flash.
+    fn recover_stripes(&mut self) -> Flash<()>;
+
+    /// Records the failure of a die, whose data must be moved.
+    fn note_failure(&mut self);
+
+    /// Records that a page of a failed die was moved; `None`: no block holds data of the die any more.
+    fn note_moved(&mut self, page: Option<u32>);
+}
+
+impl ParityIo for Io {
+    fn rain_figures(&self) -> Option<RainFigures> {
+        self.rain.as_ref().filter(|_| self.nand.has_parity()).map(|rain| rain.figures)
+    }
+
+    fn open_stripes(&self) -> usize {
+        self.rain.as_ref().map_or(0, |rain| rain.open.len())
+    }
+
+    fn leave_out(&mut self, block: u32) -> Flash<()> {
+        self.close_stripes(block, self.nand.next_page(block))
+    }
+
+    fn recover_stripes(&mut self) -> Flash<()> {
+        let Some(rain) = &mut self.rain else { return Ok(()) };
+        rain.open.clear();
+        rain.erasing.clear();
+        self.nand.rebuild_again();
+        for block in 0..self.geometry().blocks() {
+            let next = self.nand.next_page(block);
+            if next == 0 || self.nand.is_torn(block) {
+                continue;
+            }
+            let (left_out, full) = (self.nand.left_out(block), self.nand.written_up_to(block));
+            for parity in self.nand.parity_of(block) {
+                let Some((pages, _)) = self.nand.stripe_of(parity) else { continue };
+                let begin = block * self.geometry().pages_per_block;
+                // Pages still to be programmed may invalidate existing parity.
+                let is_done =
+                    self.nand.holds_parity(parity) && !left_out.iter().any(|page| pages.contains(&(begin + page)));
+                if pages.start >= begin + next || is_done || self.nand.is_bare(parity) {
+                    continue;
+                }
+                self.reopen(pages.clone(), parity)?;
+                if pages.end <= begin + full {
+                    self.close_stripe(parity)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_failure(&mut self) {
+        let now = self.present.now;
+        self.rain.iter_mut().for_each(|rain| (rain.figures.failed_at, rain.figures.moved_at) = (Some(now), None));
+    }
+
+    fn note_moved(&mut self, page: Option<u32>) {
+        let now = self.present.now;
+        if page.is_none() {
+            self.nand.rebuilt();
+        }
+        let Some(rain) = &mut self.rain else { return };
+        match page {
+            Some(_) => rain.figures.moved += 1,
+            None => rain.figures.moved_at = rain.figures.moved_at.or(Some(now)),
+        }
+    }
+}
+
 impl Io {
     /// Words of a subpage.
     fn words(&self) -> usize {
@@ -109,16 +198,6 @@ impl Io {
         Open { content: vec![zeros; width], covers: 0, origins: vec![Data::ZERO; width], after: Vec::new(), data_at: 0 }
     }
 
-    /// Results of parity; `None` without parity.
-    pub fn rain_figures(&self) -> Option<RainFigures> {
-        self.rain.as_ref().filter(|_| self.nand.has_parity()).map(|rain| rain.figures)
-    }
-
-    /// Stripes whose parity is in memory.
-    pub fn open_stripes(&self) -> usize {
-        self.rain.as_ref().map_or(0, |rain| rain.open.len())
-    }
-
     /// Loads of the dies in group `group`.
     pub(super) fn dies_of(&self, group: u32) -> &[super::DieLoad] {
         let size = self.dies.len() / self.geometry().dies() as usize;
@@ -153,15 +232,6 @@ impl Io {
         let full = |&parity: &u32| self.nand.stripe_of(parity).is_some_and(|(pages, _)| pages.end <= begin + end);
         let full: Vec<u32> = open.into_iter().flatten().filter(full).collect();
         full.into_iter().try_for_each(|parity| self.close_stripe(parity))
-    }
-
-    /// Declares that the layer will never program the pages of `block` that a power cut skipped. Programs the parity of
-    /// the open stripes before the next page.
-    ///
-    /// # Errors
-    /// Every [`palimpsest_flash::nand::Halt`] of flash.
-    pub fn leave_out(&mut self, block: u32) -> Flash<()> {
-        self.close_stripes(block, self.nand.next_page(block))
     }
 
     /// The gate that a program of page `ppn` must follow: `after`, and the erases of all blocks of its superblock.
@@ -207,7 +277,7 @@ impl Io {
             if self.plan.gates.is_open(program.after) {
                 open.after.push(program.after);
             }
-            if program.from_host || self.is_from_host(program.cause) {
+            if program.from_host || self.present.is_from_host(program.cause) {
                 open.data_at = open.data_at.max(self.present.data_at);
             }
             rain.open.insert(parity, open);
@@ -243,7 +313,7 @@ impl Io {
         let mut after = self.all_of(&open.after);
         if self.plan.timed && open.data_at > self.present.now {
             let arrived = self.gate();
-            self.delay(arrived, open.data_at);
+            self.plan.delay(arrived, open.data_at);
             after = self.all_of(&[after, arrived]);
         }
         self.nand.program_parity(parity, &data, open.covers)?;
@@ -284,7 +354,7 @@ impl Io {
             let open = self.rain.as_ref().and_then(|rain| rain.open.get(&parity));
             let (arrive, data_at) = open.map_or((Vec::new(), 0), |open| (open.after.clone(), open.data_at));
             arrive.into_iter().chain([after]).for_each(|gate| self.link(gate, read.signal));
-            self.delay(read.signal, data_at.max(self.present.now));
+            self.plan.delay(read.signal, data_at.max(self.present.now));
         }
         for index in (0..width).filter(|index| read.subpages >> index & 1 == 1) {
             rebuilt = rebuilt && self.rebuild_subpage(read.ppn, index, &others, in_memory.then_some(parity));
@@ -362,7 +432,7 @@ impl Io {
             return Ok(());
         }
         self.link(after, read.signal);
-        self.delay(read.signal, self.present.now);
+        self.plan.delay(read.signal, self.present.now);
         let first = read.ppn * self.geometry().subpages_per_page;
         self.ledger.iter_mut().for_each(|ledger| ledger.rebuilt(first, read.subpages, &[]));
         let lost = if keeps(read.cause) { 0 } else { self.nand.lose(read.ppn, read.subpages) };
@@ -428,40 +498,6 @@ impl Io {
         Ok(outcome)
     }
 
-    /// Reads the written pages of stripes without parity after a power cut. Programs parity of each stripe where no
-    /// page is missing, neither in it nor in an earlier stripe. Must be called before a layer reads.
-    ///
-    /// # Errors
-    /// Every [`palimpsest_flash::nand::Halt`] of flash.
-    pub fn recover_stripes(&mut self) -> Flash<()> {
-        let Some(rain) = &mut self.rain else { return Ok(()) };
-        rain.open.clear();
-        rain.erasing.clear();
-        self.nand.rebuild_again();
-        for block in 0..self.geometry().blocks() {
-            let next = self.nand.next_page(block);
-            if next == 0 || self.nand.is_torn(block) {
-                continue;
-            }
-            let (left_out, full) = (self.nand.left_out(block), self.nand.written_up_to(block));
-            for parity in self.nand.parity_of(block) {
-                let Some((pages, _)) = self.nand.stripe_of(parity) else { continue };
-                let begin = block * self.geometry().pages_per_block;
-                // Pages still to be programmed may invalidate existing parity.
-                let is_done =
-                    self.nand.holds_parity(parity) && !left_out.iter().any(|page| pages.contains(&(begin + page)));
-                if pages.start >= begin + next || is_done || self.nand.is_bare(parity) {
-                    continue;
-                }
-                self.reopen(pages.clone(), parity)?;
-                if pages.end <= begin + full {
-                    self.close_stripe(parity)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Reads the pages of a stripe into memory again.
     fn reopen(&mut self, pages: std::ops::Range<u32>, parity: u32) -> Flash<()> {
         let width = self.geometry().subpages_per_page;
@@ -484,25 +520,6 @@ impl Io {
             rain.open.insert(parity, open);
         }
         Ok(())
-    }
-
-    /// Records the failure of a die, whose data must be moved.
-    pub fn note_failure(&mut self) {
-        let now = self.present.now;
-        self.rain.iter_mut().for_each(|rain| (rain.figures.failed_at, rain.figures.moved_at) = (Some(now), None));
-    }
-
-    /// Records that a page of a failed die was moved; `None`: no block holds data of the die any more.
-    pub fn note_moved(&mut self, page: Option<u32>) {
-        let now = self.present.now;
-        if page.is_none() {
-            self.nand.rebuilt();
-        }
-        let Some(rain) = &mut self.rain else { return };
-        match page {
-            Some(_) => rain.figures.moved += 1,
-            None => rain.figures.moved_at = rain.figures.moved_at.or(Some(now)),
-        }
     }
 }
 

@@ -7,17 +7,50 @@ use super::flash::Sensed;
 use super::ledger::Over;
 use super::select::ReadPolicy;
 use super::{Io, Program, Read};
+use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ReadCommand;
 use palimpsest_flash::nand::{Flash, Outcome, Own, first_subpages};
 use palimpsest_flash::units::Nanos;
 
-impl Io {
+/// The side of an [`Io`] for layers that program pages again with codes, or store bytes of their own.
+pub trait CodedIo {
     /// Reads a whole coded page by the command for whole pages, decodes it in `decode`, and transfers the wanted
     /// subpages to the host or the layer.
     ///
     /// # Errors
     /// See [`palimpsest_flash::nand::Nand::read`].
-    pub fn read_coded(&mut self, read: Read, decode: Nanos) -> Flash<()> {
+    fn read_coded(&mut self, read: Read, decode: Nanos) -> Flash<()>;
+
+    /// Programs a low page again. The layer encodes the data, in `encode`, so that cells change only from 1 to 0, cells
+    /// of the spare area that the code uses included. Subpages without data must count as padding; the whole page
+    /// crosses the bus. The program destroys the page's old data as an erase would, so it follows the programs that
+    /// replace that data, and the barrier.
+    ///
+    /// # Errors
+    /// See [`palimpsest_flash::nand::Nand::reprogram`].
+    fn reprogram(&mut self, program: Program<'_>, encode: Nanos) -> Flash<Outcome>;
+
+    /// As [`Io::load_subpage`], for a page that [`Self::reprogram`] programs next, whose program is checked against
+    /// the last read.
+    fn load_cells(&mut self, psn: u32) -> Data;
+
+    /// Stores bytes computed from `from`. The bytes are available when all of `from` is, and count as
+    /// another form of the first content.
+    fn keep_derived(&mut self, bytes: &[u8], from: &[Data]) -> Data;
+
+    /// The bytes of `data`; `None` for zeros.
+    fn bytes_of(&self, data: Data) -> Option<&[u8]>;
+
+    /// The layer's own bytes in physical subpage `psn`, after [`Io::read`]; empty if none were programmed.
+    fn own(&self, psn: u32) -> &[u8];
+
+    /// Declares that the layer located logical subpages `first` to `end` by its own bytes in physical subpage `psn`.
+    /// Host reads of them must then follow the read of `psn`.
+    fn found(&mut self, first: u32, end: u32, psn: u32);
+}
+
+impl CodedIo for Io {
+    fn read_coded(&mut self, read: Read, decode: Nanos) -> Flash<()> {
         let (all, wanted) = (first_subpages(self.geometry().subpages_per_page), read.subpages.count_ones());
         // Decoding needs the whole page, but only the wanted subpages count as memory reads.
         let hits = self.counters.memory_reads[self.counted_as(read.cause) as usize];
@@ -35,14 +68,7 @@ impl Io {
         read
     }
 
-    /// Programs a low page again. The layer encodes the data, in `encode`, so that cells change only from 1 to 0, cells
-    /// of the spare area that the code uses included. Subpages without data must count as padding; the whole page
-    /// crosses the bus. The program destroys the page's old data as an erase would, so it follows the programs that
-    /// replace that data, and the barrier.
-    ///
-    /// # Errors
-    /// See [`palimpsest_flash::nand::Nand::reprogram`].
-    pub fn reprogram(&mut self, program: Program<'_>, encode: Nanos) -> Flash<Outcome> {
+    fn reprogram(&mut self, program: Program<'_>, encode: Nanos) -> Flash<Outcome> {
         let program = if self.guard.is_some() { self.copy_mates(program)? } else { program };
         let Program { ppn, written, logical, data, spare, padding, .. } = program;
         let over = if self.nand.programs(ppn) > 0 { Over::Data } else { Over::Erased };
@@ -63,6 +89,37 @@ impl Io {
         Ok(outcome)
     }
 
+    fn load_cells(&mut self, psn: u32) -> Data {
+        self.nand.load(psn)
+    }
+
+    fn keep_derived(&mut self, bytes: &[u8], from: &[Data]) -> Data {
+        let lost = from.contains(&Data::LOST);
+        let data = if lost { Data::LOST } else { self.nand.buffers().keep(bytes) };
+        match &mut self.ledger {
+            Some(ledger) => ledger.derived(data, from),
+            None => data,
+        }
+    }
+
+    fn bytes_of(&self, data: Data) -> Option<&[u8]> {
+        self.nand.buffered(data)
+    }
+
+    #[inline]
+    fn own(&self, psn: u32) -> &[u8] {
+        self.nand.own(psn).unwrap_or_default()
+    }
+
+    #[inline]
+    fn found(&mut self, first: u32, end: u32, psn: u32) {
+        if let Some(ledger) = &mut self.ledger {
+            (first..end).for_each(|lsn| ledger.found(lsn, psn));
+        }
+    }
+}
+
+impl Io {
     /// Programs a word line as a generation of the code of its cells. The first program of a pass destroys data of
     /// earlier passes as an erase would, so it follows the programs that replace that data, and the barrier. The pass
     /// over a superblock begins on one die, and the programs on the other dies follow.
@@ -84,7 +141,7 @@ impl Io {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cause, Gate, operations};
+    use super::super::{Cause, FileSystemIo, Gate, operations};
     use super::*;
     use palimpsest_flash::geometry::Geometry;
     use palimpsest_flash::nand::Nand;

@@ -6,9 +6,9 @@
 
 use super::flash::wanted_bytes;
 use super::operations::{Operation, OperationKind};
-use super::{Cause, Gate, Io, under_way};
+use super::{Cause, Gate, Io, Program, Read, under_way};
 use palimpsest_flash::nand::part::ReadMode;
-use palimpsest_flash::nand::{Flash, Row, SubpageMask, count, first_subpages};
+use palimpsest_flash::nand::{Flash, Outcome, Row, SubpageMask, count, first_subpages};
 use palimpsest_flash::units::Nanos;
 
 /// Copies of whole pages: those of `pages` (bits, from page `from` on) to the pages from `to` on. Each page is read
@@ -27,33 +27,67 @@ pub struct Copies {
     pub safe: Gate,
 }
 
-impl Io {
+/// The side of an [`Io`] for logs, which program and copy many pages at a time.
+pub trait SliceIo {
     /// True if operations only count: none is timed, verified or rolled back, and none can fail.
-    #[inline]
-    pub fn only_counts(&self) -> bool {
-        !self.plan.timed && self.takes_slices()
-    }
+    fn only_counts(&self) -> bool;
 
     /// True if pages may be copied and programmed in slices: operations may be timed, but none is verified or rolled
     /// back, and none can fail.
-    #[inline]
-    pub fn takes_slices(&self) -> bool {
-        let observed = self.ledger.is_some() || self.undo.is_some() || self.guard.is_some() || self.rain.is_some();
-        !observed && self.nand.takes_slices()
-    }
+    fn takes_slices(&self) -> bool;
 
     /// True if [`Self::program_rows`] may be called.
-    pub fn takes_rows(&self) -> bool {
-        self.only_counts() && !self.host.is_inner()
-    }
+    fn takes_rows(&self) -> bool;
 
     /// Reads `subpages` of page `ppn` by `mode` for collection; the array senses the whole page. Only for runs where
     /// [`Self::only_counts`].
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// As [`Io::read`].
+    fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask, mode: ReadMode) -> Flash<()>;
+
+    /// The pages of `pages` (bits, from page `from` on) that [`Self::copy`] may copy to the pages from `to` on. Pages
+    /// that must be read from memory, and later ones, are left out.
+    fn copies_at_once(&self, from: u32, pages: u64, to: u32) -> u64;
+
+    /// Copies whole pages for collection, which [`Self::copies_at_once`] allowed.
+    fn copy(&mut self, copies: Copies);
+
+    /// Programs `rounds` pages of each of `rows` in turn, with the logical subpages from `first` on, as one host write
+    /// a page would.
+    fn program_rows(&mut self, rows: &[Row], rounds: u32, first: u32);
+
+    /// As [`Io::read`], inlined into the caller that reads most.
+    ///
+    /// # Errors
+    /// As [`Io::read`].
+    fn read_here(&mut self, read: Read) -> Flash<()>;
+
+    /// As [`Io::program`], inlined into the caller that programs most.
+    ///
+    /// # Errors
+    /// As [`Io::program`].
+    fn program_here(&mut self, program: Program<'_>) -> Flash<Outcome>;
+}
+
+impl SliceIo for Io {
     #[inline]
-    pub fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask, mode: ReadMode) -> Flash<()> {
+    fn only_counts(&self) -> bool {
+        !self.plan.timed && self.takes_slices()
+    }
+
+    #[inline]
+    fn takes_slices(&self) -> bool {
+        let observed = self.ledger.is_some() || self.undo.is_some() || self.guard.is_some() || self.rain.is_some();
+        !observed && self.nand.takes_slices()
+    }
+
+    fn takes_rows(&self) -> bool {
+        self.only_counts() && !self.host.is_inner()
+    }
+
+    #[inline]
+    fn read_for_copy(&mut self, ppn: u32, subpages: SubpageMask, mode: ReadMode) -> Flash<()> {
         self.nand.read_for_copy(ppn, subpages)?;
         let part = self.nand.part();
         let whole = part.sensed_bytes();
@@ -66,10 +100,8 @@ impl Io {
         Ok(())
     }
 
-    /// The pages of `pages` (bits, from page `from` on) that [`Self::copy`] may copy to the pages from `to` on. Pages
-    /// that must be read from memory, and later ones, are left out.
     #[inline]
-    pub fn copies_at_once(&self, from: u32, pages: u64, to: u32) -> u64 {
+    fn copies_at_once(&self, from: u32, pages: u64, to: u32) -> u64 {
         if pages == 0 || !self.takes_slices() || !self.nand.takes_copies(from + pages.ilog2(), to) {
             return 0;
         }
@@ -83,9 +115,8 @@ impl Io {
         pages
     }
 
-    /// Copies whole pages for collection, which [`Self::copies_at_once`] allowed.
     #[inline]
-    pub fn copy(&mut self, copies: Copies) {
+    fn copy(&mut self, copies: Copies) {
         let Copies { from, pages, to, single, .. } = copies;
         if self.plan.timed {
             self.plan_copies(copies);
@@ -103,6 +134,63 @@ impl Io {
         counters.bus_bytes += 2 * bytes;
     }
 
+    fn program_rows(&mut self, rows: &[Row], rounds: u32, first: u32) {
+        let cause = self.counted_as(Cause::Host);
+        let (host, next) = (&self.host, self.host.writes() + 1);
+        let width = self.nand.geometry().subpages_per_page;
+        let tag = |lsn| host.tag_of(lsn, next + u64::from((lsn - first) / width));
+        self.nand.program_rows(rows, rounds, first, tag);
+        let pages = rounds * rows.len() as u32;
+        let bytes = u64::from(pages) * u64::from(self.nand.geometry().page_bytes());
+        self.host.skip_writes(pages);
+        self.counters.programs[cause as usize] += u64::from(pages);
+        self.counters.data_bytes += bytes;
+        self.counters.bus_bytes += bytes;
+    }
+
+    #[inline(always)]
+    fn read_here(&mut self, read: Read) -> Flash<()> {
+        if self.plan.under_way.holds(read.ppn) { self.read_rest(read) } else { self.read_flash(read) }
+    }
+
+    #[inline(always)]
+    fn program_here(&mut self, program: Program<'_>) -> Flash<Outcome> {
+        if !self.takes_next(&program) {
+            // The copy keeps the fields of other programs in registers.
+            return self.program_specially(&{ program });
+        }
+        let Program { ppn, logical, after, signal, frees, .. } = program;
+        self.nand.note_single(ppn, program.single);
+        self.nand.program_next(ppn, logical, program.data);
+        let (cause, part) = (self.counted_as(program.cause), self.nand.part());
+        let (bytes, moved) = (self.nand.geometry().page_bytes(), program.transferred * part.subpage_bytes);
+        let counters = &mut self.counters;
+        counters.programs[cause as usize] += 1;
+        counters.data_bytes += u64::from(bytes);
+        counters.bus_bytes += u64::from(moved);
+        if self.plan.timed {
+            let (block, page) = self.nand.place(ppn);
+            let array = if program.single { part.t_program_slc } else { part.programming_time(page) };
+            let mut operation = Operation {
+                page: page as u16,
+                block,
+                bytes: moved,
+                array: array as u32,
+                after,
+                signal,
+                frees,
+                from_host: program.from_host || self.present.is_from_host(program.cause),
+                ..self.plan.operation(OperationKind::Program, cause)
+            };
+            let stored = (ppn, program.written, after);
+            self.note_stored(&mut operation, program.cause, stored, logical.iter().copied());
+            self.push(signal, operation);
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+impl Io {
     /// Adds a read, and the program that follows it, to the plan for each page of [`Self::copy`].
     #[inline(never)]
     fn plan_copies(&mut self, copies: Copies) {
@@ -138,21 +226,5 @@ impl Io {
             let program = Operation { page: (next + number) as u16, after: arrived, under_way, ..of_program };
             plan.operations.push(program);
         }
-    }
-
-    /// Programs `rounds` pages of each of `rows` in turn, with the logical subpages from `first` on, as one host write
-    /// a page would.
-    pub fn program_rows(&mut self, rows: &[Row], rounds: u32, first: u32) {
-        let cause = self.counted_as(Cause::Host);
-        let (host, next) = (&self.host, self.host.writes() + 1);
-        let width = self.nand.geometry().subpages_per_page;
-        let tag = |lsn| host.tag_of(lsn, next + u64::from((lsn - first) / width));
-        self.nand.program_rows(rows, rounds, first, tag);
-        let pages = rounds * rows.len() as u32;
-        let bytes = u64::from(pages) * u64::from(self.nand.geometry().page_bytes());
-        self.host.skip_writes(pages);
-        self.counters.programs[cause as usize] += u64::from(pages);
-        self.counters.data_bytes += bytes;
-        self.counters.bus_bytes += bytes;
     }
 }

@@ -6,13 +6,26 @@
 //! read fewer pages; [checkpoints](super::checkpoint) model a similar saving.
 
 use super::{Cause, Io, Operation};
+use palimpsest_flash::nand::TORN;
 
 /// Bytes of a logical number, its program number, and their protection.
 pub const OUT_OF_BAND_BYTES: u32 = 16;
 
-impl Io {
+/// The side of an [`Io`] that recovery reads out-of-band areas by.
+pub trait RecoveryIo {
     /// Reads the out-of-band areas of `block`. Returns the number of pages read.
-    pub fn scan(&mut self, block: u32) -> u64 {
+    fn scan(&mut self, block: u32) -> u64;
+
+    /// Appends the physical subpage of the newest copy of each logical subpage, or all ones.
+    fn save_places(&self, bytes: &mut Vec<u8>);
+
+    /// The physical subpage of the newest copy of each logical subpage, up to the last with a copy; `u32::MAX` for
+    /// none.
+    fn newest_places(&self) -> Vec<u32>;
+}
+
+impl RecoveryIo for Io {
+    fn scan(&mut self, block: u32) -> u64 {
         let pages = self.geometry().pages_per_block;
         let first = block * pages;
         let mut scanned = 0;
@@ -30,6 +43,31 @@ impl Io {
         scanned
     }
 
+    fn save_places(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.newest_places().into_iter().flat_map(u32::to_le_bytes));
+    }
+
+    fn newest_places(&self) -> Vec<u32> {
+        let (mut places, per_block): (Vec<u32>, u32) = (Vec::new(), self.geometry().subpages_per_block());
+        for block in (0..self.geometry().blocks()).filter(|&block| !self.nand.is_torn(block)) {
+            for psn in block * per_block..(block + 1) * per_block {
+                let logical = self.nand.logical(psn);
+                if logical >= TORN {
+                    continue;
+                }
+                let logical = logical as usize;
+                places.resize(places.len().max(logical + 1), u32::MAX);
+                let newest = places[logical];
+                if newest == u32::MAX || self.nand.sequence(newest) < self.nand.sequence(psn) {
+                    places[logical] = psn;
+                }
+            }
+        }
+        places
+    }
+}
+
+impl Io {
     /// Reads the out-of-band area of page `ppn` in a block of the controller.
     pub(super) fn scan_own(&mut self, ppn: u32) {
         self.scan_for(Cause::Checkpoint, ppn);

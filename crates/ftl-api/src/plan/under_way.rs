@@ -134,7 +134,7 @@ impl Io {
             left &= !stored.written;
             self.link(stored.after, signal);
             // The delay makes sure that the gate is signalled.
-            self.delay(signal, stored.data_at.max(self.present.now));
+            self.plan.delay(signal, stored.data_at.max(self.present.now));
         }
         let found = subpages & !left;
         if found != 0 {

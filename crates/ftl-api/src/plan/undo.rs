@@ -13,37 +13,41 @@ pub struct PlanUndo {
     last: IoCounters,
 }
 
-impl Io {
+/// The side of an [`Io`] that the drive cuts the power by.
+pub trait PowerIo {
     /// Logs every planned operation from now on, so that [`Self::lose_power`] can roll back.
-    pub fn keep_undo(&mut self) {
+    fn keep_undo(&mut self);
+
+    /// Drops the log of flash operation `number`, which has ended.
+    fn ended(&mut self, number: u64);
+
+    /// Applies a power cut to plan and flash. If the plan is protected, only reads that serve a reader alone are
+    /// dropped, and all other operations still run. Otherwise operations that have not ended are rolled back, and the
+    /// operations `running` in the arrays leave torn pages. Every gate closes. Returns the number of operations that do
+    /// not run.
+    fn lose_power(&mut self, running: &[u64]) -> u64;
+
+    /// Cuts the power during flash operation number `operation`; `None`: never. See
+    /// [`palimpsest_flash::nand::Nand::set_power_cut_at`].
+    fn set_power_cut_at(&mut self, operation: Option<u64>);
+}
+
+impl PowerIo for Io {
+    fn keep_undo(&mut self) {
         self.nand.keep_undo();
         self.undo = Some(Box::new(PlanUndo { added: BTreeMap::new(), last: self.counters.clone() }));
     }
 
-    /// Logs the counts of the operation planned last.
     #[cold]
     #[inline(never)]
-    pub(super) fn log_undo(&mut self) {
-        let Some(undo) = &mut self.undo else { return };
-        undo.added.insert(self.nand.operations(), self.counters.since(&undo.last));
-        undo.last.clone_from(&self.counters);
-    }
-
-    /// Drops the log of flash operation `number`, which has ended.
-    #[cold]
-    #[inline(never)]
-    pub fn ended(&mut self, number: u64) {
+    fn ended(&mut self, number: u64) {
         self.nand.ended(number);
         if let Some(undo) = &mut self.undo {
             undo.added.remove(&number);
         }
     }
 
-    /// Applies a power cut to plan and flash. If the plan is protected, only reads that serve a reader alone are
-    /// dropped, and all other operations still run. Otherwise operations that have not ended are rolled back, and the
-    /// operations `running` in the arrays leave torn pages. Every gate closes. Returns the number of operations that do
-    /// not run.
-    pub fn lose_power(&mut self, running: &[u64]) -> u64 {
+    fn lose_power(&mut self, running: &[u64]) -> u64 {
         let undo = self.undo.take();
         let undone = if self.plan.protected {
             let is_dropped = |added: &IoCounters| Cause::DROPPED.iter().any(|&cause| added.reads[cause as usize] > 0);
@@ -64,5 +68,20 @@ impl Io {
         self.dies.iter_mut().for_each(|die| *die = Default::default());
         (self.present.gate, self.present.buffer_taken, self.present.data_at) = (Gate::NONE, 0, 0);
         undone
+    }
+
+    fn set_power_cut_at(&mut self, operation: Option<u64>) {
+        self.nand.set_power_cut_at(operation);
+    }
+}
+
+impl Io {
+    /// Logs the counts of the operation planned last.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn log_undo(&mut self) {
+        let Some(undo) = &mut self.undo else { return };
+        undo.added.insert(self.nand.operations(), self.counters.since(&undo.last));
+        undo.last.clone_from(&self.counters);
     }
 }

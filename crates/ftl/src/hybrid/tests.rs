@@ -57,7 +57,7 @@ impl Rig {
     }
 
     pub fn try_write(&mut self, sector: u32, sectors: u32) -> Result<(), Halt> {
-        self.io.host_mut().begin_write();
+        self.io.host.begin_write();
         self.layer.write(&mut self.io, Extent { sector: sector.into(), sectors })
     }
 
@@ -71,7 +71,7 @@ impl Rig {
     pub fn read(&mut self, pages: u32) -> Vec<u64> {
         let extent = Extent { sector: 0, sectors: pages * SECTORS };
         self.layer.read(&mut self.io, extent).expect("a read");
-        self.io.host_mut().take_delivered().into_iter().map(|(_, data)| data.value).collect()
+        self.io.host.take_delivered().into_iter().map(|(_, data)| data.value).collect()
     }
 
     /// Merges by switch, partial and full, copied pages and erases since the last call.
@@ -112,7 +112,7 @@ fn a_piece_of_a_page_is_read_modified_and_written() {
         rig.try_write(SECTORS + 1, 2).expect("a write");
         let after = rig.read(2);
         assert_eq!((before[..2] == after[..2], before[2] == after[2], before[3] == after[3]), (true, false, true));
-        assert_eq!(rig.io.counters().reads[Cause::Rmw as usize], 1);
+        assert_eq!(rig.io.counters.reads[Cause::Rmw as usize], 1);
     }
 }
 

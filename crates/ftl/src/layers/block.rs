@@ -451,13 +451,13 @@ impl Ftl for Block {
             let location = self.locate(page);
             match location {
                 Some(ppn) => {
-                    let (wanted, words) = (first_subpages(end - begin) << begin, io.words_of(first, sectors));
+                    let (wanted, words) = (first_subpages(end - begin) << begin, io.nand().words_of(first, sectors));
                     let (policy, signal) = (self.settings.read, io.request());
                     io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
                 }
                 None => io.count_unwritten(end - begin),
             }
-            if io.has_contents() {
+            if io.host.has_contents() {
                 for subpage in begin..end {
                     let data = location.map_or(Data::ZERO, |ppn| io.load_subpage(ppn * width + subpage));
                     io.deliver(page * width + subpage, data);

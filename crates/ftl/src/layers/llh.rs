@@ -39,7 +39,7 @@ use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::plan::port::{Piece, pieces};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping, Programs};
 use settings::LlhSettings;
 use threshold::Threshold;
@@ -245,7 +245,7 @@ impl Llh {
             }
         } else {
             let first = index * self.sectors_per_subpage + piece.first;
-            self.wanted.add(ppn, 1 << index, io.words_of(first, piece.sectors));
+            self.wanted.add(ppn, 1 << index, io.nand().words_of(first, piece.sectors));
         }
     }
 
@@ -289,7 +289,7 @@ impl Llh {
             }
             psn => {
                 self.want(io, psn, piece);
-                if io.has_contents() { self.content(io, psn) } else { Data::ZERO }
+                if io.host.has_contents() { self.content(io, psn) } else { Data::ZERO }
             }
         };
         io.deliver(piece.lsn, data);

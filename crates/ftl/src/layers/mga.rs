@@ -224,7 +224,7 @@ impl Mga {
         match target {
             Target::Unmapped => {}
             Target::Full(ppn) => {
-                let words = io.words_of(first, sectors);
+                let words = io.nand().words_of(first, sectors);
                 self.reads.add(ppn, first_subpages(end - begin) << begin, words);
             }
             Target::Partial(entry) => {
@@ -237,7 +237,7 @@ impl Mga {
                     let to = (first + sectors).min((index + 1) * self.sectors_per_subpage);
                     let (ppn, subpage) = (psn / self.subpages, psn % self.subpages);
                     let within = subpage * self.sectors_per_subpage + from - index * self.sectors_per_subpage;
-                    let words = io.words_of(within, to - from);
+                    let words = io.nand().words_of(within, to - from);
                     self.reads.add(ppn, 1 << subpage, words);
                 }
             }
@@ -250,7 +250,7 @@ impl Mga {
         for index in begin..end {
             let psn = self.map.place(lpn, index);
             unwritten += u32::from(psn == UNMAPPED);
-            if io.has_contents() {
+            if io.host.has_contents() {
                 let data = if psn == UNMAPPED { Data::ZERO } else { io.load_subpage(psn) };
                 io.deliver(lpn * self.subpages + index, data);
             }

@@ -166,13 +166,13 @@ impl<M: Map> Ftl for Page<M> {
             let after = self.log.fetch(io, page)?;
             let location = self.log.locate(page);
             if let Location::Flash(ppn) = location {
-                let (words, policy, signal) = (io.words_of(first, sectors), self.settings.read, io.request());
+                let (words, policy, signal) = (io.nand().words_of(first, sectors), self.settings.read, io.request());
                 io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
             } else {
                 io.link(after, io.request());
                 io.count_unwritten(end - begin);
             }
-            if io.has_contents() {
+            if io.host.has_contents() {
                 for subpage in begin..end {
                     let data = match location {
                         Location::Flash(ppn) => io.load_subpage(ppn * self.subpages + subpage),

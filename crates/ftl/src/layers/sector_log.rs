@@ -172,12 +172,12 @@ impl SectorLog {
             && let Location::Flash(ppn) = self.data.locate(page)
         {
             let subpages = (wanted & !held).into();
-            self.gather.add(ppn, subpages, io.words_of_subpages(subpages));
+            self.gather.add(ppn, subpages, io.nand().part().words_of_subpages(subpages));
         }
         for subpage in bits(wanted & held) {
             let (ppn, index) = self.log.split(self.log.place(page, subpage));
             if arriving.is_none_or(|arriving| arriving.ppn != ppn) {
-                self.gather.add(ppn, 1 << index, io.words_of_subpages(1 << index));
+                self.gather.add(ppn, 1 << index, io.nand().part().words_of_subpages(1 << index));
             }
         }
         let mut arrived = arriving.map_or(Gate::NONE, |arriving| arriving.gate);
@@ -360,7 +360,7 @@ impl SectorLog {
         let begin = first.max(subpage * per_subpage) - subpage * per_subpage;
         let end = (first + sectors).min((subpage + 1) * per_subpage) - subpage * per_subpage;
         let (ppn, index) = self.log.split(psn);
-        self.gather.add(ppn, 1 << index, io.words_of(index * per_subpage + begin, end - begin));
+        self.gather.add(ppn, 1 << index, io.nand().words_of(index * per_subpage + begin, end - begin));
     }
 
     /// Reads the subpages `wanted` of `page`, and delivers them.
@@ -395,7 +395,7 @@ impl SectorLog {
 
     #[inline]
     fn deliver(&self, io: &mut Io, lsn: u32, psn: u32) {
-        if io.has_contents() {
+        if io.host.has_contents() {
             let data = io.load_subpage(psn);
             io.deliver(lsn, data);
         }
@@ -438,7 +438,7 @@ impl Ftl for SectorLog {
             let (wanted, _) = self.touched(first, sectors);
             match self.data.locate(page) {
                 Location::Flash(ppn) if self.log.held(page) & wanted == 0 => {
-                    self.gather.add(ppn, wanted.into(), io.words_of(first, sectors));
+                    self.gather.add(ppn, wanted.into(), io.nand().words_of(first, sectors));
                     bits(wanted).for_each(|subpage| {
                         self.deliver(io, page * self.subpages + subpage, ppn * self.subpages + subpage);
                     });

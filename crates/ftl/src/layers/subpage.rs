@@ -89,7 +89,7 @@ impl Subpage {
     fn want(&mut self, io: &Io, psn: u32, piece: Piece) {
         let (ppn, subpages) = self.log.place(psn);
         let first = psn % self.subpages_per_page * self.sectors_per_subpage + piece.first;
-        self.wanted.add(ppn, subpages, io.words_of(first, piece.sectors));
+        self.wanted.add(ppn, subpages, io.nand().words_of(first, piece.sectors));
     }
 
     /// Reads all data of `extent` before the delivery, because an uncorrectable read loses the data.
@@ -169,7 +169,7 @@ impl Ftl for Subpage {
             let data = match self.log.locate(piece.lsn) {
                 Location::Flash(psn) => {
                     self.want(io, psn, piece);
-                    if io.has_contents() { io.load_subpage(psn) } else { Data::ZERO }
+                    if io.host.has_contents() { io.load_subpage(psn) } else { Data::ZERO }
                 }
                 Location::Open(data, arrived) => {
                     io.link(arrived, io.request());

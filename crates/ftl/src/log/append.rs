@@ -6,7 +6,7 @@ use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, SubpageMask};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Gate, Io, Program};
+use palimpsest_ftl_api::plan::{Gate, Io, Program, SliceIo};
 
 /// Target of a unit that fills a page.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ impl<M: Map> Log<M> {
             return self.append_to_open_page(io, stream, what);
         }
         let plane = self.plane_with_space(io, stream, what.unit)?;
-        io.take_buffer(what.holds);
+        io.present.buffer_taken += what.holds;
         let previous = self.map.locate(what.unit);
         self.program_unit(io, what, Place { plane, stream, previous, absent: 0 })?;
         self.evacuate_failed(io)
@@ -50,7 +50,7 @@ impl<M: Map> Log<M> {
                 return Ok(());
             }
         }
-        io.take_buffer(what.holds);
+        io.present.buffer_taken += what.holds;
         self.count_host(stream, 1);
         let mut previous = self.map.place(what.unit, self.open.next_entry(open));
         if previous != UNMAPPED && previous >= IN_OPEN_PAGE {

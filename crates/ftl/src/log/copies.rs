@@ -11,7 +11,7 @@ use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadMode;
 use palimpsest_flash::nand::{Flash, Outcome, count, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io, Program};
+use palimpsest_ftl_api::plan::{Cause, Copies, Gate, Io, Program, SliceIo};
 
 impl<M: Map> Log<M> {
     /// True if units of `victim` may gather ([`Self::gather_units`]): the open page for them holds only moved units,

@@ -9,7 +9,7 @@
 use super::Log;
 use crate::log::map::Map;
 use palimpsest_flash::nand::{Flash, Row};
-use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::{Io, SliceIo};
 
 impl<M: Map> Log<M> {
     /// Writes whole pages of the `units` units from `first` on to `stream`, as a write of each page would. Returns the

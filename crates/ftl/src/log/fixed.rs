@@ -344,9 +344,9 @@ impl<M: Map> Log<M> {
             if self.frontiers.blocks.valid_count(block) > 0 && !self.ensure_space(io, plane, moved)? {
                 return Ok(false);
             }
-            io.set_step(most < u32::MAX);
+            io.plan.step = most < u32::MAX;
             let done = self.fold_page(io, plane);
-            io.set_step(false);
+            io.plan.step = false;
             done?;
         }
         Ok(true)

@@ -5,7 +5,7 @@ use super::{Append, Log};
 use crate::log::map::{Map, UNMAPPED};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, SubpageMask, count, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read, SliceIo};
 
 impl<M: Map> Log<M> {
     /// Moves every valid unit of `victim`. The returned gate closes when all copies are safe.

@@ -281,7 +281,7 @@ impl OpenPages {
     #[inline]
     pub fn attach(&mut self, io: &mut Io, page: u32, what: Append) {
         let page = &mut self.pages[page as usize];
-        page.from_host |= io.is_from_host(what.cause);
+        page.from_host |= io.present.is_from_host(what.cause);
         if what.cause == Cause::Host || !self.protected {
             self.waiting += u32::from(page.since.is_none());
             page.since.get_or_insert(io.now());

@@ -218,9 +218,9 @@ impl<M: Map> Log<M> {
     /// Moves `most` units of the victim of `plane`, in whole pages, and erases the victim once empty. `step`: the host
     /// does not wait for these moves.
     fn advance(&mut self, io: &mut Io, plane: u32, most: u32, step: bool) -> Flash<()> {
-        io.set_step(step && self.frontiers.cleaning_stream().is_some());
+        io.plan.step = step && self.frontiers.cleaning_stream().is_some();
         let done = self.move_some(io, plane, most);
-        io.set_step(false);
+        io.plan.step = false;
         done?;
         if self.collector.pace.victim(plane).is_none() {
             self.level_wear_if_due(io, plane)?;

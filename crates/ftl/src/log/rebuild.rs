@@ -6,7 +6,7 @@
 use super::Log;
 use crate::log::map::Map;
 use palimpsest_flash::nand::Flash;
-use palimpsest_ftl_api::plan::{Gate, Io};
+use palimpsest_ftl_api::plan::{Gate, Io, ParityIo};
 use std::collections::BTreeMap;
 
 #[derive(Default)]

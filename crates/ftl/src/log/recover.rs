@@ -10,7 +10,7 @@ use crate::log::map::{IN_OPEN_PAGE, Map, UNMAPPED};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::checkpoint::Tables;
-use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+use palimpsest_ftl_api::plan::{Cause, CheckpointIo, Erase, Io, PairedIo, ParityIo, RecoveryIo};
 
 /// Blocks with data.
 #[derive(Default)]

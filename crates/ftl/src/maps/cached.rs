@@ -23,7 +23,7 @@ use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Nand, SubpageMask, first_subpages};
 use palimpsest_flash::prefetch::prefetch;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Read};
 use palimpsest_ftl_api::{Figure, LayerFigures, Mapping};
 
 /// Bytes of an entry in a translation page, and in the GTD.

@@ -2,7 +2,7 @@
 
 use crate::config::DriveConfig;
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::{CheckpointIo, Io};
 use palimpsest_ftl_api::{Blueprint, Entry};
 use palimpsest_sim::drive::patrol::Patrol;
 use palimpsest_sim::drive::{Buffer, Drive};

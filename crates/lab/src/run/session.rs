@@ -27,7 +27,7 @@ use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
-use palimpsest_ftl_api::plan::{Cause, IoCounters};
+use palimpsest_ftl_api::plan::{Cause, CheckpointIo, IoCounters};
 use palimpsest_sim::drive::Drive;
 use palimpsest_sim::drive::read_ahead::ReadAheadFigures;
 use palimpsest_sim::faults::{self, Power, Start};
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
         };
         self.tally.start_measuring();
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
-        self.drive.io.meter();
+        self.drive.io.plan.meter(self.drive.io.nand.counters());
         self.recorder.volumes = self.drive.reports.owners.then(VolumeRecorder::default);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
         self.watch.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));

@@ -20,8 +20,8 @@ impl Drive {
         let done = self.ftl.fill(&mut self.io, first, units).map_err(explain)?;
         let (unit, page) = (self.ftl.unit_subpages(), self.io.geometry().subpages_per_page);
         self.io.nand.note_written(first * unit..(first + done) * unit);
-        if self.io.has_contents() {
-            verifier.filled(self.io.host(), first * unit, done * unit / page, page);
+        if self.io.host.has_contents() {
+            verifier.filled(&self.io.host, first * unit, done * unit / page, page);
         }
         Ok(done)
     }

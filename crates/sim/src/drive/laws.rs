@@ -25,7 +25,7 @@ impl Drive {
     /// Verifies the times of this drive against the guarantee of its layer, if the run models contents. Tests of the
     /// check pass a `mutation` of plans.
     pub fn verify_times(&mut self, mutation: Option<Mutation>) {
-        if self.io.has_contents() {
+        if self.io.host.has_contents() {
             self.io.ledger = Some(Box::new(Ledger::new(&self.io.nand, mutation)));
         }
     }

@@ -16,7 +16,7 @@ use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::Durability;
-use palimpsest_ftl_api::plan::IoCounters;
+use palimpsest_ftl_api::plan::{CheckpointIo, IoCounters, PairedIo, PowerIo};
 
 /// Subpages per read of [`Drive::read_back`].
 const READ_BACK: u64 = 64;
@@ -199,7 +199,7 @@ impl Drive {
     /// Restarts metering, because rolled-back operations and the untimed read-back belong to no later operation.
     fn meter_again(&mut self) {
         if self.io.plan.metered.is_some() {
-            self.io.meter();
+            self.io.plan.meter(self.io.nand.counters());
         }
     }
 
@@ -253,7 +253,7 @@ impl Drive {
         self.lose_streams();
         self.recover()?;
         self.power.cuts += 1;
-        if self.io.has_contents() {
+        if self.io.host.has_contents() {
             verifier.power_failed(&mut self.io, command);
             self.io.buffers().end_request();
             self.read_back(verifier)?;

@@ -20,7 +20,7 @@ use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 pub use palimpsest_ftl_api::plan::inner::ReadAheadFigures;
 use palimpsest_ftl_api::plan::inner::{Inner, ReadAhead, ReadLayer};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io};
+use palimpsest_ftl_api::plan::{Cause, CheckpointIo, FileSystemIo, Gate, Io};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -79,7 +79,7 @@ struct Streams {
 
 /// First subpage of `extent`, and the one after the last.
 fn span(io: &Io, extent: Extent) -> (u32, u32) {
-    let per_subpage = u64::from(io.sectors_per_subpage());
+    let per_subpage = u64::from(io.host.sectors_per_subpage());
     ((extent.sector / per_subpage) as u32, extent.end().div_ceil(per_subpage) as u32)
 }
 
@@ -88,7 +88,7 @@ fn read_missing(io: &mut Io, extent: Extent, missing: Range<u32>, layer: ReadLay
     if missing.is_empty() {
         return Ok(());
     }
-    let per_subpage = u64::from(io.sectors_per_subpage());
+    let per_subpage = u64::from(io.host.sectors_per_subpage());
     let first = (u64::from(missing.start) * per_subpage).max(extent.sector);
     let end = (u64::from(missing.end) * per_subpage).min(extent.end());
     layer(io, Extent { sector: first, sectors: (end - first) as u32 })
@@ -127,7 +127,7 @@ impl Streams {
             self.begin(io, extent.end());
             return None;
         };
-        let per_subpage = u64::from(io.sectors_per_subpage());
+        let per_subpage = u64::from(io.host.sectors_per_subpage());
         let stream = &mut self.streams[index];
         (stream.next, stream.used) = (extent.end(), self.requests);
         let is_behind = |held: &&Held| u64::from(held.subpages.end) * per_subpage <= extent.end();
@@ -167,7 +167,7 @@ impl Streams {
             return;
         }
         let request = io.request();
-        if !io.is_from_host(Cause::Host) {
+        if !io.present.is_from_host(Cause::Host) {
             return io.link(ready, request);
         }
         let subpage_bytes = u64::from(io.geometry().subpage_bytes);
@@ -179,7 +179,7 @@ impl Streams {
 
     /// Reads the subpages `range` ahead for `stream`, page by page.
     fn read_pages(&mut self, io: &mut Io, stream: usize, range: Range<u32>, layer: ReadLayer<'_>) -> Flash<()> {
-        let per_subpage = io.sectors_per_subpage();
+        let per_subpage = io.host.sectors_per_subpage();
         let mut first = range.start;
         self.streams[stream].ahead = range.end;
         while first < range.end {

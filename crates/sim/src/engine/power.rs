@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::{Bus, Engine, Operations, Ready};
 use crate::events::Event;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Cause, Io, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, Io, OperationKind, PowerIo};
 use std::collections::BTreeMap;
 
 /// A scheduled power cut.

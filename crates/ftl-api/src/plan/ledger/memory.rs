@@ -142,7 +142,7 @@ mod tests {
     use super::super::Fact;
     use super::*;
     use crate::plan::port::Piece;
-    use crate::plan::{Cause, Erase, Io, Program};
+    use crate::plan::{Cause, Erase, Io, ParityIo, Program};
     use palimpsest_flash::geometry::Geometry;
     use palimpsest_flash::nand::Outcome;
     use palimpsest_flash::nand::data::{Data, Payload};
@@ -186,7 +186,7 @@ mod tests {
         let mut ledger = Ledger::new(io.nand(), None);
         ledger.restart(0);
         io.ledger = Some(Box::new(ledger));
-        io.host_mut().begin_write();
+        io.host.begin_write();
         let new = io.written(Piece { lsn: 8, first: 0, sectors: 1 }, Data::ZERO);
         let moved = loaded(&mut io, lost);
         assert_eq!(io.rain_figures().expect("parity").rebuilt, 1);

@@ -8,7 +8,7 @@ use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::part::samples::slc;
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, OperationKind};
 use palimpsest_ftl_api::{Blueprint, Figure, Ftl};
 
 const PAGES: u32 = 512;
@@ -49,13 +49,13 @@ impl Rig {
     }
 
     fn metadata(&self) -> (u64, u64) {
-        let (counters, cause) = (self.io.counters(), Cause::Metadata as usize);
+        let (counters, cause) = (&self.io.counters, Cause::Metadata as usize);
         (counters.reads[cause], counters.programs[cause])
     }
 
     fn write(&mut self, page: u32) -> (u64, u64) {
         self.cost(|layer, io| {
-            io.host_mut().begin_write();
+            io.host.begin_write();
             layer.write(io, extent(page)).expect("a write");
         })
     }
@@ -150,7 +150,7 @@ fn overwritten(payload: Payload) -> Rig {
 fn operations_add_up_in_every_payload() {
     for payload in [Payload::None, Payload::Tag, Payload::Bytes] {
         let rig = overwritten(payload);
-        let (counters, figures) = (rig.io.counters(), rig.layer.figures());
+        let (counters, figures) = (&rig.io.counters, rig.layer.figures());
         let of = |cause: Cause| (counters.reads[cause as usize], counters.programs[cause as usize]);
         let (hits, misses) = (rig.figure("map_hits"), rig.figure("map_misses"));
         assert_eq!(of(Cause::Host).0 + of(Cause::Host).1, u64::from(PAGES) + 2000);

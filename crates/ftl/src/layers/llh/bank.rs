@@ -15,7 +15,7 @@ use crate::log::settings::WearLeveling;
 use palimpsest_flash::nand::TORN;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Read};
 
 /// Clean blocks of a bank that only cleaning may take.
 pub(super) const RESERVE: u32 = 1;

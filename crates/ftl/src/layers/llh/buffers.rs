@@ -87,7 +87,7 @@ impl Llh {
             self.oldest = self.oldest.min(*since);
         }
         let page = &mut self.buffers[buffer];
-        page.from_host |= io.is_from_host(what.cause);
+        page.from_host |= io.present.is_from_host(what.cause);
         if io.is_open(what.after) {
             let ready = match page.ready {
                 Some(ready) if io.is_open(ready) => ready,

@@ -18,7 +18,7 @@ use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::{Nand, PADDING};
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::{CodedIo, Io};
 use palimpsest_wom::{self as wom, Code, Shape, Unfit, curves};
 
 /// The code of second writes.

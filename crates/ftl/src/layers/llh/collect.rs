@@ -13,7 +13,7 @@ use crate::log::settings::WearLeveling;
 use crate::log::victim::Candidates;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
-use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Erase, Gate, Io, Read};
 
 /// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;

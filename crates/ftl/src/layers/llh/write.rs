@@ -9,7 +9,7 @@ use crate::log::Append;
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Program};
+use palimpsest_ftl_api::plan::{Cause, CodedIo, Gate, Io, Program};
 
 impl Llh {
     /// Adds a unit that the host wrote.
@@ -42,7 +42,7 @@ impl Llh {
         if absorbs && self.replace_in_buffer(io, what) {
             return Ok(());
         }
-        io.take_buffer(what.holds);
+        io.present.buffer_taken += what.holds;
         self.counters.host_units[stream as usize] += 1;
         let previous = match self.map[what.unit as usize] {
             entry if entry != UNMAPPED && entry >= IN_BUFFER => self.vacate(io, what.unit, entry),

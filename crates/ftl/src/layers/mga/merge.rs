@@ -3,7 +3,8 @@
 //! The read count of a logical page limits the pages with subpages of the logical page. A write that would exceed the
 //! limit also moves the fewest other subpages that restore it, into one page with room: Fig. 6. The limits are from the
 //! table in the text; the prose under the figure contradicts the table. Limits apply to the written logical page only,
-//! so cleaning may spread a page over more pages until the next write. With `ftl.merge_on_read`, reads merge, too.
+//! so cleaning may spread a page over more pages until the next write. With `ftl.merge_on_read`, reads merge, too; with
+//! `ftl.merge_limits=off` nothing merges; with `ftl.merge_resets` a merge resets the read count.
 //! Source: MGA paper, Sec. III-E.
 //!
 //! Decided here: a program with moved subpages, and the reads for them, count as merging; the host waits for both. If
@@ -45,7 +46,7 @@ impl Mga {
             Target::Partial(entry) => (entry, self.map.entry(entry).pages),
         };
         let limit = limit(self.map.read_counts.of(lpn, entry), self.subpages);
-        if u32::from(pages) < limit {
+        if u32::from(pages) < limit || !self.settings.merges {
             return (page, 0);
         }
         self.list_rest(lpn, fresh);
@@ -89,6 +90,10 @@ impl Mga {
             self.image.add(lpn * self.subpages + index, io.load_subpage(self.map.place(lpn, index)));
         }
         io.link(after, arrived);
+        if self.settings.merge_resets {
+            let entry = if let Target::Partial(entry) = self.map.look_up(lpn) { entry } else { UNMAPPED };
+            self.map.read_counts.reset(lpn, entry);
+        }
         self.counters.merges += 1;
         self.counters.merge_moved += u64::from(moved.count_ones());
         Ok(arrived)

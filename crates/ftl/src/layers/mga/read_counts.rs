@@ -75,6 +75,13 @@ impl ReadCounts {
         }
     }
 
+    /// Resets the count of `lpn`, whose SPMT entry is `entry`, or [`UNMAPPED`].
+    pub fn reset(&mut self, lpn: u32, entry: u32) {
+        if let Some(place) = self.place(lpn, entry) {
+            self.counts[place] = self.period << COUNT_BITS;
+        }
+    }
+
     /// Halves all counts.
     pub fn age(&mut self) {
         self.period += 1;

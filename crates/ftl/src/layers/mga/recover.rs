@@ -9,7 +9,7 @@ use super::map::{Target, UNMAPPED};
 use crate::log::blocks::BlockState;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Outcome, PADDING, TORN, UNWRITTEN};
-use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io, PairedIo, ParityIo, RecoveryIo};
 
 impl Mga {
     /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.

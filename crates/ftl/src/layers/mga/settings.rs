@@ -14,6 +14,12 @@ keys! {
     group pub KEYS {
         /// exclusive allocation while the share of fully free pages exceeds this
         pub allocation_threshold: f64 = "ftl.allocation_threshold", SHARE, "30%";
+        /// the most physical pages of a logical page after 0, 1 to 2, 3 to 5 and more reads; off: no write merges
+        pub merges: bool = "ftl.merge_limits", Choice(&["4/3/2/1", "off"]) => is("4/3/2/1"), "4/3/2/1";
+        /// whether a merge sets the read count of its logical page to 0
+        pub merge_resets: bool = "ftl.merge_resets", Flag, "false";
+        /// whether a program of some subpages transfers the whole page, padding included, over the bus
+        pub page_padding: bool = "ftl.page_padding", Flag, "false";
         /// whether a read also merges a logical page that is spread over more pages than its read count allows
         pub merge_on_read: bool = "ftl.merge_on_read", Flag, "false";
         /// whose reads are counted: those of every logical page, or of one with a subpage map, as long as it has it
@@ -32,9 +38,19 @@ keys! {
     }
 }
 
-/// Rejects low pages first on a part without pairs in that order.
+/// Rejects low pages first on a part without pairs in that order, and keys of merging where nothing merges.
 pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
-    let low_first = MgaSettings::new(proposal.settings).low_pages_first;
+    let settings = MgaSettings::new(proposal.settings);
+    let keys = [
+        ("ftl.merge_on_read", settings.merge_on_read),
+        ("ftl.merge_resets", settings.merge_resets),
+        ("ftl.read_count_aging", settings.read_count_aging > 0),
+    ];
+    for (key, is_set) in keys {
+        refuse_if!(is_set && !settings.merges => key, "ftl.merge_limits";
+            "reads are counted for merges alone, and nothing merges; expected ftl.merge_limits = 4/3/2/1");
+    }
+    let low_first = settings.low_pages_first;
     refuse_if!(low_first && !proposal.part.order.pairs() => "ftl.low_pages_first", "part.order";
         "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"");
     let (log, blocks) = (LogSettings::new(proposal.settings), proposal.geometry.blocks_per_plane);
@@ -53,12 +69,17 @@ pub const MODEL: Model = Model { varies, ..Model::ANY };
 fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
     let mut one_of =
         |key: &str, choices: &[&str]| format!("ftl.{key}={}", choices[rng.below(choices.len() as u64) as usize]);
+    let merges = one_of("merge_limits", &["4/3/2/1", "4/3/2/1", "off"]);
+    let counted = merges.ends_with('1');
     let pairs = drawn.iter().any(|setting| setting == "part.order=low-low-high");
     vec![
         one_of("allocation_threshold", &["0%", "10%", "30%", "30%", "50%", "100%"]),
-        one_of("merge_on_read", &["false", "false", "true"]),
+        one_of("merge_on_read", if counted { &["false", "false", "true"] } else { &["false"] }),
+        one_of("merge_resets", if counted { &["false", "true"] } else { &["false"] }),
+        one_of("page_padding", &["false", "true"]),
         one_of("read_count", &["page", "page", "entry"]),
-        one_of("read_count_aging", &["0", "0", "7", "100"]),
+        one_of("read_count_aging", if counted { &["0", "0", "7", "100"] } else { &["0"] }),
+        merges,
         one_of("victim_free", &["false", "true"]),
         one_of("low_pages_first", if pairs { &["false", "true"] } else { &["false"] }),
     ]

@@ -52,7 +52,7 @@ impl Bench {
 
     fn write(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
-        self.io.host_mut().begin_write();
+        self.io.host.begin_write();
         self.ftl.write(&mut self.io, extent).unwrap();
         self.ftl.check(&self.io).unwrap();
     }
@@ -60,7 +60,7 @@ impl Bench {
     fn read(&mut self, lpn: u32, first: u32, count: u32) {
         let extent = self.extent(lpn, first, count);
         self.ftl.read(&mut self.io, extent).unwrap();
-        self.io.host_mut().take_delivered();
+        self.io.host.take_delivered();
         self.ftl.check(&self.io).unwrap();
     }
 
@@ -81,7 +81,7 @@ impl Bench {
     }
 
     fn programs(&self) -> (u64, u64, u64) {
-        let programs = &self.io.counters().programs;
+        let programs = &self.io.counters.programs;
         (programs[Cause::Host as usize], programs[Cause::Gc as usize], programs[Cause::Merge as usize])
     }
 
@@ -134,8 +134,8 @@ fn figure_4_one_page_is_programmed_subpage_by_subpage() {
     bench.write(0, 0, 1);
     let ppn = bench.pages_of(0)[0];
     assert_eq!((bench.ftl.pages.valid(ppn), bench.ftl.pages.free(ppn)), (0b0001, 0b1110));
-    assert_eq!(bench.io.counters().bus_bytes, 4096, "only the subpage is transferred");
-    assert_eq!(bench.io.counters().padding_bytes, 0);
+    assert_eq!(bench.io.counters.bus_bytes, 4096, "only the subpage is transferred");
+    assert_eq!(bench.io.counters.padding_bytes, 0);
     bench.write(0, 2, 2);
     assert_eq!((bench.ftl.pages.valid(ppn), bench.ftl.pages.free(ppn)), (0b1101, 0b0010));
     assert!(matches!(bench.ftl.map.look_up(0), Target::Partial(_)));
@@ -144,7 +144,7 @@ fn figure_4_one_page_is_programmed_subpage_by_subpage() {
     assert_eq!(bench.ftl.map.entries_used(), 0);
     let counters = bench.io.nand().counters();
     assert_eq!((counters.programs, counters.partial_programs, counters.reprograms), (3, 3, 2));
-    assert_eq!(bench.io.counters().bus_bytes, 4 * 4096);
+    assert_eq!(bench.io.counters.bus_bytes, 4 * 4096);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn figure_6b_never_read_the_update_goes_to_a_third_page() {
     assert!(c != a && c != b);
     let Target::Partial(entry) = bench.ftl.map.look_up(0) else { panic!("mapped by subpages") };
     assert_eq!((bench.ftl.map.entry(entry).pages, bench.ftl.counters.merges), (3, 0));
-    assert_eq!((bench.programs(), bench.io.counters().reads), ((1, 0, 0), [0; palimpsest_ftl_api::plan::CAUSES]));
+    assert_eq!((bench.programs(), bench.io.counters.reads), ((1, 0, 0), [0; palimpsest_ftl_api::plan::CAUSES]));
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn figure_6c_read_four_times_one_subpage_moves_along() {
     let figures = bench.ftl.figures();
     assert_eq!((figures.merges, figures.merge_moved_subpages), (1, 1));
     assert_eq!(bench.programs(), (0, 0, 1), "one program, which counts as merging");
-    assert_eq!(bench.io.counters().reads[Cause::Merge as usize], 1);
-    assert_eq!(bench.io.counters().bus_bytes, (4 + 2) * 4096, "a page read, two subpages programmed");
+    assert_eq!(bench.io.counters.reads[Cause::Merge as usize], 1);
+    assert_eq!(bench.io.counters.bus_bytes, (4 + 2) * 4096, "a page read, two subpages programmed");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn figure_6d_read_ten_times_all_subpages_move_to_a_free_page() {
     assert_eq!(bench.io.nand().programs(e), 1, "a free page");
     let figures = bench.ftl.figures();
     assert_eq!((figures.merges, figures.merge_moved_subpages), (1, 3), "three additional migrations");
-    assert_eq!(bench.io.counters().reads[Cause::Merge as usize], 2);
+    assert_eq!(bench.io.counters.reads[Cause::Merge as usize], 2);
     assert_eq!(bench.ftl.map.entries_used(), 1, "only that of the other logical page");
 }
 
@@ -296,11 +296,11 @@ fn ragged_ends_are_written_by_subpages_and_whole_pages_by_pages() {
     assert_eq!(bench.programs(), (3, 0, 0));
     let kinds: Vec<bool> = (0..3).map(|lpn| matches!(bench.ftl.map.look_up(lpn), Target::Full(_))).collect();
     assert_eq!(kinds, [false, true, false]);
-    assert_eq!(bench.io.counters().bus_bytes, 7 * 4096);
+    assert_eq!(bench.io.counters.bus_bytes, 7 * 4096);
     // A piece of a subpage is a read-modify-write of that subpage.
     let Extent { sector, .. } = bench.extent(0, 3, 1);
     bench.ftl.write(&mut bench.io, Extent { sector: sector + 1, sectors: 2 }).unwrap();
-    assert_eq!(bench.io.counters().reads[Cause::Rmw as usize], 1);
+    assert_eq!(bench.io.counters.reads[Cause::Rmw as usize], 1);
     bench.ftl.check(&bench.io).unwrap();
 }
 
@@ -362,6 +362,38 @@ fn a_read_merges_if_it_is_set_to() {
         bench.read(0, 0, 4);
         assert_eq!(bench.ftl.figures().merges, merges, "one read: at most three pages");
     }
+}
+
+#[test]
+fn nothing_merges_and_counts_reset_if_they_are_set_to() {
+    let spread_over_four = |options: &[&str]| {
+        let mut bench = Bench::new(&[&[ALWAYS_SHARED], options].concat());
+        for first in 0..4 {
+            bench.write(0, first, 1);
+            bench.write(1, 0, 3);
+        }
+        (0..8).for_each(|_| bench.read(0, 0, 1));
+        bench.write(0, 0, 1);
+        bench
+    };
+    for (options, merges, reads) in
+        [(&[][..], 1, 8), (&["ftl.merge_limits=off"], 0, 8), (&["ftl.merge_resets=true"], 1, 0)]
+    {
+        let bench = spread_over_four(options);
+        let entry = if let Target::Partial(entry) = bench.ftl.map.look_up(0) { entry } else { UNMAPPED };
+        assert_eq!(
+            (bench.ftl.figures().merges, bench.ftl.map.read_counts.of(0, entry)),
+            (merges, reads),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn padding_of_a_page_crosses_the_bus_if_it_is_set_to() {
+    let mut bench = Bench::new(&["ftl.page_padding=true"]);
+    bench.write(0, 0, 1);
+    assert_eq!((bench.io.counters.bus_bytes, bench.io.counters.data_bytes), (4 * 4096, 4096));
 }
 
 #[test]

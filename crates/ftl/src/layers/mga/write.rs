@@ -156,7 +156,7 @@ impl Mga {
         for index in begin..end {
             let piece = piece_of(index);
             let mut data = Data::ZERO;
-            if io.has_contents() {
+            if io.host.has_contents() {
                 let psn = self.map.place(lpn, index);
                 let old = if ragged(piece) && psn != UNMAPPED { io.load_subpage(psn) } else { Data::ZERO };
                 data = io.written(piece, old);
@@ -228,7 +228,7 @@ impl Mga {
             signal,
         };
         if place.moved != 0 {
-            job.from_host = !self.image.parts.is_empty() && io.is_from_host(Cause::Host);
+            job.from_host = !self.image.parts.is_empty() && io.present.is_from_host(Cause::Host);
             job.after = self.bring_moved(io, lpn, place.moved, after)?;
             job.cause = Cause::Merge;
         }
@@ -247,7 +247,7 @@ impl Mga {
             let program = Program {
                 written,
                 single: self.pages.space.frontiers.single.holds(self.pages.block_of(ppn)),
-                transferred: written.count_ones(),
+                transferred: if self.settings.page_padding { self.subpages } else { written.count_ones() },
                 from_host: job.from_host,
                 after: job.after,
                 signal: job.signal,

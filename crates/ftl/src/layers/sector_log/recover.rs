@@ -10,7 +10,7 @@ use crate::log::Location;
 use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use crate::log::map::Map;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
-use palimpsest_ftl_api::plan::{Cause, Erase, Io};
+use palimpsest_ftl_api::plan::{Cause, CheckpointIo, Erase, Io, ParityIo, RecoveryIo};
 
 impl SectorLog {
     pub(super) fn recover_all(&mut self, io: &mut Io) -> Flash<()> {

@@ -6,6 +6,7 @@ use palimpsest_flash::nand::part::samples::slc;
 use palimpsest_flash::nand::part::{Part, ProgramOrder};
 use palimpsest_flash::nand::{Halt, Nand};
 use palimpsest_ftl_api::keys::Value;
+use palimpsest_ftl_api::plan::PowerIo;
 
 const SUBPAGE: u32 = 8;
 const PAGE: u32 = 4 * SUBPAGE;
@@ -46,7 +47,7 @@ impl Rig {
     }
 
     fn try_write(&mut self, sector: u32, sectors: u32) -> Flash<()> {
-        self.io.host_mut().begin_write();
+        self.io.host.begin_write();
         self.layer.write(&mut self.io, Extent { sector: sector.into(), sectors })
     }
 
@@ -54,7 +55,7 @@ impl Rig {
     fn read(&mut self, page: u32, pages: u32) -> Vec<u64> {
         let extent = Extent { sector: (page * PAGE).into(), sectors: pages * PAGE };
         self.layer.read(&mut self.io, extent).expect("a read");
-        let mut delivered = self.io.host_mut().take_delivered();
+        let mut delivered = self.io.host.take_delivered();
         delivered.sort_by_key(|&(lsn, _)| lsn);
         assert_eq!(delivered.len() as u32, 4 * pages);
         delivered.into_iter().map(|(_, data)| data.value).collect()
@@ -66,7 +67,7 @@ impl Rig {
     }
 
     fn reads(&self, cause: Cause) -> u64 {
-        self.io.counters().reads[cause as usize]
+        self.io.counters.reads[cause as usize]
     }
 }
 
@@ -136,7 +137,7 @@ fn the_oldest_block_is_merged_when_few_are_free() {
     assert_eq!((figures.merges, figures.merge_moved_subpages), (32, 33));
     // Eight log pages and 32 data pages, and the other log page of page 0.
     assert_eq!(rig.reads(Cause::Merge), 8 + 32 + 1);
-    assert_eq!(rig.io.counters().programs[Cause::Merge as usize], 32);
+    assert_eq!(rig.io.counters.programs[Cause::Merge as usize], 32);
     assert_eq!(rig.layer.log.held(0), 0);
     assert_eq!(rig.layer.log.held(32), 1, "the block that was filled next is left alone");
 }
@@ -175,7 +176,7 @@ fn a_data_page_that_moves_does_not_pass_for_newer_than_the_log() {
         turn += if turn % 8 == 6 { 2 } else { 1 };
         assert!(turn < 2000, "collection never moved page 0");
     }
-    assert!(rig.io.counters().padding_bytes >= 4096);
+    assert!(rig.io.counters.padding_bytes >= 4096);
     let wanted = rig.read(0, 100);
     for cut in 1..20 {
         rig.io.set_power_cut_at(Some(rig.io.nand().operations() + cut));

@@ -69,7 +69,7 @@ impl Rig {
     }
 
     fn write(&mut self, lsn: u32) {
-        self.io.host_mut().begin_write();
+        self.io.host.begin_write();
         let extent = Extent { sector: u64::from(lsn * SUBPAGE), sectors: SUBPAGE };
         self.layer.write(&mut self.io, extent).expect("a write");
     }
@@ -105,7 +105,7 @@ fn figure_5_takes_three_commands() {
     assert_eq!(figure_5("dma-fgm").read(0, 32), [(0, 8192, 99_000), (1, 4096, 99_000), (2, 4096, 99_000)]);
     let mut rig = figure_5("spftl");
     rig.read(0, 32);
-    let counters = rig.io.counters();
+    let counters = &rig.io.counters;
     assert_eq!(counters.sensed[Cause::Host as usize], 16_384);
     assert_eq!(counters.wanted[Cause::Host as usize], 16_384);
     assert_eq!(rig.io.nand().counters().read_energy, E_READ[3] + E_READ[1] + E_READ[1]);
@@ -142,8 +142,8 @@ fn a_command_of_one_run_reads_around_the_gap_or_through_it() {
     assert_eq!(overwritten(false).reads(), [(0, 4096, 45_000), (0, 4096, 45_000), (1, 4096, 45_000)]);
     let rig = overwritten(true);
     assert_eq!(rig.reads(), [(0, 8192, 85_000), (1, 4096, 45_000)]);
-    assert_eq!(rig.io.counters().sensed[Cause::Host as usize], 12_288 + 4096);
-    assert_eq!(rig.io.counters().wanted[Cause::Host as usize], 12_288);
+    assert_eq!(rig.io.counters.sensed[Cause::Host as usize], 12_288 + 4096);
+    assert_eq!(rig.io.counters.wanted[Cause::Host as usize], 12_288);
 }
 
 /// Requested data crosses the host link once, however many commands read the words.
@@ -199,7 +199,7 @@ fn cleaning_reads_only_what_is_valid() {
         let bytes = if name == "page-fgm" { 16_384 } else { 4096 };
         let pages: Vec<(u32, u32, u32)> = (0..8).map(|page| (page, bytes, array)).collect();
         assert_eq!(reads, pages, "{name}");
-        let counters = rig.io.counters();
+        let counters = &rig.io.counters;
         assert_eq!(counters.sensed[Cause::Gc as usize], 8 * sensed, "{name}");
         assert_eq!(counters.wanted[Cause::Gc as usize], 8 * 4096, "{name}");
         rig.layer.check(&rig.io).expect("a consistent layer");

@@ -12,6 +12,7 @@ use palimpsest_flash::nand::{Halt, Nand};
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::state::State;
 use palimpsest_ftl_api::keys::Value;
+use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_ftl_api::plan::operations::{Operation, Program};
 use palimpsest_ftl_api::plan::under_way;
 use palimpsest_ftl_api::settings::Settings;
@@ -137,7 +138,7 @@ fn state(case: &Case, in_slices: bool) -> (Vec<u8>, Planned, bool) {
     }
     (io.plan.reads_memory, io.plan.protected) = (seed % 5 > 0, *protected);
     if seed % 3 > 0 {
-        io.meter();
+        io.plan.meter(io.nand.counters());
     }
     let most = plans.unwrap_or_default();
     let mut plans = Plans { most, running: VecDeque::new(), links: Vec::new(), planned: Planned::default() };

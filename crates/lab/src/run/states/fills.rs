@@ -6,6 +6,7 @@ use super::*;
 use crate::run::precondition::precondition as write;
 use crate::run::summary::{TraceRead, outcome};
 use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::plan::{PowerIo, SliceIo};
 use palimpsest_workload::fio::{FioSpec, generated};
 use std::ops::ControlFlow;
 
