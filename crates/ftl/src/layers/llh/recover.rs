@@ -11,7 +11,7 @@ use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
-use palimpsest_ftl_api::plan::{Cause, Erase, Io, PairedIo};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io, PairedIo, ParityIo, RecoveryIo};
 
 /// A block that was written up to position `step` of the round.
 struct Begun {
