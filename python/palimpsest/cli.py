@@ -203,16 +203,20 @@ def reproduce(
     reproduction.check_settings(papers, settings)
     if out is not None:
         make_folder(out)
-    with ProgressBoard() as board:
-        batch = reproduction.Batch(cores(jobs), board.callback, None if traces is None else str(traces), seed)
-        made = [reproduction.reproduce(name, batch, full=not quick, settings=settings) for name in papers]
     from .reproduce import outputs
 
-    together = paper == "all"
+    together, made = paper == "all", []
+    with ProgressBoard() as board:
+        batch = reproduction.Batch(cores(jobs), board.callback, None if traces is None else str(traces), seed)
+        for name in papers:
+            made.append(reproduction.reproduce(name, batch, full=not quick, settings=settings))
+            if out is not None:
+                outputs.write(made[-1], out / name if together else out)
+    if out is not None and together:
+        outputs.write_all(made, out)
     for shown in [outputs.to_json(made, out, each_apart=together)] if as_json else map(outputs.render, made):
         show(shown)
     if out is not None:
-        outputs.write(made, out, each_apart=together)
         say(f"wrote {out}/index.html, and the data and pictures of its figures")
 
 

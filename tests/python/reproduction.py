@@ -75,7 +75,7 @@ class Reproduced:
         # Up to nine minutes of one core (docs/reproduce.md), and other tests run beside.
         made = figures(palimpsest("reproduce", self.paper, "--quick", "--json", "--out", str(tmp_path), timeout=3600))
         assert made["paper"] == self.paper
-        assert all(claim["agrees"] or claim["note"] for claim in made["claims"])
+        assert all(claim["number_agrees"] or claim["note"] for claim in made["claims"])
         self.check_contract(made, tmp_path, list(self.figures))
         self.check_ours({claim["id"]: claim["ours"] for claim in made["claims"]}, tmp_path)
 
@@ -85,16 +85,20 @@ class Reproduced:
         for claim in made["claims"]:
             assert {"id", "claim", "paper", "ours", "unit", "agrees", "note"} <= claim.keys()
             if isinstance(claim["paper"], float | int):
-                assert claim["agrees"] is agrees(claim["ours"], claim["paper"], is_change(claim)), claim
+                assert claim["number_agrees"] is agrees(claim["ours"], claim["paper"], is_change(claim)), claim
+            assert claim["agrees"] is (claim["number_agrees"] and claim["mechanism_holds"] is not False), claim
+            assert claim["mechanism_holds"] is (None if claim["left"] is None else claim["left"] <= 50), claim
             # The smallest runs are too small to measure some things, and say nothing of them.
-            assert claim["agrees"] or claim["note"] or claim["ours"] is None, claim
+            assert claim["number_agrees"] or claim["note"] or claim["ours"] is None, claim
         assert [figure["id"] for figure in made["figures"]] == pictures
         for figure in made["figures"]:
             assert Path(figure["data"]).is_file()
             assert Path(figure["picture"]).read_text(encoding="utf-8").startswith("<?xml")
         # The note of every figure from a synthetic workload states that.
         page = (folder / "index.html").read_text(encoding="utf-8")
-        assert page.lower().count("synthetic") > len(self.figures) / 2
+        pages = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.html"))
+        assert pages.lower().count("synthetic") > len(self.figures) / 2
+        assert "What holds, what does not, and why" in page
 
     @pytest.mark.usefixtures("small")
     def test_smallest(self, tmp_path: Path) -> None:
@@ -107,7 +111,7 @@ class Reproduced:
         for jobs in (1, 2):
             out = tmp_path / str(jobs)
             made = reproduce(self.paper, Batch(jobs, traces=str(traces)))
-            outputs.write([made], out, each_apart=False)
+            outputs.write(made, out)
             files.append({path.name: path.read_bytes() for path in sorted(out.iterdir())})
         assert files[0] == files[1]
         self.check_contract(json.loads(json.dumps(made.to_dict(out))), out, [*self.figures, "traces"])

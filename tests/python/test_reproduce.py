@@ -4,7 +4,9 @@ import polars as pl
 import pytest
 
 from conftest import Command
+from palimpsest.reproduce import reproduce
 from palimpsest.reproduce.batch import Batch
+from palimpsest.reproduce.claims import IMPLIED, LEFT_AT_MOST
 from palimpsest.reproduce.papers import mga
 from palimpsest.reproduce.study import Study, load
 from reproduction import Reproduced, changed
@@ -18,7 +20,9 @@ class TestMga(Reproduced):
     paper = "mga"
     claims = frozenset({
         "response_trade", "response_synth_a", "erases_trade", "wa_trade_8k", "wa_trade_16k", "map_growth",
-        "hybrid_close", "merges_at", "merges",
+        "hybrid_close", "merges_at", "at_postpones", "below_page", "larger_pages", "area_short", "merging_reads",
+        "once_erases", "once_response", "padding", "subpage_map", "merges_cfs", "merges_radius", "merges_ads",
+        "merges_trade", "merges_synth-a", "merges_synth-b",
     })  # fmt: skip
     figures = (
         "table2",
@@ -32,6 +36,8 @@ class TestMga(Reproduced):
         "wa_8k",
         "wa_16k",
         "sweep",
+        "mechanism",
+        "mechanism_implied",
         "implied",
     )
     trace = tuple(f"{i * 1000000},w,{i * 8192},4096" for i in range(300))
@@ -41,7 +47,8 @@ class TestMga(Reproduced):
         points = load("mga")["points"]
         near = [{}, points["neighbours"][1] | {"each": ["1%"]}]
         few = {"unknowns": points["unknowns"][:3], "neighbours": near}
-        changed(monkeypatch, "mga", scales={"quick": small}, points=few)
+        off = {"off": {name: load("mga")["mechanism"]["off"][name] for name in ("reprogramming", "merging")}}
+        changed(monkeypatch, "mga", scales={"quick": small}, points=few, mechanism=off)
 
 
 def test_workloads_have_the_statistics_of_the_table() -> None:
@@ -56,8 +63,19 @@ def test_the_implied_setting_gives_every_claim(seed: int) -> None:
     """MGA paper, Sec. IV: all numbers at once, under one setting (see the module of the paper)."""
     study = Study("mga", Batch(jobs=2))
     point = {**study.implied, "seeds": [seed]}
-    study.batch.run(study.runs(["compared", "thresholds"], point))
-    assert [claim.id for claim in mga.near_claims(study, point) if not claim.agrees] == []
+    study.batch.run(study.runs(["compared", "thresholds", "apart"], point))
+    # Large writes of a few workloads take longer than under page, and two sentences of the paper do not hold.
+    broken = {"below_page", "area_short", "padding", "merges_cfs", "merges_ads"}
+    assert {claim.id for claim in mga.near_claims(study, point) if not claim.agrees} == broken
+
+
+@pytest.mark.long
+def test_reprogramming_is_the_cause_of_erases_alone() -> None:
+    made = {claim.id: claim for claim in reproduce("mga", Batch(jobs=2), settings=IMPLIED).claims}
+    holding = {name for name, claim in made.items() if claim.left is not None and claim.left <= LEFT_AT_MOST}
+    assert {"erases_trade", "once_erases", "larger_pages"} <= holding
+    assert not {"response_trade", "response_synth_a", "wa_trade_8k", "wa_trade_16k"} & holding
+    assert all(made[name].number_agrees and not made[name].agrees for name in ("response_trade", "wa_trade_16k"))
 
 
 def test_an_implied_setting_that_is_not_known_is_refused(palimpsest: Command) -> None:

@@ -1,6 +1,7 @@
 """Claims, batches and pages of reproductions, without the simulator."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +242,44 @@ def made() -> outputs.Reproduction:
     )
 
 
+@pytest.mark.parametrize(
+    ("ours", "without", "neutral", "left"),
+    [(-50, -25, None, 41.5), (-50, 0, None, 0), (100, 100, None, 100), (0.8, 0.9, 1, 50), (0.8, 1.1, 1, -50),
+     (4, 1, 0, 25), (1, 1, 1, None), (0, -10, None, None), (None, 1, 0, None)],
+)  # fmt: skip
+def test_the_share_that_is_left(ours: float | None, without: float, neutral: float | None, left: float | None) -> None:
+    claim = claims.Claim("x", "x", 1, ours, "%", agrees=True, neutral=neutral)
+    found = claims.left(claim, without)
+    assert found == left if left is None else found == pytest.approx(left, abs=0.1)
+
+
+def test_a_claim_agrees_by_number_and_mechanism() -> None:
+    described = {"text": "x", "rule": "effect", "paper": -40, "mechanism": "reuse"}
+    good, bad = claims.judge("x", described, -38.0), claims.judge("x", described, -10.0)
+    cases = [
+        (good.without("off", 20), True, "yes"), (good.without("off", 50.1), False, "no: mechanism"),
+        (good.without("off", None), True, "yes"), (bad.without("off", 20), False, "no: number"),
+        (bad.without("off", 90), False, "no: number and mechanism"),
+        (claims.judge("x", described | {"data": "entered"}, -38.0), True, "data"),
+    ]  # fmt: skip
+    for claim, agrees, verdict in cases:
+        assert (claim.agrees, outputs._verdict(claim)) == (agrees, verdict)
+        assert claim.number_agrees is (claim.ours == -38.0)
+
+
+def test_rows_that_cannot_fail_are_not_counted() -> None:
+    one = made()
+    data = replace(one.claims[0], data="entered and computed back")
+    both = replace(one, claims=(*one.claims, data), verdict="Half of it.", stated=3)
+    assert both.counted == list(one.claims)
+    page = outputs.page([both])
+    assert "0 of 1 claims agree by number and mechanism" in page
+    assert "Half of it." in page
+    assert page.index("What holds, what does not") < page.index("<h3>Claims</h3>")
+
+
 def test_the_folder_has_data_pictures_and_one_page(tmp_path: Path) -> None:
-    outputs.write([made()], tmp_path, each_apart=False)
+    outputs.write(made(), tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"f1.parquet", "f1.csv", "f1.svg", "index.html", "reproduce.json"}
     assert pl.read_parquet(tmp_path / "f1.parquet").equals(pl.read_csv(tmp_path / "f1.csv"))
@@ -253,7 +290,8 @@ def test_the_folder_has_data_pictures_and_one_page(tmp_path: Path) -> None:
     assert "http" not in page.split("base64,")[0]
     stored = json.loads((tmp_path / "reproduce.json").read_text(encoding="utf-8"))
     assert stored["figures"][0]["data"] == "f1.parquet"
-    outputs.write([made()], tmp_path / "all", each_apart=True)
+    outputs.write(made(), tmp_path / "all" / "mga")
+    outputs.write_all([made()], tmp_path / "all")
     assert (tmp_path / "all" / "index.html").is_file()
     assert (tmp_path / "all" / "mga" / "f1.svg").is_file()
 

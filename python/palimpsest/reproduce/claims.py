@@ -1,4 +1,9 @@
-"""Claims of a paper beside measured numbers, and the rule by which they agree."""
+"""Claims of a paper beside measured numbers, and the rules by which they agree: by number, and by mechanism.
+
+A number can agree although the paper's mechanism has nothing to do with it. So the same runs are repeated with the
+mechanism off, and a claim agrees only if its number does and at most half of the effect is left (`LEFT_AT_MOST`).
+Ignored: mechanisms that act only together; each is switched off alone.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,13 +14,16 @@ __all__ = [
     "ASSUMED",
     "BOTH",
     "IMPLIED",
+    "LEFT_AT_MOST",
     "TOLERANCE",
     "Claim",
     "amount",
     "at_most",
     "distance",
     "effect",
+    "holds",
     "judge",
+    "left",
     "more_than",
     "within",
 ]
@@ -25,6 +33,9 @@ ASSUMED, IMPLIED, BOTH = "assumed", "implied", "both"
 
 TOLERANCE = 0.25
 """An effect agrees if the logarithm of the measured ratio differs from the paper's by at most this share."""
+
+LEFT_AT_MOST = 50.0
+"""A mechanism holds if the runs without it have at most this percentage of the effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +48,18 @@ class Claim:
         paper: the paper's number; a text for a range.
         ours: the number measured here.
         unit: of both.
-        agrees: by the rule of the function that made the claim.
+        agrees: whether the number agrees, by the rule of the function that made the claim, and the mechanism holds.
         note: where they differ, the measured reason; else remarks.
         implied: the number under the setting that the paper's own numbers imply; None where none is known or was run.
         implied_agrees: as `agrees`, of `implied`.
+        mechanism: the paper's cause, as what is switched off; empty where no run switches it off.
+        left: percentage of the effect that is left without the mechanism; None if not measured.
+        implied_left: as `left`, at the implied setting.
+        number_agrees: whether the number alone agrees.
+        implied_number_agrees: as `number_agrees`, of `implied`.
+        data: why the row cannot fail, for data that are entered and computed back; such a row is not counted.
+        cause: name of the mechanism in the TOML.
+        neutral: the number that says "no effect"; None for a change in percent.
     """
 
     id: str
@@ -52,6 +71,14 @@ class Claim:
     note: str = ""
     implied: float | None = None
     implied_agrees: bool | None = None
+    mechanism: str = ""
+    left: float | None = None
+    implied_left: float | None = None
+    number_agrees: bool | None = None
+    implied_number_agrees: bool | None = None
+    data: str = ""
+    cause: str = ""
+    neutral: float | None = None
 
     def with_note(self, note: str) -> "Claim":
         """The same claim with a note."""
@@ -59,12 +86,48 @@ class Claim:
 
     def beside(self, implied: "Claim") -> "Claim":
         """The same claim, with the number of the implied setting added."""
-        note = f"{self.note} {implied.note}".strip()
-        return replace(self, note=note, implied=implied.ours, implied_agrees=implied.agrees)
+        return replace(
+            self,
+            note=f"{self.note} {implied.note}".strip(),
+            implied=implied.ours,
+            implied_agrees=implied.agrees,
+            implied_left=implied.left,
+            implied_number_agrees=implied.number_agrees,
+            mechanism=self.mechanism or implied.mechanism,
+        )
+
+    def without(self, says: str, share: float | None) -> "Claim":
+        """The same claim, with the share of the effect (percent) that runs without the mechanism have."""
+        agrees = self.agrees and (share is None or share <= LEFT_AT_MOST)
+        return replace(self, mechanism=says, left=_rounded(share), agrees=agrees)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields of the claim in the JSON contract."""
-        return asdict(self)
+        """The fields of the claim in the JSON contract, with `mechanism_holds` and `implied_mechanism_holds`."""
+        kept = {name: value for name, value in asdict(self).items() if name not in ("cause", "neutral")}
+        return kept | {"mechanism_holds": holds(self.left), "implied_mechanism_holds": holds(self.implied_left)}
+
+
+def holds(share: float | None) -> bool | None:
+    """Whether a mechanism holds by the percentage of the effect that is left without it; None if not measured."""
+    return None if share is None else share <= LEFT_AT_MOST
+
+
+def left(claim: Claim, without: float | None) -> float | None:
+    """The percentage of a claim's effect that a run without the mechanism has; None if there is no effect.
+
+    Args:
+        claim: at the same setting with the mechanism. Changes in percent compare as logarithms of the ratios, other
+            numbers by their distance from `neutral`.
+        without: the number of the run without the mechanism.
+    """
+    if claim.ours is None or without is None:
+        return None
+    if claim.neutral is None:
+        if min(claim.ours, without) <= -100 or claim.ours == 0:
+            return None
+        return 100 * math.log1p(without / 100) / math.log1p(claim.ours / 100)
+    effect = claim.ours - claim.neutral
+    return 100 * (without - claim.neutral) / effect if effect else None
 
 
 def _rounded(ours: float | None) -> float | None:
@@ -114,9 +177,18 @@ def judge(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
         name: id of the claim.
         described: `text`, `rule` (a function of this module), and the arguments of the rule: `paper`, or `low` and
             `high`; `unit` (% by default); `said`, the paper's wording of a range. The rule `holds` has `holds`, whether
-            the claim agrees.
+            the claim agrees. `mechanism` names the cause in `[mechanism.off]`, `neutral` the number without any
+            effect (1 of ratios, else 0), `data` says why the row cannot fail.
         ours: the measured number.
     """
+    made, rule, unit = _by_rule(name, described, ours), described["rule"], described.get("unit", "%")
+    changes = rule == "effect" or (unit == "%" and "neutral" not in described)
+    neutral = None if changes else described.get("neutral", 1.0 if unit == "times" else 0.0)
+    cause, data = described.get("mechanism", ""), described.get("data", "")
+    return replace(made, number_agrees=made.agrees, cause=cause, neutral=neutral, data=data)
+
+
+def _by_rule(name: str, described: Mapping[str, Any], ours: float | None) -> Claim:
     text, unit = described["text"], described.get("unit", "%")
     paper: Any = described.get("paper")
     match described["rule"]:

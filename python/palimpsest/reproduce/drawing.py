@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from . import figures
-from .claims import Claim
+from .claims import LEFT_AT_MOST, Claim
 from .figures import Draw, Figure
 from .templates import evaluate, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["figure", "neighbours", "repeated", "shaped"]
+__all__ = ["figure", "mechanisms", "neighbours", "repeated", "shaped"]
 
 Described = Mapping[str, Any]
 """A figure or a panel."""
@@ -98,7 +98,7 @@ def figure(described: Described, data: pl.DataFrame, names: Names) -> Figure:
     draws = [(each.get("title", ""), _drawn(each)) for panel in described["panels"] for each in repeated(panel, scope)]
     sizes = {name: described[name] for name in ("width", "height") if name in described}
     svg = figures.panels(data, draws, **sizes)
-    return Figure(described["id"], described["title"], described["note"], data, svg)
+    return Figure(described["id"], described["title"], described["note"], data, svg, described.get("page", ""))
 
 
 def neighbours(points: Sequence[tuple[str, str, Sequence[Claim]]], note: str, *, height: float) -> Figure:
@@ -120,4 +120,36 @@ def neighbours(points: Sequence[tuple[str, str, Sequence[Claim]]], note: str, *,
     count = len(points[0][2])
     draws = [(f"Claims that agree, of {count}", figures.levels("label", "agree", count, "claims", "all"))]
     svg = figures.panels(data, draws, width=10, height=height)
-    return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg)
+    return Figure("implied", "The implied setting, one thing changed at a time", note, data, svg, "sweeps")
+
+
+def mechanisms(rows: Sequence[Mapping[str, Any]], *, implied: bool) -> Figure:
+    """The percentage of each claim's effect that is left with each mechanism off.
+
+    Args:
+        rows: `claim`, what is `off`, the numbers `with` and `without` it in `unit`, and `left_percent`.
+        implied: whether the runs are of the implied setting.
+    """
+    data = pl.DataFrame(rows, schema_overrides=dict.fromkeys(("with", "without", "left_percent"), pl.Float64()))
+    draws = [
+        (
+            off,
+            figures.levels("claim", "left_percent", LEFT_AT_MOST, "% of the effect left", "the mechanism holds up to"),
+        )
+        for off in data["off"].unique(maintain_order=True)
+    ]
+    shown = [(title, _only(draw, "off", title)) for title, draw in draws]
+    svg = figures.panels(data, shown, width=10, height=1.2 + 0.22 * data["claim"].n_unique())
+    said = "implied" if implied else "assumed"
+    return Figure(
+        f"mechanism{'_implied' if implied else ''}",
+        f"What is left of each effect without the paper's mechanism, {said} setting",
+        "The same runs with one thing changed; first seed, synthetic workloads. At 100 % the mechanism has no part.",
+        data,
+        svg,
+    )
+
+
+def _only(draw: Draw, column: str, value: object) -> Draw:
+    """The drawing of the rows with a value of a column."""
+    return lambda axes, data: draw(axes, data.filter(pl.col(column) == value))

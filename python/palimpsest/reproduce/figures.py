@@ -36,6 +36,7 @@ class Figure:
         note: how the figure was made, and differences from the paper.
         data: the numbers, a row for each bar or point.
         svg: the picture.
+        page: the page that shows the figure; empty for the main page.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Figure:
     note: str
     data: pl.DataFrame
     svg: str
+    page: str = ""
 
     @property
     def data_file(self) -> str:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import page as shell
 from ..files import write_in_order
-from .claims import Claim
+from .claims import Claim, holds
 from .figures import Figure, write_page
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-__all__ = ["Reproduction", "render", "to_json", "write"]
+__all__ = ["Reproduction", "render", "to_json", "write", "write_all"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Reproduction:
         about: sentences on the runs, and on synthetic workloads.
         claims: the table.
         figures: in the paper's order.
+        verdict: what holds, what does not, and why, in one sentence.
+        stated: sentences of the paper that state a number, an order or a cause; 0 if not counted.
     """
 
     paper: str
@@ -35,6 +37,13 @@ class Reproduction:
     about: tuple[str, ...]
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
+    verdict: str = ""
+    stated: int = 0
+
+    @property
+    def counted(self) -> list[Claim]:
+        """The claims that can fail."""
+        return [claim for claim in self.claims if not claim.data]
 
     @property
     def has_both(self) -> bool:
@@ -51,17 +60,56 @@ class Reproduction:
             "paper": self.paper,
             "title": self.title,
             "about": list(self.about),
+            "verdict": self.verdict,
+            "stated": self.stated,
             "claims": [claim.to_dict() for claim in self.claims],
             "figures": [figure.to_dict(folder) for figure in self.figures],
         }
 
 
-def _number(value: float | str | None) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
+PAGES = {
+    "sweeps": "What the paper leaves open, one thing changed at a time",
+    "beyond": "Beyond the paper",
+    "traces": "Real traces",
+}
+"""The pages beside the main one: name of the file, and heading."""
+
+OWN_STYLE = """
+.claims { position: static; max-height: none; }
+.claims b.yes { color: light-dark(#00710c, #5fd068); } .claims b.no { color: light-dark(#b3261a, #ff8a7a); }
+.claims b.data { color: var(--dim); } .claims td:last-child { min-width: 40ch; }
+.pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
+@media (max-width: 1100px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+@media (min-width: 1101px) { .figures > div:not(.pair) { max-width: 1000px; } .claims { max-height: none; } }
+"""
 
 
-def _yes(agrees: bool | None) -> str:
-    return "-" if agrees is None else "yes" if agrees else "no"
+def _cell(text: object) -> str:
+    return html.escape(str(text))
+
+
+def _number(value: float | str | None, unit: str) -> str:
+    """A number with its unit; the paper's words, such as "more", have none."""
+    if value is None or (isinstance(value, str) and not any(map(str.isdigit, value))):
+        return value or "-"
+    return f"{value if isinstance(value, str) else f'{value:.4g}'} {unit}"
+
+
+def _verdict(claim: Claim, *, implied: bool = False) -> str:
+    """Whether a claim agrees, and which of number and mechanism fails."""
+    agrees = claim.implied_agrees if implied else claim.agrees
+    number = claim.implied_number_agrees if implied else claim.number_agrees
+    works = holds(claim.implied_left if implied else claim.left)
+    if claim.data:
+        return "data"
+    if agrees is None:
+        return "-"
+    failing = [name for name, holding in (("number", number), ("mechanism", works)) if holding is False]
+    return "yes" if agrees else f"no: {' and '.join(failing) or 'number'}"
+
+
+def _left(share: float | None) -> str:
+    return "-" if share is None else f"{round(share)} %"
 
 
 def render(made: Reproduction) -> "Group":
@@ -73,12 +121,13 @@ def render(made: Reproduction) -> "Group":
 
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     both = made.has_both
-    for head in ("claim", "paper", *(("assumed", "agrees", "implied", "agrees") if both else ("ours", "agrees"))):
+    one = ("agrees", "mechanism off")
+    for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one))):
         table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
-        paper, ours, implied = (f"{_number(value)} {claim.unit}" for value in (claim.paper, claim.ours, claim.implied))
-        second = (implied, _yes(claim.implied_agrees)) if both else ()
-        table.add_row(claim.claim, paper, ours, _yes(claim.agrees), *second)
+        paper, ours, implied = (_number(value, claim.unit) for value in (claim.paper, claim.ours, claim.implied))
+        second = (implied, _verdict(claim, implied=True), _left(claim.implied_left)) if both else ()
+        table.add_row(claim.claim, paper, ours, _verdict(claim), _left(claim.left), *second)
     reasons = [
         part
         for claim in made.claims
@@ -121,50 +170,122 @@ p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
 """
 
 
-def _section(made: Reproduction, title: str) -> shell.Section:
-    def cell(text: object) -> str:
-        return html.escape(str(text))
+def _left_text(claim: Claim, share: float | None) -> str:
+    return f"{_left(share)} left: {claim.mechanism}" if share is not None else "-"
 
-    def measured(number: float | None, agrees: bool | None, unit: str) -> str:
-        said = _yes(agrees)
-        return f'<td>{cell(_number(number))}&nbsp;{cell(unit)}</td><td class="{said}">{said}</td>'
+
+def _claims(made: Reproduction) -> str:
+    """The claims as a table of the full width: a row for each, with number and mechanism of each setting."""
+
+    def measured(claim: Claim, number: float | None, verdict: str) -> str:
+        kind = verdict.partition(":")[0]
+        return f'<td>{_cell(_number(number, claim.unit))}<br><b class="{kind}">{_cell(verdict)}</b></td>'
 
     both = made.has_both
-    rows = "".join(
-        f'<tr><th scope="row">{cell(claim.claim)}</th><td>{cell(_number(claim.paper))}&nbsp;{cell(claim.unit)}</td>'
-        f"{measured(claim.ours, claim.agrees, claim.unit)}"
-        f"{measured(claim.implied, claim.implied_agrees, claim.unit) if both else ''}<td>{cell(claim.note)}</td></tr>"
-        for claim in made.claims
+    rows = []
+    for claim in made.claims:
+        share = claim.implied_left if claim.implied_left is not None else claim.left
+        rows.append(
+            f'<tr><th scope="row">{_cell(claim.claim)}</th>'
+            f"<td>{_cell(_number(claim.paper, claim.unit))}</td>"
+            f"{measured(claim, claim.ours, _verdict(claim))}"
+            f"{measured(claim, claim.implied, _verdict(claim, implied=True)) if both else ''}"
+            f"<td>{_cell(claim.data or _left_text(claim, share))}</td><td>{_cell(claim.note)}</td></tr>"
+        )
+    names = ("assumed", "implied") if both else ("ours",)
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "mechanism off", "note"))
+    return f'<div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
+
+
+def _pictures(made: Reproduction, where: str) -> str:
+    """The figures of a page; the figure of the implied setting is beside the figure of the assumed one."""
+    shown = [figure for figure in made.figures if figure.page == where]
+    by_id = {figure.id: figure for figure in shown}
+    rows = []
+    for figure in shown:
+        if figure.id.removesuffix("_implied") != figure.id and figure.id.removesuffix("_implied") in by_id:
+            continue
+        beside = by_id.get(f"{figure.id}_implied")
+        each = "".join(one.to_html(f"{made.paper}-") for one in (figure, beside) if one is not None)
+        rows.append(f'<div class="pair">{each}</div>' if beside else each)
+    return "".join(rows)
+
+
+def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
+    about = "".join(f"<p>{_cell(sentence)}</p>" for sentence in made.about)
+    others = "".join(
+        f'<li><a href="{folder}{name}.html">{_cell(text)}</a></li>'
+        for name, text in PAGES.items()
+        if _pictures(made, name)
     )
-    figures = "".join(figure.to_html(f"{made.paper}-") for figure in made.figures)
-    about = "".join(f"<p>{cell(sentence)}</p>" for sentence in made.about)
-    names = ("assumed", "agrees?", "implied", "agrees?") if both else ("ours", "agrees?")
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "note"))
+    more = f"<h3>More</h3><ul>{others}</ul>" if others else ""
     body = (
-        f'{about}<div class="sides"><div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{rows}</table></div>'
-        f'<div class="figures"><h3>Figures</h3>{figures}</div></div>'
+        f"{_claims(made)}<details><summary>How it was run</summary>{about}"
+        f'</details><div class="figures"><h3>Figures</h3>{_pictures(made, "")}</div>{more}'
     )
     return shell.Section(made.paper, title, body, short=made.paper)
 
 
+def _summary(made: Sequence[Reproduction]) -> shell.Section:
+    """What holds, what does not, and why: a row and a sentence for each paper."""
+    heads = ("paper", "stated", "covered", "assumed", "implied", "mechanism holds", "cannot fail")
+    rows = [shell.row(heads, "th")]
+    for each in made:
+        counted, data = each.counted, len(each.claims) - len(each.counted)
+        works = [held for claim in counted if (held := _holds(claim)) is not None]
+        implied = [claim.implied_agrees for claim in counted if claim.implied_agrees is not None]
+        shares = (_of([claim.agrees for claim in counted]), _of(implied), _of(works))
+        cells = (each.paper, each.stated or "-", len(each.claims), *shares, data)
+        rows.append(shell.row(cells))
+    said = "".join(f"<p><b>{_cell(each.paper)}</b>: {_cell(each.verdict)}</p>" for each in made if each.verdict)
+    return shell.Section("summary", "What holds, what does not, and why", shell.table("summary", rows) + said)
+
+
+def _of(held: Sequence[bool]) -> str:
+    return f"{sum(held)} of {len(held)}" if held else "-"
+
+
+def _holds(claim: Claim) -> bool | None:
+    works = holds(claim.implied_left)
+    return works if works is not None else holds(claim.left)
+
+
 def _agreement(claims: Sequence[Claim]) -> str:
-    said = f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree"
+    said = f"{sum(claim.agrees for claim in claims)} of {len(claims)} claims agree by number and mechanism"
     implied = [claim.implied_agrees for claim in claims if claim.implied_agrees is not None]
     return f"{said}; under the implied setting {sum(implied)} of {len(implied)}" if implied else said
 
 
 def page(made: Sequence[Reproduction]) -> str:
-    """One page that needs nothing but itself: claims and figures side by side."""
+    """One page that needs nothing but itself: a summary, then claims and figures of each paper."""
     alone = len(made) == 1
-    claims = [claim for each in made for claim in each.claims]
     return shell.fill(
         title=made[0].title if alone else f"Reproductions: {', '.join(each.paper for each in made)}",
-        under=_agreement(claims),
+        under=_agreement([claim for each in made for claim in each.counted]),
         head="",
-        sections=[_section(each, "Claims beside figures" if alone else each.title) for each in made],
+        sections=[
+            _summary(made),
+            *(
+                _section(each, "Claims and figures" if alone else each.title, "" if alone else f"{each.paper}/")
+                for each in made
+            ),
+        ],
         drawn={},
-        style=STYLE,
+        style=STYLE + OWN_STYLE,
     )
+
+
+def _more_pages(made: Reproduction) -> dict[str, bytes | str]:
+    """The pages of sweeps, of what goes beyond the paper, and of real traces, by file name."""
+    pages: dict[str, bytes | str] = {}
+    for name, text in PAGES.items():
+        if pictures := _pictures(made, name):
+            back = '<p><a href="index.html">Claims and figures</a></p>'
+            section = shell.Section(name, text, f'{back}<div class="figures">{pictures}</div>')
+            pages[f"{name}.html"] = shell.fill(
+                title=made.title, under=text, head="", sections=[section], drawn={}, style=STYLE + OWN_STYLE
+            )
+    return pages
 
 
 def to_json(made: Sequence[Reproduction], folder: Path | None, *, each_apart: bool) -> str:
@@ -174,20 +295,24 @@ def to_json(made: Sequence[Reproduction], folder: Path | None, *, each_apart: bo
     return json.dumps({"reproductions": parts} if each_apart else parts[0], indent=2)
 
 
-def write(made: Sequence[Reproduction], folder: Path, *, each_apart: bool) -> None:
-    """Writes data, pictures, reproduce.json and index.html.
+def write(made: Reproduction, folder: Path) -> None:
+    """Writes data, pictures, reproduce.json and the pages of one paper.
 
     Args:
-        made: the reproductions.
+        made: the reproduction.
         folder: of the files; made if missing.
-        each_apart: a folder for each paper, and one page over all of them.
 
     Raises:
         OSError: a file could not be written.
     """
-    for each in made:
-        # Names alone: the folder may be moved.
-        own = folder / each.paper if each_apart else folder
-        write_page(own, "reproduce", each.to_dict(Path()), page([each]), each.figures)
-    if each_apart:
-        write_in_order(folder, [("index.html", page(made))])
+    # Names alone: the folder may be moved.
+    write_page(folder, "reproduce", made.to_dict(Path()), page([made]), made.figures, _more_pages(made))
+
+
+def write_all(made: Sequence[Reproduction], folder: Path) -> None:
+    """Writes one page over all papers, whose files are in folders of their names.
+
+    Raises:
+        OSError: the file could not be written.
+    """
+    write_in_order(folder, [("index.html", page(made))])

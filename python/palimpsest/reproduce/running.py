@@ -5,16 +5,25 @@ from dataclasses import replace
 
 from . import drawing
 from .batch import Batch
-from .claims import ASSUMED, IMPLIED, Claim
+from .claims import ASSUMED, IMPLIED, Claim, left
 from .figures import Figure
 from .outputs import Reproduction
-from .study import Study, has_implied
+from .study import ASSUMED_POINT, Point, Study, has_implied
 
 __all__ = ["beside", "neighbours", "reproduce"]
 
 
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
-    return Reproduction(study.name, study.data["title"], tuple(about), tuple(claims), tuple(made))
+    said = study.data.get("verdict", {})
+    return Reproduction(
+        study.name,
+        study.data["title"],
+        tuple(about),
+        tuple(claims),
+        tuple(made),
+        study.text(said.get("says", "")),
+        said.get("stated", 0),
+    )
 
 
 def _assumed(study: Study) -> Reproduction:
@@ -24,14 +33,44 @@ def _assumed(study: Study) -> Reproduction:
     study.batch.run([*study.runs(own), *(run for point in study.unknowns for run in study.runs(swept, point))])
     made = list(study.figures())
     traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
-    return _reproduction(study, study.sentences("about", traces), study.functions.claims(study), made)
+    claims, shares = _mechanisms(study, study.functions.claims(study), ASSUMED_POINT)
+    last = [made.pop()] if made[-1].id == "traces" else []
+    return _reproduction(study, study.sentences("about", traces), claims, [*made, *shares, *last])
+
+
+def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[Claim], list[Figure]]:
+    """The claims with the share of each effect that is left without the paper's mechanism, and a figure of the shares.
+
+    The runs of `[mechanism]` are repeated with each mechanism off, from the first seed.
+    """
+    if "mechanism" not in study.data:
+        return list(claims), []
+    grids, points = study.data["mechanism"]["grids"], study.mechanisms(of)
+    study.batch.run(run for _says, point in points.values() for run in study.runs(grids, point))
+    found = {
+        name: {claim.id: claim for claim in study.functions.near_claims(study, point)}
+        for name, (_says, point) in points.items()
+    }
+    on = found.pop("")
+    shares = {name: {each: left(on[each], claim.ours) for each, claim in found[name].items()} for name in found}
+    made = [
+        claim.without(points[claim.cause][0], shares[claim.cause].get(claim.id)) if claim.cause in shares else claim
+        for claim in claims
+    ]
+    rows = [
+        {"claim": each, "off": points[name][0], "with": on[each].ours, "without": claim.ours, "unit": claim.unit,
+         "left_percent": shares[name][each]}
+        for name, claimed in found.items() for each, claim in claimed.items() if not claim.data
+    ]  # fmt: skip
+    return made, [drawing.mechanisms(rows, implied=bool(of))]
 
 
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
     """Claims and figures at the implied setting, the figure of neighbours included."""
     near = study.data["near"]
     study.batch.run(study.runs(near.get("implied", near["grids"]), study.implied))
-    claims, made = study.functions.implied_claims(study), list(study.figures(implied=True))
+    claims, shares = _mechanisms(study, study.functions.implied_claims(study), study.implied)
+    made = [*study.figures(implied=True), *shares]
     return claims, [*made, *([neighbours(study)] if study.full or not near.get("only_full", False) else [])]
 
 

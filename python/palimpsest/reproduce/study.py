@@ -15,6 +15,8 @@
   function instead.
 - `[points]`: `unknowns`, `neighbours` and the table `implied`; a point changes names of all runs, `each` repeats it.
 - `[sweep]`, `[near]`: grids, names and texts of the unknowns, and of the implied point and the neighbours.
+- `[mechanism]`: `grids`, names for the runs at the assumed and at the `implied` setting, and `[mechanism.off.NAME]`,
+  what `says` that a mechanism is off and the names that `set` it so. A claim names its `mechanism`.
 - `[claims.NAME]` (`claims.judge`), `[notes]`, `[[figures]]` (`drawing`).
 
 Ignored: types of names. A name that is missing or misspelt ends the reproduction with an error of Python.
@@ -200,6 +202,13 @@ class Study:
     def neighbours(self) -> list[dict[str, Any]]:
         """The implied point, and points that change one thing of the implied point."""
         return self._points("neighbours", {**self.implied, **self.data["near"].get("set", {})})
+
+    def mechanisms(self, of: Point) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Words and point of the runs with each of the paper's mechanisms off; the name "" is with all of them on."""
+        described = self.data["mechanism"]
+        own = _merged(of, described.get("implied" if of else "assumed", {}))
+        off = {name: (each["says"], _merged(own, each["set"])) for name, each in described["off"].items()}
+        return {"": ("", own), **off}
 
     # Tables
 

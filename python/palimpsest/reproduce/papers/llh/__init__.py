@@ -241,7 +241,7 @@ def _claimed(study: Study, measured: pl.DataFrame) -> dict[str, float | None]:
 
 def _by_seed(study: Study, point: Point) -> list[dict[str, float | None]]:
     rows = study.table("by_seed", point)
-    return [_claimed(study, _at(rows, seed=seed)) for seed in study.names["seeds"]]
+    return [_claimed(study, _at(rows, seed=seed)) for seed in point.get("seeds", study.names["seeds"])]
 
 
 # Claims

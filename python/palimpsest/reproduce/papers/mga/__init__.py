@@ -81,37 +81,88 @@ def _effects(pages: list[int], result: Measured) -> dict[str, float | None]:
 
 
 def _all_effects(study: Study, point: Point, seed: int) -> dict[str, float | None]:
-    """The effects of all claims at one seed.
+    """The effects of all claims at one seed, by the names of the claims; `merges_WORKLOAD` for each workload.
 
-    Beside the effects of the sweep: `map_growth`, the largest of all workloads and page sizes; `hybrid_close`, the
-    share (%) of workloads and page sizes where the mean response time of sector-log is within `TOLERANCE` of mga's;
-    `merges_at`, subpages that merges move at the highest allocation threshold over those at the lowest; `merges`, the
-    most of the three thresholds against sector-log (%). The last two are of trade with 16 KiB pages.
+    `hybrid_close` and `below_page` are shares (%) of workloads and page sizes: sector-log within `TOLERANCE` of mga,
+    and both below page.
     """
     names, result = study.names, study.at("compared", point, seed=seed)
+    at = study.at("thresholds", point, seed=seed)
+    apart = study.at("apart", point, seed=seed)
+    effects = _effects(names["pages"], result)
 
-    def moved(ftl: str, threshold: str) -> float:
-        cell = {"ftl": ftl, "workload": "trade", "page": 16, "threshold": threshold}
-        return float(result(**cell)["merge"]["moved_subpages"])
-
-    growth, close = [], []
+    growth, close, below = [], [], []
     for workload in names["workloads"]:
         for page in names["pages"]:
             base, log, own = (result(ftl=ftl, workload=workload, page=page) for ftl in names["layers"])
             growth.append(change(own["mapping"]["bytes_peak"], base["mapping"]["bytes_peak"]))
             ratio = response_ns(log) / response_ns(own)
             close.append(abs(math.log(ratio)) <= math.log(1 + TOLERANCE))
-    merged = [moved("mga", threshold) for threshold in names["thresholds"]]
-    return _effects(names["pages"], result) | {
-        "map_growth": max(each for each in growth if each is not None),
-        "hybrid_close": 100 * sum(close) / len(close),
-        "merges_at": merged[-1] / merged[0] if merged[0] else None,
-        "merges": change(max(merged), moved("sector-log", names["thresholds"][1])),
-    }
+            below += [response_ns(each) < response_ns(base) for each in (log, own)]
+
+    def merged(workload: str) -> list[float]:
+        found = [at(workload=workload, threshold=threshold) for threshold in names["thresholds"]]
+        return [float(each["merge"]["moved_subpages"]) for each in found]
+
+    def trade(what: str) -> Result:
+        return apart(workload="trade", page=16, apart=what)
+
+    low, *_, high = merged("trade")
+    lowest, highest = (at(workload="trade", threshold=names["thresholds"][each]) for each in (0, -1))
+    own = result(ftl="mga", workload="trade", page=16)
+    erases_8 = change(*(result(ftl=ftl, workload="trade", page=8)["flash"]["erases"] for ftl in ("mga", "page")))
+    padded = [
+        change(
+            response_ns(apart(workload="synth-a", page=page, apart="padding")),
+            response_ns(result(ftl="page", workload="synth-a", page=page)),
+        )
+        for page in names["pages"]
+    ]
+    most = max(each for each in growth if each is not None)
+    merges = {workload: max(merged(workload)) for workload in names["workloads"]}
+    logged = {each: result(ftl="sector-log", workload=each, page=16)["merge"]["moved_subpages"] for each in merges}
+    return (
+        effects
+        | {
+            "map_growth": most,
+            "hybrid_close": 100 * sum(close) / len(close),
+            "merges_at": high / low if low else None,
+            "at_postpones": _over(highest["flash"]["erases"], lowest["flash"]["erases"]),
+            "below_page": 100 * sum(below) / len(below),
+            "larger_pages": _less(erases_8, effects["erases_trade"]),
+            "area_short": response_ns(result(ftl="sector-log", workload="trade", page=8))
+            / response_ns(apart(workload="trade", page=8, apart="area")),
+            "merging_reads": change(_read_ns(own), _read_ns(trade("merging"))),
+            "once_erases": _over(trade("reprogramming")["flash"]["erases"], own["flash"]["erases"]),
+            "once_response": response_ns(trade("reprogramming")) / response_ns(own),
+            "padding": min(each for each in padded if each is not None),
+            "subpage_map": 4 / (1 + most / 100),
+        }
+        | {f"merges_{workload}": change(moved, logged[workload]) for workload, moved in merges.items()}
+    )
+
+
+def _less(one: float | None, two: float | None) -> float | None:
+    return None if one is None or two is None else one - two
+
+
+def _over(one: float, two: float) -> float | None:
+    return one / two if two else None
+
+
+def _read_ns(result: Result) -> float:
+    return float(result["latency_ns"]["read"]["mean"])
 
 
 def _judged(study: Study, measured: dict[str, float | None]) -> list[Claim]:
-    return [study.claim(name, measured[name]) for name in study.data["claims"]]
+    made = []
+    for name, ours in measured.items():
+        kind, _, workload = name.partition("_")
+        if kind == "merges" and workload in study.names["workloads"]:
+            made.append(study.claim(name, ours, of="merges", workload=workload))
+        else:
+            made.append(study.claim(name, ours))
+    return made
 
 
 def near_claims(study: Study, point: Point) -> list[Claim]:
@@ -122,7 +173,30 @@ def near_claims(study: Study, point: Point) -> list[Claim]:
 def _over_seeds(study: Study, point: Point, said: str = "") -> list[Claim]:
     """The claims about the means over seeds, each with the spread as a note."""
     found = [_all_effects(study, point, seed) for seed in study.names["seeds"]]
-    return [claim.with_note(f"{said}{seeds_note(found, claim.id)}") for claim in _judged(study, over_seeds(found))]
+    made = []
+    for claim in _judged(study, over_seeds(found)):
+        note = f"{said}{seeds_note(found, claim.id)}"
+        if claim.id == "below_page" and not claim.agrees:
+            note = f"{note} {said}not: {_not_below(study, point)}."
+        elif claim.id in study.data["notes"]["because"] and not said:
+            note = f"{note} {study.data['notes']['because'][claim.id]}"
+        elif claim.id.startswith("merges_") and claim.ours is None:
+            note = f"{said}sector-log merges nothing there."
+        made.append(claim.with_note(note))
+    return made
+
+
+def _not_below(study: Study, point: Point) -> str:
+    """The layers, workloads and pages whose mean response time is not below that of page, at the first seed."""
+    result, names = study.at("compared", point, seed=study.names["seeds"][0]), study.names
+    return ", ".join(
+        f"{ftl} on {workload} with {page} KiB pages ({change(response_ns(own), response_ns(base)):+.0f} %)"
+        for workload in names["workloads"]
+        for page in names["pages"]
+        for base in [result(ftl="page", workload=workload, page=page)]
+        for ftl in ("sector-log", "mga")
+        if response_ns(own := result(ftl=ftl, workload=workload, page=page)) >= response_ns(base)
+    )
 
 
 def implied_claims(study: Study) -> list[Claim]:
