@@ -11,7 +11,7 @@ use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::keys::{Need, ValueType};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, Request, RequestKind, Source};
+use palimpsest_lab::host::request::{Arrivals, Request, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
-/// Bursts of requests with idle time between them, or a queue that is always full. Some writes have FUA.
+/// Bursts of requests with idle time between them, or a queue that is always full.
 struct Bursts {
     commands: std::vec::IntoIter<Command>,
     number: u64,
@@ -32,11 +32,7 @@ impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
         let arrival: Nanos = self.number / 12 * 60_000_000;
-        Ok(self.commands.next().map(|command| {
-            let mut command = command.of((self.number / 3 % 5) as u32);
-            command.directives.fua = command.kind == RequestKind::Write && self.number.is_multiple_of(7);
-            Request::new(arrival, command)
-        }))
+        Ok(self.commands.next().map(|command| Request::new(arrival, command.of((self.number / 3 % 5) as u32))))
     }
 
     fn place(&self) -> String {
@@ -97,6 +93,9 @@ const CACHE: &[&str] = &[
     "part.endurance=300",
     "ssd.over_provisioning=150%",
 ];
+/// More log blocks than the fixed share of the cache has.
+const CACHE_OF_LOGS: &[&str] =
+    &["part.cell=tlc", "part.nop=1", "ftl.log_blocks=6", "ftl.slc_fixed=2 blocks", "ssd.over_provisioning=300%"];
 const ERRORS: &[&str] = &[
     "ecc.strength=8",
     "part.ber_fresh=0.02%",
@@ -123,6 +122,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.slc_cache", CACHE),
     ("ftl.slc_fixed", CACHE),
     ("ftl.slc_full", CACHE),
+    ("ftl.slc_full", CACHE_OF_LOGS),
     ("part.t_read_slc", CACHE),
     ("part.t_program_slc", CACHE),
     ("part.endurance_slc", CACHE),

@@ -94,20 +94,20 @@ def test_a_key_that_nothing_reads_is_refused(palimpsest: Command) -> None:
     strict = palimpsest(*both, "--strict")
     assert (strict.returncode, strict.stderr) == (2, refused)
     cache = ("--set", "ftl.slc_cache=20%")
-    assert palimpsest("compare", "--ftl", "block,fast", *cache, *SHORT).returncode == 2
+    assert palimpsest("compare", "--ftl", "block,codesign", *cache, *SHORT).returncode == 2
 
 
 def test_a_sweep_of_a_key_that_nothing_reads_is_refused(palimpsest: Command, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
-    grid = '[base]\nworkload = "rw=randwrite,n=100"\n[grid]\nftl.slc_cache = ["0%", "20%"]\nftl.name = ["block"{}]\n'
+    grid = '[base]\nworkload = "rw=randwrite,n=100"\n[grid]\nftl.log_blocks = [2, 3]\nftl.name = ["page"{}]\n'
     file.write_text(grid.format(""))
     done = palimpsest("sweep", str(file), "--dry-run")
     assert (done.returncode, done.stdout) == (2, "")
-    said = f"error: {file}:4: ftl.slc_cache = 20%: block does not read ftl.slc_cache; expected one of page, "
+    said = f"error: {file}:4: ftl.log_blocks = 2: page does not read ftl.log_blocks; expected one of bast, fast, or no "
     assert done.stderr.startswith(said)
-    file.write_text(grid.format(', "subpage"'))
+    file.write_text(grid.format(', "bast"'))
     done = palimpsest("sweep", str(file), "--dry-run")
-    assert (done.returncode, done.stderr) == (0, "note: block does not read ftl.slc_cache\n")
+    assert (done.returncode, done.stderr) == (0, "note: page does not read ftl.log_blocks\n")
     assert palimpsest("sweep", str(file), "--dry-run", "--strict").returncode == 2
 
 

@@ -56,12 +56,19 @@ const CLASSIFIERS: &[&str] = &["ftl.classifier", "ftl.hot_below"];
 /// A file system does not rewrite an address that waits in a buffer.
 const ABSORBED: &[&str] = &["ftl.absorb"];
 
+const BY_CHANNEL: &str = "the file system chooses the channel of each block, and a superblock is on several channels";
+
 const PACKED: fn() -> Vec<&'static Key> = || keys_of(&[KEYS, DISCARD]);
 
 /// File systems above layers.
 pub const ENTRIES: &[Entry] = &[
-    file_system!("codesign", block::ENTRY, MappedUnit::Block, keys_with_schemes, &[], varies;
-        "file system that updates out of place and chooses channels (fs.scheme), above the block map"),
+    Entry {
+        takes_parity: false,
+        superblocks: false,
+        reasons: &[("ftl.rain", BY_CHANNEL), ("ftl.superblocks", BY_CHANNEL)],
+        ..file_system!("codesign", block::ENTRY, MappedUnit::Block, keys_with_schemes, &[], varies;
+            "file system that updates out of place and chooses channels (fs.scheme), above the block map")
+    },
     file_system!("fs-page", page::ENTRY, MappedUnit::Page, || keys_of(&[TURN, KEYS, DISCARD]), CLASSIFIERS,
         varies_with_discards;
         "the same file system above the page map, which chooses channels in turn"),

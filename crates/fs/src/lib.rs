@@ -63,7 +63,7 @@ use palimpsest_flash::nand::Halt;
 use palimpsest_flash::prefetch::prefetch;
 use placing::Placing;
 use reserved::Reserved;
-use schemes::Scheme;
+use schemes::{Rules, Scheme};
 use std::collections::{BTreeMap, BTreeSet};
 pub use words::WORDS;
 
@@ -168,6 +168,7 @@ pub struct FileSystem {
     width: u32,
     thresholds: Thresholds,
     scheme: &'static Scheme,
+    rules: Rules,
     /// The next channel in turn, for data and for metadata.
     turn: u32,
     /// Whether the address of a page on the disk names its turn.
@@ -210,7 +211,9 @@ palimpsest_flash::state!(FileSystem {
     turn, metadata_turn, issued, allocator, inodes, unused, directories, dirty, dirty_inode_pages, pending, sequence,
     anchor, anchor_next,
     collecting, log, has_changed, uncommitted, counters
-} parts { lifetimes } built { shape, width, thresholds, scheme, turns_by_address, placing, pins, orphans, reserved });
+} parts { lifetimes } built {
+    shape, width, thresholds, scheme, rules, turns_by_address, placing, pins, orphans, reserved
+});
 
 impl FileSystem {
     fn new(shape: Shape, thresholds: Thresholds, scheme: &'static Scheme) -> Self {
@@ -260,6 +263,11 @@ impl FileSystem {
     /// Makes the address on the disk name the turn of each file page, whatever the scheme says.
     pub fn turn_by_address(&mut self) {
         self.turns_by_address = true;
+    }
+
+    /// Makes the schemes follow `rules`.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
     }
 
     /// Makes every commit write the tree, as if there were no log.

@@ -58,8 +58,9 @@ impl FileSystem {
         let deep = self.groups_pages(count);
         while placed.len() < pages.len() {
             let turn = if self.turns_by_address { addresses[placed.len()] % channels } else { self.turn };
-            let issued = &self.issued;
-            let view = View { pages: count, file, given, issued, outstanding, reading, work, read_time, crowded, turn };
+            let (issued, rules) = (&self.issued, self.rules);
+            let view =
+                View { pages: count, file, given, issued, outstanding, reading, work, read_time, crowded, turn, rules };
             let channel = (self.scheme.choose)(&view);
             let pages = if deep { view.share().min(count - placed.len() as u32) } else { 1 };
             placed.extend((0..pages).map(|_| channel));

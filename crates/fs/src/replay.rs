@@ -145,6 +145,7 @@ impl Replay {
         if self.discards {
             filesystem.enable_page_trims();
         }
+        filesystem.set_rules(self.settings.rules);
         if self.settings.turn_by_address {
             filesystem.turn_by_address();
         }

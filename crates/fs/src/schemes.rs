@@ -2,14 +2,16 @@
 //!
 //! A scheme chooses, the file system writes. One scheme is one file and one line of [`SCHEMES`].
 
+use fairness::Tie;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::Key;
+use read_busy::ReadBusy;
 
 pub(crate) mod depth;
-mod fairness;
+pub(crate) mod fairness;
 mod hybrid;
 mod least_work;
-mod read_busy;
+pub(crate) mod read_busy;
 mod rr;
 mod static_;
 
@@ -36,6 +38,17 @@ pub struct View<'a> {
     pub crowded: &'a [bool],
     /// The next channel in turn, or the channel that the page's address on the disk names.
     pub turn: u32,
+    /// Sentences of the paper that can be read in several ways.
+    pub rules: Rules,
+}
+
+/// The readings of the paper that keys choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// `fs.tie`.
+    pub tie: Tie,
+    /// `fs.read_busy`.
+    pub read_busy: ReadBusy,
 }
 
 impl View<'_> {
@@ -54,15 +67,22 @@ impl View<'_> {
         self.in_turn().min_by_key(|&channel| key(channel as usize)).unwrap_or(self.turn)
     }
 
-    /// Key for [`Self::lowest`]: channels with fewer pages of the request first, among them channels without reads.
+    /// Key for [`Self::lowest`]: channels with fewer pages of the request first, among them channels without reads; or
+    /// channels without reads first.
     fn busy(&self, channel: usize) -> (u32, bool) {
-        (self.given[channel], self.reading[channel])
+        match self.rules.read_busy {
+            ReadBusy::Last => (self.given[channel], self.reading[channel]),
+            ReadBusy::Skip => (0, self.reading[channel]),
+        }
     }
 
-    /// Key for [`Self::lowest`]: channels with fewer pages of the file first, then fewer outstanding, then fewer issued
-    /// pages.
+    /// Key for [`Self::lowest`]: channels with fewer pages of the file first, then by `fs.tie`.
     fn held(&self, channel: usize) -> (u32, u32, u64) {
-        (self.file[channel], self.outstanding[channel], self.issued[channel])
+        match self.rules.tie {
+            Tie::Outstanding => (self.file[channel], self.outstanding[channel], self.issued[channel]),
+            Tie::Issued => (self.file[channel], 0, self.issued[channel]),
+            Tie::Turn => (self.file[channel], 0, 0),
+        }
     }
 
     /// Pages for the next channel if the rest of the request is spread evenly over all channels.

@@ -1,7 +1,10 @@
 //! The keys of file systems, and the drives that the model suite draws for them.
 
 use crate::schemes;
+use crate::schemes::Rules;
 use crate::schemes::depth::{DepthPages, DepthSettings};
+use crate::schemes::fairness::FairnessSettings;
+use crate::schemes::read_busy::ReadBusySettings;
 use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::keys::{Key, SHARE, is, keys_of};
@@ -54,6 +57,11 @@ keys! {
     with settings {
         /// Pages of a command group of the schemes with dynamic depth.
         pub depth_pages: DepthPages = DepthSettings::new(settings).depth_pages;
+        /// Readings of the paper that the schemes follow.
+        pub rules: Rules = Rules {
+            tie: FairnessSettings::new(settings).tie,
+            read_busy: ReadBusySettings::new(settings).read_busy,
+        };
     }
 }
 
@@ -94,9 +102,13 @@ words! {
 /// Settings of every key, drawn at random.
 pub(crate) fn varies(rng: &mut Rng, _drawn: &[String]) -> Vec<String> {
     let schemes = schemes();
+    // Another source of random numbers, so that the drives of each seed stay as they were.
+    let mut other = Rng::new(rng.clone().next_u64(), 0x71e);
     let mut one_of =
         |key: &str, choices: &[&str]| format!("{key}={}", choices[rng.below(choices.len() as u64) as usize]);
     vec![
+        format!("fs.tie={}", ["outstanding", "issued", "turn"][other.below(3) as usize]),
+        format!("fs.read_busy={}", ["last", "skip"][other.below(2) as usize]),
         one_of("fs.scheme", &schemes),
         one_of("fs.turn", &["arrival", "arrival", "address"]),
         one_of("fs.depth_pages", &["consecutive", "apart"]),

@@ -356,6 +356,8 @@ pub struct Entry {
     pub takes_parity: bool,
     /// True if blocks may be superblocks (`ftl.superblocks`), in which a power cut may leave out pages.
     pub superblocks: bool,
+    /// Why the layer cannot have the features of these keys: key and physical reason, for messages.
+    pub reasons: &'static [(&'static str, &'static str)],
     /// How often the layer programs a page before the erase, because a checkpoint can skip only pages that no longer
     /// change.
     pub programs: Programs,
@@ -392,6 +394,7 @@ impl Entry {
         outlives_dies: false,
         takes_parity: false,
         superblocks: false,
+        reasons: &[],
         programs: Programs::Once,
         tables: |_, _, subpages| 4 * subpages,
         reserved: |_, _| 0,
@@ -401,6 +404,12 @@ impl Entry {
         model: Model::ANY,
         build: |_, _| panic!("an entry of a layer has `build`"),
     };
+
+    /// Why the layer does not have the feature of `key`: the reason of the layer, or of the layer below, or `what`.
+    pub fn why_not(&self, key: &str, what: &'static str) -> &'static str {
+        let own = self.reasons.iter().find(|reason| reason.0 == key).map(|reason| reason.1);
+        own.unwrap_or_else(|| self.below.map_or(what, |below| below.why_not(key, what)))
+    }
 
     /// True for a file system above a layer.
     pub fn is_file_system(&self) -> bool {

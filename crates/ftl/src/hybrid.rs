@@ -11,8 +11,12 @@
 //! every earlier planned program of the plane, so that replacements of the erased pages are durable. Pages of a block
 //! are programmed in order. If a die fails, its blocks lose their roles, and its valid pages stay mapped there until
 //! the host writes or a merge copies them; another plane then takes the logical block ([`BlockMap::plane`]). Recovery
-//! is in [`recover`]. Ignored: the storage of the maps; static wear levelling, which is treated as dynamic.
+//! is in [`recover`], merges in [`merge`], log blocks with one bit a cell in [`cached`]. Superblocks, parity and word
+//! lines in one shot are as in [`crate::layers::block`]. Ignored: the storage of the maps; static wear levelling, which
+//! is treated as dynamic.
 
+pub mod cached;
+mod merge;
 mod recover;
 
 use crate::extent::{overlay, pages};
@@ -20,6 +24,8 @@ use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LogSettings, WearLeveling};
 use crate::maps::bytes::map_bytes;
+use crate::rebuild::Rebuild;
+use cached::Cached;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
@@ -112,6 +118,11 @@ pub struct BlockMap {
     /// Per plane: closes when all erases so far have ended. Later programs must follow, so that a power cut interrupts
     /// at most one merge.
     erased: Vec<Gate>,
+    /// Per plane, if blocks are superblocks: the last log block of several logical blocks, and the gate that closes
+    /// when its first page is programmed. The other pages follow, so that the first page always tells the role of the
+    /// block.
+    begun: Vec<(u32, Gate)>,
+    cached: Cached,
     /// Per plane: true if the die is known to have failed.
     dead: Vec<bool>,
     /// One page, read for a copy or received from the host.
@@ -119,29 +130,33 @@ pub struct BlockMap {
     counters: Counters,
 }
 
-palimpsest_flash::state!(BlockMap { data, pages, programmed, erased, counters } parts { free } built {
-    shape, read, wear_leveling, fills_gaps, dead, contents
+palimpsest_flash::state!(BlockMap { data, pages, programmed, erased, cached, counters } parts { free } built {
+    shape, read, wear_leveling, fills_gaps, begun, dead, contents
 });
 
 impl BlockMap {
-    fn new(io: &Io, blueprint: &Blueprint) -> Self {
+    fn new(io: &Io, blueprint: &Blueprint, shared: bool) -> Self {
         let (shape, settings) = (*io.geometry(), LogSettings::new(&blueprint.settings));
+        let striped = if shared && io.nand().has_stripes() { shape.planes() } else { 0 };
         let mut map = BlockMap {
             shape,
             read: settings.read,
             wear_leveling: settings.wear_leveling,
-            fills_gaps: io.nand().part().order.pairs(),
+            // A stripe gets parity once each page is programmed.
+            fills_gaps: io.nand().part().order.pairs() || io.nand().has_parity(),
             data: vec![NO_BLOCK; blueprint.logical_pages.div_ceil(shape.pages_per_block) as usize],
             pages: vec![UNMAPPED; blueprint.logical_pages as usize],
             free: free_of_planes(&shape),
             programmed: vec![Gate::NONE; shape.planes() as usize],
             erased: vec![Gate::NONE; shape.planes() as usize],
+            begun: vec![(NO_BLOCK, Gate::NONE); striped as usize],
+            cached: Cached::new(&settings, &shape, io.nand().part().cell),
             dead: vec![false; shape.planes() as usize],
             contents: vec![Data::ZERO; shape.subpages_per_page as usize],
             counters: Counters::default(),
         };
         for block in (0..shape.blocks()).filter(|&block| !io.nand().is_bad(block)) {
-            map.free[shape.plane_of_block(block) as usize].push(block);
+            map.set_free(block);
         }
         map
     }
@@ -176,6 +191,7 @@ impl BlockMap {
     fn lose_plane(&mut self, plane: usize) {
         self.dead[plane] = true;
         self.free[plane].clear();
+        self.cached.free.get_mut(plane).into_iter().for_each(FreeBlocks::clear);
     }
 
     /// Splits a logical or physical page number into block and place.
@@ -221,7 +237,7 @@ impl BlockMap {
     /// The next page of the physical block `block`, if one is left.
     pub fn next_page(&self, io: &Io, block: u32) -> Option<u32> {
         let next = io.nand().next_page(block);
-        (next < self.shape.pages_per_block).then(|| block * self.shape.pages_per_block + next)
+        (next < self.cached.single.pages_of(block)).then(|| block * self.shape.pages_per_block + next)
     }
 
     /// True if a block of `plane` can be taken, with one left for a merge.
@@ -252,13 +268,14 @@ impl BlockMap {
         if self.dead[plane] {
             return Ok(()); // Counted when the die failed.
         }
+        self.end_log(block);
         if !io.nand().is_bad(block) {
             self.counters.erased += 1;
             let (after, signal) = (self.programmed[plane], io.gate());
             let outcome = io.erase(Erase { after, signal, ..Erase::new(block, Cause::Merge) })?;
             self.erased[plane] = io.all_of(&[self.erased[plane], signal]);
             if outcome == Outcome::Done {
-                self.free[plane].push(block);
+                self.set_free(block);
                 return Ok(());
             }
             self.note_failure(io, block);
@@ -302,7 +319,8 @@ impl BlockMap {
         let width = self.shape.subpages_per_page;
         let (block, _) = self.split(ppn);
         let plane = self.shape.plane_of_block(block) as usize;
-        let after = io.all_of(&[after, self.erased[plane]]);
+        let begun = self.begun.get(plane).filter(|begun| begun.0 == block).map_or(Gate::NONE, |begun| begun.1);
+        let after = io.all_of(&[after, self.erased[plane], begun]);
         if self.fills_gaps {
             for gap in self.physical_pages(block).start + io.nand().next_page(block)..ppn {
                 let (logical, data) = ([PADDING; MOST_SUBPAGES], [Data::ZERO; MOST_SUBPAGES]);
@@ -316,7 +334,12 @@ impl BlockMap {
         let ended = io.gate();
         let logical: [u32; MOST_SUBPAGES] = std::array::from_fn(|index| (page * width).wrapping_add(index as u32));
         let whole = Program::new(ppn, &logical[..width as usize], &self.contents, cause);
-        let outcome = io.program(Program { after, signal: ended, ..whole })?;
+        let single = self.cached.single.holds(block);
+        let outcome = io.program(Program { single, after, signal: ended, ..whole })?;
+        let opens = self.split(ppn).1 == 0 && self.split(page).1 != 0;
+        if let Some(begun) = self.begun.get_mut(plane).filter(|_| opens) {
+            *begun = (block, ended);
+        }
         let all = io.gate();
         for earlier in [self.programmed[plane], ended] {
             io.link(earlier, all);
@@ -329,76 +352,6 @@ impl BlockMap {
         }
         Ok(outcome)
     }
-
-    /// True if the physical block `target` can become the data block of logical block `block`: pages there are in
-    /// place, and the missing pages come later.
-    fn can_complete(&self, io: &Io, block: u32, target: u32) -> bool {
-        let fits = |(page, ppn): (u32, u32)| {
-            let ((_, place), (holder, at)) = (self.split(page), self.split(ppn));
-            if holder == target { place == at } else { place >= io.nand().next_page(target) }
-        };
-        !io.nand().is_bad(target) && self.valid(self.pages_of(block)).all(fits)
-    }
-
-    /// True if one log block holds every page of logical block `block` in place.
-    fn is_in_one_log(&self, block: u32) -> bool {
-        let pages = self.pages_of(block);
-        let first = pages.clone().next().and_then(|page| self.locate(page));
-        first.is_some_and(|first| {
-            let (holder, place) = self.split(first);
-            place == 0
-                && holder != self.data[block as usize]
-                && pages.zip(first..).all(|(page, ppn)| self.locate(page) == Some(ppn))
-        })
-    }
-
-    /// The first valid page among `pages` outside the physical block `target`, with the copy.
-    fn outside(&self, pages: Range<u32>, target: Option<u32>) -> Option<(u32, u32)> {
-        self.valid(pages).find(|&(_, ppn)| Some(self.split(ppn).0) != target)
-    }
-
-    /// Merges logical block `block` with the log block `log`. Afterwards the valid pages, if any, are in the data
-    /// block.
-    ///
-    /// # Errors
-    /// As [`Ftl::write`].
-    pub fn merge(&mut self, io: &mut Io, block: u32, log: Option<u32>) -> Flash<()> {
-        self.merge_into(io, block, log, true)
-    }
-
-    /// As [`Self::merge`]; without `keeps`, always into a free block.
-    fn merge_into(&mut self, io: &mut Io, block: u32, log: Option<u32>, keeps: bool) -> Flash<()> {
-        let old = Some(std::mem::replace(&mut self.data[block as usize], NO_BLOCK)).filter(|&old| old != NO_BLOCK);
-        let all = self.pages_of(block);
-        let holds = |target: &u32| self.valid(all.clone()).any(|(_, ppn)| self.split(ppn).0 == *target);
-        let kept = log.filter(holds).or(old.filter(holds)).filter(|_| keeps);
-        let mut target = kept.filter(|&kept| self.can_complete(io, block, kept));
-        let (mut rest, mut copies, mut spoiled) = (all.clone(), 0, Vec::new());
-        while let Some((page, from)) = self.outside(rest, target) {
-            let to = match target {
-                Some(target) => target,
-                None => self.take(io, self.plane(block))?,
-            };
-            let place = to * self.shape.pages_per_block + self.split(page).1;
-            let arrived = self.load(io, from, Cause::Merge)?;
-            copies += 1;
-            if self.program(io, (page, place), Cause::Merge, arrived, Gate::NONE)? == Outcome::Done {
-                (target, rest) = (Some(to), page + 1..all.end);
-            } else {
-                // Pages already in the failed target move once more.
-                spoiled.extend(Some(to).filter(|_| log != Some(to) && old != Some(to)));
-                (target, rest) = (None, all.clone());
-            }
-        }
-        self.data[block as usize] = target.unwrap_or(NO_BLOCK);
-        self.counters.copied_pages += copies;
-        let full = target.is_some() && target != log && target != old;
-        self.counters.full += u64::from(full);
-        self.counters.partial += u64::from(!full && target == log && log.is_some() && copies > 0);
-        self.counters.switch += u64::from(!full && target == log && log.is_some() && copies == 0);
-        spoiled.extend(old.into_iter().chain(log).filter(|&left| Some(left) != target));
-        spoiled.into_iter().try_for_each(|left| self.release(io, left))
-    }
 }
 
 /// A layer with data blocks and the log blocks `L`.
@@ -406,18 +359,15 @@ pub struct Hybrid<L> {
     map: BlockMap,
     logs: L,
     log_blocks: u32,
+    rebuild: Rebuild,
 }
 
-palimpsest_flash::state!([L: LogBlocks] Hybrid<L> { map, logs } built { log_blocks });
+palimpsest_flash::state!([L: LogBlocks] Hybrid<L> { map, logs } built { log_blocks, rebuild });
 
 impl<L: LogBlocks> Hybrid<L> {
     /// A layer on erased flash.
-    pub fn new(io: &Io, blueprint: &Blueprint, logs: L) -> Self {
-        Hybrid {
-            map: BlockMap::new(io, blueprint),
-            logs,
-            log_blocks: HybridSettings::new(&blueprint.settings).log_blocks,
-        }
+    pub fn new(io: &Io, blueprint: &Blueprint, logs: L, log_blocks: u32) -> Self {
+        Hybrid { map: BlockMap::new(io, blueprint, L::SHARED), logs, log_blocks, rebuild: Rebuild::default() }
     }
 
     fn sectors_per_page(&self) -> u64 {
@@ -432,6 +382,9 @@ impl<L: LogBlocks> Hybrid<L> {
     }
 
     fn write_pages(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        if io.nand().is_rebuilding() {
+            self.move_lost(io)?;
+        }
         for (page, first, sectors) in pages(extent, self.sectors_per_page()) {
             let (block, _) = self.map.split(page);
             loop {
@@ -467,6 +420,19 @@ impl<L: LogBlocks> Hybrid<L> {
         };
         let log = self.logs.take(&self.map, owner);
         self.map.merge_into(io, owner, log, false)?;
+        Ok(true)
+    }
+
+    /// Copies the next logical block with a page on a failed die. False if there is none, or no room.
+    fn move_lost(&mut self, io: &mut Io) -> Flash<bool> {
+        let map = &self.map;
+        let valid = |block, pages: &mut Vec<u32>| pages.extend(map.valid(map.pages_of(block)).map(|(_, ppn)| ppn));
+        let Some(block) = self.rebuild.next(io, map.data.len() as u32, valid) else { return Ok(false) };
+        if map.free[map.plane(block)].is_empty() {
+            return Ok(false);
+        }
+        let log = self.logs.take(&self.map, block);
+        self.map.merge_into(io, block, log, false)?;
         Ok(true)
     }
 
@@ -528,6 +494,11 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
         Ok(()) // Programs acknowledge writes, so none waits.
     }
 
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        let done = if io.nand().is_rebuilding() { self.move_lost(io) } else { Ok(false) };
+        self.forget_lost(done)
+    }
+
     fn relocate(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
         let done = self.relocate_block(io, block);
         self.forget_lost(done)
@@ -544,19 +515,24 @@ impl<L: LogBlocks> Ftl for Hybrid<L> {
 
     fn figures(&self) -> LayerFigures {
         let (counters, shape) = (&self.map.counters, &self.map.shape);
-        let log_pages = u64::from(self.log_blocks) * u64::from(shape.planes()) * u64::from(shape.pages_per_block);
+        let log_pages = self.map.log_pages(self.log_blocks) * u64::from(shape.planes());
+        let folded =
+            self.map.cached.single.is_used().then_some(("folded_blocks", Figure::Count(self.map.cached.merged)));
         let tables = vec![("block_map", map_bytes(self.map.data.len() as u64)), ("log_map", map_bytes(log_pages))];
         LayerFigures {
             mapping: Mapping { peak_bytes: tables.iter().map(|table| table.1).sum(), tables },
             merges: counters.switch + counters.partial + counters.full,
             merge_moved_subpages: counters.copied_pages * u64::from(shape.subpages_per_page),
             retired_blocks: counters.retired,
-            own: vec![
+            own: [
                 ("switch_merges", Figure::Count(counters.switch)),
                 ("partial_merges", Figure::Count(counters.partial)),
                 ("full_merges", Figure::Count(counters.full)),
                 ("erased_blocks", Figure::Count(counters.erased)),
-            ],
+            ]
+            .into_iter()
+            .chain(folded)
+            .collect(),
             ..LayerFigures::default()
         }
     }

@@ -6,6 +6,7 @@ pub mod hybrid;
 pub mod layers;
 pub mod log;
 pub mod maps;
+pub mod rebuild;
 
 use layers::{bast, block, dftl, fast, hotcold, llh, mga, page, sector_log, spread, subpage, womv};
 use palimpsest_ftl_api::Entry;

@@ -25,7 +25,7 @@ mod rebuild;
 mod recover;
 pub mod rotation;
 pub mod settings;
-mod single;
+pub mod single;
 pub mod streams;
 pub mod victim;
 

@@ -20,10 +20,12 @@
 //! - Percentages have one decimal and rates have three, as published statistics do.
 //! - `sequential_from=64k` makes the large requests of a random pattern sequential, in the end of the region that
 //!   `sequential_size` reserves for them (in fio: a second, sequential job).
+//! - `filegroups` and `mix` describe files that are written in turns, and classes of requests (`groups.rs`).
 //! - The default length is `n=100k` requests, or `runtime`, rather than the size of the region.
 
 mod distribution;
 mod files;
+mod groups;
 mod jobs;
 mod keys;
 mod lfsr;

@@ -87,6 +87,7 @@ pub const SPECS: &[&str] = &[
     "rw=randtrimwrite,bs=8KiB,size=1MiB,random_generator=lfsr,kb_base=1000,n=500",
     "rw=randrw,bssplit=4k/0:64k/100,size=100k,io_size=1m,fsync=2",
     "rw=randwrite,sync=dsync,write_hint=long,plids=0,3,65535",
+    "filegroups=mail/6/16k/lockstep2@4k:index/3/8k/whole,mix=30/read/mail/whole/hot2@50:70/write/index/4k,iodepth=3",
 ];
 
 /// Small valid job files.

@@ -1,16 +1,21 @@
 //! Tests of `schemes`.
 
-use super::{View, new};
+use super::{ReadBusy, Rules, Tie, View, new};
 
-/// Channels that `scheme` chooses for the pages of a request, called as the file system calls it.
 pub(super) fn placed(scheme: &str, pages: u32, file: &[u32], issued: &[u64], reading: &[bool]) -> Vec<u32> {
+    placed_by(Rules::default(), scheme, pages, file, issued, reading)
+}
+
+/// Channels that `scheme` chooses for the pages of a request, called as the file system calls it. Of the pages
+/// issued, a multiple of eight is no longer outstanding.
+fn placed_by(rules: Rules, scheme: &str, pages: u32, file: &[u32], issued: &[u64], reading: &[bool]) -> Vec<u32> {
     let scheme = new(scheme).unwrap();
     let (mut file, mut issued, channels) = (file.to_vec(), issued.to_vec(), file.len() as u32);
     // A running read takes 35, the write of a page 10, the read of a page 16.
     let mut work: Vec<u64> = reading.iter().map(|&reading| 35 * u64::from(reading)).collect();
     let (mut given, crowded) = (vec![0; file.len()], vec![false; file.len()]);
     let (mut turn, mut placed) = (0, Vec::new());
-    let outstanding: Vec<u32> = issued.iter().map(|&issued| issued as u32).collect();
+    let outstanding: Vec<u32> = issued.iter().map(|&issued| issued as u32 & 7).collect();
     while (placed.len() as u32) < pages {
         let view = View {
             pages,
@@ -23,6 +28,7 @@ pub(super) fn placed(scheme: &str, pages: u32, file: &[u32], issued: &[u64], rea
             read_time: 16,
             crowded: &crowded,
             turn,
+            rules,
         };
         let channel = (scheme.choose)(&view);
         let share = if pages > scheme.groups_above { view.share() } else { 1 };
@@ -50,6 +56,24 @@ fn fairness_fills_up_the_file_and_serves_whole_rounds_in_turn() {
     assert_eq!(placed("fairness", 3, &[3, 1, 2, 2], &[0; 4], &QUIET), [1, 2, 3]);
     assert_eq!(placed("fairness", 2, &[2; 4], &[5, 4, 1, 3], &QUIET), [2, 3], "ties by what is outstanding");
     assert_eq!(placed("fairness", 4, &[3, 1, 2, 2], &[0; 4], &QUIET), [0, 1, 2, 3]);
+}
+
+#[test]
+fn ties_of_fairness_by_outstanding_or_issued_pages_or_in_turn() {
+    let chosen = |tie| {
+        let rules = Rules { tie, ..Rules::default() };
+        placed_by(rules, "fairness", 1, &[2; 4], &[6, 9, 3, 2], &QUIET)
+    };
+    let all = [Tie::Outstanding, Tie::Issued, Tie::Turn].map(chosen);
+    assert_eq!(all, [[1], [3], [0]], "one page is outstanding on 1");
+}
+
+#[test]
+fn read_busy_to_the_letter_leaves_reading_channels_out() {
+    let rules = Rules { read_busy: ReadBusy::Skip, ..Rules::default() };
+    let chosen = |scheme| placed_by(rules, scheme, 4, &[0; 4], &[0; 4], &[true, false, true, false]);
+    assert_eq!([chosen("read-busy"), chosen("hybrid")], [[1, 3, 1, 3], [1, 3, 1, 3]]);
+    assert_eq!(placed_by(rules, "read-busy", 3, &[0; 4], &[0; 4], &[true; 4]), [0, 1, 2]);
 }
 
 #[test]

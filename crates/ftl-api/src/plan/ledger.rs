@@ -5,7 +5,7 @@
 //! latest before the load, else the first after. The origin of a piece of a host write is its arrival over the host
 //! link, joined with the origin of the data it is merged with. Content has a *number* that grows with the time at which
 //! host or layer made it; copies keep the number. The layer's own bytes carry no origin: a layer that finds places in
-//! them must report that ([`Io::found`](super::Io::found)), and must read them before it programs them anew. Ignored:
+//! them must report that ([`found`](super::CodedIo::found)), and must read them before it programs them anew. Ignored:
 //! data that waits in memory while a quarter of a million other origins are made (assumed to have arrived).
 
 mod cells;

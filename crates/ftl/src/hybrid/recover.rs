@@ -11,7 +11,7 @@ use crate::free::FreeBlocks;
 use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::{Flash, Nand};
-use palimpsest_ftl_api::plan::{Gate, Io};
+use palimpsest_ftl_api::plan::{Gate, Io, ParityIo};
 use std::collections::BTreeMap;
 
 /// A good block with readable pages.
@@ -47,7 +47,8 @@ impl BlockMap {
     /// The role of the good block `physical`, if a page is readable.
     fn identify(&self, nand: &Nand, physical: u32) -> Option<Found> {
         let (page, ppn) = self.readable(nand, physical).next()?;
-        let in_place = self.readable(nand, physical).all(|(page, ppn)| self.split(page).1 == self.split(ppn).1);
+        let in_place = !nand.is_single(physical)
+            && self.readable(nand, physical).all(|(page, ppn)| self.split(page).1 == self.split(ppn).1);
         Some(Found { since: self.sequence(nand, ppn), physical, owner: self.split(page).0, in_place })
     }
 
@@ -57,6 +58,8 @@ impl BlockMap {
         self.pages.fill(UNMAPPED);
         self.programmed.fill(Gate::NONE);
         self.erased.fill(Gate::NONE);
+        self.begun.fill((NO_BLOCK, Gate::NONE));
+        self.cached.forget();
         self.free.iter_mut().for_each(FreeBlocks::clear);
         for block in (0..self.shape.blocks()).filter(|&block| io.nand().is_dead(block)) {
             self.lose_plane(self.shape.plane_of_block(block) as usize);
@@ -68,10 +71,13 @@ impl BlockMap {
                 continue;
             } else if let Some(block) = self.identify(nand, physical) {
                 found.push(block);
+                self.find_single(io, physical);
+                // Pages that the power cut skipped stay skipped.
+                io.leave_out(physical)?;
             } else if nand.is_torn(physical) || nand.next_page(physical) > 0 {
                 self.release(io, physical)?;
             } else {
-                self.free[self.shape.plane_of_block(physical) as usize].push(physical);
+                self.set_free(physical);
             }
         }
         found.sort_by_key(|found| found.since);
@@ -98,6 +104,8 @@ impl BlockMap {
 impl<L: LogBlocks> Hybrid<L> {
     pub(super) fn recover_blocks(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
+        io.recover_stripes()?;
+        self.rebuild = Default::default();
         (0..self.map.dead.len()).for_each(|plane| self.logs.clear(plane));
         let (mut owned, mut logs) = (BTreeMap::<u32, Vec<Found>>::new(), Vec::new());
         for found in self.map.find_blocks(io)? {
@@ -153,7 +161,13 @@ impl<L: LogBlocks> Hybrid<L> {
         let mut uses = vec![0; map.shape.blocks() as usize];
         let data =
             (0..).zip(&map.data).map(|(block, &data)| (data, map.plane(block))).filter(|&(data, _)| data != NO_BLOCK);
-        let free = map.free.iter().enumerate().flat_map(|(plane, free)| free.iter().map(move |block| (block, plane)));
+        let cached = map.cached.free.iter().enumerate();
+        let free = map
+            .free
+            .iter()
+            .enumerate()
+            .chain(cached)
+            .flat_map(|(plane, free)| free.iter().map(move |block| (block, plane)));
         let log = logs
             .iter()
             .map(|&(log, owner)| (log, owner.map_or(map.shape.plane_of_block(log) as usize, |owner| map.plane(owner))));
@@ -163,7 +177,9 @@ impl<L: LogBlocks> Hybrid<L> {
                 return Err(format!("block {block} is used in plane {plane}, or torn"));
             }
         }
-        if let Some(block) = map.free.iter().flat_map(FreeBlocks::iter).find(|&block| nand.next_page(block) > 0) {
+        if let Some(block) =
+            map.free.iter().chain(&map.cached.free).flat_map(FreeBlocks::iter).find(|&block| nand.next_page(block) > 0)
+        {
             return Err(format!("block {block} is free but not erased"));
         }
         let expected = |block: u32| u32::from(!nand.is_bad(block) && !map.is_lost(block));

@@ -4,10 +4,11 @@
 use crate::layers::{bast, fast};
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Payload;
-use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::nand::part::samples::slc;
+use palimpsest_flash::nand::part::{CellKind, Part};
 use palimpsest_flash::nand::{Halt, Nand};
 use palimpsest_ftl_api::keys::Value;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::plan::{Cause, Gate, Io, OperationKind};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl};
@@ -26,6 +27,10 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(entry: &Entry, log_blocks: u32, logical_blocks: u32) -> Self {
+        Rig::of(entry, log_blocks, logical_blocks, CellKind::Slc, &[])
+    }
+
+    fn of(entry: &Entry, log_blocks: u32, logical_blocks: u32, cell: CellKind, more: &[(&'static str, Value)]) -> Self {
         let geometry = Geometry {
             channels: 1,
             chips_per_channel: 1,
@@ -36,9 +41,10 @@ impl Rig {
             subpages_per_page: 2,
             subpage_bytes: 4096,
         };
-        let part = Part { page_bytes: 2 * 4096, ..slc() };
+        let part = Part { cell, page_bytes: 2 * 4096, ..slc() };
         let keys = crate::log::settings::keys().into_iter().chain(super::LOG_BLOCKS);
         let settings = Settings::of_defaults(entry.name, keys).with("ftl.log_blocks", Value::Count(log_blocks.into()));
+        let settings = more.iter().fold(settings, |settings, (key, value)| settings.with(key, value.clone()));
         let logical_pages = logical_blocks * PAGES;
         let blueprint = Blueprint { settings, logical_pages, protected: false, buffer_timeout: 0, seed: 1 };
         let io = Io::new(Nand::new(geometry, part, Payload::Tag, None), true);
@@ -138,6 +144,43 @@ fn the_tables_are_those_of_the_blocks_and_of_the_log_pages() {
         assert_eq!(mapping.tables, [("block_map", 6 * 8), ("log_map", 3 * 8 * 8)]);
         assert_eq!(mapping.peak_bytes, 48 + 192);
     }
+}
+
+/// A log block with one bit a cell has 8 / 3 pages, and its merge copies all pages. With `fold` the next overwrites
+/// wait for the block of the fixed share, with `direct` they go to another log block.
+#[test]
+fn log_blocks_of_single_bits_are_merged_fully() {
+    let fixed = ("ftl.slc_fixed", Value::Blocks(BlockCount::Blocks(1)));
+    for (full, logs, merges) in [("fold", 1, 2), ("direct", 1, 2), ("fold", 3, 2), ("direct", 3, 0)] {
+        let more = [fixed.clone(), ("ftl.slc_full", Value::Text(full.into()))];
+        let mut rig = Rig::of(&bast::ENTRY, logs, 6, CellKind::Tlc, &more);
+        rig.write([0, 1]);
+        assert_eq!(rig.news(), [0; 5], "a block of the fixed share is free");
+        assert!(rig.io.nand().is_single(0) && rig.io.nand().next_page(0) == 2, "block 0 is the fixed share");
+        rig.write([PAGES, 2 * PAGES]);
+        assert_eq!(rig.news(), [0, 0, merges, 8 * merges, 2 * merges], "{full}, {logs} log blocks");
+        let before = rig.read(6 * PAGES);
+        rig.write([2, 3, 4]);
+        assert!(rig.news()[2] > 0, "the log block of logical block 0 is full after two pages, or was merged");
+        assert_eq!(rig.read(2 * PAGES)[..4], before[..4]);
+        let single = |&block: &u32| rig.io.nand().is_single(block);
+        assert_eq!((0..rig.io.geometry().blocks()).filter(single).collect::<Vec<_>>(), [0]);
+    }
+}
+
+/// So many blocks hold one bit a cell as `ftl.slc_cache` allows, while they are log blocks.
+#[test]
+fn other_log_blocks_hold_single_bits_for_a_time() {
+    let cache = [("ftl.slc_cache", Value::Blocks(BlockCount::Blocks(1)))];
+    let mut rig = Rig::of(&bast::ENTRY, 2, 6, CellKind::Tlc, &cache);
+    let single = |rig: &Rig| {
+        let nand = rig.io.nand();
+        (0..nand.geometry().blocks()).filter(|&block| nand.next_page(block) > 0 && nand.is_single(block)).count()
+    };
+    rig.write([0, PAGES, PAGES + 1, PAGES + 2]);
+    assert_eq!((rig.news(), single(&rig)), ([0; 5], 1), "the other log block has all pages");
+    rig.write([1, 2]);
+    assert_eq!((rig.news(), single(&rig)), ([0, 0, 1, 8, 2], 1), "merged after two pages, and another holds one bit");
 }
 
 /// Operations that must have ended before `gate` closes, by position in the plan.

@@ -9,26 +9,33 @@
 //! Source: J. Kim, J. M. Kim, S. H. Noh, S. L. Min, Y. Cho, "A space-efficient flash translation layer for CompactFlash
 //! systems", IEEE Trans. Consumer Electronics 48(2), 2002; docs/systems.md, "bast". Ignored: as in [`crate::hybrid`].
 
-use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
-use crate::log::settings::{LEVELING, READ, keys_of};
+use crate::hybrid::cached::log_blocks;
+use crate::hybrid::{BlockMap, Hybrid, LOG_BLOCKS, LogBlocks};
+use crate::log::settings::{CACHE, FIXED_CACHE, LEVELING, READ, keys_of};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::{Blueprint, Entry, Model};
+use palimpsest_ftl_api::{Entry, Model};
 use std::collections::VecDeque;
 
 pub const ENTRY: Entry = Entry {
     name: "bast",
     about: "block map, overwrites in log blocks of one logical block each, merged by switch, partially or fully",
-    keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ]),
-    reserved: |settings, _| HybridSettings::new(settings).log_blocks,
+    keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ, CACHE, FIXED_CACHE]),
+    reserved: |settings, geometry| log_blocks(settings, geometry, 0).1,
     reserved_key: "ftl.log_blocks",
+    word_lines: true,
     outlives_dies: true,
+    takes_parity: true,
+    superblocks: true,
     model: Model {
         needs: &["ftl.log_blocks=2"],
         varies: |rng, _| vec![format!("ftl.log_blocks={}", 1 + rng.below(4))],
         ..Model::ANY
     },
-    build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Bast::new(io, blueprint))),
+    build: |io, blueprint| {
+        let most = log_blocks(&blueprint.settings, io.geometry(), 0).0;
+        Box::new(Hybrid::new(io, blueprint, Bast::new(io, most), most))
+    },
     ..Entry::PLAIN
 };
 
@@ -51,12 +58,8 @@ struct Bast {
 palimpsest_flash::state!(Bast { logs } built { most });
 
 impl Bast {
-    fn new(io: &Io, blueprint: &Blueprint) -> Self {
-        let planes = io.geometry().planes() as usize;
-        Bast {
-            most: HybridSettings::new(&blueprint.settings).log_blocks as usize,
-            logs: (0..planes).map(|_| VecDeque::new()).collect(),
-        }
+    fn new(io: &Io, most: u32) -> Self {
+        Bast { most: most as usize, logs: (0..io.geometry().planes()).map(|_| VecDeque::new()).collect() }
     }
 }
 
@@ -78,8 +81,8 @@ impl LogBlocks for Bast {
                 map.merge(io, block, own)?;
             } else if !map.has_data(block) && map.has_room(plane) {
                 map.open_data(io, block)?;
-            } else if map.has_data(block) && map.has_room(plane) && self.logs[plane].len() < self.most {
-                let physical = map.take(io, plane)?;
+            } else if map.has_data(block) && map.has_log_room(io, plane) && self.logs[plane].len() < self.most {
+                let physical = map.take_log(io, plane)?;
                 self.logs[plane].push_back(Log { physical, owner: block });
             } else {
                 let Log { physical, owner } = self.logs[plane].pop_front().ok_or(Halt::NoSpace)?;

@@ -16,7 +16,11 @@
 //! blocks, the newer a pure copy: a copy with a torn page is dropped, another is finished. A failed block cannot be
 //! erased, so the pages there count unless newer copies exist. Data of a failed die stays mapped there, and takes no
 //! block elsewhere, until the host writes to the logical block. Then the block is copied, with lost data as lost.
-//! Ignored: the storage of the map.
+//!
+//! With superblocks, a logical block is as large, on all dies of its superblock. A die behind the others leaves a copy
+//! without a page before later ones: such a copy is dropped. With parity, skipped pages are padded, and the last row of
+//! a block that is not full keeps its parity in memory. Word lines programmed in one shot are pages, so a smaller write
+//! reads the rest. Ignored: the storage of the map.
 
 mod recover;
 #[cfg(test)]
@@ -28,6 +32,7 @@ use crate::free::{FreeBlocks, free_of_planes};
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
+use crate::rebuild::Rebuild;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::part::ProgramOrder;
@@ -40,10 +45,17 @@ pub const ENTRY: Entry = Entry {
     about: "block map with the channel in the address: an overwrite copies the block, \
             a trim of a whole block erases it",
     keys: || keys_of(&[LEVELING, STATIC_LEVELING, READ]),
+    word_lines: true,
     outlives_dies: true,
+    takes_parity: true,
+    superblocks: true,
+    reasons: &[("ftl.slc_cache", ONE_BLOCK), ("ftl.slc_fixed", ONE_BLOCK)],
     build: |io, blueprint| Box::new(Block::new(io, blueprint)),
     ..Entry::PLAIN
 };
+
+const ONE_BLOCK: &str =
+    "a logical block is one block with all its pages, and a block with one bit a cell has a third or a quarter of them";
 
 /// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
@@ -88,13 +100,14 @@ pub struct Block {
     /// Per plane: true if the die is known to have failed.
     dead: Vec<bool>,
     counters: Counters,
+    rebuild: Rebuild,
     /// Contents of the pages of a [`PageRun`], and the gates that close when they have arrived.
     contents: Vec<Data>,
     arrived: Vec<Gate>,
 }
 
 palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters } parts { free } built {
-    settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, contents, arrived
+    settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, rebuild, contents, arrived
 });
 
 impl Block {
@@ -105,7 +118,8 @@ impl Block {
             settings: LogSettings::new(&blueprint.settings),
             geometry,
             sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
-            fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh,
+            // A stripe gets parity once each page is programmed.
+            fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh || io.nand().has_parity(),
             per_channel: blocks.div_ceil(geometry.channels),
             map: vec![NO_BLOCK; blocks as usize],
             valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
@@ -114,6 +128,7 @@ impl Block {
             free: free_of_planes(&geometry),
             dead: vec![false; geometry.planes() as usize],
             counters: Counters::default(),
+            rebuild: Rebuild::default(),
             contents: Vec::new(),
             arrived: Vec::new(),
         };
@@ -136,6 +151,11 @@ impl Block {
 
     fn physical(&self, block: u32, page: u32) -> u32 {
         self.map[block as usize] * self.geometry.pages_per_block + page
+    }
+
+    /// The physical page of `page` of logical block `block`, if valid.
+    fn page(&self, block: u32, page: u32) -> Option<u32> {
+        self.valid[self.index(block, page)].then(|| self.physical(block, page))
     }
 
     /// Takes a free block for logical block `block`: of the home plane, else of the plane of the channel, or of the
@@ -385,8 +405,7 @@ impl MapsPages for Block {
     }
 
     fn locate(&self, page: u32) -> Option<u32> {
-        let (block, page) = (page / self.geometry.pages_per_block, page % self.geometry.pages_per_block);
-        self.valid[self.index(block, page)].then(|| self.physical(block, page))
+        self.page(page / self.geometry.pages_per_block, page % self.geometry.pages_per_block)
     }
 
     fn trim_block(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
@@ -410,6 +429,9 @@ impl Ftl for Block {
     }
 
     fn write(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
+        if io.nand().is_rebuilding() {
+            self.background(io)?;
+        }
         let (width, per_block) = (self.geometry.subpages_per_page, self.geometry.pages_per_block);
         let (first, end) = (extent.sector / self.sectors_per_page, extent.end().div_ceil(self.sectors_per_page));
         let (mut page, end) = (first as u32, end as u32);
@@ -478,6 +500,19 @@ impl Ftl for Block {
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
         Ok(())
+    }
+
+    fn background(&mut self, io: &mut Io) -> Flash<bool> {
+        if !io.nand().is_rebuilding() {
+            return Ok(false);
+        }
+        let (blocks, per_block) = (self.map.len() as u32, self.geometry.pages_per_block);
+        let mut rebuild = std::mem::take(&mut self.rebuild);
+        let next = rebuild.next(io, blocks, |block, pages| {
+            pages.extend((0..per_block).filter_map(|page| self.page(block, page)));
+        });
+        self.rebuild = rebuild;
+        next.map_or(Ok(false), |block| self.relocate(io, self.map[block as usize]))
     }
 
     fn relocate(&mut self, io: &mut Io, physical: u32) -> Flash<bool> {

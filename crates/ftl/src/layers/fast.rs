@@ -15,20 +15,24 @@
 //! layer using fully-associative sector translation", ACM TECS 6(3), 2007; docs/systems.md, "fast". Ignored: as in
 //! [`crate::hybrid`].
 
+use crate::hybrid::cached::log_blocks;
 use crate::hybrid::{BlockMap, Hybrid, HybridSettings, LOG_BLOCKS, LogBlocks};
-use crate::log::settings::{LEVELING, READ, keys_of};
+use crate::log::settings::{CACHE, FIXED_CACHE, LEVELING, READ, keys_of};
 use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::Io;
-use palimpsest_ftl_api::{Blueprint, Entry, Model, Unfit};
+use palimpsest_ftl_api::{Entry, Model, Unfit};
 use std::collections::VecDeque;
 
 pub const ENTRY: Entry = Entry {
     name: "fast",
     about: "block map, overwrites in log blocks of all logical blocks and one for sequential overwrites",
-    keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ]),
-    reserved: |settings, _| HybridSettings::new(settings).log_blocks,
+    keys: || keys_of(&[LOG_BLOCKS, LEVELING, READ, CACHE, FIXED_CACHE]),
+    reserved: |settings, geometry| log_blocks(settings, geometry, 1).1,
     reserved_key: "ftl.log_blocks",
+    word_lines: true,
     outlives_dies: true,
+    takes_parity: true,
+    superblocks: true,
     check: |proposal| match HybridSettings::new(proposal.settings).log_blocks {
         1 => Err(Unfit::new(&["ftl.log_blocks"], "one log block takes sequential writes alone; expected 2 at least")),
         _ => Ok(()),
@@ -38,7 +42,10 @@ pub const ENTRY: Entry = Entry {
         varies: |rng, _| vec![format!("ftl.log_blocks={}", 2 + rng.below(4))],
         ..Model::ANY
     },
-    build: |io, blueprint| Box::new(Hybrid::new(io, blueprint, Fast::new(io, blueprint))),
+    build: |io, blueprint| {
+        let most = log_blocks(&blueprint.settings, io.geometry(), 1).0;
+        Box::new(Hybrid::new(io, blueprint, Fast::new(io, most), most))
+    },
     ..Entry::PLAIN
 };
 
@@ -61,10 +68,8 @@ struct Fast {
 palimpsest_flash::state!(Fast { logs } built { most });
 
 impl Fast {
-    fn new(io: &Io, blueprint: &Blueprint) -> Self {
-        let planes = io.geometry().planes() as usize;
-        let most = HybridSettings::new(&blueprint.settings).log_blocks as usize - 1;
-        Fast { most, logs: (0..planes).map(|_| Logs::default()).collect() }
+    fn new(io: &Io, most: u32) -> Self {
+        Fast { most: most as usize - 1, logs: (0..io.geometry().planes()).map(|_| Logs::default()).collect() }
     }
 
     /// Merges the oldest RW log block of `plane`, else the SW log block.
@@ -113,8 +118,8 @@ impl LogBlocks for Fast {
                 *sequential = Some((map.take(io, plane)?, block));
             } else if let Some(ppn) = random.back().and_then(|&last| map.next_page(io, last)).filter(|_| place > 0) {
                 return Ok(ppn);
-            } else if place > 0 && room && random.len() < self.most {
-                random.push_back(map.take(io, plane)?);
+            } else if place > 0 && map.has_log_room(io, plane) && random.len() < self.most {
+                random.push_back(map.take_log(io, plane)?);
             } else {
                 self.make_room(map, io, plane)?;
             }

@@ -88,7 +88,7 @@ keys! {
     /// The key of layers whose blocks may hold one bit a cell at a time.
     group pub CACHE {
         /// blocks of a plane that may hold one bit a cell at a time: the fast cache of host writes, with ftl.streams of
-        /// 2 or more
+        /// 2 or more, or log blocks of bast and fast
         pub slc_cache: BlockCount = "ftl.slc_cache", Blocks, "0%";
     }
 
@@ -112,7 +112,7 @@ keys! {
     /// Keys of layers whose blocks may always hold one bit a cell.
     group pub FIXED_CACHE {
         /// blocks of a plane that always hold one bit a cell, out of its spare space: the share of the fast cache that
-        /// a full drive has, too
+        /// a full drive has, too; for bast and fast these are log blocks
         pub slc_fixed: BlockCount = "ftl.slc_fixed", Blocks, "0%";
         /// host writes when the fast cache is full: past it, until the host is idle; or they wait until a block of the
         /// fixed share is folded

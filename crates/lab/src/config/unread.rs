@@ -57,7 +57,9 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
             Reading::Off(_) if in_file => continue,
             Reading::Off(needs) => (format!("{} does not read {name} without {needs}", entry.name), "that".into()),
             Reading::OtherLayers => {
-                (format!("{} does not read {name}", entry.name), format!("one of {}", key.key.layer_names()))
+                let why = entry.why_not(name, "");
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                (format!("{} does not read {name}{why}", entry.name), format!("one of {}", key.key.layer_names()))
             }
         };
         let gravity = match is_taken_back(key, position, &overlays[..key.rank - 1]) {

@@ -9,7 +9,10 @@
 //! fio writes the files before a run. Here `--precondition layout` does ([`Layout`]): each file completely and in
 //! order, with the write sizes of the workload, `openfiles` files at a time in random turns. (fio writes one file after
 //! the other, as the default `openfiles=1` does here; in fio `openfiles` applies to the run.)
+//!
+//! Groups of files ([`FileGroup`]) replace these keys; each group has its own layout.
 
+use super::groups::{FileGroup, GroupLayout};
 use super::keys::MOST_FILES;
 use super::region::Region;
 use super::scatter::Scatter;
@@ -53,6 +56,16 @@ impl Files {
             return Err(Error::input(place("filesize"), what));
         }
         Ok(Some(files))
+    }
+
+    /// The files of `groups`, which follow each other.
+    pub fn of_groups(groups: &[FileGroup]) -> Files {
+        let mut starts = vec![0];
+        for group in groups {
+            let (first, sectors) = (starts[starts.len() - 1], group.bytes / SECTOR_BYTES);
+            starts.extend((1..=group.files).map(|file| first + file * sectors));
+        }
+        Files { starts }
     }
 
     fn count(&self) -> usize {
@@ -149,11 +162,18 @@ fn starts(spec: &FioSpec, region: Region) -> Result<Vec<u64>> {
     Ok(starts)
 }
 
-/// The writes that create the files.
+/// The writes that create the files, or the files of a group.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    order: Scatter,
+    /// The order of all files; `None`: the files of a group in order.
+    order: Option<Scatter>,
+    /// The next file to begin, and the end of the files.
     begun: u64,
+    end: u64,
+    /// Sectors of a write; `None`: drawn.
+    piece: Option<u64>,
+    /// Open files take strict turns instead of random ones.
+    lockstep: bool,
     /// Open files and their written sectors.
     open: Vec<(usize, u64)>,
     most: usize,
@@ -163,27 +183,52 @@ pub struct Layout {
 impl Layout {
     /// The writes for `files`, at most `most` open at a time.
     pub fn new(files: &Files, most: u32, seed: u64) -> Layout {
-        let order = Scatter::new(files.count() as u64, mix(seed ^ 5));
-        Layout { order, begun: 0, open: Vec::new(), most: most.max(1) as usize, rng: Rng::new(seed, 5) }
+        let end = files.count() as u64;
+        let order = Some(Scatter::new(end, mix(seed ^ 5)));
+        let (open, most, rng) = (Vec::new(), most.max(1) as usize, Rng::new(seed, 5));
+        Layout { order, begun: 0, end, piece: None, lockstep: false, open, most, rng }
     }
 
-    /// The next write, of at most the number of sectors that `draw` returns.
+    /// The writes for each of `groups`, in order.
+    pub fn of_groups(groups: &[FileGroup], seed: u64) -> Vec<Layout> {
+        let mut end = 0;
+        let layout = |group: &FileGroup| {
+            let begun = end;
+            end += group.files;
+            let (lockstep, most, bytes) = match group.layout {
+                GroupLayout::Whole => (true, 1, group.bytes),
+                GroupLayout::Pieces { lockstep, open, bytes } => (lockstep, open as usize, bytes),
+            };
+            let (open, rng) = (Vec::new(), Rng::new(mix(seed ^ begun), 5));
+            Layout { order: None, begun, end, piece: Some(bytes / SECTOR_BYTES), lockstep, open, most, rng }
+        };
+        groups.iter().map(layout).collect()
+    }
+
+    /// The next write, of at most the sectors of a piece, or the number that `draw` returns.
     pub fn next_write(&mut self, files: &Files, first: u64, draw: impl FnOnce(&mut Rng) -> u64) -> Option<Request> {
-        while self.open.len() < self.most && self.begun < files.count() as u64 {
-            self.open.push((self.order.place(self.begun) as usize, 0));
+        while self.open.len() < self.most && self.begun < self.end {
+            let file = self.order.as_ref().map_or(self.begun, |order| order.place(self.begun));
+            self.open.push((file as usize, 0));
             self.begun += 1;
         }
         if self.open.is_empty() {
             return None;
         }
-        let turn = self.rng.below(self.open.len() as u64) as usize;
-        let sectors = draw(&mut self.rng);
+        let turn = if self.lockstep { 0 } else { self.rng.below(self.open.len() as u64) as usize };
+        let sectors = self.piece.unwrap_or_else(|| draw(&mut self.rng));
         let (file, done) = self.open[turn];
         let (start, end) = (files.starts[file] + done, files.starts[file + 1]);
         let sectors = sectors.min(end - start);
         self.open[turn].1 += sectors;
         if start + sectors == end {
-            self.open.swap_remove(turn);
+            if self.lockstep {
+                self.open.remove(turn)
+            } else {
+                self.open.swap_remove(turn)
+            };
+        } else if self.lockstep {
+            self.open.rotate_left(1);
         }
         let extent = Extent { sector: first + start, sectors: sectors as u32 };
         Some(Request::new(0, Command::new(RequestKind::Write, extent).of(1 + file as u32)))

@@ -4,6 +4,7 @@
 //! specification. Ignored: keys that cannot change a simulation.
 
 use super::distribution::{self, Distribution};
+use super::groups::{GroupLayout, parse_groups, parse_mix, unserved};
 use super::pattern::Pattern;
 use super::quantity::{Amount, Units, amount, count, duration, repeated_amount, size};
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, Rate, SizeShare, place};
@@ -151,6 +152,14 @@ pub const KEYS: &[Key] = &[
     key("openfiles", &[], "a number of files from 1 to 65536", |spec, text| {
         put(&mut spec.open_files, positive(text).filter(|&files| files <= 65_536).map(|files| files as u32))
     }),
+    key("filegroups", &[], EXPECTED_GROUPS, |spec, text| put(&mut spec.groups, parse_groups(text, MOST_FILES))),
+    key("mix", &[], EXPECTED_MIX, |spec, text| put(&mut spec.mix, parse_mix(text, permille))),
+    key("filelayout", &[], "whole, lockstepK@SIZE or randomK@SIZE, for all filegroups", |spec, text| {
+        put(&mut spec.file_layout, GroupLayout::parse(text).map(Some))
+    }),
+    key("dwell", &[], "requests from 1 until other files are hot, for all classes of the mix", |spec, text| {
+        put(&mut spec.dwell, positive(text).map(Some))
+    }),
     key("norandommap", &[], "nothing, 0 or 1: whether random requests are independent draws", |spec, text| {
         put(&mut spec.no_map, switch(text))
     }),
@@ -221,6 +230,10 @@ pub fn generator_name(generator: Generator) -> Option<String> {
 
 const EXPECTED_PATTERNS: &str =
     "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite";
+const EXPECTED_GROUPS: &str = "NAME/FILES/SIZE/LAYOUT:..., each layout whole, lockstepK@SIZE or randomK@SIZE, as in \
+                               mail/48/96k/lockstep4@4k:index/110/8k/whole";
+const EXPECTED_MIX: &str = "PERCENT/read|write/GROUP/SIZE|whole[/hotK@REQUESTS]:... adding up to 100, as in \
+                            30/read/mail/whole/hot8@50:70/write/index/4k";
 const TIME: &str = "simulated time in seconds, or with a unit, as in 60, 10m or 500ms";
 const RATE_IOPS: &str = "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15; \
                          up to three with commas (reads, writes, trims), empty without a cap";
@@ -263,6 +276,7 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         spec.read_permille = 1000 - writes;
     }
     reconcile_rates(spec, value("iodepth").is_some(), value("rate").is_some() && value("rate_iops").is_some())?;
+    reconcile_groups(spec, given)?;
     if spec.io_size.is_some() && spec.loops.is_some() {
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
     }
@@ -288,6 +302,60 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     if spec.io_size.is_none() && spec.loops.is_none() && spec.runtime.is_none() {
         spec.requests.get_or_insert(DEFAULT_REQUESTS);
     }
+    Ok(())
+}
+
+/// Keys that a workload of file groups leaves to the groups and the mix.
+const NOT_OF_GROUPS: &[&str] = &[
+    "rw",
+    "bs",
+    "bssplit",
+    "size",
+    "random_distribution",
+    "rwmixread",
+    "rwmixwrite",
+    "blockalign",
+    "percentage_random",
+    "sequential_from",
+    "sequential_size",
+    "norandommap",
+    "random_generator",
+    "nrfiles",
+    "filesize",
+    "openfiles",
+];
+
+/// Applies `filegroups` and `mix`, which need each other and exclude other keys of places and sizes.
+fn reconcile_groups(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result<()> {
+    let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
+    match (spec.groups.is_empty(), spec.mix.is_empty()) {
+        (true, true) if spec.file_layout.is_some() => return wrong("filelayout", "expected filegroups too"),
+        (true, true) if spec.dwell.is_some() => return wrong("dwell", "expected filegroups and mix too"),
+        (true, true) => return Ok(()),
+        (true, false) => return wrong("mix", "expected filegroups too, whose files the requests address"),
+        (false, true) => return wrong("filegroups", "expected mix too, the requests to the files"),
+        (false, false) => {}
+    }
+    if let Some((key, _)) = given.iter().find(|(key, _)| NOT_OF_GROUPS.contains(&key.name)) {
+        return wrong(key.name, "filegroups and mix are given, which decide this; expected only one of the two");
+    }
+    if spec.rates.iter().any(Option::is_some) && !spec.open_loop {
+        return wrong("mix", "the mix decides reads and writes, not their rates; expected open_loop beside a rate");
+    }
+    if let Some(what) = unserved(&spec.groups, &spec.mix) {
+        return wrong("mix", &what);
+    }
+    if let Some(layout) = spec.file_layout.take() {
+        spec.groups.iter_mut().for_each(|group| group.layout = layout);
+    }
+    if let Some(dwell) = spec.dwell.take() {
+        spec.mix.iter_mut().filter_map(|class| class.hot.as_mut()).for_each(|(_, requests)| *requests = dwell);
+    }
+    let bytes = spec.groups.iter().map(|group| group.files * group.bytes).sum();
+    (spec.size, spec.pattern) = (Some(Amount::Bytes(bytes)), Pattern::named("randrw").expect("a pattern of fio"));
+    let smallest = spec.groups.iter().map(|group| group.bytes).chain(spec.mix.iter().filter_map(|class| class.bytes));
+    let smallest = smallest.min().expect("there is a group");
+    spec.block_sizes = std::array::from_fn(|_| vec![SizeShare { bytes: smallest, permille: 1000 }]);
     Ok(())
 }
 

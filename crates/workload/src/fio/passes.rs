@@ -120,7 +120,8 @@ struct Done {
 impl Passes {
     /// True if fio's own order applies to `spec`.
     pub fn fit(spec: &FioSpec) -> bool {
-        let plain = spec.files.is_none() && spec.file_sizes.is_none() && spec.sequential_from.is_none();
+        let has_files = spec.files.is_some() || spec.file_sizes.is_some() || !spec.groups.is_empty();
+        let plain = !has_files && spec.sequential_from.is_none();
         let least = |sizes: &[super::SizeShare]| sizes.iter().map(|share| share.bytes).min();
         let aligned = spec.block_sizes.iter().all(|sizes| spec.block_align.is_none_or(|own| least(sizes) == Some(own)));
         let mapped = !spec.no_map || spec.generator == Generator::Lfsr;

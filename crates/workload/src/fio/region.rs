@@ -33,7 +33,11 @@ impl Region {
         }
         let grain = spec.least_block();
         let offset = spec.offset.bytes_up_to(drive_bytes, grain);
-        let key = if spec.size.is_some() { "size" } else { "offset" };
+        let key = match spec.size {
+            Some(_) if spec.groups.is_empty() => "size",
+            Some(_) => "filegroups",
+            None => "offset",
+        };
         let bytes = match spec.size {
             Some(size @ Amount::Millionths(_)) => {
                 let (bytes, room) = (size.bytes_of(drive_bytes, grain), drive_bytes.saturating_sub(offset));

@@ -6,6 +6,7 @@
 
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
+use super::groups::ClassMix;
 use super::passes::Passes;
 use super::rates::Schedule;
 use super::region::Region;
@@ -19,7 +20,7 @@ use palimpsest_flash::units::Nanos;
 #[derive(Debug, Clone)]
 pub struct FioSource {
     region: Region,
-    files: Option<(Files, Layout)>,
+    files: Option<(Files, Vec<Layout>)>,
     mix: RequestMix,
     lanes: [Lane; 3],
     random: bool,
@@ -62,6 +63,8 @@ enum RequestMix {
     },
     /// The extent just trimmed, which is written next.
     TrimThenWrite(Option<(u64, u32)>),
+    /// Classes of requests to groups of files.
+    Classes(ClassMix),
 }
 
 /// Sizes, alignment and position of one direction.
@@ -136,7 +139,10 @@ impl FioSource {
         let run_seed = seed;
         let seed = spec.seed.unwrap_or(seed);
         let seed = if number == 1 { seed } else { mix(seed ^ mix(number - 1)) };
-        let files = Files::new(spec, region)?;
+        let files = match &spec.groups[..] {
+            [] => Files::new(spec, region)?,
+            groups => Some(Files::of_groups(groups)),
+        };
         let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim]
             .map(|kind| Lane::new(spec, kind, region, files.as_ref()));
         let in_use = spec.pattern.kinds.iter().map(|&kind| &lanes[direction(kind)]);
@@ -157,8 +163,11 @@ impl FioSource {
         Ok(FioSource {
             region,
             files: files.map(|files| {
-                let layout = Layout::new(&files, spec.open_files, seed);
-                (files, layout)
+                let layouts = match &spec.groups[..] {
+                    [] => vec![Layout::new(&files, spec.open_files, seed)],
+                    groups => Layout::of_groups(groups, seed),
+                };
+                (files, layouts)
             }),
             mix: RequestMix::new(spec),
             lanes,
@@ -263,6 +272,10 @@ impl FioSource {
                 Some((sector, sectors)) => return (RequestKind::Write, sector, sectors),
                 None => RequestKind::Trim,
             },
+            RequestMix::Classes(classes) => {
+                let (kind, start, sectors) = classes.draw(&mut self.kind_rng, &mut self.address_rng);
+                return (kind, self.region.first + start, sectors);
+            }
         };
         let (start, sectors) = self.draw_extent(direction(kind));
         let sector = self.region.first + start;
@@ -313,9 +326,10 @@ impl Source for FioSource {
     }
 
     fn next_of_layout(&mut self) -> Option<Request> {
-        let (files, layout) = self.files.as_mut()?;
-        let lane = &self.lanes[direction(RequestKind::Write)];
-        layout.next_write(files, self.region.first, |rng| u64::from(lane.draw_size(rng).sectors))
+        let (files, layouts) = self.files.as_mut()?;
+        let (lane, first) = (&self.lanes[direction(RequestKind::Write)], self.region.first);
+        let draw = |rng: &mut Rng| u64::from(lane.draw_size(rng).sectors);
+        layouts.iter_mut().find_map(|layout| layout.next_write(files, first, draw))
     }
 
     fn place(&self) -> String {
@@ -338,6 +352,7 @@ impl Source for FioSource {
 impl RequestMix {
     fn new(spec: &FioSpec) -> RequestMix {
         match spec.pattern.kinds {
+            _ if !spec.groups.is_empty() => RequestMix::Classes(ClassMix::new(&spec.groups, &spec.mix)),
             [RequestKind::Trim, _] => RequestMix::TrimThenWrite(None),
             [_, _] => RequestMix::Mix { read_permille: u64::from(spec.read_permille) },
             kinds => RequestMix::One(kinds[0]),
@@ -382,6 +397,7 @@ fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     let first = sizes.next().expect("every direction has a size");
     match io_bytes {
         u64::MAX => Some(u64::MAX),
+        _ if !spec.groups.is_empty() => None,
         bytes if sizes.all(|size| size == first) => Some(bytes.div_ceil(first)),
         _ => None,
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::distribution::Distribution;
+use super::groups::{FileGroup, GroupLayout, RequestClass, groups_text, mix_text};
 use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
 use super::quantity::{Amount, Units, duration_text, size_text};
@@ -108,6 +109,14 @@ pub struct FioSpec {
     pub file_sizes: Option<Vec<SizeShare>>,
     /// `openfiles`: files open at a time during the layout; 1.
     pub open_files: u32,
+    /// `filegroups`, which replace all other keys of files; none.
+    pub groups: Vec<FileGroup>,
+    /// `mix`: classes of requests to the groups; none.
+    pub mix: Vec<RequestClass>,
+    /// `filelayout`, in place of the layout of every group; none.
+    pub file_layout: Option<GroupLayout>,
+    /// `dwell`: requests until other files are hot, in place of those of every class; none.
+    pub dwell: Option<u64>,
     /// `sync`: writes have FUA; false.
     pub sync: bool,
     /// `write_hint`: the expected lifetime of writes; unknown.
@@ -152,6 +161,10 @@ impl Default for FioSpec {
             files: None,
             file_sizes: None,
             open_files: 1,
+            groups: Vec::new(),
+            mix: Vec::new(),
+            file_layout: None,
+            dwell: None,
             sync: false,
             write_hint: Lifetime::Unknown,
             plids: Vec::new(),
@@ -266,20 +279,31 @@ impl FromStr for FioSpec {
 /// The canonical form: every key with a value, defaults included.
 impl fmt::Display for FioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rw={}", self.pattern.name)?;
-        write_sizes(f, &self.block_sizes)?;
+        match &self.groups[..] {
+            [] => {
+                write!(f, "rw={}", self.pattern.name)?;
+                write_sizes(f, &self.block_sizes)?;
+            }
+            groups => {
+                let mix = mix_text(&self.mix, keys::tenths_text);
+                write!(f, "filegroups={},mix={mix}", groups_text(groups))?;
+            }
+        }
         let optional = |f: &mut fmt::Formatter<'_>, key: &str, value: Option<String>| match value {
             Some(value) => write!(f, ",{key}={value}"),
             None => Ok(()),
         };
         write!(f, ",offset={}", self.offset)?;
-        optional(f, "size", self.size.map(|size| size.to_string()))?;
+        let has_region = self.groups.is_empty();
+        optional(f, "size", self.size.filter(|_| has_region).map(|size| size.to_string()))?;
         optional(f, "n", self.requests.map(|n| n.to_string()))?;
         optional(f, "io_size", self.io_size.map(|size| size.to_string()))?;
         optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
         optional(f, "iodepth", (!self.open_loop).then(|| self.iodepth.to_string()))?;
-        write!(f, ",random_distribution={}", self.distribution)?;
-        write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
+        if has_region {
+            write!(f, ",random_distribution={}", self.distribution)?;
+            write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
+        }
         let of_bytes = self.rates.iter().flatten().any(|rate| matches!(rate, Rate::Bytes(_)));
         let rates = self.rates.iter().any(Option::is_some).then(|| rates_text(self.rates));
         optional(f, if of_bytes { "rate" } else { "rate_iops" }, rates)?;
@@ -290,8 +314,10 @@ impl fmt::Display for FioSpec {
         optional(f, "startdelay", Some(self.start_delay).filter(|&delay| delay > 0).map(duration_text))?;
         optional(f, "blockalign", self.block_align.map(size_text))?;
         optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
-        let [read, write, trim] = self.random_permille.map(keys::tenths_text);
-        write!(f, ",percentage_random={read},{write},{trim}")?;
+        if has_region {
+            let [read, write, trim] = self.random_permille.map(keys::tenths_text);
+            write!(f, ",percentage_random={read},{write},{trim}")?;
+        }
         optional(f, "sequential_from", self.sequential_from.map(size_text))?;
         optional(f, "sequential_size", self.sequential_size.map(|size| size.to_string()))?;
         optional(f, "norandommap", self.no_map.then(|| "1".to_string()))?;

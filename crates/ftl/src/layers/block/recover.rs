@@ -6,7 +6,7 @@ use crate::log::blocks::NO_BLOCK;
 use palimpsest_flash::nand::data::{Data, Payload};
 use palimpsest_flash::nand::part::ReadCommand;
 use palimpsest_flash::nand::{Flash, Nand, TORN, first_subpages};
-use palimpsest_ftl_api::plan::{Cause, Gate, Io, Read};
+use palimpsest_ftl_api::plan::{Cause, Gate, Io, ParityIo, Read};
 
 /// A physical block with pages of a logical block.
 struct Copy {
@@ -30,12 +30,14 @@ impl Block {
         let most = self.valid.len() as u32;
         (logical.is_multiple_of(width)
             && page < most
-            && nand.probe_read(ppn, first_subpages(width), ReadCommand::PAGE).is_ok())
+            && nand.probe_read(ppn, first_subpages(nand.part().sensed_subpages()), ReadCommand::PAGE).is_ok())
         .then_some(page)
     }
 
     pub(super) fn recover_blocks(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
+        io.recover_stripes()?;
+        self.rebuild = Default::default();
         self.map.fill(NO_BLOCK);
         self.valid.fill(false);
         self.valid_count.fill(0);
@@ -48,7 +50,11 @@ impl Block {
             let dead = io.nand().is_dead(physical);
             self.dead[self.geometry.plane_of_block(physical) as usize] |= dead;
             match self.identify(io.nand(), physical) {
-                Some((block, copy)) => copies[block as usize].push(copy),
+                Some((block, copy)) => {
+                    copies[block as usize].push(copy);
+                    // Pages that the power cut skipped stay skipped.
+                    io.leave_out(physical)?;
+                }
                 None if !dead && !io.nand().is_bad(physical) => empty.push(physical),
                 None => {}
             }
@@ -84,13 +90,13 @@ impl Block {
     }
 
     /// Keeps at most two good blocks of `copies`, which are of one logical block, oldest first: the newer is a copy,
-    /// maybe unfinished. Returns the others, which hold no needed data: a copy with a torn page is unfinished and holds
-    /// nothing else.
+    /// maybe unfinished. Returns the others, which hold no needed data: a copy with a torn page, or without a page that
+    /// its die had not begun, is unfinished and holds nothing else.
     fn leave_two(&self, nand: &Nand, copies: &mut Vec<Copy>) -> Vec<u32> {
         let good = copies.iter().filter(|copy| !copy.bad).map(|copy| copy.physical);
         let (mut kept, mut left) = (Vec::<u32>::new(), Vec::new());
         for physical in good {
-            if !kept.is_empty() && self.has_torn(nand, physical) {
+            if kept.first().is_some_and(|&older| self.has_torn(nand, physical) || self.lacks(nand, older, physical)) {
                 left.push(physical);
             } else {
                 left.extend(kept.drain(kept.len().min(1)..));
@@ -105,6 +111,14 @@ impl Block {
         let (per_block, width) = (self.geometry.pages_per_block, self.geometry.subpages_per_page);
         let psns = physical * per_block * width..(physical * per_block + nand.next_page(physical)) * width;
         psns.into_iter().any(|psn| nand.logical(psn) == TORN)
+    }
+
+    /// True if dies of the superblock `newer`, a copy, were behind: a later page is programmed, but not one that
+    /// `older` holds.
+    fn lacks(&self, nand: &Nand, older: u32, newer: u32) -> bool {
+        let per_block = self.geometry.pages_per_block;
+        let mut skipped = (0..nand.next_page(newer)).filter(|page| nand.programs(newer * per_block + page) == 0);
+        nand.has_stripes() && skipped.any(|page| self.logical_page(nand, older * per_block + page).is_some())
     }
 
     /// Completes the interrupted copy of `older` into `newer`, and erases `older`. If a program fails, `newer` is bad.

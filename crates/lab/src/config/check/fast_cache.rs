@@ -33,9 +33,12 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
     }
     let share = if fixed > 0 { "ftl.slc_fixed" } else { "ftl.slc_cache" };
     refuse_if!(fixed > 0 && !entry_of(drive).lists("ftl.slc_fixed") => "ftl.slc_fixed", "ftl.name";
-        "this layer has no fixed share of a fast cache; expected ftl.slc_fixed = \"0%\", or one of {}",
+        "{}; expected ftl.slc_fixed = \"0%\", or one of {}",
+        entry_of(drive).why_not("ftl.slc_fixed", "this layer has no fixed share of a fast cache"),
         names_with(|entry| entry.lists("ftl.slc_fixed")));
-    refuse_if!(log.streams < 2 || log.moved == Moved::Class => share, "ftl.streams", "ftl.moved";
+    // Layers without streams fold into data blocks.
+    let has_streams = entry_of(drive).lists("ftl.streams") || entry_of(drive).hot_and_cold;
+    refuse_if!(has_streams && (log.streams < 2 || log.moved == Moved::Class) => share, "ftl.streams", "ftl.moved";
         "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or more, and ftl.moved = \
          \"together\"");
     refuse_if!(part.cell.bits() < 2 => share, "part.cell";

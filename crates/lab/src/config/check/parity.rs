@@ -25,12 +25,14 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
                 "pages of this layer are programmed several times, and each program would need another of the page of \
                  parity, which is programmed once; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
             refuse_if!(!entry_of(drive).takes_parity => PARITY, "ftl.name";
-                "pages of this layer have no parity; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
+                "{}; expected 0, or one of {}", entry_of(drive).why_not(PARITY, "pages of this layer have no parity"),
+                names_with(|entry| entry.takes_parity));
             striped(drive, PARITY, "0")
         }
         _ => {
             refuse_if!(!entry_of(drive).superblocks => COLLECTED, "ftl.name";
-                "superblocks of this layer are not collected as one; expected \"allocated\", or one of {}",
+                "{}; expected \"allocated\", or one of {}",
+                entry_of(drive).why_not(COLLECTED, "superblocks of this layer are not collected as one"),
                 names_with(|entry| entry.superblocks));
             striped(drive, COLLECTED, "\"allocated\"")
         }
