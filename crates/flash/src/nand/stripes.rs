@@ -491,8 +491,7 @@ impl Nand {
     /// [`Halt::PowerCut`].
     pub fn erase_also(&mut self, block: u32) -> Flash<()> {
         let cut = self.begin();
-        let (first, reused) =
-            self.stripes.as_ref().map_or((0, false), |stripes| (stripes.erasing, stripes.reused));
+        let (first, reused) = self.stripes.as_ref().map_or((0, false), |stripes| (stripes.erasing, stripes.reused));
         let undo = self.records.undo.is_some().then(|| self.save_part(block, first));
         self.blocks[block as usize].torn |= cut;
         if cut {
