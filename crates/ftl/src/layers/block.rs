@@ -232,6 +232,9 @@ impl Block {
     /// Programs the pages of `piece` into `physical`, which must not be written beyond `first`. False if a program
     /// failed; the block is then bad.
     fn append(&mut self, io: &mut Io, piece: PageRun, physical: u32, first: u32) -> Flash<bool> {
+        if !self.pad(io, (piece.block, physical), first, Gate::NONE)? {
+            return Ok(false);
+        }
         for page in first..piece.first + piece.count {
             if !self.program_new(io, piece, physical, page, piece.signal)? {
                 return Ok(false);
@@ -242,7 +245,7 @@ impl Block {
 
     /// Programs page `page` of `piece` into `physical`, after padding. False if a program failed.
     fn program_new(&mut self, io: &mut Io, piece: PageRun, physical: u32, page: u32, signal: Gate) -> Flash<bool> {
-        if !self.pad(io, piece.block, physical, page)? {
+        if !self.pad(io, (piece.block, physical), page, signal)? {
             return Ok(false);
         }
         let width = self.geometry.subpages_per_page;
@@ -255,15 +258,17 @@ impl Block {
         Ok(io.program(Program { after, signal, ..Program::new(ppn, logical, data, piece.cause) })? == Outcome::Done)
     }
 
-    /// Programs padding into the pages of `physical` that page `page` depends on. False if a program failed.
-    fn pad(&mut self, io: &mut Io, block: u32, physical: u32, page: u32) -> Flash<bool> {
+    /// Programs padding into the pages of `physical` that page `page` depends on. A copy is `done` after its padding
+    /// only, because recovery drops a copy with a torn page. False if a program failed.
+    fn pad(&mut self, io: &mut Io, (block, physical): (u32, u32), page: u32, done: Gate) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let (logical, data) = ([PADDING; 64], [Data::ZERO; 64]);
         let (logical, data) = (&logical[..width as usize], &data[..width as usize]);
         for gap in gaps(io.nand(), physical, page) {
             let ppn = physical * self.geometry.pages_per_block + gap;
             let after = self.erased[block as usize];
-            let padding = Program { padding: width, after, ..Program::new(ppn, logical, data, Cause::Merge) };
+            let padding =
+                Program { padding: width, after, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
             if io.program(padding)? == Outcome::Failed {
                 return Ok(false);
             }
@@ -308,7 +313,7 @@ impl Block {
                 }
                 continue;
             }
-            if !self.pad(io, block, target, page)? {
+            if !self.pad(io, (block, target), page, done)? {
                 return Ok(false);
             }
             let source = self.physical(block, page);
