@@ -1,5 +1,5 @@
-//! Pages without data that a block map must program, because later pages depend on them: a high page must follow the low
-//! page of its pair, and a stripe has parity once each page is programmed.
+//! Pages without data that a block map must program, because later pages depend on them: a high page must follow the
+//! low page of its pair, and a stripe has parity once each page is programmed.
 //!
 //! Ignored: pages that a power cut skipped on parts without pairs. They stay erased, and parity covers the others.
 

@@ -18,9 +18,9 @@
 //! block elsewhere, until the host writes to the logical block. Then the block is copied, with lost data as lost.
 //!
 //! With superblocks, a logical block is as large, on all dies of its superblock. A die behind the others leaves a copy
-//! without a page before later ones: such a copy is dropped. With parity or pairs, skipped pages are padded, and the last
-//! row of a block that is not full keeps its parity in memory. Word lines programmed in one shot are pages, so a smaller write
-//! reads the rest. Ignored: the storage of the map.
+//! without a page before later ones: such a copy is dropped. With parity or pairs, skipped pages are padded, and the
+//! last row of a block that is not full keeps its parity in memory. Word lines programmed in one shot are pages, so a
+//! smaller write reads the rest. Ignored: the storage of the map.
 
 mod recover;
 #[cfg(test)]
@@ -55,7 +55,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 const ONE_BLOCK: &str =
-    "a logical block is one block with all its pages, and a block with one bit a cell has a third or a quarter of them";
+    "a logical block is one block with all its pages, and a block with one bit a cell has fewer of them";
 
 /// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
