@@ -52,12 +52,15 @@ pub const ENTRY: Entry = Entry {
     hot_and_cold: true,
     outlives_dies: true,
     superblocks: true,
+    reasons: &[("ftl.slc_cache", LOW_PAGES), ("ftl.slc_fixed", LOW_PAGES)],
     keys: settings::keys,
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint)),
     ..Entry::PLAIN
 };
+
+const LOW_PAGES: &str = "partially-used blocks of this layer already hold data in their fast low pages only";
 
 pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint));
 
