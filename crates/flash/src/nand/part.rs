@@ -186,7 +186,7 @@ crate::keys! {
         pub spread_reach: SpreadReach = "part.spread_reach", SpreadReach::KIND, "any";
         /// erases that a block is rated for
         pub endurance: u32 = "part.endurance", ANY_NUMBER, "3000";
-        /// the same of a block of tlc or qlc that always holds one bit a cell (ftl.slc_fixed)
+        /// the same of a block of mlc, tlc or qlc that always holds one bit a cell (ftl.slc_fixed)
         pub endurance_slc: u32 = "part.endurance_slc", ANY_NUMBER, "30000", needs["ftl.slc_fixed > 0"];
         /// standard deviation of the erases that single blocks endure, as a share of part.endurance
         pub endurance_deviation: f64 = "part.endurance_deviation", SHARE, "0%";
