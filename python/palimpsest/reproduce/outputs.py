@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ class Reproduction:
         claims: the table.
         figures: in the paper's order.
         verdict: what holds, what does not, and why, in one sentence.
-        stated: sentences of the paper that state a number, an order or a cause; 0 if not counted.
+        stated: sentences of the paper that state a number, an order or a cause (`study.stated`).
     """
 
     paper: str
@@ -38,7 +38,12 @@ class Reproduction:
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
     verdict: str = ""
-    stated: int = 0
+    stated: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def covered(self) -> int:
+        """Number of the stated sentences that a claim tests."""
+        return sum(bool(row["claims"]) for row in self.stated)
 
     @property
     def counted(self) -> list[Claim]:
@@ -61,7 +66,8 @@ class Reproduction:
             "title": self.title,
             "about": list(self.about),
             "verdict": self.verdict,
-            "stated": self.stated,
+            "stated": len(self.stated),
+            "covered": self.covered,
             "claims": [claim.to_dict() for claim in self.claims],
             "figures": [figure.to_dict(folder) for figure in self.figures],
         }
@@ -211,6 +217,15 @@ def _pictures(made: Reproduction, where: str) -> str:
     return "".join(rows)
 
 
+def _not_covered(made: Reproduction) -> str:
+    """The sentences of the paper that no claim tests, with the reasons."""
+    rows = [shell.row((row["where"], row["says"], row["why"])) for row in made.stated if not row["claims"]]
+    heads = shell.row(("section", "the paper says", "why there is no claim"), "th")
+    said = f"{made.covered} of {len(made.stated)} sentences that state a number, an order or a cause are claims"
+    table = f'<div class="claims wide">{shell.table("", [heads, *rows])}</div>'
+    return f"<details><summary>{said}; the others</summary>{table}</details>" if rows else f"<p>{said}.</p>"
+
+
 def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
     about = "".join(f"<p>{_cell(sentence)}</p>" for sentence in made.about)
     others = "".join(
@@ -220,7 +235,7 @@ def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
     )
     more = f"<h3>More</h3><ul>{others}</ul>" if others else ""
     body = (
-        f"{_claims(made)}<details><summary>How it was run</summary>{about}"
+        f"{_claims(made)}{_not_covered(made)}<details><summary>How it was run</summary>{about}"
         f'</details><div class="figures"><h3>Figures</h3>{_pictures(made, "")}</div>{more}'
     )
     return shell.Section(made.paper, title, body, short=made.paper)
@@ -235,7 +250,7 @@ def _summary(made: Sequence[Reproduction]) -> shell.Section:
         works = [held for claim in counted if (held := _holds(claim)) is not None]
         implied = [claim.implied_agrees for claim in counted if claim.implied_agrees is not None]
         shares = (_of([claim.agrees for claim in counted]), _of(implied), _of(works))
-        cells = (each.paper, each.stated or "-", len(each.claims), *shares, data)
+        cells = (each.paper, len(each.stated), each.covered, *shares, data)
         rows.append(shell.row(cells))
     said = "".join(f"<p><b>{_cell(each.paper)}</b>: {_cell(each.verdict)}</p>" for each in made if each.verdict)
     return shell.Section("summary", "What holds, what does not, and why", shell.table("summary", rows) + said)

@@ -8,21 +8,20 @@ from .batch import Batch
 from .claims import ASSUMED, IMPLIED, Claim, left
 from .figures import Figure
 from .outputs import Reproduction
-from .study import ASSUMED_POINT, Point, Study, has_implied
+from .study import ASSUMED_POINT, Point, Study, has_implied, stated
 
 __all__ = ["beside", "neighbours", "reproduce"]
 
 
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
-    said = study.data.get("verdict", {})
     return Reproduction(
         study.name,
         study.data["title"],
         tuple(about),
         tuple(claims),
         tuple(made),
-        study.text(said.get("says", "")),
-        said.get("stated", 0),
+        study.text(study.data.get("verdict", "")),
+        stated(study.name),
     )
 
 

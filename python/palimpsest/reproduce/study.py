@@ -22,6 +22,7 @@
 Ignored: types of names. A name that is missing or misspelt ends the reproduction with an error of Python.
 """
 
+import csv
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -40,7 +41,7 @@ from .claims import Claim
 from .figures import Figure
 from .templates import Fields, evaluate, fields, fill
 
-__all__ = ["ASSUMED_POINT", "Point", "Study", "has_implied", "load"]
+__all__ = ["ASSUMED_POINT", "Point", "Study", "has_implied", "load", "stated"]
 
 Point = Mapping[str, Any]
 """Names that replace those of `[defaults]` in all runs of a table or an effect."""
@@ -54,6 +55,17 @@ def load(name: str) -> dict[str, Any]:
     """The `paper.toml` of a paper."""
     folder = resources.files(__package__) / "papers" / name
     return tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def stated(name: str) -> tuple[dict[str, str], ...]:
+    """The sentences of a paper that state a number, an order or a cause, from `rows.csv`.
+
+    `where` is the section, `says` the sentence, `claims` the names of the claims that test the sentence, with spaces
+    between. If there are none, `why` has the reason.
+    """
+    text = (resources.files(__package__) / "papers" / name / "rows.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
 
 
 def has_implied(name: str) -> bool:
@@ -287,8 +299,14 @@ class Study:
         return tuple(fill(self.data[name], {**self.names, "found": found}))
 
     def figures(self, *, implied: bool = False) -> Iterator[Figure]:
-        """The figures of the assumed or of the implied setting that have data, in the order of the file."""
-        for own in self.data["figures"]:
+        """The figures of the assumed or of the implied setting that have data, in the order of the file.
+
+        A figure with the key `both`, a note, is drawn at the implied setting, too.
+        """
+        for each in self.data["figures"]:
+            own = each
+            if implied and "both" in each:
+                own = {**each, "id": f"{each['id']}_implied", "note": each["both"], "implied": True}
             if own.get("implied", False) is implied:
                 described = {**self.data["templates"][own["like"]], **own} if "like" in own else own
                 yield from self._drawn(described, self.implied if implied else ASSUMED_POINT)
