@@ -14,16 +14,19 @@ paper states none of them, so that the setting is consistent with the paper's nu
 """
 
 import math
+import tomllib
 from collections.abc import Callable
 
 import polars as pl
 
+from .... import _core
 from ....result import Result
 from ...claims import TOLERANCE, Claim
+from ...closed import closed_claims
 from ...measures import change, over_seeds, response_ns, seeds_note
 from ...study import Point, Study, load
 
-__all__ = ["claims", "effects", "implied_claims", "marks", "near_claims"]
+__all__ = ["claims", "effects", "implied_claims", "marks", "near_claims", "without_waits"]
 
 Measured = Callable[..., Result]
 """The result by `ftl`, `workload`, `page` in KiB and allocation `threshold` (the second by default)."""
@@ -51,6 +54,25 @@ def marks(data: pl.DataFrame, column: str, page: int) -> pl.Series:
         for workload, ftl in data.select("workload", "ftl").iter_rows()
     ]
     return pl.Series("paper", paper, dtype=pl.Float64)
+
+
+def without_waits(page: int, share: float, moved: int) -> float:
+    """Change of the mean time of a request from page to mga in percent, 4 KiB requests that never wait.
+
+    The page map reads a page, changes a part and programs the page. The times are those of the part.
+
+    Args:
+        page: KiB.
+        share: of reads, in percent.
+        moved: KiB on the bus for a write of mga, whose reads transfer 4 KiB.
+    """
+    part = tomllib.loads(_core.show("default", None, [f"ssd.part=k9-slc-{page}k"]))["part"]
+    sense, program = (float(part[key].removesuffix("us")) for key in ("t_read", "t_program"))
+    transfer = 1024 / float(part["bus_rate"].removesuffix("MB/s"))
+    read, write = sense + page * transfer, sense + program + 2 * page * transfer
+    own_read, own_write = sense + 4 * transfer, program + moved * transfer
+    own, base = (share * one + (100 - share) * two for one, two in ((own_read, own_write), (read, write)))
+    return 100 * (own / base - 1)
 
 
 def effects(study: Study, point: Point) -> dict[str, float | None]:
@@ -206,7 +228,10 @@ def implied_claims(study: Study) -> list[Claim]:
 
 def claims(study: Study) -> list[Claim]:
     """The claims at the assumed setting, each claim that does not agree with the measured reason."""
-    return [_explained(study, claim) for claim in _over_seeds(study, {})]
+    made = [_explained(study, claim) for claim in _over_seeds(study, {})]
+    sums = study.table("fig8").group_by("layer", maintain_order=True).agg(pl.col("subpages").sum())
+    written = [study.claim(f"fig8_{layer}", subpages, of="fig8", layer=layer) for layer, subpages in sums.iter_rows()]
+    return [*made, *written, *closed_claims(study)]
 
 
 def _explained(study: Study, claim: Claim) -> Claim:
