@@ -152,8 +152,6 @@ def _all_effects(study: Study, point: Point, seed: int) -> dict[str, float | Non
             "at_postpones": _over(highest["flash"]["erases"], lowest["flash"]["erases"]),
             "below_page": 100 * sum(below) / len(below),
             "larger_pages": _less(erases_8, effects["erases_trade"]),
-            "area_short": response_ns(result(ftl="sector-log", workload="trade", page=8))
-            / response_ns(apart(workload="trade", page=8, apart="area")),
             "merging_reads": change(_read_ns(own), _read_ns(trade("merging"))),
             "once_erases": _over(trade("reprogramming")["flash"]["erases"], own["flash"]["erases"]),
             "once_response": response_ns(trade("reprogramming")) / response_ns(own),
@@ -161,7 +159,21 @@ def _all_effects(study: Study, point: Point, seed: int) -> dict[str, float | Non
             "subpage_map": 4 / (1 + most / 100),
         }
         | {f"merges_{workload}": change(moved, logged[workload]) for workload, moved in merges.items()}
+        | _area_effects(result, apart)
     )
+
+
+def _area_effects(result: Measured, apart: Measured) -> dict[str, float]:
+    """Response times and merges of sector-log with its own area over those, or beside those, with a larger area."""
+    found = {}
+    for workload in ("trade", "synth-a"):
+        own = result(ftl="sector-log", workload=workload, page=8)
+        larger = apart(workload=workload, page=8, apart="area")
+        found[f"area_short_{workload}"] = response_ns(own) / response_ns(larger)
+        moved, fewer = (each["merge"]["moved_subpages"] for each in (own, larger))
+        # Where nothing merges, a larger area saves nothing.
+        found[f"area_merges_{workload}"] = 100 * fewer / moved if moved else 100.0
+    return found
 
 
 def _less(one: float | None, two: float | None) -> float | None:
@@ -179,9 +191,9 @@ def _read_ns(result: Result) -> float:
 def _judged(study: Study, measured: dict[str, float | None]) -> list[Claim]:
     made = []
     for name, ours in measured.items():
-        kind, _, workload = name.partition("_")
-        if kind == "merges" and workload in study.names["workloads"]:
-            made.append(study.claim(name, ours, of="merges", workload=workload))
+        kind, _, workload = name.rpartition("_")
+        if kind in study.data["claims"] and workload in study.names["workloads"]:
+            made.append(study.claim(name, ours, of=kind, workload=workload))
         else:
             made.append(study.claim(name, ours))
     return made
