@@ -29,7 +29,6 @@ and no more.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -37,7 +36,7 @@ import polars as pl
 
 from .... import wear
 from ....result import Result
-from ...claims import Claim, left
+from ...claims import Claim
 from ...closed import closed_claims
 from ...measures import mean, over_seeds, seeds_note
 from ...study import Point, Study
@@ -338,16 +337,10 @@ def _other_claims(study: Study) -> list[Claim]:
 
 
 def _reusable_ssd(study: Study) -> Claim:
-    """The most that an ideal chip saves whose blocks are all reused, and the share that a real chip saves."""
-    rows = study.table("beyond").sort("normalized")
-    best, real = (rows.filter(pl.col("variant") == each) for each in ("ideal chip, cold blocks, too", "as the paper"))
-    claim = study.claim("reusable_ssd", _percent(best["normalized"][0]))
-    cell = best.select("workload", "over_provisioning").row(0, named=True)
-    plain = (
-        claim.with_note("") if real.is_empty() else replace(claim, ours=_percent(_at(real, **cell)["normalized"][0]))
-    )
-    said = study.note("reusable_ssd", **cell)
-    return claim.with_note(said).without("hot blocks alone, on a real chip", left(claim, plain.ours))
+    """The most that an ideal chip saves whose blocks are all reused."""
+    rows = study.table("beyond").filter(pl.col("variant") == "ideal chip, cold blocks, too").sort("normalized")
+    best = rows.row(0, named=True)
+    return study.claim("reusable_ssd", _percent(best["normalized"])).with_note(study.note("reusable_ssd", **best))
 
 
 def _lessons(study: Study) -> list[Claim]:
