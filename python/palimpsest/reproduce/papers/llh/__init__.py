@@ -37,6 +37,7 @@ import polars as pl
 from .... import wear
 from ....result import Result
 from ...claims import Claim
+from ...closed import closed_claims
 from ...measures import mean, over_seeds, seeds_note
 from ...study import Point, Study
 from .model import (
@@ -46,7 +47,9 @@ from .model import (
     chips_of,
     draw_rates,
     energies_of_a16,
+    least_overhead,
     lifetimes_lost,
+    spare_of_code,
 )
 
 __all__ = [
@@ -63,12 +66,14 @@ __all__ = [
     "implied_claims",
     "ladder",
     "layer_keys",
+    "least_overhead",
     "lifetimes_lost",
     "near_claims",
     "percent_more",
     "published",
     "ratio",
     "response",
+    "spare_of_code",
 ]
 
 _FLOOR = 5
@@ -236,6 +241,13 @@ def _claimed(study: Study, measured: pl.DataFrame) -> dict[str, float | None]:
         found[f"pages_{percent}"] = None if points is None else 100 * points
     found["copied"] = _percent(max(moved, default=None))
     found["energy"] = None if energy is None else 100 - 100 * energy
+    narrow = _at(measured, page_kib=32, over_provisioning=7, threshold="OP/2", group="fiu")
+    for what, column in (("erases", "normalized"), ("moved", "moved"), ("energy", "energy")):
+        found[f"fiu_7_{what}"] = _percent(_mean_of(narrow, column))
+    found["src1_2"] = _percent(_mean_of(_at(wide, workload="src1_2"), "moved"))
+    both = _at(measured, page_kib=32, threshold="OP/2").filter(pl.col("normalized") < 1)
+    # Where no erases are saved, nothing is in proportion to the saved erases.
+    found["inverse"] = both.select(pl.corr("normalized", "energy")).item() if both.height > 2 else 0.0
     return found
 
 
@@ -280,6 +292,8 @@ def claims(study: Study) -> list[Claim]:
         *_response_claims(study, {}),
         *_other_claims(study),
         *_lessons(study),
+        _reusable_ssd(study),
+        *closed_claims(study),
     ]
     return [claim.with_note(f"{claim.note} {'' if claim.agrees else _why(study, claim.id)}".strip()) for claim in made]
 
@@ -300,7 +314,7 @@ def _published_claims(study: Study) -> list[Claim]:
 
 def _response_claims(study: Study, point: Point) -> list[Claim]:
     made = []
-    for which in ("mean", "p99"):
+    for which in ("mean", "p90", "p99"):
         rows = _at(study.table("response", point), series=which)
         each = ", ".join(f"{row['workload']} {row['ratio']:.2f}" for row in rows.iter_rows(named=True))
         claim = study.claim(f"response_{which}", _mean_of(rows, "ratio"), of="response", which=which)
@@ -320,6 +334,13 @@ def _other_claims(study: Study) -> list[Claim]:
         gain = 100 * (0.4 * 1.25 + (life.cycles / life.endurance - 0.4) - 1)
         made.append(study.claim(f"life_{chip}", gain, of="life", chip=chip.upper()))
     return made
+
+
+def _reusable_ssd(study: Study) -> Claim:
+    """The most that an ideal chip saves whose blocks are all reused."""
+    rows = study.table("beyond").filter(pl.col("variant") == "ideal chip, cold blocks, too").sort("normalized")
+    best = rows.row(0, named=True)
+    return study.claim("reusable_ssd", _percent(best["normalized"])).with_note(study.note("reusable_ssd", **best))
 
 
 def _lessons(study: Study) -> list[Claim]:
