@@ -1,8 +1,9 @@
 """A reproduction: runs, then claims and figures, under the assumed setting, the implied setting, or both."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..options import RunOptions
 from . import drawing
 from .batch import Batch
 from .claims import ASSUMED, IMPLIED, Claim, left
@@ -10,7 +11,33 @@ from .figures import Figure
 from .outputs import Reproduction
 from .study import ASSUMED_POINT, Point, Study, has_implied
 
-__all__ = ["beside", "neighbours", "reproduce"]
+__all__ = ["beside", "neighbours", "planned", "reproduce"]
+
+
+def planned(study: Study, settings: str) -> Iterator[RunOptions]:
+    """The simulations of a paper, so that all run side by side; a table may ask for a few more."""
+    implied, near = settings != ASSUMED and has_implied(study.name), study.data.get("near", {})
+    if implied:
+        yield from study.runs(near.get("implied", near["grids"]), study.implied)
+        yield from _without(study, study.implied)
+        for point in study.neighbours if _shows_neighbours(study) else []:
+            yield from study.runs(near["grids"], point)
+    if settings != IMPLIED or not implied:
+        yield from study.runs([name for name, grid in study.data["grids"].items() if "only" not in grid])
+        for point in study.unknowns:
+            yield from study.runs(study.data["sweep"]["grids"], point)
+        yield from _without(study, ASSUMED_POINT)
+
+
+def _without(study: Study, of: Point) -> Iterator[RunOptions]:
+    """The simulations with each mechanism off, and with all of them on."""
+    if "mechanism" in study.data:
+        for _says, point in study.mechanisms(of).values():
+            yield from study.runs(study.data["mechanism"]["grids"], point)
+
+
+def _shows_neighbours(study: Study) -> bool:
+    return study.full or not study.data["near"].get("only_full", False)
 
 
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
@@ -27,10 +54,7 @@ def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], m
 
 
 def _assumed(study: Study) -> Reproduction:
-    """Runs all grids and the sweep, and gathers claims and figures."""
-    own = [name for name, grid in study.data["grids"].items() if "only" not in grid]
-    swept = study.data["sweep"]["grids"]
-    study.batch.run([*study.runs(own), *(run for point in study.unknowns for run in study.runs(swept, point))])
+    """Claims and figures of the assumed setting."""
     made = list(study.figures())
     traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
     claims, shares = _mechanisms(study, study.functions.claims(study), ASSUMED_POINT)
@@ -45,8 +69,7 @@ def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[
     """
     if "mechanism" not in study.data:
         return list(claims), []
-    grids, points = study.data["mechanism"]["grids"], study.mechanisms(of)
-    study.batch.run(run for _says, point in points.values() for run in study.runs(grids, point))
+    points = study.mechanisms(of)
     found = {
         name: {claim.id: claim for claim in study.functions.near_claims(study, point)}
         for name, (_says, point) in points.items()
@@ -67,11 +90,9 @@ def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[
 
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
     """Claims and figures at the implied setting, the figure of neighbours included."""
-    near = study.data["near"]
-    study.batch.run(study.runs(near.get("implied", near["grids"]), study.implied))
     claims, shares = _mechanisms(study, study.functions.implied_claims(study), study.implied)
     made = [*study.figures(implied=True), *shares]
-    return claims, [*made, *([neighbours(study)] if study.full or not near.get("only_full", False) else [])]
+    return claims, [*made, *([neighbours(study)] if _shows_neighbours(study) else [])]
 
 
 def neighbours(study: Study) -> Figure:
@@ -103,6 +124,7 @@ def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], ad
 def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
     """Runs all simulations of a paper, and measures claims and figures."""
     study = Study(name, batch, full=full)
+    batch.run(planned(study, settings))
     if settings == ASSUMED or not has_implied(name):
         return _assumed(study)
     claims, added = _implied(study)

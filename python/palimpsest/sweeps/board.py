@@ -24,11 +24,17 @@ class SweepBoard(Board):
 
     def __init__(self, enabled: bool | None, labels: Mapping[str, str], every_s: float | None = None) -> None:
         super().__init__(enabled, every_s)
-        self._labels = labels
+        self._labels = dict(labels)
         self._whole: TaskID | None = None
         self._running: dict[str, tuple[TaskID | None, float]] = {}
         self._preconditioned: set[str] = set()
         self._total = self._done = self._failed = self._before = 0
+
+    def add(self, labels: Mapping[str, str], before: int) -> None:
+        """Adds points to run, by identity, and the number of those finished before."""
+        self._labels |= labels
+        self._total += len(labels)
+        self._before += before
 
     def begin(self, total: int, before: int) -> None:
         """Sets the number of points to run, and of those finished before."""
