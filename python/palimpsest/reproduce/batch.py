@@ -14,7 +14,7 @@ from ..sweeps.runs import Runner
 __all__ = ["Batch"]
 
 
-_ENDINGS = (".zst", ".gz", ".csv")
+_ENDINGS = (".zst", ".gz", ".csv", ".trace")
 
 
 def _traces_in(folder: str) -> list[Path]:
@@ -78,6 +78,12 @@ class Batch:
         if failure is not None:
             raise failure
         self._results.update(zip(new, results, strict=True))
+
+    def is_one_sided(self, traces: Iterable[Path]) -> bool:
+        """Whether a run of these traces had no reads, or no writes."""
+        names = {str(path) for path in traces}
+        counts = [result["requests"] for options, result in self._results.items() if options.workload in names]
+        return any(not (each["read"] and each["write"]) for each in counts)
 
     def __getitem__(self, options: RunOptions) -> Result:
         """The result of a run, which runs now if no earlier call ran it."""

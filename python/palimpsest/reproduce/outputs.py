@@ -50,6 +50,11 @@ class Reproduction:
         """Whether claims have numbers of both settings."""
         return any(claim.implied_agrees is not None for claim in self.claims)
 
+    @property
+    def has_real(self) -> bool:
+        """Whether claims have numbers of real traces."""
+        return any(claim.real is not None for claim in self.claims)
+
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """The object of the JSON contract.
 
@@ -122,12 +127,14 @@ def render(made: Reproduction) -> "Group":
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     both = made.has_both
     one = ("agrees", "mechanism off")
-    for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one))):
+    real = ("real",) * made.has_real
+    for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one)), *real):
         table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
         paper, ours, implied = (_number(value, claim.unit) for value in (claim.paper, claim.ours, claim.implied))
         second = (implied, _verdict(claim, implied=True), _left(claim.implied_left)) if both else ()
-        table.add_row(claim.claim, paper, ours, _verdict(claim), _left(claim.left), *second)
+        last = (_number(claim.real, claim.unit),) * made.has_real
+        table.add_row(claim.claim, paper, ours, _verdict(claim), _left(claim.left), *second, *last)
     reasons = [
         part
         for claim in made.claims
@@ -170,6 +177,9 @@ p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
 """
 
 
+_YES_NO = {None: "-", True: "yes", False: "no: number"}
+
+
 def _left_text(claim: Claim, share: float | None) -> str:
     return f"{_left(share)} left: {claim.mechanism}" if share is not None else "-"
 
@@ -190,25 +200,29 @@ def _claims(made: Reproduction) -> str:
             f"<td>{_cell(_number(claim.paper, claim.unit))}</td>"
             f"{measured(claim, claim.ours, _verdict(claim))}"
             f"{measured(claim, claim.implied, _verdict(claim, implied=True)) if both else ''}"
+            f"{measured(claim, claim.real, _YES_NO[claim.real_number_agrees]) if made.has_real else ''}"
             f"<td>{_cell(claim.data or _left_text(claim, share))}</td><td>{_cell(claim.note)}</td></tr>"
         )
-    names = ("assumed", "implied") if both else ("ours",)
+    names = (("assumed", "implied") if both else ("ours",)) + ("real",) * made.has_real
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "mechanism off", "note"))
     return f'<div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
 
 
 def _pictures(made: Reproduction, where: str) -> str:
-    """The figures of a page; the figure of the implied setting is beside the figure of the assumed one."""
+    """The figures of a page; those of the implied setting and of real traces are beside the assumed one."""
     shown = [figure for figure in made.figures if figure.page == where]
     by_id = {figure.id: figure for figure in shown}
     rows = []
     for figure in shown:
-        if figure.id.removesuffix("_implied") != figure.id and figure.id.removesuffix("_implied") in by_id:
+        if any(figure.id.removesuffix(end) in by_id for end in _BESIDE if figure.id.endswith(end)):
             continue
-        beside = by_id.get(f"{figure.id}_implied")
-        each = "".join(one.to_html(f"{made.paper}-") for one in (figure, beside) if one is not None)
+        beside = [by_id[name] for end in _BESIDE if (name := f"{figure.id}{end}") in by_id]
+        each = "".join(one.to_html(f"{made.paper}-") for one in (figure, *beside))
         rows.append(f'<div class="pair">{each}</div>' if beside else each)
     return "".join(rows)
+
+
+_BESIDE = ("_implied", "_real")
 
 
 def _section(made: Reproduction, title: str, folder: str) -> shell.Section:

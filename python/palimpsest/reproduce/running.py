@@ -1,7 +1,8 @@
 """A reproduction: runs, then claims and figures, under the assumed setting, the implied setting, or both."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ..options import RunOptions
 from . import drawing
@@ -11,11 +12,17 @@ from .figures import Figure
 from .outputs import Reproduction
 from .study import ASSUMED_POINT, Point, Study, has_implied
 
-__all__ = ["beside", "neighbours", "planned", "reproduce"]
+__all__ = ["beside", "neighbours", "planned", "replayed", "reproduce"]
+
+_Made = TypeVar("_Made", Claim, Figure)
 
 
 def planned(study: Study, settings: str) -> Iterator[RunOptions]:
     """The simulations of a paper, so that all run side by side; a table may ask for a few more."""
+    if study.real and study.found.files:
+        replaying = Study(study.name, study.batch, full=study.full, replays=True)
+        yield from replaying.runs(study.real["grids"])
+        yield from replaying.runs(study.data["mechanism"]["grids"], _replay_point(study))
     implied, near = settings != ASSUMED and has_implied(study.name), study.data.get("near", {})
     if implied:
         yield from study.runs(near.get("implied", near["grids"]), study.implied)
@@ -34,6 +41,11 @@ def _without(study: Study, of: Point) -> Iterator[RunOptions]:
     if "mechanism" in study.data:
         for _says, point in study.mechanisms(of).values():
             yield from study.runs(study.data["mechanism"]["grids"], point)
+
+
+def _replay_point(study: Study) -> Point:
+    """The point of claims on real traces: the assumed setting with all mechanisms on."""
+    return study.mechanisms(ASSUMED_POINT)[""][1]
 
 
 def _shows_neighbours(study: Study) -> bool:
@@ -56,10 +68,9 @@ def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], m
 def _assumed(study: Study) -> Reproduction:
     """Claims and figures of the assumed setting."""
     made = list(study.figures())
-    traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
     claims, shares = _mechanisms(study, study.functions.claims(study), ASSUMED_POINT)
     last = [made.pop()] if made[-1].id == "traces" else []
-    return _reproduction(study, study.sentences("about", traces), claims, [*made, *shares, *last])
+    return _reproduction(study, study.sentences("about"), claims, [*made, *shares, *last])
 
 
 def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[Claim], list[Figure]]:
@@ -121,11 +132,41 @@ def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], ad
     )
 
 
+def replayed(study: Study) -> tuple[list[Claim], list[Figure]]:
+    """Claims and figures of the real traces that were found; without those that need the reads or writes they lack."""
+    if not study.real or not study.found.files:
+        return [], []
+    replaying = Study(study.name, study.batch, full=study.full, replays=True)
+    judged = _measured(study, lambda: replaying.functions.near_claims(replaying, _replay_point(study)))
+    claims = [claim for claim in judged if study.found.has(study.real["claims"], claim.id)]
+    return claims, [made for each in study.real["figures"] for made in _measured(study, replaying.figures_of, each)]
+
+
+def _measured(study: Study, make: Callable[..., Iterable[_Made]], *of: str) -> list[_Made]:
+    try:
+        return list(make(*of))
+    except (TypeError, ZeroDivisionError):
+        if not study.batch.is_one_sided(study.found.files.values()):
+            raise
+        return []
+
+
 def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
     """Runs all simulations of a paper, and measures claims and figures."""
     study = Study(name, batch, full=full)
     batch.run(planned(study, settings))
-    if settings == ASSUMED or not has_implied(name):
+    made, (claims, added) = _at_settings(study, settings), replayed(study)
+    by_name = {claim.id: claim for claim in claims}
+    return replace(
+        made,
+        about=(*made.about, study.found.described(study.real.get("published", ""))),
+        claims=tuple(claim.replayed(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
+        figures=tuple(sorted((*made.figures, *added), key=lambda each: each.id == "traces")),
+    )
+
+
+def _at_settings(study: Study, settings: str) -> Reproduction:
+    if settings == ASSUMED or not has_implied(study.name):
         return _assumed(study)
     claims, added = _implied(study)
     about = study.sentences("about_implied")

@@ -5,7 +5,7 @@ the statistics of Table 6; and the savings of page reuse with codes and chips th
 fixes 16 banks, pages of 8 and 32 KiB, blocks of 128 of them, drives of 16, 32 and 64 GB, 7 % and 28 % of
 over-provisioning and initial thresholds of OP/2 and OP/4. A bank does not depend on the others and pages are striped
 over the banks, so that fewer banks with the paper's blocks, and as many fewer requests, do in a bank as the whole drive
-does. Ignores the MSR and FIU traces, because they are not public as the paper used them.
+does. A user's folder of the MSR and FIU traces replaces workloads by name (`[real]`).
 
 The FTL that the authors published (the paper's reference 1) differs from the text, and the figures `published` and
 `baseline` run the published rules. That FTL compares the cheapest victim with the last five, and only where a block for
