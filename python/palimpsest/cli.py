@@ -166,24 +166,17 @@ cli.add_command(sweep_command.sweep)
 @click.argument("paper", type=Choice(reproduction.NAMES), metavar="PAPER")
 @click.option("--quick/--full", "quick", default=True, help="Small drives in a minute, or the paper's drives.")
 @click.option(
-    "--both",
-    "settings",
-    flag_value=reproduction.BOTH,
-    default=reproduction.BOTH,
+    "--both", "settings", flag_value=reproduction.BOTH, default=reproduction.BOTH,
     help="What the paper does not say: as assumed here, and beside it as its own numbers imply, where that is known.  "
     "[default]",
-)
+)  # fmt: skip
 @click.option("--assumed", "settings", flag_value=reproduction.ASSUMED, help="As assumed here, chosen blind.")
 @click.option("--implied", "settings", flag_value=reproduction.IMPLIED, help="As the paper's own numbers imply.")
-@click.option("--traces", type=Folder(exists=True), metavar="DIR", help="Folder of real traces, for an extra figure.")
+@click.option("--traces", type=Folder(exists=True), metavar="DIR", help="Folder of real traces, by name.")
 @click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63),
-    default=1,
-    show_default=True,
-    metavar="N",
+    "--seed", type=click.IntRange(0, 2**63), default=1, show_default=True, metavar="N",
     help="First seed; experiments with several seeds take N, N+1, ....",
-)
+)  # fmt: skip
 @jobs_option()
 @click.option("--engine", type=Choice(list(ENGINES)), default="local", help="Where simulations run.")
 @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
@@ -211,17 +204,17 @@ def reproduce(
         make_folder(out)
     from .reproduce import outputs
 
-    together, made, whole = paper == "all", [], {"full": not quick, "settings": settings}
+    together, made, full = paper == "all", [], not quick
     batch = reproduction.Batch(cores(jobs), traces=None if traces is None else str(traces), first_seed=seed)
     with contextlib.ExitStack() as opened:
-        board = opened.enter_context(SweepBoard(None, {}))
+        board = opened.enter_context(SweepBoard(None, {}, what="simulations"))
         store = None if out is None else opened.enter_context(sweep_store.Store(out))
         run = opened.enter_context(runner(engine, address, jobs, board, store, lambda what: say(f"note: {what}")))
         batch.runner = run
         try:
-            run.plan(reproduction.plan(papers, batch, **whole))
+            run.plan(reproduction.plan(papers, batch, full=full, settings=settings))
             for name in papers:
-                made.append(reproduction.reproduce(name, batch, **whole))
+                made.append(reproduction.reproduce(name, batch, full=full, settings=settings))
                 if out is not None:
                     outputs.write(made[-1], out / name if together else out)
         except BaseException:

@@ -24,7 +24,7 @@ sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines 
 sweeps.board sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__
 reproduce.claims reproduce.figures reproduce.templates reproduce.measures reproduce.sweeps reproduce.batch
-reproduce.outputs reproduce.drawing reproduce.study reproduce.running reproduce.papers.__init__
+reproduce.outputs reproduce.drawing reproduce.real reproduce.study reproduce.running reproduce.papers.__init__
 reproduce.papers.mga.__init__ reproduce.papers.llh.model reproduce.papers.llh.__init__
 reproduce.papers.spread.__init__ reproduce.papers.codesign.__init__ reproduce.papers.womv.__init__
 reproduce.__init__

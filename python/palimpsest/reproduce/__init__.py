@@ -15,18 +15,7 @@ from .claims import ASSUMED, BOTH, IMPLIED
 if TYPE_CHECKING:
     from .outputs import Reproduction
 
-__all__ = [
-    "ASSUMED",
-    "BOTH",
-    "IMPLIED",
-    "NAMES",
-    "PAPERS",
-    "Batch",
-    "check_settings",
-    "chosen",
-    "plan",
-    "reproduce",
-]
+__all__ = ["ASSUMED", "BOTH", "IMPLIED", "NAMES", "PAPERS", "Batch", "check_settings", "chosen", "plan", "reproduce"]
 
 PAPERS = ("mga", "llh", "spread", "codesign", "womv")
 """The folders of `papers`, in the order of `all`."""

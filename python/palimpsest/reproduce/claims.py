@@ -11,22 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 __all__ = [
-    "ASSUMED",
-    "BOTH",
-    "IMPLIED",
-    "LEFT_AT_MOST",
-    "TOLERANCE",
-    "Claim",
-    "amount",
-    "at_most",
-    "distance",
-    "effect",
-    "holds",
-    "judge",
-    "left",
-    "more_than",
-    "within",
-]
+    "ASSUMED", "BOTH", "IMPLIED", "LEFT_AT_MOST", "TOLERANCE", "Claim", "amount", "at_most", "distance", "effect",
+    "holds", "judge", "left", "more_than", "within",
+]  # fmt: skip
 
 ASSUMED, IMPLIED, BOTH = "assumed", "implied", "both"
 """Settings for everything that a paper leaves open: assumed, chosen blind; implied by the paper's numbers; both."""

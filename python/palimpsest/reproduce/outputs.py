@@ -80,12 +80,11 @@ PAGES = {
 """The pages beside the main one: name of the file, and heading."""
 
 OWN_STYLE = """
-.claims { position: static; max-height: none; }
 .claims b.yes { color: light-dark(#00710c, #5fd068); } .claims b.no { color: light-dark(#b3261a, #ff8a7a); }
 .claims b.data { color: var(--dim); } .claims td:last-child { min-width: 40ch; }
 .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
 @media (max-width: 1100px) { .pair { grid-template-columns: minmax(0, 1fr); } }
-@media (min-width: 1101px) { .figures > div:not(.pair) { max-width: 1000px; } .claims { max-height: none; } }
+@media (min-width: 1101px) { .figures > div:not(.pair) { max-width: 1000px; } }
 """
 
 
@@ -147,7 +146,6 @@ def render(made: Reproduction) -> "Group":
 STYLE = """
 body { max-width: 1700px; } p { max-width: 90ch; }
 p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
-.sides { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; align-items: start; }
 .claims table { font-size: 13px; }
 .claims table :is(td, th) { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; white-space: normal; }
 .claims table td:last-child { min-width: 24ch; }
@@ -155,19 +153,11 @@ p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
 .claims td.yes { color: light-dark(#00710c, #5fd068); }
 .claims td.no { color: light-dark(#b3261a, #ff8a7a); }
 .figures h4 { font-size: 15px; margin: 24px 0 4px; } .figures img { width: 100%; background: #fff; }
-@media (min-width: 1101px) {
-  .claims { position: sticky; top: 48px; max-height: calc(100vh - 60px); overflow-y: auto; }
-}
-@media (max-width: 1100px) { .sides { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 600px) {
   .claims tr { display: grid; grid-template-columns: 2fr 2fr 1fr; padding: 4px 0; }
   .claims tr { border-bottom: 1px solid var(--line); }
   .claims tr > :is(:first-child, :last-child) { grid-column: 1 / -1; min-width: 0; overflow-wrap: anywhere; }
   .claims table :is(td, th) { border: 0; padding: 2px 8px 2px 0; } .claims table td:empty { display: none; }
-}
-@media print {
-  .sides { grid-template-columns: minmax(0, 1fr); }
-  .claims { position: static; max-height: none; overflow: visible; }
 }
 /* The pictures are black on white: hue-rotate gives the colours back that invert took. */
 @media screen { :root[data-theme="dark"] .figures img { filter: invert(0.9) hue-rotate(180deg); } }

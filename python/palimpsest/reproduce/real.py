@@ -8,13 +8,10 @@
 - `instead`: patterns of other volumes or servers of the collection, which stand in where no file has the name.
 - `plays`: how many times a run plays its workload (an expression; 1 if absent); `set`, names for all runs, and `full`,
   for those of `--full`; `add`, further keys; `layout`, the precondition in the place of a layout of files.
-- `grids`: of the figures.
-- `figures`: the figures that have a picture of real traces, too; `claims`: names of claims by the workload that they
+- `figures`, and `grids` of these: shown for real traces, too; `claims`: patterns of claims by the workload that they
   need, or `any` for those over whatever traces were found.
 
-A trace runs on the drive of the workload, with the depth of the workload where that has one, as many requests from its
-start as the workload has. Its volumes lie apart, and only pieces of 1 MiB that it touches have addresses (`PLACED`).
-Ignored: a second file for a workload, such as the next hour of a server.
+`HOW` says how a trace is replayed. Ignored: a second file for a workload, such as the next hour of a server.
 """
 
 import re
@@ -32,27 +29,17 @@ from .templates import evaluate, fill
 __all__ = ["HOW", "Found", "find", "replaced"]
 
 HOW = """\
-Each runs as its synthetic workload does, from its start and at most as many requests; volumes lie apart, only pieces of \
-1 MiB that a trace touches have addresses, and addresses beyond the drive are folded into it."""
-"""How a trace is replayed, for notes."""
+Each runs as its synthetic workload does (drive, layer, depth, replays), from its start and at most as many requests; \
+volumes lie apart, only pieces of 1 MiB that a trace touches have addresses, and addresses beyond the drive are folded \
+into it. Means, and the least and most, are over the traces found."""
 
-PLACED = ("host.fold=true", "host.compact=1MiB")
-"""Keys that place a trace on a drive."""
-
+_PLACED = ("host.fold=true", "host.compact=1MiB")
 _COLLECTION = re.compile(r"(msr|fiu|msps)[-_]")
-"""Beginnings of names that name the collection only."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The traces of a paper.
-
-    Attributes:
-        files: the trace of each workload.
-        instead: the workloads whose trace is of another volume or server.
-        missing: workloads without a file.
-        others: files that match no workload, by name.
-    """
+    """The trace of each workload, those `instead` of another volume or server, workloads without any, other files."""
 
     files: Mapping[str, Path]
     instead: Sequence[str]
@@ -89,12 +76,7 @@ def _key(path: Path) -> str:
 
 
 def find(described: Mapping[str, Any], files: Mapping[str, Path]) -> Found:
-    """The traces of a paper's workloads among the files of a folder.
-
-    Args:
-        described: `[real]` of the paper's TOML; empty if no trace of the paper is published.
-        files: by name, in order.
-    """
+    """The traces of the workloads of `[real]` among the files of a folder, which have names."""
     names: Mapping[str, Sequence[str]] = described.get("names", {})
     own = {name: [name, f"{name}_*", f"{name}-*", *more] for name, more in names.items()}
     left, found, instead = dict(files), dict[str, Path](), list[str]()
@@ -121,23 +103,18 @@ def _last(key: str, text: str) -> str | None:
 
 
 def replaced(described: Mapping[str, Any], made: dict[str, Any], path: Path, names: Mapping[str, Any]) -> None:
-    """Puts a trace in the place of the workload of a run.
+    """Puts the trace `path` in the place of the workload of a run.
 
-    Args:
-        described: `[real]` of the paper's TOML.
-        made: fields of `RunOptions`, which change; `workload` and `overrides` are whole, with keys of a preset.
-        path: the trace.
-        names: of the cell of the run.
+    `made` has the fields of `RunOptions`, which change; its `workload` begins with a preset. `described` is `[real]`,
+    and `names` are those of the cell of the run.
     """
-    preset = made["workload"].partition(",")[0]
-    text = f"{_core.workload_spec(preset) or ''},{made['workload']}"
+    text = f"{_core.workload_spec(made['workload'].partition(',')[0])},{made['workload']}"
     count, depth = units.parse_count(_last("n", text) or ""), _last("iodepth", text)
     plays = evaluate(described.get("plays", "1"), names)
     total = min(count, plays * _length(path, count // plays))
-    depth_keys = (f"host.iodepth={depth}",) if depth else ()
-    added = tuple(fill(described.get("add", []), {**names, **made}))
+    more = [f"host.iodepth={depth}" if depth else "", *fill(described.get("add", []), {**names, **made})]
     made |= {"workload": str(path), "requests": total, "skip_bad": True, "repeat": str(plays) if plays > 1 else None}
-    made |= {"overrides": (*made["overrides"], *PLACED, *depth_keys, *(each for each in added if each))}
+    made |= {"overrides": (*made["overrides"], *_PLACED, *filter(None, more))}
     if (warmup := made.get("warmup")) is not None and str(warmup).isdigit():
         made["warmup"] = str(total * int(warmup) // count)
     if made["precondition"] == "layout":

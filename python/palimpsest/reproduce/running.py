@@ -12,17 +12,18 @@ from .figures import Figure
 from .outputs import Reproduction
 from .study import ASSUMED_POINT, Point, Study, has_implied
 
-__all__ = ["beside", "neighbours", "planned", "replayed", "reproduce"]
+__all__ = ["neighbours", "planned", "replayed", "reproduce"]
 
 _Made = TypeVar("_Made", Claim, Figure)
+_Join = Callable[[Claim, Claim], Claim]
 
 
 def planned(study: Study, settings: str) -> Iterator[RunOptions]:
     """The simulations of a paper, so that all run side by side; a table may ask for a few more."""
-    if study.real and study.found.files:
-        replaying = Study(study.name, study.batch, full=study.full, replays=True)
+    if study.found.files:
+        replaying = study.replaying()
         yield from replaying.runs(study.real["grids"])
-        yield from replaying.runs(study.data["mechanism"]["grids"], _replay_point(study))
+        yield from replaying.runs(study.data["mechanism"]["grids"], study.mechanisms(ASSUMED_POINT)[""][1])
     implied, near = settings != ASSUMED and has_implied(study.name), study.data.get("near", {})
     if implied:
         yield from study.runs(near.get("implied", near["grids"]), study.implied)
@@ -43,26 +44,14 @@ def _without(study: Study, of: Point) -> Iterator[RunOptions]:
             yield from study.runs(study.data["mechanism"]["grids"], point)
 
 
-def _replay_point(study: Study) -> Point:
-    """The point of claims on real traces: the assumed setting with all mechanisms on."""
-    return study.mechanisms(ASSUMED_POINT)[""][1]
-
-
 def _shows_neighbours(study: Study) -> bool:
     return study.full or not study.data["near"].get("only_full", False)
 
 
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
     said = study.data.get("verdict", {})
-    return Reproduction(
-        study.name,
-        study.data["title"],
-        tuple(about),
-        tuple(claims),
-        tuple(made),
-        study.text(said.get("says", "")),
-        said.get("stated", 0),
-    )
+    verdict = (study.text(said.get("says", "")), said.get("stated", 0))
+    return Reproduction(study.name, study.data["title"], tuple(about), tuple(claims), tuple(made), *verdict)
 
 
 def _assumed(study: Study) -> Reproduction:
@@ -114,30 +103,29 @@ def neighbours(study: Study) -> Figure:
     return drawing.neighbours(judged, study.text(near["note"]), height=near["height"])
 
 
-def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], added: Sequence[Figure]) -> Reproduction:
-    """A reproduction under the assumed setting with claims and figures of the implied one; real traces come last.
-
-    Args:
-        made: under the assumed setting.
-        about: on the implied setting.
-        claims: at the implied setting, with the same names.
-        added: figures of the implied setting.
-    """
+def _joined(
+    made: Reproduction,
+    about: Sequence[str],
+    claims: Sequence[Claim],
+    added: Sequence[Figure],
+    join: _Join = Claim.beside,
+) -> Reproduction:
+    """A reproduction with the claims of another setting, of the same names, and its figures; real traces come last."""
     by_name = {claim.id: claim for claim in claims}
     return replace(
         made,
         about=(*made.about, *about),
-        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
+        claims=tuple(join(claim, by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
         figures=tuple(sorted((*made.figures, *added), key=lambda each: each.id == "traces")),
     )
 
 
 def replayed(study: Study) -> tuple[list[Claim], list[Figure]]:
     """Claims and figures of the real traces that were found; without those that need the reads or writes they lack."""
-    if not study.real or not study.found.files:
+    if not study.found.files:
         return [], []
-    replaying = Study(study.name, study.batch, full=study.full, replays=True)
-    judged = _measured(study, lambda: replaying.functions.near_claims(replaying, _replay_point(study)))
+    replaying, point = study.replaying(), study.mechanisms(ASSUMED_POINT)[""][1]
+    judged = _measured(study, lambda: replaying.functions.near_claims(replaying, point))
     claims = [claim for claim in judged if study.found.has(study.real["claims"], claim.id)]
     return claims, [made for each in study.real["figures"] for made in _measured(study, replaying.figures_of, each)]
 
@@ -155,14 +143,8 @@ def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduc
     """Runs all simulations of a paper, and measures claims and figures."""
     study = Study(name, batch, full=full)
     batch.run(planned(study, settings))
-    made, (claims, added) = _at_settings(study, settings), replayed(study)
-    by_name = {claim.id: claim for claim in claims}
-    return replace(
-        made,
-        about=(*made.about, study.found.described(study.real.get("published", ""))),
-        claims=tuple(claim.replayed(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
-        figures=tuple(sorted((*made.figures, *added), key=lambda each: each.id == "traces")),
-    )
+    about = [study.found.described(study.real.get("published", ""))]
+    return _joined(_at_settings(study, settings), about, *replayed(study), join=Claim.replayed)
 
 
 def _at_settings(study: Study, settings: str) -> Reproduction:
@@ -173,4 +155,4 @@ def _at_settings(study: Study, settings: str) -> Reproduction:
     if settings == IMPLIED:
         kept = study.data["near"].get("kept_about")
         return _reproduction(study, (*study.sentences("about")[:kept], *about), claims, added)
-    return beside(_assumed(study), about, claims, added)
+    return _joined(_assumed(study), about, claims, added)

@@ -121,8 +121,12 @@ class Study:
             names["swept_effects"] = [{"effect": key, "text": effects[key], "paper": papers[key]} for key in effects]
         return names
 
+    def replaying(self) -> "Study":
+        """The same paper on the real traces that were found."""
+        return Study(self.name, self.batch, full=self.full, replays=True)
+
     def _replayed_of(self, value: Any) -> Any:  # noqa: ANN401 - any constant
-        """A list of workloads without those that have no trace, where traces are replayed."""
+        """A list of workloads with the replayed ones alone; any other constant as it is."""
         kept = [each for each in value if each in self.replayed] if isinstance(value, list) else []
         return kept or value
 

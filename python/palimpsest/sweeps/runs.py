@@ -6,6 +6,7 @@ options, the drive and the workload's file, so a changed version or setting is r
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from . import engines
 from .board import SweepBoard
 from .points import state_of
 from .store import Store
-from .task import Outcome, Task, Watch, WorkloadFile, simulator
+from .task import Outcome, Task, WorkloadFile, simulator
 
 Runner = Callable[[Sequence[RunOptions]], tuple[list[Result], BaseException | None]]
 """As `engine.run_many`: the finished results, in order, and the exception that ended the others."""
@@ -33,41 +34,32 @@ _JOB_FILE_BYTES = 1 << 16
 
 @contextlib.contextmanager
 def runner(
-    engine: str,
-    address: str | None,
-    jobs: int | None,
-    board: SweepBoard | None = None,
-    store: Store | None = None,
+    engine: str, address: str | None, jobs: int | None, board: SweepBoard | None = None, store: Store | None = None,
     note: Callable[[str], None] = lambda _: None,
-) -> Iterator["Runs"]:
+) -> Iterator["Runs"]:  # fmt: skip
     """Runs by an engine of sweeps, whose cluster is joined once, at the first run. Raises InputError.
 
     `board` shows the progress; `store` keeps each outcome at once, and its finished runs are not run again; `note`
     receives damaged files.
     """
     start = engines.find(engine, address)
+    board = board or SweepBoard(enabled=False, labels={})
     with contextlib.ExitStack() as joined:
-        yield Runs(
-            lambda tasks, watch: start(tasks, address, jobs, watch),
-            lambda: joined.enter_context(engines.session(engine, address)),
-            board or SweepBoard(enabled=False, labels={}),
-            store,
-            note,
-        )
+        join = functools.cache(lambda: joined.enter_context(engines.session(engine, address)))
+        yield Runs(lambda tasks: start(tasks, address, jobs, board.watch), join, board, store, note)
 
 
 @dataclasses.dataclass
 class Runs:
-    """Runs on one engine; `joins` joins the cluster."""
+    """Runs on one engine; `join` joins the cluster."""
 
-    start: Callable[[Sequence[Task], Watch], Iterator[Outcome]]
-    joins: Callable[[], object]
+    start: Callable[[Sequence[Task]], Iterator[Outcome]]
+    join: Callable[[], object]
     board: SweepBoard
     store: Store | None
     note: Callable[[str], None]
-    _is_joined: bool = False
     _planned: dict[str, Outcome | None] = dataclasses.field(default_factory=dict)
-    _tasks: dict[RunOptions, Task] = dataclasses.field(default_factory=dict)
+    _task: Callable[[RunOptions], Task] = dataclasses.field(default_factory=lambda: functools.cache(_task))
 
     def plan(self, runs: Iterable[RunOptions]) -> None:
         """Reads the finished ones of these runs, and adds the others to the board. Raises InputError."""
@@ -83,18 +75,11 @@ class Runs:
         try:
             self.plan(runs)
             tasks += map(self._task, runs)
-            each = {}
-            for task in tasks:
-                kept = self._planned[task["identity"]]
-                if kept is None:
-                    each[task["identity"]] = task
-                else:
-                    found[task["identity"]] = _result(kept)
-            if each and not self._is_joined:
-                self.joins()
-                self._is_joined = True
-            if each:
-                with closing(self.start([*each.values()], self.board.watch)) as outcomes:  # type: ignore[type-var]
+            kept = {task["identity"]: self._planned[task["identity"]] for task in tasks}
+            found |= {name: _result(outcome) for name, outcome in kept.items() if outcome is not None}
+            if each := [*{task["identity"]: task for task in tasks if task["identity"] not in found}.values()]:
+                self.join()
+                with closing(self.start(each)) as outcomes:  # type: ignore[type-var]
                     for outcome in outcomes:
                         if self.store is not None:
                             self.store.keep(outcome)
@@ -103,11 +88,6 @@ class Runs:
         except (Error, KeyboardInterrupt) as error:
             return [found[task["identity"]] for task in tasks if task["identity"] in found], error
         return [found[task["identity"]] for task in tasks], None
-
-    def _task(self, options: RunOptions) -> Task:
-        if options not in self._tasks:
-            self._tasks[options] = _task(options)
-        return self._tasks[options]
 
 
 def _label(task: Task) -> str:
@@ -134,7 +114,8 @@ def _task(options: RunOptions) -> Task:
     name = [simulator(), fields | {"workload": workload}, drive, text, content]
     return {
         "identity": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest(), "options": fields,
-        "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(), "state": state_of(config, options),
+        "drive": drive, "name": config["name"], "file": file, "jobs": text, "simulator": simulator(),
+        "state": state_of(config, options),
         "series": _SERIES if options.series else (),
     }  # fmt: skip
 

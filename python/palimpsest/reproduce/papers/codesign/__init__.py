@@ -22,19 +22,9 @@ from ...measures import change, iops, response_ns
 from ...study import Point, Study
 
 __all__ = [
-    "causes_of",
-    "claims",
-    "effects",
-    "headroom",
-    "imbalance",
-    "implied_claims",
-    "implied_gains",
-    "metadata_percent",
-    "near_claims",
-    "partial_percent",
-    "percent",
-    "round_robins_of",
-]
+    "causes_of", "claims", "effects", "headroom", "imbalance", "implied_claims", "implied_gains", "metadata_percent",
+    "near_claims", "partial_percent", "percent", "round_robins_of",
+]  # fmt: skip
 
 Gains = dict[str, dict[str, tuple[float, float]]]
 """Changes of mean response time and of throughput in percent, by scheme and workload."""
