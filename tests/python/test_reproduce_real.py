@@ -105,7 +105,7 @@ def test_real_traces_have_claims_and_figures(paper: str, tmp_path: Path, monkeyp
     for figure in figures:
         assert figure.id.endswith("_real")
         assert set(figure.data["workload"]) <= set(found)
-        assert "Real traces" in figure.note or "stand in" in figure.note
+        assert "Real traces" in figure.note or "in their place" in figure.note
         assert "own.csv" in figure.note
     if paper == "llh":  # too few requests for collection
         assert set(figures[0].data["workload"]) == set(found)

@@ -55,7 +55,7 @@ class Found:
         own = [name for name in self.files if name not in self.instead]
         parts = [f"Real traces: {listed(own)}."] if own else []
         if self.instead:
-            parts.append(f"Other volumes or servers of the collection stand in: {listed(self.instead)}.")
+            parts.append(f"Other volumes or servers of the collection in their place: {listed(self.instead)}.")
         if not self.files and not self.others:
             parts.append("No folder of real traces was given (--traces DIR).")
         elif self.missing:
@@ -80,12 +80,12 @@ def find(described: Mapping[str, Any], files: Mapping[str, Path]) -> Found:
     names: Mapping[str, Sequence[str]] = described.get("names", {})
     own = {name: [name, f"{name}_*", f"{name}-*", *more] for name, more in names.items()}
     left, found, instead = dict(files), dict[str, Path](), list[str]()
-    for patterns, stands_in in ((own, False), (described.get("instead", {}), True)):
+    for patterns, is_other in ((own, False), (described.get("instead", {}), True)):
         for workload, each in patterns.items():
             fits = [name for name, path in left.items() if any(fnmatch(_key(path), one.lower()) for one in each)]
             if fits and workload not in found:
                 found[workload] = left.pop(fits[0])
-                instead += [workload] * stands_in
+                instead += [workload] * is_other
     return Found(found, instead, [name for name in names if name not in found], left)
 
 
