@@ -6,7 +6,6 @@ from palimpsest import InputError, engine, wear
 from palimpsest.options import RunOptions
 from palimpsest.reproduce import running
 from palimpsest.reproduce.batch import Batch
-from palimpsest.reproduce.closed import closed_claims
 from palimpsest.reproduce.figures import Figure
 from palimpsest.reproduce.papers import llh
 from palimpsest.reproduce.papers.llh import model
@@ -80,7 +79,7 @@ def test_neighbours_of_the_implied_setting(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_chip_of_the_paper_has_no_room_for_its_code() -> None:
     """Table 2: 3.12 % of 8 KiB; Sec. 4: a polar code that fails once in 400."""
     study = Study("llh", Batch())
-    claim = next(each for each in closed_claims(study) if each.id == "own_chip")
+    claim = next(each for each in study.closed() if each.id == "own_chip")
     assert not claim.agrees
     assert claim.ours is not None
     assert 560 < claim.ours < 640

@@ -5,7 +5,7 @@ the statistics of Table 6; and the savings of page reuse with codes and chips th
 fixes 16 banks, pages of 8 and 32 KiB, blocks of 128 of them, drives of 16, 32 and 64 GB, 7 % and 28 % of
 over-provisioning and initial thresholds of OP/2 and OP/4. A bank does not depend on the others and pages are striped
 over the banks, so that fewer banks with the paper's blocks, and as many fewer requests, do in a bank as the whole drive
-does. Ignores the MSR and FIU traces, because they are not public as the paper used them.
+does. A user's folder of the MSR and FIU traces replaces workloads by name (`[real]`).
 
 The FTL that the authors published (the paper's reference 1) differs from the text, and the figures `published` and
 `baseline` run the published rules. That FTL compares the cheapest victim with the last five, and only where a block for
@@ -37,7 +37,6 @@ import polars as pl
 from .... import wear
 from ....result import Result
 from ...claims import Claim
-from ...closed import closed_claims
 from ...measures import mean, over_seeds, seeds_note
 from ...study import Point, Study
 from .model import (
@@ -293,7 +292,7 @@ def claims(study: Study) -> list[Claim]:
         *_other_claims(study),
         *_lessons(study),
         _reusable_ssd(study),
-        *closed_claims(study),
+        *study.closed(),
     ]
     return [claim.with_note(f"{claim.note} {'' if claim.agrees else _why(study, claim.id)}".strip()) for claim in made]
 

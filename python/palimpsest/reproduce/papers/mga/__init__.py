@@ -1,8 +1,8 @@
 """The MGA paper: Feng et al., "Mapping Granularity Adaptive FTL Based on Flash Page Re-programming" (DATE 2017).
 
 Models Table II, Fig. 7 to 11 and the numbers of Sec. IV, on synthetic workloads with the statistics of Table II. The
-paper fixes blocks of 128 pages, planes of 512 blocks, pages of 8 and 16 KiB and subpages of 4 KiB. Ignores the traces,
-because they are not public.
+paper fixes blocks of 128 pages, planes of 512 blocks, pages of 8 and 16 KiB and subpages of 4 KiB. A user's
+folder of the real traces replaces them by name (`[real]`).
 
 The implied setting. The paper's write amplifications fix the alignment: -7.42 % is 0.47 more subpages a write with
 pages of 8 KiB, and -30.83 % is 2.63 with 16 KiB, where starts at any multiple of 4 KiB give 1.0 and 3.0. So half of
@@ -22,7 +22,6 @@ import polars as pl
 from .... import _core
 from ....result import Result
 from ...claims import TOLERANCE, Claim
-from ...closed import closed_claims
 from ...measures import change, over_seeds, response_ns, seeds_note
 from ...study import Point, Study, load
 
@@ -243,7 +242,7 @@ def claims(study: Study) -> list[Claim]:
     made = [_explained(study, claim) for claim in _over_seeds(study, {})]
     sums = study.table("fig8").group_by("layer", maintain_order=True).agg(pl.col("subpages").sum())
     written = [study.claim(f"fig8_{layer}", subpages, of="fig8", layer=layer) for layer, subpages in sums.iter_rows()]
-    return [*made, *written, *closed_claims(study)]
+    return [*made, *written, *study.closed()]
 
 
 def _explained(study: Study, claim: Claim) -> Claim:

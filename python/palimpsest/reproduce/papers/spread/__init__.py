@@ -3,8 +3,8 @@
 Models Table I, Table II, Fig. 1, 2 and 6 and the numbers of Sec. V, on synthetic workloads with the statistics of Table
 II and Fig. 1; beside each the closed-form bound. Beyond the paper: settings on which the result depends, the read
 command under other layers, and real traces. Sensing times of other words and slopes are assumed: linear between the
-entries of Table I, and for one KiB the continuation of the first two. Ignores the traces of the paper, because they are
-not public.
+entries of Table I, and for one KiB the continuation of the first two. A user's folder of the real traces replaces
+workloads by name (`[real]`).
 
 The implied setting. Reads of 2 KiB gain 2.2 and 1.9 times where Table I allows 3.0 and 2.6, and their latency falls by
 as much as their IOPS rise, so the rest of a request's time is the same under all layers and inside the measurement: the
@@ -24,7 +24,6 @@ import polars as pl
 from .... import _core
 from ....result import Result
 from ...claims import Claim
-from ...closed import closed_claims
 from ...measures import change, iops, mean, seeds_note
 from ...study import Point, Study
 
@@ -364,7 +363,7 @@ def claims(study: Study) -> list[Claim]:
             note += _su_note(study)
         made.append(claim.with_note(note.strip()))
     made.append(study.claim("usr_beyond", main["iops_usr"]))
-    return [*made, *_amplifications(study, {}), *closed_claims(study)]
+    return [*made, *_amplifications(study, {}), *study.closed()]
 
 
 def implied_claims(study: Study) -> list[Claim]:
