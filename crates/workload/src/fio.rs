@@ -56,7 +56,7 @@ use palimpsest_flash::error::Result;
 /// # Errors
 /// As [`FioSource::new`].
 pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
-    if spec.runtime.is_some() || spec.start_delay > 0 || spec.copies > 1 || spec.is_capped() {
+    if spec.runtime.is_some() || spec.start_delay > 0 || spec.copies > 1 || spec.is_capped() || spec.think.time > 0 {
         return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
     }
     Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))

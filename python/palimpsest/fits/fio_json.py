@@ -22,7 +22,8 @@ from .space import Drive
 KEPT = (
     "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
-    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime", "fsync",
+    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime",
+    "thinktime_blocks", "thinktime_blocks_type", "fsync",
 )  # fmt: skip
 """Options of fio that describe the requests."""
 _LEAST, _MOST = 2_000, 20_000

@@ -106,6 +106,16 @@ pub const KEYS: &[Key] = &[
     }),
     key("time_based", &[], "nothing, 0 or 1", |spec, text| put(&mut spec.time_based, switch(text))),
     key("startdelay", &["start_delay"], TIME, |spec, text| put(&mut spec.start_delay, duration(text))),
+    key("thinktime", &[], "a time such as 50us, 1ms or, in microseconds, 50", |spec, text| {
+        let micros = || count(text).and_then(|micros| micros.checked_mul(1000));
+        put(&mut spec.think.time, micros().or_else(|| duration(text)))
+    }),
+    key("thinktime_blocks", &[], "a number of requests from 1", |spec, text| {
+        put(&mut spec.think.requests, positive(text))
+    }),
+    key("thinktime_blocks_type", &[], "complete or issue: when a request counts", |spec, text| {
+        put(&mut spec.think.of_issued, matches!(text, "complete" | "issue").then_some(text == "issue"))
+    }),
     key("blockalign", &["ba"], "a multiple of 512 bytes up to 1GiB, as in 4k", |spec, text| {
         put(&mut spec.block_align, block(text).map(Some))
     }),
@@ -277,6 +287,15 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     }
     reconcile_rates(spec, value("iodepth").is_some(), value("rate").is_some() && value("rate_iops").is_some())?;
     reconcile_groups(spec, given)?;
+    if let Some(key) = ["thinktime_blocks", "thinktime_blocks_type"].into_iter().find(|name| value(name).is_some())
+        && spec.think.time == 0
+    {
+        return Err(Error::input(place(key), "expected thinktime too, the length of a pause"));
+    }
+    if spec.think.time > 0 && spec.open_loop {
+        let what = "the requests of an open loop arrive at their times; expected no thinktime beside open_loop";
+        return Err(Error::input(place("thinktime"), what));
+    }
     if spec.io_size.is_some() && spec.loops.is_some() {
         return Err(Error::input(place("loops"), "io_size is given too; expected only one of the two"));
     }

@@ -39,6 +39,17 @@ pub enum Pacing {
     Poisson,
 }
 
+/// The pauses of a job: fio's `thinktime`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Think {
+    /// `thinktime`: the length of a pause, which begins when no request of the job is in flight; 0: no pauses.
+    pub time: Nanos,
+    /// `thinktime_blocks`: requests between two pauses.
+    pub requests: u64,
+    /// `thinktime_blocks_type`: whether requests count when issued, or when complete.
+    pub of_issued: bool,
+}
+
 /// The generator of random addresses, if each block comes once a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generator {
@@ -85,6 +96,8 @@ pub struct FioSpec {
     pub time_based: bool,
     /// `startdelay`: delay of the first request; 0.
     pub start_delay: Nanos,
+    /// `thinktime`, `thinktime_blocks` and `thinktime_blocks_type`; no pauses.
+    pub think: Think,
     /// `blockalign` of random requests; the smallest size of their direction.
     pub block_align: Option<u64>,
     /// `fsync`: a flush after this many writes; none.
@@ -149,6 +162,7 @@ impl Default for FioSpec {
             runtime: None,
             time_based: false,
             start_delay: 0,
+            think: Think { time: 0, requests: 1, of_issued: false },
             block_align: None,
             writes_per_flush: None,
             random_permille: [1000; 3],
@@ -312,6 +326,10 @@ impl fmt::Display for FioSpec {
         optional(f, "runtime", self.runtime.map(duration_text))?;
         optional(f, "time_based", self.time_based.then(|| "1".to_string()))?;
         optional(f, "startdelay", Some(self.start_delay).filter(|&delay| delay > 0).map(duration_text))?;
+        let Think { time, requests, of_issued } = self.think;
+        optional(f, "thinktime", Some(time).filter(|&time| time > 0).map(duration_text))?;
+        optional(f, "thinktime_blocks", Some(requests).filter(|&requests| requests != 1).map(|each| each.to_string()))?;
+        optional(f, "thinktime_blocks_type", of_issued.then(|| "issue".to_string()))?;
         optional(f, "blockalign", self.block_align.map(size_text))?;
         optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
         if has_region {

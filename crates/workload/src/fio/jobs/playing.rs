@@ -4,7 +4,8 @@
 //! not before the job's rate allows one; an open job issues requests at arrival times. A job begins `startdelay` after
 //! the phase and ends `runtime` later, or with the last request; a phase ends when all requests have completed. If
 //! several requests are due, open jobs go first, by arrival, then closed jobs in turn. A request of a closed job
-//! arrives when the job issues the request.
+//! arrives when the job issues the request. After each `thinktime_blocks` requests, flushes included, a job waits for
+//! its requests in flight, and then for `thinktime`; a rate goes on meanwhile, and the job catches up.
 //!
 //! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload), open jobs and jobs
 //! with rates for all directions are merged by the times of their requests. Other jobs take turns of `iodepth`
@@ -14,7 +15,7 @@
 use std::collections::VecDeque;
 
 use super::super::source::FioSource;
-use super::super::spec::FioSpec;
+use super::super::spec::{FioSpec, Think};
 use crate::request::{Arrivals, Due, Jobs, Request, Source};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
@@ -28,8 +29,8 @@ pub struct JobsSource {
     arrivals: Arrivals,
     /// The order of requests depends on the drive.
     clocked: bool,
-    /// A rate bounds some job.
-    has_caps: bool,
+    /// A rate bounds some job, or a job pauses.
+    has_pace: bool,
     phases: VecDeque<Phase>,
     jobs: u32,
     /// Without a clock: start of the phase.
@@ -65,6 +66,10 @@ struct Playing {
     pending: Option<Request>,
     ended: bool,
     outstanding: u32,
+    think: Think,
+    /// Requests since the last pause, and the end of that pause.
+    since_pause: u64,
+    paused_until: Nanos,
 }
 
 impl Playing {
@@ -88,6 +93,17 @@ impl Playing {
         self.pending.as_ref()
     }
 
+    /// `since`, or the end of the pause; `None` if the pause begins after requests in flight.
+    fn after_pause(&mut self, since: Nanos) -> Option<Nanos> {
+        if self.think.time > 0 && self.since_pause >= self.think.requests {
+            if self.outstanding > 0 {
+                return None;
+            }
+            (self.since_pause, self.paused_until) = (0, since.saturating_add(self.think.time));
+        }
+        Some(since.max(self.paused_until))
+    }
+
     fn end(&mut self) {
         (self.pending, self.ended) = (None, true);
     }
@@ -107,14 +123,15 @@ impl Playing {
     /// request completes.
     fn due(&mut self, since: Nanos) -> Option<Nanos> {
         let (begin, end) = self.span();
-        let now = Some(since.saturating_sub(begin));
-        let Some(depth) = self.depth else { return self.within(now) };
-        if since >= end {
-            self.end();
-        }
+        let Some(depth) = self.depth else { return self.within(Some(since.saturating_sub(begin))) };
         if self.outstanding >= depth {
             return None;
         }
+        let since = self.after_pause(since)?;
+        if since >= end {
+            self.end();
+        }
+        let now = Some(since.saturating_sub(begin));
         if self.is_capped { self.within(now) } else { self.fill(now).map(|_| begin.max(since)) }
     }
 }
@@ -146,6 +163,7 @@ impl Phase {
             let job = &mut self.jobs[at];
             let mut request = job.pending.take().expect("it is due");
             job.outstanding += 1;
+            job.since_pause += u64::from(job.think.of_issued);
             request.arrival = if open.is_some() { job.delay.saturating_add(request.arrival) } else { since };
             if open.is_none() {
                 self.turn = (at + 1) % count;
@@ -197,7 +215,7 @@ impl JobsSource {
             streams: true,
             arrivals: Arrivals::Open,
             clocked: false,
-            has_caps: false,
+            has_pace: false,
             phases: VecDeque::new(),
             jobs: 0,
             base: 0,
@@ -225,12 +243,15 @@ impl JobsSource {
             source,
             depth: (!spec.open_loop).then_some(spec.iodepth),
             is_capped: spec.is_capped(),
-            has_times: spec.has_times(),
+            has_times: spec.has_times() && spec.think.time == 0,
             delay: spec.start_delay,
             runtime: spec.runtime,
             pending: None,
             ended: false,
             outstanding: 0,
+            think: spec.think,
+            since_pause: 0,
+            paused_until: 0,
         };
         if starts_phase || self.phases.is_empty() {
             self.phases.push_back(Phase { first: self.jobs, left: job.turn(), ..Phase::default() });
@@ -245,8 +266,9 @@ impl JobsSource {
         let phases = self.phases.len();
         let phase = self.phases.back_mut().expect("one was pushed");
         let ends_by_clock = job.runtime.is_some() && !job.has_times;
-        self.has_caps |= job.is_capped;
-        self.clocked |= phases > 1 || job.is_capped || job.delay > 0 || ends_by_clock;
+        let has_pace = job.is_capped || job.think.time > 0;
+        self.has_pace |= has_pace;
+        self.clocked |= phases > 1 || has_pace || job.delay > 0 || ends_by_clock;
         phase.jobs.push(job);
         self.clocked |= phase.jobs.len() > 1 && !phase.has_times();
         self.jobs += 1;
@@ -277,16 +299,17 @@ impl Jobs for JobsSource {
     }
 
     fn lift_depths(&mut self) -> bool {
-        for job in self.phases.iter_mut().flat_map(|phase| &mut phase.jobs).filter(|_| self.has_caps) {
+        for job in self.phases.iter_mut().flat_map(|phase| &mut phase.jobs).filter(|_| self.has_pace) {
             job.depth = job.depth.map(|_| u32::MAX);
         }
-        self.has_caps
+        self.has_pace
     }
 
     fn completed(&mut self, job: u32) {
         let Some(phase) = self.phases.front_mut() else { return };
         if let Some(job) = job.checked_sub(phase.first).and_then(|at| phase.jobs.get_mut(at as usize)) {
             job.outstanding -= 1;
+            job.since_pause += u64::from(!job.think.of_issued);
         }
     }
 }

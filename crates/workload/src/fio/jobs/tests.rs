@@ -61,6 +61,22 @@ fn rates_are_caps_of_a_closed_loop() {
     assert_eq!(at("rate_iops=10000\nopen_loop\nn=4\n[b]\nstartdelay=1\nn=1\n", 300_000), [0, 100, 200, 300, 1_000_000]);
 }
 
+/// As in fio: the requests in flight complete before a pause begins.
+#[test]
+fn jobs_pause_after_their_requests() {
+    let at = |text: &str| -> Vec<Nanos> {
+        let text = format!("[a]\nrw=write\nthinktime=1000\n{text}");
+        played(&text, 300_000).iter().map(|seen| seen.0 / 1000).collect()
+    };
+    assert_eq!(at("n=3\n"), [0, 1300, 2600]);
+    assert_eq!(at("n=4\niodepth=2\n"), [0, 0, 1300, 1300]);
+    assert_eq!(at("n=3\niodepth=2\nthinktime_blocks_type=issue\n"), [0, 1300, 2600]);
+    assert_eq!(at("n=5\nthinktime_blocks=3\n"), [0, 300, 600, 1900, 2200]);
+    assert_eq!(at("n=9\nruntime=2ms\ntime_based\n"), [0, 1300]);
+    // A rate goes on in a pause.
+    assert_eq!(at("n=4\nrate_iops=2000\nthinktime_blocks=2\n"), [0, 500, 1800, 2100]);
+}
+
 /// As in fio: each direction of a mix has its own rate, and is requested where only it is due.
 #[test]
 fn reads_and_writes_have_rates_of_their_own() {
