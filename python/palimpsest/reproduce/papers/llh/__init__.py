@@ -52,28 +52,10 @@ from .model import (
 )
 
 __all__ = [
-    "bars_of_fig_7",
-    "bit_error_rates",
-    "by_reuse",
-    "chip_keys",
-    "chips_of",
-    "claims",
-    "draw_rates",
-    "effects",
-    "energies_of_a16",
-    "expected",
-    "implied_claims",
-    "ladder",
-    "layer_keys",
-    "least_overhead",
-    "lifetimes_lost",
-    "near_claims",
-    "percent_more",
-    "published",
-    "ratio",
-    "response",
-    "spare_of_code",
-]
+    "bars_of_fig_7", "bit_error_rates", "by_reuse", "chip_keys", "chips_of", "claims", "draw_rates", "effects",
+    "energies_of_a16", "expected", "implied_claims", "ladder", "layer_keys", "least_overhead", "lifetimes_lost",
+    "near_claims", "percent_more", "published", "ratio", "response", "spare_of_code",
+]  # fmt: skip
 
 _FLOOR = 5
 """Blocks below which the threshold of the authors' published FTL does not move; smaller banks have a smaller floor."""

@@ -18,17 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "a16_averages",
-    "bars_of_fig_7",
-    "bit_error_rates",
-    "chips_of",
-    "draw_rates",
-    "energies_of_a16",
-    "energy_averages",
-    "least_overhead",
-    "lifetimes_lost",
-    "spare_of_code",
-]
+    "a16_averages", "bars_of_fig_7", "bit_error_rates", "chips_of", "draw_rates", "energies_of_a16",
+    "energy_averages", "least_overhead", "lifetimes_lost", "spare_of_code",
+]  # fmt: skip
 
 _Rows = list[dict[str, Any]]
 

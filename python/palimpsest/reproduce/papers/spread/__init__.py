@@ -28,25 +28,10 @@ from ...measures import change, iops, mean, seeds_note
 from ...study import Point, Study
 
 __all__ = [
-    "T_READ_US",
-    "T_WORD_US",
-    "by_reader",
-    "claims",
-    "counted_bound",
-    "effects",
-    "footnote_us",
-    "implied_claims",
-    "near_claims",
-    "overhead",
-    "raf_of",
-    "read_sizes",
-    "read_sizes_of_presets",
-    "sensing_table",
-    "single_reads",
-    "sizes_bound",
-    "stated",
-    "times",
-]
+    "T_READ_US", "T_WORD_US", "by_reader", "claims", "counted_bound", "effects", "footnote_us", "implied_claims",
+    "near_claims", "overhead", "raf_of", "read_sizes", "read_sizes_of_presets", "sensing_table", "single_reads",
+    "sizes_bound", "stated", "times",
+]  # fmt: skip
 
 T_READ_US = (35.0, 45.0, 55.0, 65.0, 75.0, 85.0, 95.0, 99.0)
 """Table I: sensing 1 to 8 code words of 2 KiB."""
