@@ -38,6 +38,7 @@ class TestMga(Reproduced):
         "wa_16k",
         "sweep",
         "mechanism",
+        *(f"{name}_implied" for name in ("fig7a", "fig7b", "fig9a", "fig9b", "fig10", "fig11", "wa_8k", "wa_16k")),
         "mechanism_implied",
         "implied",
     )

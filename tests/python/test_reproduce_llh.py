@@ -30,8 +30,8 @@ class TestLlh(Reproduced):
     })  # fmt: skip
     figures = (
         "table2", "table3", "table4", "fig3", "fig4", "fig5", "table5", "table6", "fig7a", "fig7b", "fig7c", "fig8",
-        "moved", "life", "sweep", "published", "baseline", "beyond", "mechanism", "fig7a_implied", "fig7b_implied",
-        "mechanism_implied",
+        "moved", "life", "sweep", "published", "baseline", "beyond", "mechanism", "fig7c_implied", "fig8_implied",
+        "moved_implied", "fig7a_implied", "fig7b_implied", "mechanism_implied",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},w,{i % 3000 * 16384},16384" for i in range(20_000))
 

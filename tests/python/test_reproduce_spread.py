@@ -31,8 +31,8 @@ class TestSpread(Reproduced):
     })  # fmt: skip
     figures = (
         "table1", "table2", "fig1", "fig2", "fig6a", "fig6b", "fig6c", "gc", "sweep", "overhead", "queue_depth",
-        "sensing_slope", "bus", "word_size", "read_modes", "read_gap", "mechanism", "mechanism_implied",
-        "implied",
+        "sensing_slope", "bus", "word_size", "read_modes", "read_gap", "mechanism", "fig6a_implied",
+        "fig6b_implied", "fig6c_implied", "gc_implied", "mechanism_implied", "implied",
     )  # fmt: skip
     trace = tuple(f"{i * 1000000},r,{i * 8192},4096" for i in range(300))
 

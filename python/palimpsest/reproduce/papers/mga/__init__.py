@@ -191,7 +191,7 @@ def _judged(study: Study, measured: dict[str, float | None]) -> list[Claim]:
     made = []
     for name, ours in measured.items():
         kind, _, workload = name.rpartition("_")
-        if kind in study.data["claims"] and workload in study.names["workloads"]:
+        if kind in study.data["claims"] and workload in study.data["constants"]["workloads"]:
             made.append(study.claim(name, ours, of=kind, workload=workload))
         else:
             made.append(study.claim(name, ours))
