@@ -144,6 +144,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.moved_to", &["ftl.streams=2", "fs.discard=block"]),
     ("fs.gc_gain", &["fs.gc_start=20%", "ssd.over_provisioning=300%"]),
     ("ftl.reuse_empty", &["ftl.threshold_pu=OP/1", "ftl.threshold_window=0", "ssd.over_provisioning=900%"]),
+    ("sim.suspend_limit", &["part.t_program=20ms", "part.t_erase=60ms", "sim.scheduler=read-first"]),
     ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
 ];
 
