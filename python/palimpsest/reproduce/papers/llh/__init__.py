@@ -114,10 +114,6 @@ def _erases(result: Result) -> int:
     return int(result["flash"]["erases"])
 
 
-def _percent(of: float | None) -> float | None:
-    return None if of is None else 100 * of - 100
-
-
 def _less(one: float | None, two: float | None) -> float | None:
     return None if one is None or two is None else one - two
 
@@ -213,19 +209,19 @@ def _claimed(study: Study, measured: pl.DataFrame) -> dict[str, float | None]:
     wide = _at(measured, page_kib=32, over_provisioning=28, threshold="OP/2")
     moved = wide.filter(pl.col("workload").is_in(study.names["timed"]))["moved"].drop_nulls().to_list()
     energy = _mean_of(wide.filter(pl.col("normalized") < 1), "energy")
-    found = {f"erases_{group}": _percent(normalized(8, 28, "OP/2", group=group)) for group in study.names["groups"]}
+    found = {f"erases_{group}": percent_more(normalized(8, 28, "OP/2", group=group)) for group in study.names["groups"]}
     found |= {"normalized_most": max(best, default=None), "normalized_least": min(best, default=None)}
     found["op_7"] = _less(normalized(8, 28, "OP/2"), normalized(8, 7, "OP/2"))
     found["threshold"] = _less(normalized(8, 28, "OP/2"), normalized(8, 28, "OP/4"))
     for percent in study.names["over_provisionings"]:
         points = _less(normalized(32, percent, "OP/2"), normalized(8, percent, "OP/2"))
         found[f"pages_{percent}"] = None if points is None else 100 * points
-    found["copied"] = _percent(max(moved, default=None))
+    found["copied"] = percent_more(max(moved, default=None))
     found["energy"] = None if energy is None else 100 - 100 * energy
     narrow = _at(measured, page_kib=32, over_provisioning=7, threshold="OP/2", group="fiu")
     for what, column in (("erases", "normalized"), ("moved", "moved"), ("energy", "energy")):
-        found[f"fiu_7_{what}"] = _percent(_mean_of(narrow, column))
-    found["src1_2"] = _percent(_mean_of(_at(wide, workload="src1_2"), "moved"))
+        found[f"fiu_7_{what}"] = percent_more(_mean_of(narrow, column))
+    found["src1_2"] = percent_more(_mean_of(_at(wide, workload="src1_2"), "moved"))
     both = _at(measured, page_kib=32, threshold="OP/2").filter(pl.col("normalized") < 1)
     # Where no erases are saved, nothing is in proportion to the saved erases.
     found["inverse"] = both.select(pl.corr("normalized", "energy")).item() if both.height > 2 else 0.0
@@ -321,7 +317,7 @@ def _reusable_ssd(study: Study) -> Claim:
     """The most that an ideal chip saves whose blocks are all reused."""
     rows = study.table("beyond").filter(pl.col("variant") == "ideal chip, cold blocks, too").sort("normalized")
     best = rows.row(0, named=True)
-    return study.claim("reusable_ssd", _percent(best["normalized"])).with_note(study.note("reusable_ssd", **best))
+    return study.claim("reusable_ssd", percent_more(best["normalized"])).with_note(study.note("reusable_ssd", **best))
 
 
 def _lessons(study: Study) -> list[Claim]:
