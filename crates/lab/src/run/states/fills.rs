@@ -113,7 +113,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
 #[test]
 fn a_fill_at_once_is_a_fill_by_requests_whatever_the_settings() {
     let (mut rng, mut drives, mut taken) = (Rng::new(5, 19), 0, 0);
-    while drives < 60 {
+    while drives < 72 {
         let layer = crate::layers::find_layer(["page", "subpage"][rng.below(2) as usize]).unwrap();
         let set = draw(&mut rng);
         let extra: Vec<&str> = set.iter().map(String::as_str).collect();
@@ -164,7 +164,7 @@ fn timed(resolved: &Resolved, options: &Options, runs: bool) -> (String, bool) {
 #[test]
 fn whole_pages_do_not_change_the_result_of_a_timed_run() {
     let (mut rng, mut drives, mut taken) = (Rng::new(6, 19), 0, 0);
-    while drives < 100 {
+    while drives < 120 {
         let layer = crate::layers::find_layer(["page", "page", "subpage"][rng.below(3) as usize]).unwrap();
         let set = [draw(&mut rng), draw_times(&mut rng)].concat();
         let extra: Vec<&str> = set.iter().map(String::as_str).collect();
