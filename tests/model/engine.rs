@@ -336,6 +336,32 @@ fn a_read_suspends_what_is_being_resumed() {
 }
 
 #[test]
+fn suspensions_of_an_operation_are_counted() {
+    let reads = [(0, Erase(1)), (500_000, Read(0)), (1_000_000, Read(1))];
+    let (ended, once) = (COMMAND + ERASE + read() + RESUME, 500_000 + read());
+    let limited = [&SUSPENDS[..], &["sim.suspend_limit=1"]].concat();
+    assert_eq!(times(&limited, 1, &reads), [ended, once, ended + COMMAND + SENSE + TRANSFER]);
+    let more = [&SUSPENDS[..], &["sim.suspend_limit=2"]].concat();
+    assert_eq!(times(&more, 1, &reads), [ended + read() + RESUME, once, 1_000_000 + read()]);
+    // Each operation has its own count.
+    let reads_first = [&limited[..], &["sim.scheduler=read-first"]].concat();
+    let loaded = COMMAND + TRANSFER;
+    let second = loaded + PROGRAM + read() + RESUME + loaded + PROGRAM / 2;
+    let programs = [(0, Program(first(1))), (0, Program(first(2))), (50_000, Read(0)), (second, Read(1))];
+    assert_eq!(times(&reads_first, 1, &programs)[2..], [50_000 + read(), second + read()]);
+}
+
+#[test]
+fn a_suspended_erase_has_a_time_of_its_own() {
+    let settings = [&SUSPENDS[..], &["part.t_suspend_erase=100us"]].concat();
+    let done = times(&settings, 1, &[(0, Erase(1)), (500_000, Read(0))]);
+    assert_eq!(done[1], 500_000 + 100_000 + COMMAND + SENSE + TRANSFER);
+    let loaded = COMMAND + TRANSFER;
+    let done = times(&settings, 1, &[(0, Program(first(1))), (100_000, Read(0))]);
+    assert_eq!(done, [loaded + PROGRAM + read() + RESUME, 100_000 + read()]);
+}
+
+#[test]
 fn suspended_operations_are_not_starved() {
     for cache in ["sim.cache_register=true", "sim.cache_register=false"] {
         let mut bench = Bench::new(&config(&[&SUSPENDS[..], &["sim.starvation_bound=1ms", cache]].concat()), 1);
@@ -467,6 +493,8 @@ fn the_order_within_a_block_never_changes() {
             format!("ssd.chips_per_channel={}", pick(&mut rng, &[1, 2])),
             format!("part.t_suspend={}", pick(&mut rng, &["0ns", "20us"])),
             format!("part.t_resume={}", pick(&mut rng, &["0ns", "10us"])),
+            format!("part.t_suspend_erase={}", ["0ns", "20us", "200us"][seed as usize % 3]),
+            format!("sim.suspend_limit={}", seed % 4),
         ];
         let config = config(&settings.iter().map(String::as_str).collect::<Vec<_>>());
         let mut bench = Bench::new(&config, 2);

@@ -17,7 +17,7 @@ use std::cell::Cell;
 /// Settings of a fast cache with a fixed share; a third of the drives have a dynamic one, too.
 fn cached(rng: &mut Rng) -> Vec<&'static str> {
     let mut settings = vec![
-        pick(rng, &["part.cell=tlc", "part.cell=qlc"]),
+        pick(rng, &["part.cell=mlc", "part.cell=tlc", "part.cell=qlc"]),
         pick(rng, &["ftl.slc_fixed=1 blocks", "ftl.slc_fixed=2 blocks", "ftl.slc_fixed=4 blocks"]),
         pick(rng, &["ftl.slc_full=direct", "ftl.slc_full=fold"]),
         pick(rng, &["ftl.slc_cache=0 blocks", "ftl.slc_cache=0 blocks", "ftl.slc_cache=2 blocks"]),

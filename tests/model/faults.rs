@@ -1,6 +1,6 @@
 //! Failing programs and erases, reads that need a retry, bad blocks: acknowledged data stays readable.
 
-use crate::drives::{Limits, Shape, build, draw, with};
+use crate::drives::{Limits, build, draw, with};
 use crate::harness::{Model, for_each_seed, is_partial, note};
 use crate::workload::Mix;
 use palimpsest_lab::error::Error;
@@ -93,15 +93,9 @@ fn ended(error: &Error) -> bool {
     matches!(error, Error::WornOut(_))
 }
 
-/// Whether reads program flash: then a failing block may end the drive's life during a read, too.
-fn reads_write(shape: &Shape) -> bool {
-    shape.settings.iter().any(|setting| setting == "ftl.merge_on_read=true")
-}
-
 fn counted(entry: &'static Entry, seed: u64) -> bool {
     let Some(shape) = with_faults(entry, seed, Limits { subpages: 2048, planes: 4 }) else { return false };
     note(&shape.settings);
-    let ends_in_read = |error: &Error| reads_write(&shape) && ended(error);
     let mut model = Model::new(&shape, entry, Payload::Tag, seed);
     let mut mix = Mix::new(&shape.drive, seed);
     for index in 0..4000 {
@@ -109,13 +103,9 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
         match model.count(command) {
             Ok(()) => {}
             Err(error) if ended(&error) => {
-                // The drive is still readable, unless a read must write.
+                // The drive is still readable.
                 model.interrupted(command);
-                match model.read_back() {
-                    Ok(()) => {}
-                    Err(error) if ends_in_read(&error) => {}
-                    Err(error) => panic!("at the end of its life, {command:?}: {error}"),
-                }
+                model.read_back().unwrap_or_else(|error| panic!("at the end of its life, {command:?}: {error}"));
                 return true;
             }
             Err(error) => panic!("request {index}, {command:?}: {error}"),
@@ -124,11 +114,7 @@ fn counted(entry: &'static Entry, seed: u64) -> bool {
             model.check();
         }
         if index % 500 == 0 {
-            match model.read_back() {
-                Ok(()) => {}
-                Err(error) if ends_in_read(&error) => return true,
-                Err(error) => panic!("after request {index}: {error}"),
-            }
+            model.read_back().unwrap_or_else(|error| panic!("after request {index}: {error}"));
         }
     }
     true

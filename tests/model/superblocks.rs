@@ -13,14 +13,24 @@ use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::faults::power_cuts::draws;
 use palimpsest_lab::sim::faults::schedule::Schedule;
 
-/// Settings that exclude features of some drives only, and features which such superblocks refuse.
+/// Features which such superblocks refuse.
 const NEEDS: [&str; 4] =
-    ["part.order=ascending", "ftl.slc_cache=0 blocks", "ftl.slc_fixed=0 blocks", "ftl.superblocks=collected"];
+    ["part.pair_corruption=false", "ftl.slc_cache=0 blocks", "ftl.slc_fixed=0 blocks", "ftl.superblocks=collected"];
+
+/// The cells that the layer needs, or SLC, pairs of MLC, or word lines that are programmed in one shot.
+fn cells(entry: &Entry, seed: u64, rng: &mut Rng) -> Vec<String> {
+    let settings = match seed % 3 {
+        _ if entry.needs().iter().any(|need| need.starts_with("part.cell=")) => return Vec::new(),
+        1 if entry.word_lines => return with(&word_lines(entry, rng), &["part.order=ascending"]),
+        2 => ["part.cell=mlc", pick(&mut Rng::new(seed, 0x5b14), &["part.order=low-low-high", "part.order=strict"])],
+        _ => ["part.cell=slc", "part.order=ascending"],
+    };
+    settings.map(String::from).into()
+}
 
 fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
     let mut rng = Rng::new(seed, 0x5b10);
-    let cells =
-        if entry.word_lines && seed % 3 == 1 { word_lines(entry, &mut rng) } else { vec!["part.cell=slc".into()] };
+    let cells = cells(entry, seed, &mut rng);
     let dies = pick(&mut rng, &[0, 2, 4]);
     let turns = format!("ftl.superblock_dies={dies}");
     let mut settings = with(&with(&cells, &NEEDS), &[&turns]);

@@ -23,7 +23,7 @@ CORE = {
     "ftl-api": "plan",
     "workload": "",
     "wom": "",
-    "ftl": "extent free log maps rebuild hybrid layers",
+    "ftl": "extent free gaps log maps rebuild hybrid layers",
     "sim": "",
     "fs": "",
     "lab": "layers metrics config run",

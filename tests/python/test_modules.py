@@ -20,11 +20,11 @@ page report outputs reruns views listing progress parameters needs commands comp
 serving attaching mounting wear wom traces trace_report trace_commands frames
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
-sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.runs
-sweeps.board sweeps.driver sweeps.command sweeps.__init__
+sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
+sweeps.runs sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__
 reproduce.claims reproduce.figures reproduce.templates reproduce.measures reproduce.sweeps reproduce.batch
-reproduce.outputs reproduce.drawing reproduce.study reproduce.running reproduce.papers.__init__
+reproduce.outputs reproduce.drawing reproduce.real reproduce.study reproduce.running reproduce.papers.__init__
 reproduce.papers.mga.__init__ reproduce.papers.llh.model reproduce.papers.llh.__init__
 reproduce.papers.spread.__init__ reproduce.papers.codesign.__init__ reproduce.papers.womv.__init__
 reproduce.__init__

@@ -16,7 +16,7 @@ from palimpsest.reproduce import claims, figures, measures, outputs, sweeps, tem
 from palimpsest.reproduce.batch import Batch
 from palimpsest.reproduce.papers import llh, spread
 from palimpsest.reproduce.papers.llh import model
-from palimpsest.reproduce.study import Study, load
+from palimpsest.reproduce.study import Study, load, stated
 
 pytestmark = pytest.mark.unit
 
@@ -182,6 +182,10 @@ def test_descriptions_of_papers_are_whole(paper: str) -> None:
         assert set(sizes.values()) <= data["scales"].keys()
     identifiers = [each["id"] for each in data["figures"]]
     assert len(identifiers) == len(set(identifiers))
+    for row in stated(paper):
+        names = row["claims"].split()
+        assert set(names) <= data["claims"].keys(), row
+        assert bool(names) != bool(row["why"]), f"either claims, or why there is none: {row}"
 
 
 def test_templates_are_filled() -> None:
@@ -267,14 +271,22 @@ def test_a_claim_agrees_by_number_and_mechanism() -> None:
         assert claim.number_agrees is (claim.ours == -38.0)
 
 
+STATED = (
+    {"where": "IV", "says": "erases fall by 40 %", "claims": "erases", "why": ""},
+    {"where": "V", "says": "reads gain, too", "claims": "", "why": "read off a picture"},
+)
+
+
 def test_rows_that_cannot_fail_are_not_counted() -> None:
     one = made()
     data = replace(one.claims[0], data="entered and computed back")
-    both = replace(one, claims=(*one.claims, data), verdict="Half of it.", stated=3)
+    both = replace(one, claims=(*one.claims, data), verdict="Half of it.", stated=STATED)
     assert both.counted == list(one.claims)
     page = outputs.page([both])
     assert "0 of 1 claims agree by number and mechanism" in page
     assert "Half of it." in page
+    assert "1 of 2 sentences that state a number, an order or a cause are claims" in page
+    assert "read off a picture" in page
     assert page.index("What holds, what does not") < page.index("<h3>Claims</h3>")
 
 

@@ -324,7 +324,7 @@ impl Nand {
         }
         let undo = self.records.undo.is_some().then(|| self.save(block, 0..0, 0));
         self.counters.reads += 1;
-        let energy = self.part.read_energy(page, command);
+        let energy = self.part.read_energy(self.page_of_die(page), command);
         self.counters.read_energy += energy;
         let retry = self.failures.faults.as_mut().is_some_and(Faults::read_fails);
         if retry {
@@ -497,7 +497,8 @@ impl Nand {
 
     #[inline]
     fn count_program(&mut self, (block, page): (u32, u32), written: SubpageMask, again: bool) {
-        let (part, Block { low_first, kept, .. }) = (&self.part, self.blocks[block as usize]);
+        let (part, Block { low_first, kept, single, .. }) = (&self.part, self.blocks[block as usize]);
+        let high = !single && self.is_high(page);
         let counters = &mut self.counters;
         counters.programs += 1;
         counters.pair_copies += u64::from(kept);
@@ -506,7 +507,7 @@ impl Nand {
             counters.reprograms += 1;
             counters.reprogram_energy += part.e_reprogram;
         } else {
-            counters.program_energy += match (part.is_high(page), low_first) {
+            counters.program_energy += match (high, low_first) {
                 (false, false) => part.e_program,
                 (false, true) => part.e_program_low_first,
                 (true, false) => part.e_program_high,
@@ -537,7 +538,7 @@ impl Nand {
         (state.low_first, state.reached, state.pass) = (false, rules::Reached::default(), 0);
         self.generations.erase(pages.clone());
         if self.stripes.is_some() {
-            self.erase_parity(block);
+            self.erase_parity(block, reused);
         }
         let state = &mut self.blocks[block as usize];
         state.torn = cut;

@@ -21,6 +21,7 @@ mod recover;
 
 use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
+use crate::gaps::gaps;
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LogSettings, WearLeveling};
 use crate::maps::bytes::map_bytes;
@@ -106,8 +107,6 @@ pub struct BlockMap {
     pub shape: Geometry,
     read: ReadPolicy,
     wear_leveling: WearLeveling,
-    /// True if skipped pages must be programmed, because later ones depend on them.
-    fills_gaps: bool,
     /// The data block of each logical block.
     data: Vec<u32>,
     /// The valid copy of each logical page, in a data block or in a log block.
@@ -131,7 +130,7 @@ pub struct BlockMap {
 }
 
 palimpsest_flash::state!(BlockMap { data, pages, programmed, erased, cached, counters } parts { free } built {
-    shape, read, wear_leveling, fills_gaps, begun, dead, contents
+    shape, read, wear_leveling, begun, dead, contents
 });
 
 impl BlockMap {
@@ -142,8 +141,6 @@ impl BlockMap {
             shape,
             read: settings.read,
             wear_leveling: settings.wear_leveling,
-            // A stripe gets parity once each page is programmed.
-            fills_gaps: io.nand().part().order.pairs() || io.nand().has_parity(),
             data: vec![NO_BLOCK; blueprint.logical_pages.div_ceil(shape.pages_per_block) as usize],
             pages: vec![UNMAPPED; blueprint.logical_pages as usize],
             free: free_of_planes(&shape),
@@ -321,20 +318,18 @@ impl BlockMap {
         let plane = self.shape.plane_of_block(block) as usize;
         let begun = self.begun.get(plane).filter(|begun| begun.0 == block).map_or(Gate::NONE, |begun| begun.1);
         let after = io.all_of(&[after, self.erased[plane], begun]);
-        if self.fills_gaps {
-            for gap in self.physical_pages(block).start + io.nand().next_page(block)..ppn {
-                let (logical, data) = ([PADDING; MOST_SUBPAGES], [Data::ZERO; MOST_SUBPAGES]);
-                let whole = Program::new(gap, &logical[..width as usize], &data[..width as usize], Cause::Merge);
-                if io.program(Program { padding: width, after, ..whole })? == Outcome::Failed {
-                    self.note_failure(io, block);
-                    return Ok(Outcome::Failed);
-                }
+        let (first, single) = (self.physical_pages(block).start, self.cached.single.holds(block));
+        for gap in gaps(io.nand(), block, ppn - first) {
+            let (logical, data) = ([PADDING; MOST_SUBPAGES], [Data::ZERO; MOST_SUBPAGES]);
+            let whole = Program::new(first + gap, &logical[..width as usize], &data[..width as usize], Cause::Merge);
+            if io.program(Program { padding: width, single, after, ..whole })? == Outcome::Failed {
+                self.note_failure(io, block);
+                return Ok(Outcome::Failed);
             }
         }
         let ended = io.gate();
         let logical: [u32; MOST_SUBPAGES] = std::array::from_fn(|index| (page * width).wrapping_add(index as u32));
         let whole = Program::new(ppn, &logical[..width as usize], &self.contents, cause);
-        let single = self.cached.single.holds(block);
         let outcome = io.program(Program { single, after, signal: ended, ..whole })?;
         let opens = self.split(ppn).1 == 0 && self.split(page).1 != 0;
         if let Some(begun) = self.begun.get_mut(plane).filter(|_| opens) {

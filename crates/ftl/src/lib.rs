@@ -2,6 +2,7 @@
 
 pub mod extent;
 pub mod free;
+mod gaps;
 pub mod hybrid;
 pub mod layers;
 pub mod log;

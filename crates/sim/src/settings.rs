@@ -2,6 +2,7 @@
 //!
 //! Ignored here: timings of flash, which are data of the part.
 
+use palimpsest_flash::keys::readers::Reader;
 use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_flash::{keys, words};
 use palimpsest_ftl_api::keys::is;
@@ -67,11 +68,15 @@ keys! {
     group pub ENGINE {
         /// which waiting operation a die starts next
         pub scheduler: Scheduler = "sim.scheduler", Scheduler::KIND, "fifo";
-        /// longest time for which others overtake an operation
+        /// longest time for which others overtake or suspend an operation
         pub starvation_bound: Nanos = "sim.starvation_bound", Time, "10ms",
-            needs["sim.scheduler = read-first|host-first"];
+            read_by[Reader::ANY.needs(&["sim.scheduler = read-first|host-first"]),
+                Reader::ANY.needs(&["sim.suspend = erase|program-erase"])];
         /// running operations that a read may suspend
         pub suspend: Suspend = "sim.suspend", Suspend::KIND, "none";
+        /// most suspensions of one program or erase; 0: any number
+        pub suspend_limit: u32 = "sim.suspend_limit", Count { min: 0, max: 65_535 }, "0",
+            needs["sim.suspend = erase|program-erase"];
         /// whether operations of one kind are pipelined through a die's cache register
         pub cache_register: bool = "sim.cache_register", Flag, "false";
         /// whether these include reads; else only programs are, and a die is busy until the data of a read has left it

@@ -8,23 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
+from ..options import RunOptions
 from .batch import Batch
 from .claims import ASSUMED, BOTH, IMPLIED
 
 if TYPE_CHECKING:
     from .outputs import Reproduction
 
-__all__ = [
-    "ASSUMED",
-    "BOTH",
-    "IMPLIED",
-    "NAMES",
-    "PAPERS",
-    "Batch",
-    "check_settings",
-    "chosen",
-    "reproduce",
-]
+__all__ = ["ASSUMED", "BOTH", "IMPLIED", "NAMES", "PAPERS", "Batch", "check_settings", "chosen", "plan", "reproduce"]
 
 PAPERS = ("mga", "llh", "spread", "codesign", "womv")
 """The folders of `papers`, in the order of `all`."""
@@ -63,6 +54,15 @@ def check_settings(papers: list[str], settings: str) -> None:
             raise InputError(
                 f"reproduce {paper} --implied: no implied setting is known; expected --assumed, or one of {known}"
             )
+
+
+def plan(papers: list[str], batch: Batch, *, full: bool = False, settings: str = BOTH) -> list[RunOptions]:
+    """The simulations of papers with the seeds of a batch; settings as for `reproduce`."""
+    from . import running
+    from .study import Study
+
+    studies = (Study(paper, batch, full=full) for paper in papers)
+    return [batch.seeded(run) for study in studies for run in running.planned(study, settings)]
 
 
 def reproduce(paper: str, batch: Batch, *, full: bool = False, settings: str = BOTH) -> "Reproduction":

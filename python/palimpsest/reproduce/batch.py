@@ -14,7 +14,7 @@ from ..sweeps.runs import Runner
 __all__ = ["Batch"]
 
 
-_ENDINGS = (".zst", ".gz", ".csv")
+_ENDINGS = (".zst", ".gz", ".csv", ".trace")
 
 
 def _traces_in(folder: str) -> list[Path]:
@@ -49,13 +49,17 @@ class Batch:
         self.traces = traces
         self.first_seed = first_seed
         self._progress = progress
-        self._runner = runner
+        self.runner = runner
         self._results: dict[RunOptions, Result] = {}
 
     def trace_files(self) -> dict[str, Path]:
         """The real traces by name."""
         files = _traces_in(self.traces) if self.traces is not None else []
         return {path.name.split(".")[0]: path for path in files}
+
+    def seeded(self, options: RunOptions) -> RunOptions:
+        """The run with the seed that it has here."""
+        return replace(options, seed=options.seed + self.first_seed - 1)
 
     def run(self, runs: Iterable[RunOptions]) -> None:
         """Runs the simulations that have no result yet.
@@ -66,14 +70,20 @@ class Batch:
         new = [options for options in dict.fromkeys(runs) if options not in self._results]
         if not new:
             return
-        seeded = [replace(options, seed=options.seed + self.first_seed - 1) for options in new]
-        if self._runner is None:
+        seeded = [self.seeded(options) for options in new]
+        if self.runner is None:
             results, failure = engine.run_many(seeded, min(self.jobs, len(new)), self._progress)
         else:
-            results, failure = self._runner(seeded)
+            results, failure = self.runner(seeded)
         if failure is not None:
             raise failure
         self._results.update(zip(new, results, strict=True))
+
+    def is_one_sided(self, traces: Iterable[Path]) -> bool:
+        """Whether a run of these traces had no reads, or no writes."""
+        names = {str(path) for path in traces}
+        counts = [result["requests"] for options, result in self._results.items() if options.workload in names]
+        return any(not (each["read"] and each["write"]) for each in counts)
 
     def __getitem__(self, options: RunOptions) -> Result:
         """The result of a run, which runs now if no earlier call ran it."""

@@ -11,22 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 __all__ = [
-    "ASSUMED",
-    "BOTH",
-    "IMPLIED",
-    "LEFT_AT_MOST",
-    "TOLERANCE",
-    "Claim",
-    "amount",
-    "at_most",
-    "distance",
-    "effect",
-    "holds",
-    "judge",
-    "left",
-    "more_than",
-    "within",
-]
+    "ASSUMED", "BOTH", "IMPLIED", "LEFT_AT_MOST", "TOLERANCE", "Claim", "amount", "at_most", "distance", "effect",
+    "holds", "judge", "left", "more_than", "within",
+]  # fmt: skip
 
 ASSUMED, IMPLIED, BOTH = "assumed", "implied", "both"
 """Settings for everything that a paper leaves open: assumed, chosen blind; implied by the paper's numbers; both."""
@@ -60,6 +47,8 @@ class Claim:
         data: why the row cannot fail, for data that are entered and computed back; such a row is not counted.
         cause: name of the mechanism in the TOML.
         neutral: the number that says "no effect"; None for a change in percent.
+        real: the number of real traces at the assumed setting; None if none was found that the claim needs.
+        real_number_agrees: as `number_agrees`, of `real`.
     """
 
     id: str
@@ -79,6 +68,8 @@ class Claim:
     data: str = ""
     cause: str = ""
     neutral: float | None = None
+    real: float | None = None
+    real_number_agrees: bool | None = None
 
     def with_note(self, note: str) -> "Claim":
         """The same claim with a note."""
@@ -95,6 +86,10 @@ class Claim:
             implied_number_agrees=implied.number_agrees,
             mechanism=self.mechanism or implied.mechanism,
         )
+
+    def replayed(self, real: "Claim") -> "Claim":
+        """The same claim, with the number of real traces added."""
+        return replace(self, real=real.ours, real_number_agrees=None if real.ours is None else real.number_agrees)
 
     def without(self, says: str, share: float | None) -> "Claim":
         """The same claim, with the share of the effect (percent) that runs without the mechanism have."""

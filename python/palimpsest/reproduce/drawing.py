@@ -5,7 +5,8 @@
 `columns` (to keep; `x~` keeps `x`, `x_low` and `x_high`). `panels` lists drawings: `bars`, `lines` or `levels` with the
 arguments and options of the function of that name in `figures`, and changes by `_CHANGES`; `draw` names a function
 instead. A panel may shape the data further by `of`, `where` and `with`. `each` repeats a figure or a panel, `like`
-names an entry of `[templates]` that supplies the other keys, `implied` marks a figure of the implied setting.
+names an entry of `[templates]` that supplies the other keys, `implied` marks a figure of the implied setting, and
+`both` is the note of the same figure at the implied setting.
 
 Shapes are expressions of Polars over `data`, `col`, `lit` and `pl`; all other texts are templates.
 """
@@ -95,7 +96,10 @@ def _drawn(panel: Described) -> Draw:
 def figure(described: Described, data: pl.DataFrame, names: Names) -> Figure:
     """A figure of a description that is filled, with data that are shaped."""
     scope = {**names, **described["names"], "title": described["title"]}
-    draws = [(each.get("title", ""), _drawn(each)) for panel in described["panels"] for each in repeated(panel, scope)]
+    panels = [each for panel in described["panels"] for each in repeated(panel, scope)]
+    # The page has the title above the picture, and one panel needs the room for the legend.
+    titles = [each.get("title", "") if len(panels) > 1 else "" for each in panels]
+    draws = list(zip(titles, map(_drawn, panels), strict=True))
     sizes = {name: described[name] for name in ("width", "height") if name in described}
     svg = figures.panels(data, draws, **sizes)
     return Figure(described["id"], described["title"], described["note"], data, svg, described.get("page", ""))

@@ -139,6 +139,16 @@ def _legend(axes: "Axes", columns: int) -> None:
     axes.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1, 1), fontsize=9, borderaxespad=0.2)
 
 
+def _short(number: float) -> str:
+    """Three digits of a number, thousands as `k`."""
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number / 1000:.3g}k"
+
+
+_MOST_NUMBERS = 90
+_MOST_LEVEL = 20
+"""Bars of a panel that have their numbers written above them, and of these the most whose numbers fit unturned."""
+
+
 def bars(
     group: str,
     series: str,
@@ -149,7 +159,7 @@ def bars(
     paper: Sequence[str] = (),
     line: str = "paper",
 ) -> Draw:
-    """Grouped bars: a group for each value of `group`, with a bar for each value of `series`.
+    """Grouped bars: a group for each value of `group`, with a bar for each value of `series` and its number above.
 
     Args:
         group: column of the groups.
@@ -165,12 +175,18 @@ def bars(
         groups = data[group].unique(maintain_order=True).to_list()
         names = data[series].unique(maintain_order=True).to_list()
         width = 0.8 / len(names)
+        numbered, crowded = len(groups) * len(names) <= _MOST_NUMBERS, len(groups) * len(names) > _MOST_LEVEL
         marked: list[tuple[float, float, float]] = []
         for index, name in enumerate(names):
             rows = {row[group]: row for row in data.filter(pl.col(series) == name).iter_rows(named=True)}
             places = {each: at + (index - (len(names) - 1) / 2) * width for at, each in enumerate(groups)}
-            heights = [rows[each][value] or 0 if each in rows else 0 for each in groups]
-            axes.bar(list(places.values()), heights, width, label=str(name), color=LIGHT[index % len(LIGHT)])
+            heights = [rows[each][value] if each in rows else None for each in groups]
+            shown = [height or 0 for height in heights]
+            drawn = axes.bar(list(places.values()), shown, width, label=str(name), color=LIGHT[index % len(LIGHT)])
+            if numbered:
+                texts = ["" if height is None else _short(height) for height in heights]
+                ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.75}
+                axes.bar_label(drawn, texts, rotation=90 if crowded else 0, fontsize=7, padding=2, bbox=ground)
             there = [(places[each], row) for each, row in rows.items() if row[value] is not None]
             if f"{value}_low" in data.columns:
                 for place, row in there:
@@ -183,6 +199,8 @@ def bars(
         axes.set_ylabel(label)
         if log:
             axes.set_yscale("log")
+        if numbered and crowded:
+            axes.margins(y=0.18)
         _legend(axes, len(names) + bool(marked))
 
     return draw

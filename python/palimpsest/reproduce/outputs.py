@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ class Reproduction:
         claims: the table.
         figures: in the paper's order.
         verdict: what holds, what does not, and why, in one sentence.
-        stated: sentences of the paper that state a number, an order or a cause; 0 if not counted.
+        stated: sentences of the paper that state a number, an order or a cause (`study.stated`).
     """
 
     paper: str
@@ -38,7 +38,12 @@ class Reproduction:
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
     verdict: str = ""
-    stated: int = 0
+    stated: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def covered(self) -> int:
+        """Number of the stated sentences that a claim tests."""
+        return sum(bool(row["claims"]) for row in self.stated)
 
     @property
     def counted(self) -> list[Claim]:
@@ -49,6 +54,11 @@ class Reproduction:
     def has_both(self) -> bool:
         """Whether claims have numbers of both settings."""
         return any(claim.implied_agrees is not None for claim in self.claims)
+
+    @property
+    def has_real(self) -> bool:
+        """Whether claims have numbers of real traces."""
+        return any(claim.real is not None for claim in self.claims)
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """The object of the JSON contract.
@@ -61,7 +71,8 @@ class Reproduction:
             "title": self.title,
             "about": list(self.about),
             "verdict": self.verdict,
-            "stated": self.stated,
+            "stated": len(self.stated),
+            "covered": self.covered,
             "claims": [claim.to_dict() for claim in self.claims],
             "figures": [figure.to_dict(folder) for figure in self.figures],
         }
@@ -73,15 +84,6 @@ PAGES = {
     "traces": "Real traces",
 }
 """The pages beside the main one: name of the file, and heading."""
-
-OWN_STYLE = """
-.claims { position: static; max-height: none; }
-.claims b.yes { color: light-dark(#00710c, #5fd068); } .claims b.no { color: light-dark(#b3261a, #ff8a7a); }
-.claims b.data { color: var(--dim); } .claims td:last-child { min-width: 40ch; }
-.pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
-@media (max-width: 1100px) { .pair { grid-template-columns: minmax(0, 1fr); } }
-@media (min-width: 1101px) { .figures > div:not(.pair) { max-width: 1000px; } .claims { max-height: none; } }
-"""
 
 
 def _cell(text: object) -> str:
@@ -122,12 +124,14 @@ def render(made: Reproduction) -> "Group":
     table = Table(title=made.title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     both = made.has_both
     one = ("agrees", "mechanism off")
-    for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one))):
+    real = ("real",) * made.has_real
+    for head in ("claim", "paper", *(("assumed", *one, "implied", *one) if both else ("ours", *one)), *real):
         table.add_column(head, overflow="fold", ratio=3 if head == "claim" else None)
     for claim in made.claims:
         paper, ours, implied = (_number(value, claim.unit) for value in (claim.paper, claim.ours, claim.implied))
         second = (implied, _verdict(claim, implied=True), _left(claim.implied_left)) if both else ()
-        table.add_row(claim.claim, paper, ours, _verdict(claim), _left(claim.left), *second)
+        last = (_number(claim.real, claim.unit),) * made.has_real
+        table.add_row(claim.claim, paper, ours, _verdict(claim), _left(claim.left), *second, *last)
     reasons = [
         part
         for claim in made.claims
@@ -140,34 +144,30 @@ def render(made: Reproduction) -> "Group":
 STYLE = """
 body { max-width: 1700px; } p { max-width: 90ch; }
 p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
-.sides { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; align-items: start; }
 .claims table { font-size: 13px; }
 .claims table :is(td, th) { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; white-space: normal; }
 .claims table td:last-child { min-width: 24ch; }
-.claims td:is(.yes, .no) { font-weight: 600; }
-.claims td.yes { color: light-dark(#00710c, #5fd068); }
-.claims td.no { color: light-dark(#b3261a, #ff8a7a); }
 .figures h4 { font-size: 15px; margin: 24px 0 4px; } .figures img { width: 100%; background: #fff; }
-@media (min-width: 1101px) {
-  .claims { position: sticky; top: 48px; max-height: calc(100vh - 60px); overflow-y: auto; }
-}
-@media (max-width: 1100px) { .sides { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 600px) {
   .claims tr { display: grid; grid-template-columns: 2fr 2fr 1fr; padding: 4px 0; }
   .claims tr { border-bottom: 1px solid var(--line); }
   .claims tr > :is(:first-child, :last-child) { grid-column: 1 / -1; min-width: 0; overflow-wrap: anywhere; }
   .claims table :is(td, th) { border: 0; padding: 2px 8px 2px 0; } .claims table td:empty { display: none; }
 }
-@media print {
-  .sides { grid-template-columns: minmax(0, 1fr); }
-  .claims { position: static; max-height: none; overflow: visible; }
-}
+.claims b.yes { color: light-dark(#00710c, #5fd068); } .claims b.no { color: light-dark(#b3261a, #ff8a7a); }
+.claims b.data { color: var(--dim); } .claims td:last-child { min-width: 40ch; }
+.pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
+@media (max-width: 1100px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+@media (min-width: 1101px) { .figures > div:not(.pair) { max-width: 1000px; } }
 /* The pictures are black on white: hue-rotate gives the colours back that invert took. */
 @media screen { :root[data-theme="dark"] .figures img { filter: invert(0.9) hue-rotate(180deg); } }
 @media screen and (prefers-color-scheme: dark) {
   :root:not([data-theme="light"]) .figures img { filter: invert(0.9) hue-rotate(180deg); }
 }
 """
+
+
+_YES_NO = {None: "-", True: "yes", False: "no: number"}
 
 
 def _left_text(claim: Claim, share: float | None) -> str:
@@ -190,25 +190,38 @@ def _claims(made: Reproduction) -> str:
             f"<td>{_cell(_number(claim.paper, claim.unit))}</td>"
             f"{measured(claim, claim.ours, _verdict(claim))}"
             f"{measured(claim, claim.implied, _verdict(claim, implied=True)) if both else ''}"
+            f"{measured(claim, claim.real, _YES_NO[claim.real_number_agrees]) if made.has_real else ''}"
             f"<td>{_cell(claim.data or _left_text(claim, share))}</td><td>{_cell(claim.note)}</td></tr>"
         )
-    names = ("assumed", "implied") if both else ("ours",)
+    names = (("assumed", "implied") if both else ("ours",)) + ("real",) * made.has_real
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "mechanism off", "note"))
     return f'<div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
 
 
 def _pictures(made: Reproduction, where: str) -> str:
-    """The figures of a page; the figure of the implied setting is beside the figure of the assumed one."""
+    """The figures of a page; those of the implied setting and of real traces are beside the assumed one."""
     shown = [figure for figure in made.figures if figure.page == where]
     by_id = {figure.id: figure for figure in shown}
     rows = []
     for figure in shown:
-        if figure.id.removesuffix("_implied") != figure.id and figure.id.removesuffix("_implied") in by_id:
+        if any(figure.id.removesuffix(end) in by_id for end in _BESIDE if figure.id.endswith(end)):
             continue
-        beside = by_id.get(f"{figure.id}_implied")
-        each = "".join(one.to_html(f"{made.paper}-") for one in (figure, beside) if one is not None)
+        beside = [by_id[name] for end in _BESIDE if (name := f"{figure.id}{end}") in by_id]
+        each = "".join(one.to_html(f"{made.paper}-") for one in (figure, *beside))
         rows.append(f'<div class="pair">{each}</div>' if beside else each)
     return "".join(rows)
+
+
+_BESIDE = ("_implied", "_real")
+
+
+def _not_covered(made: Reproduction) -> str:
+    """The sentences of the paper that no claim tests, with the reasons."""
+    rows = [shell.row((row["where"], row["says"], row["why"])) for row in made.stated if not row["claims"]]
+    heads = shell.row(("section", "the paper says", "why there is no claim"), "th")
+    said = f"{made.covered} of {len(made.stated)} sentences that state a number, an order or a cause are claims"
+    table = f'<div class="claims wide">{shell.table("", [heads, *rows])}</div>'
+    return f"<details><summary>{said}; the others</summary>{table}</details>" if rows else f"<p>{said}.</p>"
 
 
 def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
@@ -220,7 +233,7 @@ def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
     )
     more = f"<h3>More</h3><ul>{others}</ul>" if others else ""
     body = (
-        f"{_claims(made)}<details><summary>How it was run</summary>{about}"
+        f"{_claims(made)}{_not_covered(made)}<details><summary>How it was run</summary>{about}"
         f'</details><div class="figures"><h3>Figures</h3>{_pictures(made, "")}</div>{more}'
     )
     return shell.Section(made.paper, title, body, short=made.paper)
@@ -235,7 +248,7 @@ def _summary(made: Sequence[Reproduction]) -> shell.Section:
         works = [held for claim in counted if (held := _holds(claim)) is not None]
         implied = [claim.implied_agrees for claim in counted if claim.implied_agrees is not None]
         shares = (_of([claim.agrees for claim in counted]), _of(implied), _of(works))
-        cells = (each.paper, each.stated or "-", len(each.claims), *shares, data)
+        cells = (each.paper, len(each.stated), each.covered, *shares, data)
         rows.append(shell.row(cells))
     said = "".join(f"<p><b>{_cell(each.paper)}</b>: {_cell(each.verdict)}</p>" for each in made if each.verdict)
     return shell.Section("summary", "What holds, what does not, and why", shell.table("summary", rows) + said)
@@ -271,7 +284,7 @@ def page(made: Sequence[Reproduction]) -> str:
             ),
         ],
         drawn={},
-        style=STYLE + OWN_STYLE,
+        style=STYLE,
     )
 
 
@@ -283,7 +296,7 @@ def _more_pages(made: Reproduction) -> dict[str, bytes | str]:
             back = '<p><a href="index.html">Claims and figures</a></p>'
             section = shell.Section(name, text, f'{back}<div class="figures">{pictures}</div>')
             pages[f"{name}.html"] = shell.fill(
-                title=made.title, under=text, head="", sections=[section], drawn={}, style=STYLE + OWN_STYLE
+                title=made.title, under=text, head="", sections=[section], drawn={}, style=STYLE
             )
     return pages
 

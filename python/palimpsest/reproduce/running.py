@@ -1,41 +1,66 @@
 """A reproduction: runs, then claims and figures, under the assumed setting, the implied setting, or both."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from ..options import RunOptions
 from . import drawing
 from .batch import Batch
 from .claims import ASSUMED, IMPLIED, Claim, left
 from .figures import Figure
 from .outputs import Reproduction
-from .study import ASSUMED_POINT, Point, Study, has_implied
+from .study import ASSUMED_POINT, Point, Study, has_implied, stated
 
-__all__ = ["beside", "neighbours", "reproduce"]
+__all__ = ["neighbours", "planned", "replayed", "reproduce"]
+
+_Made = TypeVar("_Made", Claim, Figure)
+_Join = Callable[[Claim, Claim], Claim]
+
+
+def planned(study: Study, settings: str) -> Iterator[RunOptions]:
+    """The simulations of a paper, so that all run side by side; a table may ask for a few more."""
+    if study.found.files:
+        replaying = study.replaying()
+        yield from replaying.runs(study.real["grids"])
+        yield from replaying.runs(study.data["mechanism"]["grids"], study.mechanisms(ASSUMED_POINT)[""][1])
+    implied, near = settings != ASSUMED and has_implied(study.name), study.data.get("near", {})
+    if implied:
+        yield from study.runs(near.get("implied", near["grids"]), study.implied)
+        yield from _without(study, study.implied)
+        for point in study.neighbours if _shows_neighbours(study) else []:
+            yield from study.runs(near["grids"], point)
+    if settings != IMPLIED or not implied:
+        yield from study.runs([name for name, grid in study.data["grids"].items() if "only" not in grid])
+        for point in study.unknowns:
+            yield from study.runs(study.data["sweep"]["grids"], point)
+        yield from _without(study, ASSUMED_POINT)
+
+
+def _without(study: Study, of: Point) -> Iterator[RunOptions]:
+    """The simulations with each mechanism off, and with all of them on."""
+    if "mechanism" in study.data:
+        for _says, point in study.mechanisms(of).values():
+            yield from study.runs(study.data["mechanism"]["grids"], point)
+
+
+def _shows_neighbours(study: Study) -> bool:
+    return study.full or not study.data["near"].get("only_full", False)
 
 
 def _reproduction(study: Study, about: Sequence[str], claims: Sequence[Claim], made: Sequence[Figure]) -> Reproduction:
-    said = study.data.get("verdict", {})
+    verdict = study.text(study.data.get("verdict", ""))
     return Reproduction(
-        study.name,
-        study.data["title"],
-        tuple(about),
-        tuple(claims),
-        tuple(made),
-        study.text(said.get("says", "")),
-        said.get("stated", 0),
+        study.name, study.data["title"], tuple(about), tuple(claims), tuple(made), verdict, stated(study.name)
     )
 
 
 def _assumed(study: Study) -> Reproduction:
-    """Runs all grids and the sweep, and gathers claims and figures."""
-    own = [name for name, grid in study.data["grids"].items() if "only" not in grid]
-    swept = study.data["sweep"]["grids"]
-    study.batch.run([*study.runs(own), *(run for point in study.unknowns for run in study.runs(swept, point))])
+    """Claims and figures of the assumed setting."""
     made = list(study.figures())
-    traces = study.table("traces")["trace"].unique(maintain_order=True).to_list() if made[-1].id == "traces" else []
     claims, shares = _mechanisms(study, study.functions.claims(study), ASSUMED_POINT)
     last = [made.pop()] if made[-1].id == "traces" else []
-    return _reproduction(study, study.sentences("about", traces), claims, [*made, *shares, *last])
+    return _reproduction(study, study.sentences("about"), claims, [*made, *shares, *last])
 
 
 def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[Claim], list[Figure]]:
@@ -45,8 +70,7 @@ def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[
     """
     if "mechanism" not in study.data:
         return list(claims), []
-    grids, points = study.data["mechanism"]["grids"], study.mechanisms(of)
-    study.batch.run(run for _says, point in points.values() for run in study.runs(grids, point))
+    points = study.mechanisms(of)
     found = {
         name: {claim.id: claim for claim in study.functions.near_claims(study, point)}
         for name, (_says, point) in points.items()
@@ -67,11 +91,9 @@ def _mechanisms(study: Study, claims: Sequence[Claim], of: Point) -> tuple[list[
 
 def _implied(study: Study) -> tuple[list[Claim], list[Figure]]:
     """Claims and figures at the implied setting, the figure of neighbours included."""
-    near = study.data["near"]
-    study.batch.run(study.runs(near.get("implied", near["grids"]), study.implied))
     claims, shares = _mechanisms(study, study.functions.implied_claims(study), study.implied)
     made = [*study.figures(implied=True), *shares]
-    return claims, [*made, *([neighbours(study)] if study.full or not near.get("only_full", False) else [])]
+    return claims, [*made, *([neighbours(study)] if _shows_neighbours(study) else [])]
 
 
 def neighbours(study: Study) -> Figure:
@@ -82,32 +104,56 @@ def neighbours(study: Study) -> Figure:
     return drawing.neighbours(judged, study.text(near["note"]), height=near["height"])
 
 
-def beside(made: Reproduction, about: Sequence[str], claims: Sequence[Claim], added: Sequence[Figure]) -> Reproduction:
-    """A reproduction under the assumed setting with claims and figures of the implied one; real traces come last.
-
-    Args:
-        made: under the assumed setting.
-        about: on the implied setting.
-        claims: at the implied setting, with the same names.
-        added: figures of the implied setting.
-    """
+def _joined(
+    made: Reproduction,
+    about: Sequence[str],
+    claims: Sequence[Claim],
+    added: Sequence[Figure],
+    join: _Join = Claim.beside,
+) -> Reproduction:
+    """A reproduction with the claims of another setting, of the same names, and its figures; real traces come last."""
     by_name = {claim.id: claim for claim in claims}
     return replace(
         made,
         about=(*made.about, *about),
-        claims=tuple(claim.beside(by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
+        claims=tuple(join(claim, by_name[claim.id]) if claim.id in by_name else claim for claim in made.claims),
         figures=tuple(sorted((*made.figures, *added), key=lambda each: each.id == "traces")),
     )
+
+
+def replayed(study: Study) -> tuple[list[Claim], list[Figure]]:
+    """Claims and figures of the real traces that were found; without those that need the reads or writes they lack."""
+    if not study.found.files:
+        return [], []
+    replaying, point = study.replaying(), study.mechanisms(ASSUMED_POINT)[""][1]
+    judged = _measured(study, lambda: replaying.functions.near_claims(replaying, point))
+    claims = [claim for claim in judged if study.found.has(study.real["claims"], claim.id)]
+    return claims, [made for each in study.real["figures"] for made in _measured(study, replaying.figures_of, each)]
+
+
+def _measured(study: Study, make: Callable[..., Iterable[_Made]], *of: str) -> list[_Made]:
+    try:
+        return list(make(*of))
+    except (TypeError, ZeroDivisionError):
+        if not study.batch.is_one_sided(study.found.files.values()):
+            raise
+        return []
 
 
 def reproduce(name: str, batch: Batch, *, full: bool, settings: str) -> Reproduction:
     """Runs all simulations of a paper, and measures claims and figures."""
     study = Study(name, batch, full=full)
-    if settings == ASSUMED or not has_implied(name):
+    batch.run(planned(study, settings))
+    about = [study.found.described(study.real.get("published", ""))]
+    return _joined(_at_settings(study, settings), about, *replayed(study), join=Claim.replayed)
+
+
+def _at_settings(study: Study, settings: str) -> Reproduction:
+    if settings == ASSUMED or not has_implied(study.name):
         return _assumed(study)
     claims, added = _implied(study)
     about = study.sentences("about_implied")
     if settings == IMPLIED:
         kept = study.data["near"].get("kept_about")
         return _reproduction(study, (*study.sentences("about")[:kept], *about), claims, added)
-    return beside(_assumed(study), about, claims, added)
+    return _joined(_assumed(study), about, claims, added)

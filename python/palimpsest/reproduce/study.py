@@ -17,11 +17,13 @@
 - `[sweep]`, `[near]`: grids, names and texts of the unknowns, and of the implied point and the neighbours.
 - `[mechanism]`: `grids`, names for the runs at the assumed and at the `implied` setting, and `[mechanism.off.NAME]`,
   what `says` that a mechanism is off and the names that `set` it so. A claim names its `mechanism`.
+- `[real]`: real traces of the workloads (`real`).
 - `[claims.NAME]` (`claims.judge`), `[notes]`, `[[figures]]` (`drawing`).
 
 Ignored: types of names. A name that is missing or misspelt ends the reproduction with an error of Python.
 """
 
+import csv
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -34,13 +36,13 @@ import polars as pl
 
 from ..options import RunOptions
 from ..result import Result
-from . import claims, drawing, measures, sweeps
+from . import claims, drawing, measures, real, sweeps
 from .batch import Batch
 from .claims import Claim
 from .figures import Figure
 from .templates import Fields, evaluate, fields, fill
 
-__all__ = ["ASSUMED_POINT", "Point", "Study", "has_implied", "load"]
+__all__ = ["ASSUMED_POINT", "Point", "Study", "has_implied", "load", "stated"]
 
 Point = Mapping[str, Any]
 """Names that replace those of `[defaults]` in all runs of a table or an effect."""
@@ -54,6 +56,17 @@ def load(name: str) -> dict[str, Any]:
     """The `paper.toml` of a paper."""
     folder = resources.files(__package__) / "papers" / name
     return tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def stated(name: str) -> tuple[dict[str, str], ...]:
+    """The sentences of a paper that state a number, an order or a cause, from `rows.csv`.
+
+    `where` is the section, `says` the sentence, `claims` the names of the claims that test the sentence, with spaces
+    between. If there are none, `why` has the reason.
+    """
+    text = (resources.files(__package__) / "papers" / name / "rows.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
 
 
 def has_implied(name: str) -> bool:
@@ -85,16 +98,21 @@ class Study:
         name: of the paper.
         batch: runs the simulations.
         full: `sizes.full` instead of `sizes.quick`.
+        replays: replays the real traces that were found in the place of their workloads, and lists only these.
     """
 
-    def __init__(self, name: str, batch: Batch, *, full: bool = False) -> None:
+    def __init__(self, name: str, batch: Batch, *, full: bool = False, replays: bool = False) -> None:
         self.name = name
         self.data = load(name)
         self.batch = batch
         self.full = full
         self.functions: ModuleType = import_module(f".papers.{name}", __package__)
-        self.files = batch.trace_files()
-        scales, sizes = self.data["scales"], self.data["sizes"]["full" if full else "quick"]
+        self.real: dict[str, Any] = self.data.get("real", {})
+        self.found = real.find(self.real, batch.trace_files())
+        self.replayed = self.found.files if replays else {}
+        more = {**self.real.get("set", {}), **(self.real.get("full", {}) if full else {})} if replays else {}
+        scales = {scale: own | more for scale, own in self.data["scales"].items()}
+        sizes = self.data["sizes"]["full" if full else "quick"]
         self.scales = {**scales, **{role: scales[scale] for role, scale in sizes.items()}}
         self.names = self._names()
         self._tables: dict[tuple[str, str], pl.DataFrame] = {}
@@ -102,18 +120,27 @@ class Study:
     def _names(self) -> dict[str, Any]:
         """The names of all expressions and templates."""
         names = {each: getattr(self.functions, each) for each in self.functions.__all__}
-        names |= {"change": measures.change, "traces": list(self.files)}
+        names |= {"change": measures.change, "traces": list(self.found.others)}
         names |= {"values": self.data.get("values", {}), "claims_of": fields(self.data["claims"])}
         names |= {role: Fields(scale) for role, scale in self.scales.items()} | self.scales["main"]
         for part in ("constants", "texts"):
             for key, value in self.data.get(part, {}).items():
-                names[key] = fields(fill(value, names))
+                names[key] = self._replayed_of(fields(fill(value, names)))
         self.names = names
         effects = self.data["sweep"]["effects"]
         if isinstance(effects, dict):
             papers = {name: self._claimed(name)["paper"] for name in effects}
             names["swept_effects"] = [{"effect": key, "text": effects[key], "paper": papers[key]} for key in effects]
         return names
+
+    def replaying(self) -> "Study":
+        """The same paper on the real traces that were found."""
+        return Study(self.name, self.batch, full=self.full, replays=True)
+
+    def _replayed_of(self, value: Any) -> Any:  # noqa: ANN401 - any constant
+        """A list of workloads with the replayed ones alone; any other constant as it is."""
+        kept = [each for each in value if each in self.replayed] if isinstance(value, list) else []
+        return kept or value
 
     # Runs
 
@@ -130,7 +157,7 @@ class Study:
         for axis, value in keys.items():
             names |= values.get(axis, {}).get(str(value), {})
             if axis == "trace":
-                names |= {"path": str(self.files[value]), "file": self.files[value].name}
+                names |= {"path": str(self.found.others[value]), "file": self.found.others[value].name}
         names |= {**point, **keys}
         for name, template in self.data["grids"][grid].get("set", {}).items():
             names[name] = fill(template, names)
@@ -151,6 +178,8 @@ class Study:
         made["overrides"] = _parts(made["overrides"])
         if made.get("warmup") is not None:
             made["warmup"] = str(made["warmup"])
+        if names.get("workload") in self.replayed:
+            real.replaced(self.real, made, self.replayed[names["workload"]], names)
         return RunOptions(**{key: value for key, value in made.items() if value is not None})
 
     def cells(self, grid: str, point: Point = ASSUMED_POINT) -> Iterator[dict[str, Any]]:
@@ -216,7 +245,10 @@ class Study:
         """The table of this name at a point, or `sweep`; empty where no cell has a row."""
         key = (name, str(dict(point)))
         if key not in self._tables:
-            self._tables[key] = self._sweep() if name == "sweep" else self._table(self.data["tables"][name], point)
+            made = self._sweep() if name == "sweep" else self._table(self.data["tables"][name], point)
+            if self.replayed and "workload" in made.columns:
+                made = made.filter(pl.col("workload").is_in([*self.replayed]))
+            self._tables[key] = made
         return self._tables[key]
 
     def _sweep(self) -> pl.DataFrame:
@@ -261,6 +293,18 @@ class Study:
         """The claim of this name; `of` names an entry of `[claims]` that several claims share."""
         return claims.judge(name, self._claimed(name, of, **more), ours)
 
+    def closed(self) -> list[Claim]:
+        """The claims in closed form: `ours` is an expression over the names of the paper, the same at every setting.
+
+        The note of each is the entry of `[notes.closed]`.
+        """
+        notes, claimed = self.data["notes"]["closed"], self.data["claims"]
+        return [
+            self.claim(name, evaluate(claimed[name]["ours"], self.names)).with_note(notes.get(name, ""))
+            for name in claimed
+            if "ours" in claimed[name]
+        ]
+
     def _claimed(self, name: str, of: str = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
         found = self.data["claims"]
         described = found[of or (name if name in found else self.data["sweep"]["of"])]
@@ -281,25 +325,40 @@ class Study:
             self.table("sweep"), name, paper, lambda ours: self.claim(name, ours).agrees, number, together
         )
 
-    def sentences(self, name: str, traces: Sequence[str] = ()) -> tuple[str, ...]:
-        """The paragraphs of this name; `{found}` in them lists the real traces."""
-        found = f"Real traces: {', '.join(traces)}." if traces else "No folder of real traces was given (--traces DIR)."
-        return tuple(fill(self.data[name], {**self.names, "found": found}))
+    def sentences(self, name: str) -> tuple[str, ...]:
+        """The paragraphs of this name."""
+        return tuple(fill(self.data[name], self.names))
 
     def figures(self, *, implied: bool = False) -> Iterator[Figure]:
-        """The figures of the assumed or of the implied setting that have data, in the order of the file."""
-        for own in self.data["figures"]:
+        """The figures of the assumed or of the implied setting that have data, in the order of the file.
+
+        A figure with the key `both`, a note, is drawn at the implied setting, too.
+        """
+        for each in self.data["figures"]:
+            own = each
+            if implied and "both" in each:
+                own = {**each, "id": f"{each['id']}_implied", "note": each["both"], "implied": True}
             if own.get("implied", False) is implied:
-                described = {**self.data["templates"][own["like"]], **own} if "like" in own else own
-                yield from self._drawn(described, self.implied if implied else ASSUMED_POINT)
+                yield from self._all_of(own, self.implied if implied else ASSUMED_POINT)
+
+    def figures_of(self, name: str) -> Iterator[Figure]:
+        """The figures of one entry of the assumed setting; needs no run of others."""
+        yield from self._all_of(next(each for each in self.data["figures"] if each["id"] == name), ASSUMED_POINT)
+
+    def _all_of(self, own: Mapping[str, Any], point: Point) -> Iterator[Figure]:
+        yield from self._drawn({**self.data["templates"][own["like"]], **own} if "like" in own else own, point)
 
     def _drawn(self, described: Mapping[str, Any], point: Point) -> Iterator[Figure]:
         for each in drawing.repeated(described, self.names):
             data = self.table(each["table"], point) if "table" in each else pl.DataFrame()
+            if self.replayed:
+                title = each["title"].replace("the synthetic workloads", "real traces")
+                title += "" if "real traces" in title else ", real traces"
+                each |= {"id": f"{each['id']}_real", "title": title}
+                each["note"] = f"{self.found.described('')} {real.HOW}"
             if "of" in each or not data.is_empty():
                 yield drawing.figure(each, drawing.shaped(data, each, self.names), self.names)
 
     def figure(self, name: str) -> Figure:
-        """One figure of the assumed setting; needs no run of other figures."""
-        described = next(each for each in self.data["figures"] if each["id"] == name)
-        return next(self._drawn(described, ASSUMED_POINT))
+        """The first figure of an entry of the assumed setting."""
+        return next(self.figures_of(name))

@@ -20,15 +20,23 @@ _PRECONDITION = 0.5
 
 
 class SweepBoard(Board):
-    """A bar for the sweep, and one for each running point; `labels` names the points by identity."""
+    """A bar for the sweep, and one for each running point; `labels` names points by identity, `what` all of them."""
 
-    def __init__(self, enabled: bool | None, labels: Mapping[str, str], every_s: float | None = None) -> None:
+    def __init__(
+        self, enabled: bool | None, labels: Mapping[str, str], every_s: float | None = None, what: str = "points"
+    ) -> None:
         super().__init__(enabled, every_s)
-        self._labels = labels
+        self._labels, self._what = dict(labels), what
         self._whole: TaskID | None = None
         self._running: dict[str, tuple[TaskID | None, float]] = {}
         self._preconditioned: set[str] = set()
         self._total = self._done = self._failed = self._before = 0
+
+    def add(self, labels: Mapping[str, str], before: int) -> None:
+        """Adds points to run, by identity, and the number of those finished before."""
+        self._labels |= labels
+        self._total += len(labels)
+        self._before += before
 
     def begin(self, total: int, before: int) -> None:
         """Sets the number of points to run, and of those finished before."""
@@ -69,7 +77,7 @@ class SweepBoard(Board):
         with self._lock:
             elapsed, came = time.monotonic() - self._started, self._came()
             share = f" ({100 * came / self._total:.0f} %)" if self._total else ""
-            return f"points: {self._said(elapsed, came)}{share}"
+            return f"{self._what}: {self._said(elapsed, came)}{share}"
 
     def _show(self, identity: str | None) -> None:
         elapsed = time.monotonic() - self._started
@@ -77,7 +85,7 @@ class SweepBoard(Board):
             return
         if self._bars is None:
             self._bars = _new_bars()
-            self._whole = self._bars.add_task("points", total=self._total, said="")
+            self._whole = self._bars.add_task(self._what, total=self._total, said="")
             self._bars.start()
         assert self._whole is not None
         came = self._came()

@@ -46,14 +46,15 @@ class Point:
         return {
             "identity": self.identity, "options": dataclasses.asdict(self.options), "drive": self.drive,
             "name": self.config["name"], "file": None if self.file is None else dataclasses.asdict(self.file),
-            "simulator": simulator(), "state": self._state(),
+            "simulator": simulator(), "state": state_of(self.config, self.options),
         }  # fmt: skip
 
-    def _state(self) -> str:
-        """Equal for points that probably continue from the same preconditioned state: used to choose workers."""
-        drive = {table: keys for table, keys in self.config.items() if table not in _NOT_OF_STATES}
-        options = (self.options.precondition, self.options.payload, self.options.seed)
-        return hashlib.blake2b(json.dumps([drive, options]).encode(), digest_size=8).hexdigest()
+
+def state_of(config: dict[str, Any], options: RunOptions) -> str:
+    """Equal for runs that probably continue from the same preconditioned state: used to choose workers."""
+    drive = {table: keys for table, keys in config.items() if table not in _NOT_OF_STATES}
+    state = [drive, (options.precondition, options.payload, options.seed)]
+    return hashlib.blake2b(json.dumps(state).encode(), digest_size=8).hexdigest()
 
 
 def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:

@@ -139,6 +139,8 @@ impl Nand {
         let Coded(code) = self.generations.code.expect("a part with a code of cells");
         let (block, page) = self.split(ppn);
         let state = &self.blocks[block as usize];
+        let of_pass = generation == u32::from(state.pass) && page < state.next_page;
+        let behind = of_pass && state.gaps && self.is_left_out(block, page);
         rules::check_generation(&GenerationView {
             bad: state.bad,
             torn: state.torn,
@@ -147,7 +149,7 @@ impl Nand {
             before: self.generation(ppn),
             pass: state.pass.into(),
             page,
-            next_page: state.next_page,
+            next_page: if behind { page } else { state.next_page },
         })
     }
 

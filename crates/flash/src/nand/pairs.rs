@@ -113,14 +113,14 @@ impl Nand {
     /// Tracks the order that rules and energies depend on. Only the third program shows whether the first two were low
     /// pages first.
     pub(super) fn note_pair(&mut self, block: u32, page: u32, reused: bool) {
-        let (part, state) = (&self.part, &mut self.blocks[block as usize]);
-        state.reached.note(page, part.is_high(page));
+        let (of_die, high) = (self.page_of_die(page), self.is_high(page));
+        let state = &mut self.blocks[block as usize];
+        state.reached.note(of_die, high);
         state.reused |= reused;
         if !state.low_first && state.reached.low_first() {
             state.low_first = true;
             let first = block * self.geometry.pages_per_block;
-            let before =
-                (0..page).filter(|&page| !self.part.is_high(page) && self.programs[(first + page) as usize] > 0);
+            let before = (0..page).filter(|&page| !self.is_high(page) && self.programs[(first + page) as usize] > 0);
             let before = before.count() as Picojoules;
             self.counters.program_energy += before * self.part.e_program_low_first;
             self.counters.program_energy -= before * self.part.e_program;

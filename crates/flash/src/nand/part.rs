@@ -170,6 +170,9 @@ crate::keys! {
         /// from the suspend command until the die can read
         pub t_suspend: Nanos = "part.t_suspend", Time, "0ns", rules[OPERATION],
             needs["sim.suspend = erase|program-erase"];
+        /// the same, of an erase
+        pub t_suspend_erase: Nanos = "part.t_suspend_erase", Time, (as "part.t_suspend"), rules[OPERATION],
+            needs["sim.suspend = erase|program-erase"];
         /// from the resume command until the operation continues
         pub t_resume: Nanos = "part.t_resume", Time, "0ns", rules[OPERATION],
             needs["sim.suspend = erase|program-erase"];
@@ -183,7 +186,7 @@ crate::keys! {
         pub spread_reach: SpreadReach = "part.spread_reach", SpreadReach::KIND, "any";
         /// erases that a block is rated for
         pub endurance: u32 = "part.endurance", ANY_NUMBER, "3000";
-        /// the same of a block of tlc or qlc that always holds one bit a cell (ftl.slc_fixed)
+        /// the same of a block of mlc, tlc or qlc that always holds one bit a cell (ftl.slc_fixed)
         pub endurance_slc: u32 = "part.endurance_slc", ANY_NUMBER, "30000", needs["ftl.slc_fixed > 0"];
         /// standard deviation of the erases that single blocks endure, as a share of part.endurance
         pub endurance_deviation: f64 = "part.endurance_deviation", SHARE, "0%";
@@ -484,6 +487,7 @@ pub mod samples {
             bus_rate: Rate(40_000_000),
             t_read_retry: 50_000,
             t_suspend: 5_000,
+            t_suspend_erase: 5_000,
             t_resume: 5_000,
             word_bytes: 1024,
             t_read_words: Vec::new(),

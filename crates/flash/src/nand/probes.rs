@@ -71,7 +71,8 @@ impl Nand {
             // In a superblock, a die that lags behind the others continues in its own order.
             next_page: if behind { page } else { state.next_page },
             programs: &self.programs[self.first_page(block)..][..self.geometry.pages_per_block as usize],
-            reached: state.reached,
+            dies: self.dies_in_turn(),
+            reached: self.reached_on_die(block, page),
         };
         rules::check_program(&view)?;
         if self.part.pages_per_program > 1 && written != self.widths.all_subpages {

@@ -160,11 +160,13 @@ pub struct PageView<'a> {
     pub next_page: u32,
     /// Programs of every page of the block since its erase.
     pub programs: &'a [u8],
-    /// Progress of low and high pages, if pages are paired.
+    /// Dies whose pages take turns in the block: those of a superblock, or 1.
+    pub dies: u32,
+    /// Progress of low and high pages on the die of the page, if pages are paired.
     pub reached: Reached,
 }
 
-/// The first low page and the first high page of a block not reached by programs, as page numbers.
+/// The first low page and the first high page of a die's block not reached by programs, as page numbers of the die.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reached {
     /// No low page from this number on is programmed.
@@ -207,7 +209,8 @@ pub fn check_program(view: &PageView<'_>) -> Result<(), Rule> {
     }
     let before = u32::from(view.programs[view.page as usize]);
     if before >= view.part.nop {
-        return Err(if view.part.is_high(view.page) && before > 0 { Rule::HighTwice } else { Rule::TooManyPrograms });
+        let high = view.part.is_high(view.page / view.dies);
+        return Err(if high && before > 0 { Rule::HighTwice } else { Rule::TooManyPrograms });
     }
     match view.part.order {
         ProgramOrder::Any => Ok(()),
@@ -263,20 +266,21 @@ pub fn check_generation(view: &GenerationView) -> Result<(), Rule> {
 /// The standard order is a special case.
 #[inline]
 fn check_pairs(view: PageView<'_>, before: u32) -> Result<(), Rule> {
-    let part = view.part;
-    let programmed = |page: u32| view.programs[page as usize] > 0;
-    if part.is_high(view.page) {
+    let (part, page) = (view.part, view.page / view.dies);
+    let partner = part.partner(page) * view.dies + view.page % view.dies;
+    let partner_programmed = view.programs[partner as usize] > 0;
+    if part.is_high(page) {
         return match () {
             () if before > 0 => Err(Rule::HighTwice),
-            () if !programmed(part.partner(view.page)) => Err(Rule::HighBeforeLow),
-            () if view.page < view.reached.high => Err(Rule::PageOrder),
+            () if !partner_programmed => Err(Rule::HighBeforeLow),
+            () if page < view.reached.high => Err(Rule::PageOrder),
             () => Ok(()),
         };
     }
     match before {
-        0 if view.page < view.reached.low => Err(Rule::PageOrder),
+        0 if page < view.reached.low => Err(Rule::PageOrder),
         0 => Ok(()),
-        _ if part.order == ProgramOrder::LowLowHigh && programmed(part.partner(view.page)) => Err(Rule::LowAfterHigh),
+        _ if part.order == ProgramOrder::LowLowHigh && partner_programmed => Err(Rule::LowAfterHigh),
         _ => Ok(()),
     }
 }

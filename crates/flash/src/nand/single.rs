@@ -1,5 +1,7 @@
-//! Blocks with one bit a cell: temporarily, or always, as in the fast cache of TLC and QLC parts. Times depend on the
-//! mode. Blocks that always hold one bit endure `part.endurance_slc` erases, and their bit errors grow in proportion.
+//! Blocks with one bit a cell: temporarily, or always, as in the fast cache of MLC, TLC and QLC parts. Times depend on
+//! the mode. Blocks that always hold one bit endure `part.endurance_slc` erases, and their bit errors grow in
+//! proportion.
+//!
 //! Ignored: less wear and energy of single bits in other blocks.
 
 use super::Nand;

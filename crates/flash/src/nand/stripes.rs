@@ -13,6 +13,7 @@
 
 use super::data::Data;
 use super::part::ReadCommand;
+use super::rules::Reached;
 use super::{Block, Flash, Halt, Nand, PADDING, SubpageMask, TORN, UNWRITTEN};
 use crate::geometry::{Divisor, Geometry};
 
@@ -71,12 +72,14 @@ pub(super) struct Stripes {
     erasing: u64,
     /// Number of the superblock's blocks that are erased, stored because a die may fail meanwhile.
     together: u32,
+    /// Whether low pages of that superblock were programmed again.
+    reused: bool,
 }
 
 // Dies fail after preconditioning, and states are stored before.
 crate::state!(Stripes { also_erased } built {
     physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing,
-    together
+    together, reused
 });
 
 impl Stripes {
@@ -98,6 +101,7 @@ impl Stripes {
             also_erased: 0,
             erasing: 0,
             together: 0,
+            reused: false,
             physical,
         }
     }
@@ -286,6 +290,54 @@ impl Nand {
         }
     }
 
+    /// The page in its die's block of page `page` of a layer's block.
+    #[inline]
+    pub fn page_of_die(&self, page: u32) -> u32 {
+        self.stripes.as_ref().map_or(page, |stripes| stripes.per_stripe.divide(page))
+    }
+
+    /// Dies whose pages take turns in a layer's block.
+    #[inline]
+    pub fn dies_in_turn(&self) -> u32 {
+        self.stripes.as_ref().map_or(1, |stripes| stripes.data)
+    }
+
+    /// Whether `page` of a layer's block is a high page.
+    #[inline]
+    pub fn is_high(&self, page: u32) -> bool {
+        self.part.paired() && self.part.is_high(self.page_of_die(page))
+    }
+
+    /// The other page of the pair of `page` of a layer's block, on the same die; `page` itself if pages are not paired.
+    /// Paired pages have no parity.
+    pub fn partner(&self, page: u32) -> u32 {
+        let dies = self.dies_in_turn();
+        self.part.partner(self.page_of_die(page)) * dies + page % dies
+    }
+
+    /// Low and high pages reached by programs on the die of page `page` of `block`. The progress of a superblock is the
+    /// progress of the die that is ahead.
+    #[inline]
+    pub(super) fn reached_on_die(&self, block: u32, page: u32) -> Reached {
+        let reached = self.blocks[block as usize].reached;
+        let ahead = || self.page_of_die(page) >= reached.low.max(reached.high);
+        if self.stripes.is_none() || !self.part.order.pairs() || ahead() {
+            return reached;
+        }
+        self.reached_in(block, page % self.dies_in_turn(), self.dies_in_turn())
+    }
+
+    /// Low and high pages reached by programs in every page number `step` of `block`, from `first` on.
+    fn reached_in(&self, block: u32, first: u32, step: u32) -> Reached {
+        let (mut reached, begin) = (Reached::default(), self.first_page(block));
+        for page in (first..self.geometry.pages_per_block).step_by(step as usize) {
+            if self.programs[begin + page as usize] > 0 {
+                reached.note(self.page_of_die(page), self.is_high(page));
+            }
+        }
+        reached
+    }
+
     /// Whether page `ppn` is unreadable because its die has failed.
     #[inline]
     pub fn is_unreadable(&self, ppn: u32) -> bool {
@@ -422,14 +474,14 @@ impl Nand {
         self.stripes.as_ref().map_or(1, |stripes| stripes.together)
     }
 
-    /// Erases the parity of the superblock `block`, with its first block.
-    pub(super) fn erase_parity(&mut self, block: u32) {
+    /// Erases the parity of the superblock `block`, with its first block; `reused`: low pages were programmed again.
+    pub(super) fn erase_parity(&mut self, block: u32, reused: bool) {
         let (pages, operation) = (self.parity_of(block), self.schedule.operations);
         let width = self.geometry.subpages_per_page as usize;
         self.programs[pages.start as usize..pages.end as usize].fill(0);
         self.payload.erase(pages.start as usize * width, pages.len() * width);
         if let Some(stripes) = &mut self.stripes {
-            stripes.erasing = operation;
+            (stripes.erasing, stripes.reused) = (operation, reused);
         }
     }
 
@@ -439,14 +491,15 @@ impl Nand {
     /// [`Halt::PowerCut`].
     pub fn erase_also(&mut self, block: u32) -> Flash<()> {
         let cut = self.begin();
-        let first = self.stripes.as_ref().map_or(0, |stripes| stripes.erasing);
+        let (first, reused) = self.stripes.as_ref().map_or((0, false), |stripes| (stripes.erasing, stripes.reused));
         let undo = self.records.undo.is_some().then(|| self.save_part(block, first));
         self.blocks[block as usize].torn |= cut;
         if cut {
             return Err(Halt::PowerCut);
         }
         self.counters.erases += 1;
-        self.counters.erase_energy += self.part.e_erase;
+        self.counters.reused_erases += u64::from(reused);
+        self.counters.erase_energy += if reused { self.part.e_erase_reused } else { self.part.e_erase };
         if let Some(stripes) = &mut self.stripes {
             stripes.also_erased += 1;
         }
@@ -495,7 +548,7 @@ impl Nand {
                 reached[stripes.parity_member(stripe) as usize] = true;
             }
             for page in (first..state.next_page.min(first + stripes.data)).rev() {
-                let programmed = self.programs(begin + page) > 0;
+                let programmed = self.is_of_pass(begin + page);
                 let member = stripes.member_for(stripe, page - first, programmed);
                 let is_dead = stripes.dead[stripes.die(stripe, member) as usize];
                 if !programmed && !is_dead && !reached[member as usize] {
@@ -510,7 +563,12 @@ impl Nand {
     /// Whether `page` of `block` is in [`Self::left_out`].
     #[cold]
     pub(super) fn is_left_out(&self, block: u32, page: u32) -> bool {
-        self.programs(self.first_page(block) as u32 + page) == 0 && self.left_out(block).contains(&page)
+        !self.is_of_pass(self.first_page(block) as u32 + page) && self.left_out(block).contains(&page)
+    }
+
+    /// Whether page `ppn` was programmed in the present pass over its block.
+    fn is_of_pass(&self, ppn: u32) -> bool {
+        self.programs(ppn) > 0 && !self.is_of_earlier_pass(ppn)
     }
 
     /// Pages of the superblock `block` before the next stripe to write: up to the first page that a power cut left out,
@@ -525,10 +583,15 @@ impl Nand {
         let first = self.first_page(block);
         let parity = self.parity_of(block).rev().find(|&ppn| self.programs(ppn) > 0);
         let end = parity.and_then(|ppn| self.stripe_of(ppn)).map_or(0, |(pages, _)| pages.end as usize - first);
-        let programs = &self.programs[first..first + self.geometry.pages_per_block as usize];
-        let next = programs.iter().rposition(|&programs| programs > 0).map_or(0, |last| last + 1).max(end);
+        let pages = first as u32..first as u32 + self.geometry.pages_per_block;
+        let pass = pages.clone().filter_map(|ppn| self.generation(ppn)).max().unwrap_or(0);
+        self.blocks[block as usize].pass = pass as u8;
+        let last = pages.rev().find(|&ppn| self.is_of_pass(ppn));
+        let next = last.map_or(0, |last| last as usize + 1 - first).max(end);
+        let gaps = (first..first + next).any(|ppn| !self.is_of_pass(ppn as u32));
+        let reached = if self.part.paired() { self.reached_in(block, 0, 1) } else { Reached::default() };
         let state: &mut Block = &mut self.blocks[block as usize];
-        state.next_page = next as u32;
-        state.gaps |= programs[..next].contains(&0);
+        (state.next_page, state.reached) = (next as u32, reached);
+        state.gaps |= gaps;
     }
 }

@@ -2,8 +2,8 @@
 //! Not tested here: images and read errors.
 
 use super::cells::CellCode;
-use super::part::CellKind;
 use super::part::samples::slc;
+use super::part::{CellKind, ProgramOrder};
 use super::*;
 use crate::units::Rate;
 
@@ -332,6 +332,36 @@ fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
         assert_eq!(nand.left_out(0), left);
     }
     assert_eq!(rule_of(program(&mut nand, 2)), Rule::PageOrder);
+}
+
+/// Pages of MLC pair on a die of a superblock, whatever the progress of the other dies. A cut leaves each die its own.
+#[test]
+fn pages_of_a_superblock_pair_on_their_die() {
+    let part = Part { cell: CellKind::Mlc, order: ProgramOrder::LowLowHigh, nop: 2, ..slc() };
+    let shape = stripes::StripeShape { data: 2, parity: false };
+    let physical = Geometry { channels: 2, ..*nand(part.clone()).geometry() };
+    let mut nand = Nand::new(stripes::striped(&physical, shape), part, Payload::Tag, None);
+    nand.set_stripes(physical, shape);
+    // A die programs L0 L1 H0 L2 H1 L3 H2 H3, and the dies take turns.
+    assert_eq!([4, 5, 6, 14, 15].map(|page| nand.is_high(page)), [true, true, false, true, true]);
+    assert_eq!([0, 1, 4, 5, 11, 15].map(|page| nand.partner(page)), [4, 5, 0, 1, 15, 11]);
+    let program = |nand: &mut Nand, page| nand.program(page, 1, &[0], &[Data::new(1)]);
+    let again = |nand: &mut Nand, page| nand.reprogram(page, 1, &[0], &[Data::new(1)], &[]);
+    [0, 2, 4].into_iter().for_each(|page| done(program(&mut nand, page)));
+    assert_eq!(rule_of(program(&mut nand, 5)), Rule::HighBeforeLow);
+    [1, 3].into_iter().for_each(|page| done(program(&mut nand, page)));
+    assert_eq!(rule_of(again(&mut nand, 0)), Rule::LowAfterHigh);
+    done(again(&mut nand, 1));
+    nand.keep_undo();
+    let before = nand.operations();
+    [6, 7, 5, 8].into_iter().for_each(|page| done(program(&mut nand, page)));
+    // Only L2 and H1 of die 0 have ended.
+    [1, 4].into_iter().for_each(|number| nand.ended(before + number));
+    assert_eq!(nand.lose_power(&[]), 2);
+    assert_eq!((nand.next_page(0), nand.left_out(0)), (9, vec![7, 5]));
+    assert_eq!(rule_of(again(&mut nand, 2)), Rule::LowAfterHigh);
+    [5, 11].into_iter().for_each(|page| done(program(&mut nand, page)));
+    assert_eq!(rule_of(program(&mut nand, 7)), Rule::PageOrder);
 }
 
 /// Parity is programmed once its data is in memory, so before pages of its stripe on a lagging die. After a cut these

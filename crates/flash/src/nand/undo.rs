@@ -157,7 +157,7 @@ impl Nand {
         let page = self.split(ppn).1;
         self.schedule.operations += 1;
         self.counters.reads += 1;
-        self.counters.read_energy += self.part.read_energy(page, ReadCommand::PAGE);
+        self.counters.read_energy += self.part.read_energy(self.page_of_die(page), ReadCommand::PAGE);
     }
 
     /// Replaces the counters, after reads that must not count.

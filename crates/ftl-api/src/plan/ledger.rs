@@ -471,8 +471,6 @@ impl Ledger {
 
     pub(super) fn erase(&mut self, operation: Operation, nand: &Nand, plan: &mut Plan) -> Operation {
         let (held, behind) = (std::mem::take(&mut self.held), self.behind(operation.block, true));
-        let (first, pages) = (operation.block * nand.geometry().pages_per_block, nand.geometry().pages_per_block);
-        (first..first + pages).for_each(|ppn| _ = self.whole_reads.remove(&ppn));
         let barrier = self.barrier_of(plan);
         let planned = self.note(operation, nand.operations(), Fact::Erase { held, behind, barrier });
         self.mutate_follows(operation, plan);

@@ -43,7 +43,8 @@ pub struct RainFigures {
 pub struct Rain {
     /// Open stripes by page of parity.
     open: BTreeMap<u32, Open>,
-    /// For each superblock under erase, the gate that closes when all of its blocks are erased.
+    /// For each superblock under erase, the gate that closes when all of its blocks are erased; with a code of cells,
+    /// when the pass has begun.
     erasing: BTreeMap<u32, Gate>,
     pub figures: RainFigures,
 }
@@ -243,6 +244,22 @@ impl Io {
             return after;
         }
         self.all_of(&[after, gate])
+    }
+
+    /// The program `program` of a superblock with a code of cells, which follows the first program of the pass, and
+    /// erases. With `first`, the program is the first.
+    pub(super) fn in_turn<'a>(&mut self, program: Program<'a>, first: bool) -> Program<'a> {
+        let after = self.behind_erases(program.ppn, program.after);
+        if !first {
+            return Program { after, ..program };
+        }
+        let signal = self.gate();
+        self.link(signal, program.signal);
+        let block = self.nand.block_of(program.ppn);
+        if let Some(rain) = self.rain.as_mut().filter(|_| !signal.is_none()) {
+            rain.erasing.insert(block, signal);
+        }
+        Program { after, signal, ..program }
     }
 
     /// Adds `program` to its stripe, and programs the parity of a full stripe.

@@ -121,10 +121,13 @@ impl CodedIo for Io {
 
 impl Io {
     /// Programs a word line as a generation of the code of its cells. The first program of a pass destroys data of
-    /// earlier passes as an erase would, so it follows the programs that replace that data, and the barrier.
+    /// earlier passes as an erase would, so it follows the programs that replace that data, and the barrier. The pass
+    /// over a superblock begins on one die, and the programs on the other dies follow.
     pub(super) fn program_generation(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
-        let block = self.nand.split(program.ppn).0;
+        let (block, page) = self.nand.split(program.ppn);
         let begins = program.generation > self.nand.pass(block);
+        let turned = if self.rain.is_some() { self.in_turn(*program, page == 0) } else { *program };
+        let program = &turned;
         if begins {
             self.before_loss(self.pages_of(block), Some(block), program.after);
         }

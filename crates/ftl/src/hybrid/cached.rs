@@ -1,10 +1,10 @@
-//! Log blocks with one bit a cell: the usual hybrid map over a part of TLC or QLC. Blocks of the fixed share of the
-//! fast cache (`ftl.slc_fixed`) are log blocks and nothing else; of the others, up to `ftl.slc_cache` of a plane hold
-//! one bit a cell while they are log blocks.
+//! Log blocks with one bit a cell: the usual hybrid map over MLC, TLC or QLC. Blocks of the fixed share of the fast
+//! cache (`ftl.slc_fixed`) are log blocks and nothing else; of the others, up to `ftl.slc_cache` of a plane hold one
+//! bit a cell while they are log blocks.
 //!
-//! Such a block has a third or a quarter of the pages, so it never becomes a data block: its merges are full. If no
-//! block of the fixed share is free, another block of the plane becomes the log block (`ftl.slc_full = direct`), or the
-//! next log block in turn is merged (`fold`). Ignored: lower energy of single bits.
+//! Such a block has a half, a third or a quarter of the pages, so it never becomes a data block: its merges are full.
+//! If no block of the fixed share is free, another block of the plane becomes the log block (`ftl.slc_full = direct`),
+//! or the next log block in turn is merged (`fold`). Ignored: lower energy of single bits.
 
 use super::{BlockMap, HybridSettings};
 use crate::free::FreeBlocks;

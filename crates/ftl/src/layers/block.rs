@@ -18,9 +18,9 @@
 //! block elsewhere, until the host writes to the logical block. Then the block is copied, with lost data as lost.
 //!
 //! With superblocks, a logical block is as large, on all dies of its superblock. A die behind the others leaves a copy
-//! without a page before later ones: such a copy is dropped. With parity, skipped pages are padded, and the last row of
-//! a block that is not full keeps its parity in memory. Word lines programmed in one shot are pages, so a smaller write
-//! reads the rest. Ignored: the storage of the map.
+//! without a page before later ones: such a copy is dropped. With parity or pairs, skipped pages are padded, and the
+//! last row of a block that is not full keeps its parity in memory. Word lines programmed in one shot are pages, so a
+//! smaller write reads the rest. Ignored: the storage of the map.
 
 mod recover;
 #[cfg(test)]
@@ -29,13 +29,13 @@ mod tests;
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages};
 use crate::free::{FreeBlocks, free_of_planes};
+use crate::gaps::gaps;
 use crate::log::blocks::NO_BLOCK;
 use crate::log::settings::{LEVELING, LogSettings, READ, STATIC_LEVELING, WearLeveling, keys_of};
 use crate::maps::bytes::map_bytes;
 use crate::rebuild::Rebuild;
 use palimpsest_flash::geometry::{Extent, Geometry};
 use palimpsest_flash::nand::data::Data;
-use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
@@ -55,7 +55,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 const ONE_BLOCK: &str =
-    "a logical block is one block with all its pages, and a block with one bit a cell has a third or a quarter of them";
+    "a logical block is one block with all its pages, and a block with one bit a cell has fewer of them";
 
 /// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
@@ -85,8 +85,6 @@ pub struct Block {
     settings: LogSettings,
     geometry: Geometry,
     sectors_per_page: u64,
-    /// True if skipped pages must be programmed, because later ones depend on them.
-    fills_gaps: bool,
     /// Logical blocks whose address names the same channel.
     per_channel: u32,
     map: Vec<u32>,
@@ -107,7 +105,7 @@ pub struct Block {
 }
 
 palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters } parts { free } built {
-    settings, geometry, sectors_per_page, fills_gaps, per_channel, dead, rebuild, contents, arrived
+    settings, geometry, sectors_per_page, per_channel, dead, rebuild, contents, arrived
 });
 
 impl Block {
@@ -118,8 +116,6 @@ impl Block {
             settings: LogSettings::new(&blueprint.settings),
             geometry,
             sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
-            // A stripe gets parity once each page is programmed.
-            fills_gaps: io.nand().part().order == ProgramOrder::LowLowHigh || io.nand().has_parity(),
             per_channel: blocks.div_ceil(geometry.channels),
             map: vec![NO_BLOCK; blocks as usize],
             valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
@@ -236,12 +232,8 @@ impl Block {
     /// Programs the pages of `piece` into `physical`, which must not be written beyond `first`. False if a program
     /// failed; the block is then bad.
     fn append(&mut self, io: &mut Io, piece: PageRun, physical: u32, first: u32) -> Flash<bool> {
-        if self.fills_gaps {
-            for page in io.nand().next_page(physical)..first {
-                if !self.program_padding(io, piece.block, physical, page)? {
-                    return Ok(false);
-                }
-            }
+        if !self.pad(io, (piece.block, physical), first, Gate::NONE)? {
+            return Ok(false);
         }
         for page in first..piece.first + piece.count {
             if !self.program_new(io, piece, physical, page, piece.signal)? {
@@ -251,7 +243,11 @@ impl Block {
         Ok(true)
     }
 
+    /// Programs page `page` of `piece` into `physical`, after padding. False if a program failed.
     fn program_new(&mut self, io: &mut Io, piece: PageRun, physical: u32, page: u32, signal: Gate) -> Flash<bool> {
+        if !self.pad(io, (piece.block, physical), page, signal)? {
+            return Ok(false);
+        }
         let width = self.geometry.subpages_per_page;
         let place = page - piece.first;
         let from = (place * width) as usize;
@@ -262,14 +258,22 @@ impl Block {
         Ok(io.program(Program { after, signal, ..Program::new(ppn, logical, data, piece.cause) })? == Outcome::Done)
     }
 
-    fn program_padding(&mut self, io: &mut Io, block: u32, physical: u32, page: u32) -> Flash<bool> {
+    /// Programs padding into the pages of `physical` that page `page` depends on. A copy is `done` after its padding
+    /// only, because recovery drops a copy with a torn page. False if a program failed.
+    fn pad(&mut self, io: &mut Io, (block, physical): (u32, u32), page: u32, done: Gate) -> Flash<bool> {
         let width = self.geometry.subpages_per_page;
         let (logical, data) = ([PADDING; 64], [Data::ZERO; 64]);
         let (logical, data) = (&logical[..width as usize], &data[..width as usize]);
-        let ppn = physical * self.geometry.pages_per_block + page;
-        let after = self.erased[block as usize];
-        let padding = Program { padding: width, after, ..Program::new(ppn, logical, data, Cause::Merge) };
-        Ok(io.program(padding)? == Outcome::Done)
+        for gap in gaps(io.nand(), physical, page) {
+            let ppn = physical * self.geometry.pages_per_block + gap;
+            let after = self.erased[block as usize];
+            let padding =
+                Program { padding: width, after, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
+            if io.program(padding)? == Outcome::Failed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn logical_numbers(&self, block: u32, page: u32) -> [u32; 64] {
@@ -303,18 +307,14 @@ impl Block {
             if new.is_none() && !self.valid[self.index(block, page)] {
                 continue;
             }
-            if self.fills_gaps {
-                for gap in io.nand().next_page(target)..page {
-                    if !self.program_padding(io, block, target, gap)? {
-                        return Ok(false);
-                    }
-                }
-            }
             if let Some(piece) = new {
                 if !self.program_new(io, piece, target, page, done)? {
                     return Ok(false);
                 }
                 continue;
+            }
+            if !self.pad(io, (block, target), page, done)? {
+                return Ok(false);
             }
             let source = self.physical(block, page);
             let read = io.gate();

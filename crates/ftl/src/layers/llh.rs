@@ -51,12 +51,16 @@ pub const ENTRY: Entry = Entry {
     gathers: true,
     hot_and_cold: true,
     outlives_dies: true,
+    superblocks: true,
+    reasons: &[("ftl.slc_cache", LOW_PAGES), ("ftl.slc_fixed", LOW_PAGES)],
     keys: settings::keys,
     check: settings::check,
     model: settings::MODEL,
     build: |io, blueprint| Box::new(Llh::new(io, blueprint)),
     ..Entry::PLAIN
 };
+
+const LOW_PAGES: &str = "partially-used blocks of this layer already hold data in their fast low pages only";
 
 pub const UNITS: BuildSubpageLayer = |io, blueprint| Box::new(Llh::new(io, blueprint));
 
@@ -101,6 +105,9 @@ struct Llh {
     safe_erases: u32,
     gc_start: u32,
     gc_stop: u32,
+    /// Pages to leave free when cleaning is optional: a failed program spoils one, and a power cut spoils one per die
+    /// of a superblock.
+    slack: u32,
     /// True if buffers survive a power cut.
     protected: bool,
     timeout: Nanos,
@@ -126,7 +133,7 @@ palimpsest_flash::state!(Llh {
     disturbed
 } parts { use_states, banks, buffers } built {
     settings, subpages, pages_per_block, sectors_per_subpage, banks_by, per_page, per_block, blocks_by,
-    safe_erases, gc_start, gc_stop, protected, timeout, logical, image, wanted, coded
+    safe_erases, gc_start, gc_stop, slack, protected, timeout, logical, image, wanted, coded
 });
 
 impl Llh {
@@ -158,6 +165,7 @@ impl Llh {
             safe_erases: (f64::from(io.nand().part().endurance) * settings.safe_life) as u32,
             gc_start: settings.log.gc_start.of(geometry.blocks_per_plane),
             gc_stop: settings.log.gc_stop.of(geometry.blocks_per_plane),
+            slack: io.nand().pages_torn(),
             protected: blueprint.protected,
             timeout: blueprint.buffer_timeout,
             failed: Vec::new(),

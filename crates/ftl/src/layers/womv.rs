@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     word_lines: false,
     programs: Programs::OverData,
     takes_parity: false,
-    superblocks: false,
+    reasons: &[("ftl.slc_fixed", "the code of this layer uses the levels of all bits of a cell")],
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],

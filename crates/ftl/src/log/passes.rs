@@ -65,7 +65,8 @@ impl<M: Map> Log<M> {
         let (block, page) = io.nand().split(ppn);
         let (pass, dropped) =
             (io.nand().pass(block), self.passes.dropped[io.geometry().plane_of_block(block) as usize]);
-        if page >= io.nand().next_page(block) {
+        // A power cut leaves out other pages of a superblock, never the first of a pass.
+        if page > 0 || io.nand().next_page(block) == 0 {
             return (pass, io.all_of(&[after, dropped]));
         }
         let moved = self.passes.moved[block as usize];

@@ -1,14 +1,14 @@
-//! The fast cache: blocks of TLC or QLC that temporarily hold one bit a cell ("pSLC", "TurboWrite").
+//! The fast cache: blocks of MLC, TLC or QLC that temporarily hold one bit a cell ("pSLC", "TurboWrite").
 //!
 //! A block opened for the host holds one bit a cell if fewer than `ftl.slc_cache` blocks of the plane do. The plane
 //! must also have more free blocks than collection keeps plus an eighth of the cache. Beside a fixed share, more blocks
 //! must be free than are spare on a full drive. So the dynamic share uses only unused host space, and a full drive has
 //! the fixed share alone.
 //!
-//! A cached block uses a third (TLC) or a quarter (QLC) of the pages, each at the times of single bits. Cleaning folds
-//! cached blocks: valid units move to blocks of the stream of moved data, with all bits. Cached blocks hold so few
-//! units that victim policies by valid units prefer them; the background folds the oldest. This file is the dynamic
-//! share; `fixed` has blocks that always hold one bit a cell.
+//! A cached block uses a half (MLC), a third (TLC) or a quarter (QLC) of the pages, each at the times of single bits.
+//! Cleaning folds cached blocks: valid units move to blocks of the stream of moved data, with all bits. Cached blocks
+//! hold so few units that victim policies by valid units prefer them; the background folds the oldest. This file is the
+//! dynamic share; `fixed` has blocks that always hold one bit a cell.
 //!
 //! Ignored: lower wear and energy of single bits.
 

@@ -32,6 +32,7 @@ pub(super) struct Batch {
     pub(super) sensed: bool,
     /// Time of the first suspension; `Nanos::MAX` if never.
     pub(super) suspended_at: Nanos,
+    pub(super) suspensions: u32,
 }
 
 impl Batch {
@@ -51,6 +52,7 @@ impl Batch {
             array_until: 0,
             sensed: false,
             suspended_at: Nanos::MAX,
+            suspensions: 0,
         }
     }
 

@@ -476,7 +476,17 @@ impl Engine {
             OperationKind::Erase => self.setup.settings.suspend != Suspend::None,
             OperationKind::Program => self.setup.settings.suspend == Suspend::ProgramErase,
         };
-        allowed && front.array_from <= self.now && front.array_until > self.now + self.setup.t_suspend
+        let limit = self.setup.settings.suspend_limit;
+        allowed
+            && (limit == 0 || front.suspensions < limit)
+            && front.array_from <= self.now
+            && front.array_until > self.now + self.t_suspend(front)
+    }
+
+    /// The time from the suspend command until the die can read.
+    #[inline]
+    fn t_suspend(&self, front: &Batch) -> Nanos {
+        if front.kind == OperationKind::Erase { self.setup.t_suspend_erase } else { self.setup.t_suspend }
     }
 
     /// Suspends the running batch of `die` if a read waits and the settings allow it.
@@ -484,7 +494,8 @@ impl Engine {
     fn try_suspend(&mut self, die: u32) {
         let state = &self.hardware.dies[die as usize];
         let Some(front) = &state.front else { return };
-        if !self.may_suspend(front) || self.starves(front, self.setup.t_suspend) || state.suspended.is_some() {
+        let t_suspend = self.t_suspend(front);
+        if !self.may_suspend(front) || self.starves(front, t_suspend) || state.suspended.is_some() {
             return;
         }
         let read = self.pick(die, Some(OperationKind::Read));
@@ -496,6 +507,7 @@ impl Engine {
         let Some(mut batch) = state.front.take() else { return };
         batch.array_until -= now; // remaining work
         batch.suspended_at = batch.suspended_at.min(now);
+        batch.suspensions = batch.suspensions.saturating_add(1);
         state.suspended = Some(batch);
         state.behind = state.back.take().map(|back| Batch {
             array_from: Nanos::MAX,
@@ -504,8 +516,8 @@ impl Engine {
         });
         state.generation = (state.generation + 1) % GENERATIONS;
         state.busy += now - state.busy_since;
-        state.closed_until = now + self.setup.t_suspend;
-        self.events.push(now + self.setup.t_suspend, Event::Wake(die));
+        state.closed_until = now + t_suspend;
+        self.events.push(now + t_suspend, Event::Wake(die));
         self.noted(move |engine| engine.record_suspension(batch.operations()));
     }
 

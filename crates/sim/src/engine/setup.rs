@@ -20,6 +20,7 @@ pub(super) struct Setup {
     pub(super) t_command: Nanos,
     pub(super) cache_pages: u8,
     pub(super) t_suspend: Nanos,
+    pub(super) t_suspend_erase: Nanos,
     pub(super) t_resume: Nanos,
     /// See [`Engine::looks_twice`].
     pub(super) wakes_always: bool,
@@ -35,8 +36,9 @@ impl Setup {
             t_command: part.t_command,
             cache_pages: part.cache_pages as u8,
             t_suspend: part.t_suspend,
+            t_suspend_erase: part.t_suspend_erase,
             t_resume: part.t_resume,
-            wakes_always: Engine::looks_twice(settings.suspend, part.t_suspend, part.t_resume),
+            wakes_always: Engine::looks_twice(settings.suspend, part),
         }
     }
 

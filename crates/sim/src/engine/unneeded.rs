@@ -7,6 +7,7 @@
 
 use super::{Engine, Event};
 use crate::settings::Suspend;
+use palimpsest_flash::nand::part::Part;
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Gate, Io};
 
@@ -39,8 +40,8 @@ impl Engine {
 
     /// True if checking a die twice at one time may start more than checking once, because suspension or resumption
     /// takes no time.
-    pub(super) fn looks_twice(suspend: Suspend, t_suspend: Nanos, t_resume: Nanos) -> bool {
-        suspend != Suspend::None && (t_suspend == 0 || t_resume == 0)
+    pub(super) fn looks_twice(suspend: Suspend, part: &Part) -> bool {
+        suspend != Suspend::None && (part.t_suspend == 0 || part.t_suspend_erase == 0 || part.t_resume == 0)
     }
 
     /// Signals `gate` at `at`: for a delay, or after the plan of a request was made.

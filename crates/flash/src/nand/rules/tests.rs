@@ -26,7 +26,7 @@ fn check(part: &Part, programs: &[u8], page: u32) -> Result<(), Rule> {
         .zip(programs)
         .filter(|(_, programs)| **programs > 0)
         .for_each(|(page, _)| reached.note(page, part.is_high(page)));
-    check_program(&PageView { part, bad: false, torn: false, page, next_page, programs, reached })
+    check_program(&PageView { part, bad: false, torn: false, page, next_page, programs, dies: 1, reached })
 }
 
 #[test]

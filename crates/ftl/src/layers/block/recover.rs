@@ -130,12 +130,6 @@ impl Block {
             self.gather(io, &[Some(source)])?;
             let piece =
                 PageRun { block: page / per_block, first: place, count: 1, cause: Cause::Merge, signal: Gate::NONE };
-            let gaps = if self.fills_gaps { io.nand().next_page(newer)..place } else { 0..0 };
-            for gap in gaps {
-                if !self.program_padding(io, piece.block, newer, gap)? {
-                    return Ok(());
-                }
-            }
             if !self.program_new(io, piece, newer, place, Gate::NONE)? {
                 return Ok(());
             }
@@ -238,13 +232,6 @@ impl Block {
         for page in first..first + count {
             if newest[page as usize].is_none() {
                 continue;
-            }
-            if self.fills_gaps {
-                for gap in io.nand().next_page(target)..page {
-                    if !self.program_padding(io, block, target, gap)? {
-                        return Ok(false);
-                    }
-                }
             }
             if !self.program_new(io, piece, target, page, Gate::NONE)? {
                 return Ok(false);

@@ -172,18 +172,20 @@ impl Llh {
         match frontier {
             Frontier { block: NO_BLOCK, .. } => self.subpages,
             Frontier { again: true, .. } => self.coder.second,
-            Frontier { kept: true, page, .. } if !io.nand().part().is_high(*page) => self.coder.first,
+            Frontier { kept: true, page, .. } if !io.nand().is_high(*page) => self.coder.first,
             _ => self.subpages,
         }
     }
 
-    /// Page number `step` in the order of `round`.
-    fn page_at(&self, io: &Io, round: Round, step: u32) -> u32 {
+    /// Page number `step` in the order of `round`. The dies of a superblock take turns at each position.
+    pub(super) fn page_at(&self, io: &Io, round: Round, step: u32) -> u32 {
         if matches!(round, Round::Whole | Round::Low) {
             return step;
         }
-        let low = (step / 2 * 2).saturating_sub(1);
-        if step.is_multiple_of(2) { low } else { io.nand().part().partner(low) }
+        let (dies, part) = (io.nand().dies_in_turn(), io.nand().part());
+        let (position, die) = (step / dies, step % dies);
+        let low = (position / 2 * 2).saturating_sub(1);
+        (if position.is_multiple_of(2) { low } else { part.partner(low) }) * dies + die
     }
 
     /// True if low page `page` of `block` may be programmed again: all data there is invalid, and the cells are as
@@ -195,6 +197,13 @@ impl Llh {
             && io.nand().copy_of(ppn) == ppn
     }
 
+    /// True if the high page of low page `page` of `block` rules out a second program: after a power cut, a die of a
+    /// superblock may be ahead of the others.
+    fn is_behind_high(&self, io: &Io, block: u32, page: u32) -> bool {
+        let high = block * self.pages_per_block + io.nand().partner(page);
+        io.nand().part().order == ProgramOrder::LowLowHigh && io.nand().programs(high) > 0
+    }
+
     /// Moves the frontier of `stream` to the first programmable page from position `step` on, and prefetches the
     /// present content. Ends the round if there is none.
     pub(super) fn seek(&mut self, io: &mut Io, bank: u32, stream: u32, step: u32) -> Flash<()> {
@@ -202,12 +211,12 @@ impl Llh {
         let first = block * self.pages_per_block;
         for step in step..self.pages_per_block {
             let page = self.page_at(io, round, step);
-            let (high, programs) = (io.nand().part().is_high(page), io.nand().programs(first + page));
+            let (high, programs) = (io.nand().is_high(page), io.nand().programs(first + page));
             let mut again = false;
             let possible = match (round, programs, high) {
                 (Round::Low, 0, high) => !high,
                 (_, 0, _) => true,
-                (Round::Again, 1, false) => {
+                (Round::Again, 1, false) if !self.is_behind_high(io, block, page) => {
                     again = self.reusable(io, block, page);
                     self.transitions.skipped_low += u64::from(!again);
                     again
@@ -439,8 +448,8 @@ impl Llh {
         let whole = |step: u32| {
             let page = self.page_at(io, frontier.round, step);
             let wanted = match frontier.round {
-                Round::Whole => !frontier.kept || self.coder.first == self.subpages || io.nand().part().is_high(page),
-                Round::Low => self.coder.first == self.subpages && !io.nand().part().is_high(page),
+                Round::Whole => !frontier.kept || self.coder.first == self.subpages || io.nand().is_high(page),
+                Round::Low => self.coder.first == self.subpages && !io.nand().is_high(page),
                 Round::Again | Round::High => true,
             };
             wanted && io.nand().programs(first + page) == 0

@@ -15,8 +15,6 @@ use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome};
 use palimpsest_ftl_api::plan::{Cause, CodedIo, Erase, Gate, Io, Read};
 
-/// Pages to leave free when cleaning is optional: a failed or interrupted program spoils one.
-const SLACK: u32 = 1;
 /// Collections between two checks of static wear levelling.
 const WEAR_CHECK_EVERY: u32 = 8;
 
@@ -83,7 +81,7 @@ impl Llh {
         let erases = |block: u32| io.nand().erases(block);
         let candidates = Candidates { blocks: &mut self.blocks, plane: bank, erases: &erases };
         let victim = self.victim.choose(candidates, &mut self.rng)?;
-        if self.fits(io, bank, victim, SLACK) { Some(victim) } else { self.fewest_valid(io, bank) }
+        if self.fits(io, bank, victim, self.slack) { Some(victim) } else { self.fewest_valid(io, bank) }
     }
 
     fn fewest_valid(&mut self, io: &Io, bank: u32) -> Option<u32> {
@@ -147,7 +145,7 @@ impl Llh {
     /// As [`palimpsest_ftl_api::Ftl::relocate`].
     pub(super) fn relocate_block(&mut self, io: &mut Io, block: u32) -> Flash<bool> {
         let bank = self.bank_of_block(block);
-        if self.blocks.state(block) != BlockState::Closed || !self.fits(io, bank, block, SLACK) {
+        if self.blocks.state(block) != BlockState::Closed || !self.fits(io, bank, block, self.slack) {
             return Ok(false);
         }
         self.clean(io, block)?;
@@ -320,7 +318,7 @@ impl Llh {
             return Ok(());
         }
         let least = self.blocks.least_worn(bank, self.settings.log.wear_threshold, |block| io.nand().erases(block));
-        if let Some(least) = least.filter(|&least| self.fits(io, bank, least, SLACK)) {
+        if let Some(least) = least.filter(|&least| self.fits(io, bank, least, self.slack)) {
             self.counters.wear_moves += 1;
             self.clean(io, least)?;
         }

@@ -11,7 +11,7 @@ use crate::log::blocks::{BlockState, Blocks, NO_BLOCK};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::nand::part::ProgramOrder;
 use palimpsest_flash::nand::{Flash, Outcome, TORN};
-use palimpsest_ftl_api::plan::{Cause, Erase, Io, PairedIo};
+use palimpsest_ftl_api::plan::{Cause, Erase, Io, PairedIo, ParityIo, RecoveryIo};
 
 /// A block that was written up to position `step` of the round.
 struct Begun {
@@ -24,11 +24,13 @@ impl Llh {
     /// Rebuilds everything from flash. Blocks whose erase was interrupted are erased again.
     pub(super) fn rebuild(&mut self, io: &mut Io) -> Flash<()> {
         assert_ne!(io.nand().payload(), Payload::None, "recovery needs the numbers that a payload keeps");
-        let geometry = *io.geometry();
+        io.recover_stripes()?;
+        let (geometry, units) = (*io.geometry(), self.map.len());
         self.disturbed = true;
         self.failed.clear();
         self.emptying.clear();
-        self.map.fill(UNMAPPED);
+        self.map = io.newest_places();
+        self.map.resize(units, UNMAPPED);
         self.blocks = Blocks::new(&geometry, geometry.subpages_per_block(), |_| false);
         for bank in &mut self.banks {
             bank.frontiers = [NO_FRONTIER; 2];
@@ -38,9 +40,6 @@ impl Llh {
         let dead: Vec<u32> = (0..geometry.planes()).filter(dead).collect();
         if !dead.is_empty() {
             self.note_lost(&dead);
-        }
-        for block in 0..geometry.blocks() {
-            self.find_newest(io, block);
         }
         // Must precede every flash operation, because the power may be cut again.
         self.restore_buffers(io);
@@ -62,25 +61,6 @@ impl Llh {
         self.resume(io, begun)?;
         self.find_oldest();
         self.evacuate_failed(io)
-    }
-
-    /// Maps units of `block` whose copy is newer than the mapped one.
-    fn find_newest(&mut self, io: &Io, block: u32) {
-        let nand = io.nand();
-        if nand.is_torn(block) {
-            return;
-        }
-        let per_block = self.blocks.units_per_block();
-        for psn in block * per_block..(block + 1) * per_block {
-            let unit = nand.logical(psn);
-            if unit >= TORN {
-                continue;
-            }
-            let entry = &mut self.map[unit as usize];
-            if *entry == UNMAPPED || nand.sequence(psn) > nand.sequence(*entry) {
-                *entry = psn;
-            }
-        }
     }
 
     fn restore_buffers(&mut self, io: &mut Io) {
@@ -127,36 +107,39 @@ impl Llh {
             self.failed.push(block);
             return Ok(());
         }
-        let first = block * self.pages_per_block;
-        let part = io.nand().part();
-        let programs = |page: u32| io.nand().programs(first + page);
-        let pages = |high: bool| (0..self.pages_per_block).filter(move |&page| part.is_high(page) == high);
+        let (first, nand) = (block * self.pages_per_block, io.nand());
+        let programs = |page: u32| nand.programs(first + page);
+        let pages = |high: bool| (0..self.pages_per_block).filter(move |&page| nand.is_high(page) == high);
         let highs = pages(true).filter(|&page| programs(page) > 0).count();
         let reused = pages(false).any(|page| programs(page) > 1);
-        let in_order = (0..used).all(|page| programs(page) > 0);
-        let lows_left = pages(false).any(|page| programs(page) == 0);
+        let left_out = nand.left_out(block);
+        let in_order = (0..used).all(|page| programs(page) > 0 || left_out.contains(&page));
+        let low_left = pages(false).find(|&page| programs(page) == 0);
         self.use_states[block as usize] = if reused { UseState::Reused } else { UseState::Used };
         if in_order && !reused {
             // Blocks of two pairs look the same after a round of low pages and in the standard order.
-            begun.push(Begun { block, round: Round::Whole, step: used });
-        } else if highs == 0 && !lows_left {
-            self.wait_again(block);
-        } else if highs == 0 && lows_left {
+            begun.push(Begun { block, round: Round::Whole, step: nand.written_up_to(block) });
+        } else if let (0, Some(low)) = (highs, low_left) {
             self.use_states[block as usize] = UseState::Clean;
-            begun.push(Begun { block, round: Round::Low, step: used });
+            begun.push(Begun { block, round: Round::Low, step: used.min(low) });
+        } else if highs == 0 {
+            self.wait_again(block);
         } else {
-            let last_high = pages(true).rev().find(|&page| programs(page) > 0);
-            let step = last_high.map_or(0, |page| self.step_behind(io, page));
-            let round = if part.order == ProgramOrder::LowLowHigh { Round::Again } else { Round::High };
-            begun.push(Begun { block, round, step });
+            let round = if nand.part().order == ProgramOrder::LowLowHigh { Round::Again } else { Round::High };
+            begun.push(Begun { block, round, step: self.first_pair_left(io, block) });
         }
         Ok(())
     }
 
-    /// Position after high page `page` in the order by pairs.
-    fn step_behind(&self, io: &Io, page: u32) -> u32 {
-        let low = io.nand().part().partner(page);
-        low.div_ceil(2) * 2 + 2
+    /// Position, in the order by pairs, of the low page whose high page is programmed next; the number of pages if no
+    /// high page is left.
+    fn first_pair_left(&self, io: &Io, block: u32) -> u32 {
+        let (first, nand) = (block * self.pages_per_block, io.nand());
+        let left = |&step: &u32| {
+            let page = self.page_at(io, Round::High, step);
+            nand.is_high(page) && nand.programs(first + page) == 0
+        };
+        (0..self.pages_per_block).find(left).map_or(self.pages_per_block, |step| step - nand.dies_in_turn())
     }
 
     pub(super) fn mark_valid(&mut self, io: &Io, block: u32) {
@@ -214,9 +197,9 @@ impl Llh {
 
     /// True if no high page of `block` was programmed.
     fn has_low_pages_alone(&self, io: &Io, block: u32) -> bool {
-        let (first, part) = (block * self.pages_per_block, io.nand().part());
+        let (first, nand) = (block * self.pages_per_block, io.nand());
         let mut pages = 0..self.pages_per_block;
-        pages.all(|page| !part.is_high(page) || io.nand().programs(first + page) == 0)
+        pages.all(|page| !nand.is_high(page) || nand.programs(first + page) == 0)
     }
 
     /// Checks every table against itself and against flash.

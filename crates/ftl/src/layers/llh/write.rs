@@ -98,7 +98,7 @@ impl Llh {
         let (buffer, stream) = (Self::buffer_of(bank, kind), kind.min(COLD));
         let frontier = *self.frontier(bank, stream);
         let ppn = frontier.block * self.pages_per_block + frontier.page;
-        let coded = frontier.kept && self.coder.first < self.subpages && !io.nand().part().is_high(frontier.page);
+        let coded = frontier.kept && self.coder.first < self.subpages && !io.nand().is_high(frontier.page);
         let (units, held) = self.fill_image(buffer, count, if coded { self.subpages - self.coder.first } else { 0 });
         if frontier.again {
             if !self.encode(io, ppn) {
@@ -106,7 +106,7 @@ impl Llh {
                 return Ok(true);
             }
         } else {
-            let kept = frontier.kept && !io.nand().part().is_high(frontier.page);
+            let kept = frontier.kept && !io.nand().is_high(frontier.page);
             self.prepare(io, ppn, kept, coded);
         }
         let (ready, done) = self.gates_of(io, buffer, frontier.arrived);

@@ -1,5 +1,5 @@
-//! The fast cache: blocks of TLC or QLC with one bit a cell, a dynamic share and a fixed one, as in `log/single.rs` and
-//! `log/fixed.rs`.
+//! The fast cache: blocks of MLC, TLC or QLC with one bit a cell, a dynamic share and a fixed one, as in
+//! `log/single.rs` and `log/fixed.rs`.
 //!
 //! Host writes open pages there. Small writes fill the free subpages of these pages as of all others. A fold is the
 //! cleaning of a block of the cache: subpages are gathered by logical page. Decided here: folds move whole blocks, as

@@ -13,7 +13,7 @@
 use super::map::{Target, UNMAPPED};
 use super::write::Place;
 use super::{Group, Mga, add_to_groups};
-use palimpsest_flash::nand::Flash;
+use palimpsest_flash::nand::{Flash, Halt};
 use palimpsest_ftl_api::plan::{Cause, Gate, Io};
 
 /// The most pages that may hold a logical page of `subpages` subpages after `reads` reads.
@@ -114,7 +114,11 @@ impl Mga {
         self.frontiers().rotation.used(plane);
         self.image.parts.clear();
         let place = Place { page, plane, moved, exclusive };
-        // If the program fails, the next write evacuates the block, because a read must not fail for lack of space.
-        self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE)
+        // If the program fails, the next write evacuates the block. A read must not fail for lack of space, so without
+        // another page the subpages stay where they are.
+        match self.write_with_moved(io, lpn, place, Gate::NONE, Gate::NONE) {
+            Err(Halt::NoSpace) => Ok(()),
+            done => done,
+        }
     }
 }

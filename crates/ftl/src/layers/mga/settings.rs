@@ -53,6 +53,13 @@ pub fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let low_first = settings.low_pages_first;
     refuse_if!(low_first && !proposal.part.order.pairs() => "ftl.low_pages_first", "part.order";
         "low pages can be taken first in the low-low-high order only; expected part.order = \"low-low-high\"");
+    let (log, blocks) = (LogSettings::new(proposal.settings), proposal.geometry.blocks_per_plane);
+    let single = log.slc_cache.of(blocks) + log.slc_fixed.of(blocks);
+    refuse_if!(low_first && single > 0 => "ftl.low_pages_first", "ftl.slc_cache", "ftl.slc_fixed";
+        "blocks with one bit a cell have no low pages; expected ftl.low_pages_first = false, or no fast cache");
+    refuse_if!(low_first && log.collects_superblocks => "ftl.low_pages_first", "ftl.superblocks";
+        "after a power cut the low pages of the dies of a superblock end at different pages, and high pages follow all \
+         low ones; expected ftl.low_pages_first = false, or ftl.superblocks = \"allocated\"");
     Ok(())
 }
 

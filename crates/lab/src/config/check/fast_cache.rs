@@ -41,10 +41,10 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
     refuse_if!(has_streams && (log.streams < 2 || log.moved == Moved::Class) => share, "ftl.streams", "ftl.moved";
         "the fast cache is folded into blocks of moved data; expected ftl.streams of 2 or more, and ftl.moved = \
          \"together\"");
+    refuse_if!(part.cell.bits() < 2 => share, "part.cell";
+        "blocks of mlc, tlc and qlc can hold one bit a cell instead; expected part.cell = \"mlc\", \"tlc\" or \"qlc\"");
     refuse_if!(part.code.is_some() => share, "ftl.name";
         "the code of this layer uses the levels of all bits of a cell; expected {share} = \"0%\"");
-    refuse_if!(part.cell.bits() < 2 || part.paired() => share, "part.cell";
-        "blocks of tlc and qlc can hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"");
     refuse_if!(part.pages_per_block < part.cell.bits() => "part.pages_per_block", share, "part.cell";
         "a block with one bit a cell would have no page; expected at least {} pages", part.cell.bits());
     Ok(())

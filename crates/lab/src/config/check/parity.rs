@@ -41,7 +41,7 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
 
 /// The feature of `key`, not used if `off`, excludes blocks reserved by the controller and a fast cache.
 fn striped(drive: &DriveConfig, key: &'static str, off: &str) -> Fit {
-    refuse_if!(drive.part.paired() || drive.part.code.is_some() => key, "part.cell";
+    refuse_if!(drive.log.rain > 0 && drive.part.paired() => key, "part.cell";
         "not of word lines that are programmed one page after the other; expected {off}, or part.cell = slc, tlc or \
          qlc");
     refuse_if!(drive.kept_blocks() > 0 => key, "ftl.checkpoint", "part.pair_corruption";

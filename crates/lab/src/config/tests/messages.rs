@@ -210,8 +210,8 @@ const IMPOSSIBLE: &[(&str, &[&str], &str)] = &[
     (
         "tlc-32g",
         &["ftl.slc_fixed=2%", "part.cell=slc"],
-        "--set ftl.slc_fixed=2%: ftl.slc_fixed = 2%, part.cell = slc (--set part.cell=slc): blocks of tlc and qlc can \
-         hold one bit a cell instead; expected part.cell = \"tlc\" or \"qlc\"",
+        "--set ftl.slc_fixed=2%: ftl.slc_fixed = 2%, part.cell = slc (--set part.cell=slc): blocks of mlc, tlc and \
+         qlc can hold one bit a cell instead; expected part.cell = \"mlc\", \"tlc\" or \"qlc\"",
     ),
     (
         "tlc-32g",

@@ -5,7 +5,7 @@ the statistics of Table 6; and the savings of page reuse with codes and chips th
 fixes 16 banks, pages of 8 and 32 KiB, blocks of 128 of them, drives of 16, 32 and 64 GB, 7 % and 28 % of
 over-provisioning and initial thresholds of OP/2 and OP/4. A bank does not depend on the others and pages are striped
 over the banks, so that fewer banks with the paper's blocks, and as many fewer requests, do in a bank as the whole drive
-does. Ignores the MSR and FIU traces, because they are not public as the paper used them.
+does. A user's folder of the MSR and FIU traces replaces workloads by name (`[real]`).
 
 The FTL that the authors published (the paper's reference 1) differs from the text, and the figures `published` and
 `baseline` run the published rules. That FTL compares the cheapest victim with the last five, and only where a block for
@@ -46,30 +46,16 @@ from .model import (
     chips_of,
     draw_rates,
     energies_of_a16,
+    least_overhead,
     lifetimes_lost,
+    spare_of_code,
 )
 
 __all__ = [
-    "bars_of_fig_7",
-    "bit_error_rates",
-    "by_reuse",
-    "chip_keys",
-    "chips_of",
-    "claims",
-    "draw_rates",
-    "effects",
-    "energies_of_a16",
-    "expected",
-    "implied_claims",
-    "ladder",
-    "layer_keys",
-    "lifetimes_lost",
-    "near_claims",
-    "percent_more",
-    "published",
-    "ratio",
-    "response",
-]
+    "bars_of_fig_7", "bit_error_rates", "by_reuse", "chip_keys", "chips_of", "claims", "draw_rates", "effects",
+    "energies_of_a16", "expected", "implied_claims", "ladder", "layer_keys", "least_overhead", "lifetimes_lost",
+    "near_claims", "percent_more", "published", "ratio", "response", "spare_of_code",
+]  # fmt: skip
 
 _FLOOR = 5
 """Blocks below which the threshold of the authors' published FTL does not move; smaller banks have a smaller floor."""
@@ -236,6 +222,13 @@ def _claimed(study: Study, measured: pl.DataFrame) -> dict[str, float | None]:
         found[f"pages_{percent}"] = None if points is None else 100 * points
     found["copied"] = _percent(max(moved, default=None))
     found["energy"] = None if energy is None else 100 - 100 * energy
+    narrow = _at(measured, page_kib=32, over_provisioning=7, threshold="OP/2", group="fiu")
+    for what, column in (("erases", "normalized"), ("moved", "moved"), ("energy", "energy")):
+        found[f"fiu_7_{what}"] = _percent(_mean_of(narrow, column))
+    found["src1_2"] = _percent(_mean_of(_at(wide, workload="src1_2"), "moved"))
+    both = _at(measured, page_kib=32, threshold="OP/2").filter(pl.col("normalized") < 1)
+    # Where no erases are saved, nothing is in proportion to the saved erases.
+    found["inverse"] = both.select(pl.corr("normalized", "energy")).item() if both.height > 2 else 0.0
     return found
 
 
@@ -280,6 +273,8 @@ def claims(study: Study) -> list[Claim]:
         *_response_claims(study, {}),
         *_other_claims(study),
         *_lessons(study),
+        _reusable_ssd(study),
+        *study.closed(),
     ]
     return [claim.with_note(f"{claim.note} {'' if claim.agrees else _why(study, claim.id)}".strip()) for claim in made]
 
@@ -300,7 +295,7 @@ def _published_claims(study: Study) -> list[Claim]:
 
 def _response_claims(study: Study, point: Point) -> list[Claim]:
     made = []
-    for which in ("mean", "p99"):
+    for which in ("mean", "p90", "p99"):
         rows = _at(study.table("response", point), series=which)
         each = ", ".join(f"{row['workload']} {row['ratio']:.2f}" for row in rows.iter_rows(named=True))
         claim = study.claim(f"response_{which}", _mean_of(rows, "ratio"), of="response", which=which)
@@ -320,6 +315,13 @@ def _other_claims(study: Study) -> list[Claim]:
         gain = 100 * (0.4 * 1.25 + (life.cycles / life.endurance - 0.4) - 1)
         made.append(study.claim(f"life_{chip}", gain, of="life", chip=chip.upper()))
     return made
+
+
+def _reusable_ssd(study: Study) -> Claim:
+    """The most that an ideal chip saves whose blocks are all reused."""
+    rows = study.table("beyond").filter(pl.col("variant") == "ideal chip, cold blocks, too").sort("normalized")
+    best = rows.row(0, named=True)
+    return study.claim("reusable_ssd", _percent(best["normalized"])).with_note(study.note("reusable_ssd", **best))
 
 
 def _lessons(study: Study) -> list[Claim]:

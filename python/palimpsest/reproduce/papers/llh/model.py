@@ -4,6 +4,7 @@ Models Tables 2 to 5 and Figs. 3 to 5, and shapes the bars of Fig. 7. Ignores ch
 paper.
 """
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "a16_averages",
-    "bars_of_fig_7",
-    "bit_error_rates",
-    "chips_of",
-    "draw_rates",
-    "energies_of_a16",
-    "energy_averages",
-    "lifetimes_lost",
-]
+    "a16_averages", "bars_of_fig_7", "bit_error_rates", "chips_of", "draw_rates", "energies_of_a16",
+    "energy_averages", "least_overhead", "lifetimes_lost", "spare_of_code",
+]  # fmt: skip
 
 _Rows = list[dict[str, Any]]
 
@@ -38,6 +33,26 @@ def _part(name: str) -> dict[str, Any]:
 
 def _number(text: str) -> float:
     return float(text.rstrip("%KiMBuJ"))
+
+
+def least_overhead() -> float:
+    """Cells over bits, less one, of the best code that writes the same number of bits twice (Rivest and Shamir).
+
+    The first write programs a share p of the cells and stores h(p) bits a cell; the second stores 1 - p. Both are equal
+    at the best p, where h is the entropy of a bit.
+    """
+    low, high = 0.0, 0.5
+    for _ in range(60):
+        p = (low + high) / 2
+        entropy = -p * math.log2(p) - (1 - p) * math.log2(1 - p)
+        low, high = (p, high) if entropy < 1 - p else (low, p)
+    return 1 / (1 - low) - 1
+
+
+def spare_of_code(chip: str, failure: float) -> int:
+    """Bytes of spare area that a polar code needs for logical pages of half a page of a chip, by its failure rate."""
+    page = round(1024 * _number(_part(chip)["page_size"]))
+    return _core.wom_spare_needed("polar", page // 2, page, failure)
 
 
 def chips_of(paper: Mapping[str, Sequence[float]]) -> pl.DataFrame:
