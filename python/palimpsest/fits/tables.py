@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
-from ..validate import amplification, judge, running, truth
+from ..validate import amplification, judge, response, running, truth
 from .measured import How, Measurement, OneRun, Target, tolerance
 from .space import Drive
 
@@ -54,12 +54,12 @@ class _Rows:
 
     def _on(self, drive: Drive, groups: frozenset[str]) -> truth.Table:
         wanted = {target.id.partition(":")[0] for target in self.targets if target.group in groups}
-        rows = tuple(row for row in self._table.rows if _row_id(self._table, row) in wanted)
+        rows = tuple(row for row in self._table.rows if response.row_id(self._table, *row) in wanted)
         layer = () if drive.ftl is None else (f"ftl.name={drive.ftl}",)
         return replace(self._table, drive=drive.ssd, quick=(*self._table.quick, *layer, *drive.overrides), rows=rows)
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
-        """Runs all groups; `ours` repeats those beside a job that was too fast, capped, one drive at a time."""
+        """Runs all groups."""
         tables = [self._on(drive, groups) for drive in drives]
         folder = Path(self._folder.name)
         batch.run(
@@ -75,12 +75,6 @@ class _Rows:
             table, batch, frozenset({table.drive}), quick=True, folder=Path(self._folder.name)
         )
         return {row.id: row.ours for row in rows}
-
-
-def _row_id(table: truth.Table, row: tuple[int, Mapping[str, str]]) -> str:
-    line, cells = row
-    append = table.number(line, cells, "append_MBps") if "append_MBps" in cells else None
-    return f"{int(table.number(line, cells, 'iodepth') or 0)}+{append or 0.0:g}"
 
 
 def _curve(table: truth.Table) -> OneRun:

@@ -1,8 +1,10 @@
-"""The form `response-times`: reads at several numbers in flight, alone or beside a second job.
+"""The form `response-times`: reads at several numbers in flight, alone or beside a second job that writes.
 
-Columns: `iodepth`; `append_MBps`, the rate limit of the second job, 0 or none without this job; `iops` of the reads;
-and response times, `mean_us` and percentiles such as `p99.9_us`. Empty cells are skipped. Times of the host are not
-modelled.
+Columns: `iodepth`; `append_MBps` or `write_MBps`, the rate at which the second job ran, 0 or none without this job;
+`iops` or `read_iops`; and response times of reads, `mean_us` and percentiles such as `p99.9_us`. Figures of the second
+job have the prefix `write_`. Empty cells are skipped. The second job is capped at its rate, because the real job ran at
+this rate for its own reasons. A drive that is slower than the real one takes less. Ignored: the host's software, except
+a fixed time (`host.t_request`) that a table may add to the overrides.
 """
 
 import contextlib
@@ -21,23 +23,24 @@ from ..reproduce.batch import Batch
 from ..reproduce.figures import Figure
 from ..result import Result
 from .judge import Row
-from .measures import REQUESTS, percentile
+from .measures import REQUESTS, percentile, rate
 from .truth import Table
 
-_TIME = re.compile(r"(mean|p\d{1,2}(?:\.\d+)?)_us")
+_FIGURE = re.compile(r"(?:(?:read_)?iops|write_iops|(?:write_)?(?:mean|p\d{1,2}(?:\.\d+)?)_us)")
+_RATES = ("append_MBps", "write_MBps")
 
 
 def fits(columns: tuple[str, ...]) -> bool:
     """Whether a table with these columns has this form."""
-    return "iodepth" in columns and any(_TIME.fullmatch(column) for column in columns)
+    return "iodepth" in columns and any(_FIGURE.fullmatch(column) for column in columns)
 
 
 def check(table: Table) -> None:
     """Checks the columns and cells of a table. Raises InputError."""
-    known = ("iodepth", "append_MBps", "iops")
+    known = ("iodepth", *_RATES)
     for column in table.columns:
-        if column not in known and not _TIME.fullmatch(column):
-            expected = f"{', '.join(known)}, mean_us, or a percentile such as p99.9_us"
+        if column not in known and not _FIGURE.fullmatch(column):
+            expected = f"{', '.join(known)}, iops, mean_us, a percentile such as p99.9_us, or write_mean_us"
             raise InputError(f"{table.path}:1: unknown column {column!r}; expected {expected}")
     if not fits(table.columns):
         raise InputError(f"{table.path}:1: expected the columns iodepth and mean_us, found {', '.join(table.columns)}")
@@ -45,9 +48,9 @@ def check(table: Table) -> None:
         depth = table.number(line, cells, "iodepth")
         if depth is None or depth != int(depth) or not 1 <= depth <= 65_536:
             raise InputError(f"{table.path}:{line}: iodepth is {cells['iodepth']!r}; expected a number from 1 to 65536")
-        for column in table.columns[1:]:
+        for column in table.columns:
             value = table.number(line, cells, column)
-            if value is not None and (value < 0 or (value == 0 and column != "append_MBps")):
+            if value is not None and (value < 0 or (value == 0 and column not in _RATES)):
                 raise InputError(f"{table.path}:{line}: {column} is {cells[column]!r}; expected a positive number")
 
 
@@ -56,22 +59,30 @@ class _Point:
     line: int
     cells: Mapping[str, str]
     depth: int
-    append: float
+    rate: float
 
     @property
     def id(self) -> str:
-        return f"{self.depth}+{self.append:g}"
+        return f"{self.depth}+{self.rate:g}"
 
     @property
     def conditions(self) -> str:
-        beside = f"beside appends of at most {self.append:g} MB/s" if self.append else "alone"
+        beside = f"beside writes of {self.rate:g} MB/s" if self.rate else "alone"
         return f"{self.depth} in flight, {beside}"
 
 
+def _point(table: Table, line: int, cells: Mapping[str, str]) -> _Point:
+    rates = [table.number(line, cells, column) for column in _RATES if column in cells]
+    return _Point(line, cells, int(table.number(line, cells, "iodepth") or 0), next(filter(None, rates), 0.0))
+
+
 def _points(table: Table) -> Iterator[_Point]:
-    for line, cells in table.rows:
-        append = table.number(line, cells, "append_MBps") if "append_MBps" in table.columns else None
-        yield _Point(line, cells, int(table.number(line, cells, "iodepth") or 0), append or 0.0)
+    return (_point(table, *row) for row in table.rows)
+
+
+def row_id(table: Table, line: int, cells: Mapping[str, str]) -> str:
+    """The id of a line of the table: number in flight, and MB/s of the second job."""
+    return _point(table, line, cells).id
 
 
 def _section(name: str, spec: str, *keys: str) -> str:
@@ -79,17 +90,16 @@ def _section(name: str, spec: str, *keys: str) -> str:
     return "\n".join([f"[{name}]", *lines, ""])
 
 
-def _job_file(table: Table, folder: Path, point: _Point, requests: int, *, capped: bool) -> str:
-    """The job file of a row; the second job runs at its rate if `capped`, else with one request in flight."""
+def _job_file(table: Table, folder: Path, point: _Point, requests: int) -> str:
+    """The job file of a row, with the second job capped at its rate."""
     size = next((part[3:] for part in table.beside.split(",") if part.startswith("bs=")), "4k")
-    rate = point.append * 1e6 / _bytes_of(size)
-    # Simulated time limits both jobs to 1.5 times the time of the real drive for these reads.
+    per_second = max(1, round(point.rate * 1e6 / _bytes_of(size)))
+    # Simulated time ends both jobs after the time of the real drive for these reads.
     mean = table.number(point.line, point.cells, "mean_us") or 100.0
-    runtime = f"runtime={max(1, round(requests * mean * 1.5 / point.depth))}us"
+    runtime = f"runtime={max(1, round(requests * mean / point.depth))}us"
     reads = _section("reads", table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
-    keys = [f"rate_iops={round(rate)}"] if capped else []
-    beside = _section("beside", table.beside, *keys, "time_based=1", runtime)
-    path = folder / f"{point.id}{'-capped' if capped else ''}.fio"
+    beside = _section("beside", table.beside, f"rate_iops={per_second}", "time_based=1", runtime)
+    path = folder / f"{point.id}.fio"
     path.write_text(f"{reads}\n{beside}", encoding="utf-8")
     return str(path)
 
@@ -99,11 +109,11 @@ def _bytes_of(size: str) -> int:
     return int(match[1]) * {"": 1, "k": 1024, "m": 2**20}[match[2].lower()] if match else 4096
 
 
-def _options(table: Table, point: _Point, folder: Path, *, quick: bool, capped: bool = False) -> RunOptions:
+def _options(table: Table, point: _Point, folder: Path, *, quick: bool) -> RunOptions:
     # Deep queues need more requests to fill each place often.
-    requests = max(table.count(REQUESTS, quick=quick), 200 * point.depth)
-    if point.append:
-        return table.run(_job_file(table, folder, point, requests, capped=capped), quick=quick)
+    requests = max(table.count(REQUESTS, quick=quick), 2000 * point.depth)
+    if point.rate:
+        return table.run(_job_file(table, folder, point, requests), quick=quick)
     return table.run(f"{table.workload},iodepth={point.depth},n={requests}", quick=quick)
 
 
@@ -112,7 +122,7 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | No
     if table.drive not in drives:
         return []
     with _job_folder(folder) as jobs:
-        points = [point for point in _points(table) if folder is not None or not point.append]
+        points = [point for point in _points(table) if folder is not None or not point.rate]
         return [_options(table, point, jobs, quick=quick) for point in points]
 
 
@@ -127,25 +137,25 @@ def _job_folder(folder: Path | None) -> contextlib.AbstractContextManager[Path]:
     return _temporary() if folder is None else contextlib.nullcontext(folder)
 
 
+def _figure(result: Result, column: str) -> float | None:
+    kind, name = ("write", column.removeprefix("write_")) if column.startswith("write_") else ("read", column)
+    return rate(result, kind) if name.endswith("iops") else percentile(result, kind, name.removesuffix("_us"))
+
+
 def _rows(table: Table, point: _Point, result: Result | None, note: str) -> Iterator[Row]:
-    condition = "beside" if point.append else "alone"
+    condition = "beside" if point.rate else "alone"
     for column in table.columns:
-        if column in ("iodepth", "append_MBps"):
+        if column == "iodepth" or column in _RATES:
             continue
         real = table.number(point.line, point.cells, column)
         if real is None:
             continue
-        if result is None:
-            ours = None
-        elif column == "iops":
-            ours = result["requests"]["read"] / (result["simulated_ns"] / 1e9)
-        else:
-            ours = percentile(result, "read", column.removesuffix("_us"))
-        name = f"{point.id}:{column}"
-        unit = "1/s" if column == "iops" else "us"
+        ours = None if result is None else _figure(result, column)
+        name, unit = f"{point.id}:{column}", "1/s" if column.endswith("iops") else "us"
+        figure = column.removesuffix("_us").removeprefix("read_").replace("write_", "write.")
         yield Row(
-            table.name, name, table.drive, point.conditions, column.removesuffix("_us"), unit, real, ours,
-            table.bar(condition, column), table.is_fitted(name), note,
+            table.name, name, table.drive, point.conditions, figure, unit, real, ours, table.bar(condition, column),
+            table.is_fitted(name), note,
         )  # fmt: skip
 
 
@@ -157,19 +167,16 @@ def measure(
     if table.drive not in drives:
         return [row for point in points for row in _rows(table, point, None, f"no preset {table.drive}")]
     with _job_folder(folder) as jobs:
-        chosen = {point.line: _options(table, point, jobs, quick=quick) for point in points}
-        batch.run(chosen.values())
-        faster = [point for point in points if point.append and _appended(batch[chosen[point.line]]) > point.append]
-        chosen |= {point.line: _options(table, point, jobs, quick=quick, capped=True) for point in faster}
-        batch.run(chosen.values())
-        results = [(point, batch[chosen[point.line]]) for point in points]
-        notes = [f"appends here: {_appended(result):.0f} MB/s" if point.append else "" for point, result in results]
-        return [row for each, note in zip(results, notes, strict=True) for row in _rows(table, *each, note)]
+        chosen = [(point, _options(table, point, jobs, quick=quick)) for point in points]
+        batch.run(options for _, options in chosen)
+        results = [(point, batch[options]) for point, options in chosen]
+        return [row for point, result in results for row in _rows(table, point, result, _note(point, result))]
 
 
-def _appended(result: Result) -> float:
-    """MB/s of the second job."""
-    return float(result["host"]["bytes_written"]) / (float(result["simulated_ns"]) / 1e9) / 1e6
+def _note(point: _Point, result: Result) -> str:
+    """MB/s of the second job, if any."""
+    written = float(result["host"]["bytes_written"]) / (float(result["simulated_ns"]) / 1e9) / 1e6
+    return f"writes here: {written:.0f} MB/s" if point.rate else ""
 
 
 def draw(table: Table, rows: list[Row]) -> Figure:
@@ -184,5 +191,5 @@ def draw(table: Table, rows: list[Row]) -> Figure:
         schema={"label": pl.String(), "of": pl.String(), "us": pl.Float64()},
     )
     drawn = figures.slanted(figures.bars("label", "of", "us", "response time (us)", log=True), degrees=60)
-    note = "Requests in flight + MB/s of appends beside them. Synthetic workload of the same shape. " + table.source
+    note = "Requests in flight + MB/s of writes beside them. Synthetic workload of the same shape. " + table.source
     return Figure(table.name, table.title, note, data, figures.panels(data, [("", drawn)], width=11, height=4))
