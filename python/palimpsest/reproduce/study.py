@@ -108,7 +108,8 @@ class Study:
         self.full = full
         self.functions: ModuleType = import_module(f".papers.{name}", __package__)
         self.real: dict[str, Any] = self.data.get("real", {})
-        self.found = real.find(self.real, batch.trace_files())
+        files = batch.trace_files()
+        self.found = real.find(self.real, files, real.unreadable(files))
         self.replayed = self.found.files if replays else {}
         more = {**self.real.get("set", {}), **(self.real.get("full", {}) if full else {})} if replays else {}
         scales = {scale: own | more for scale, own in self.data["scales"].items()}
