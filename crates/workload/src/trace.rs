@@ -24,15 +24,18 @@
 
 mod alibaba;
 pub mod archive;
+mod biosnoop;
 mod blkparse;
 mod blkreplay;
 mod blktrace;
+mod bpftrace;
 mod columns;
 mod dchoices;
 mod disksim;
 mod etw;
 mod fields;
 mod fiu;
+mod ftrace;
 mod head;
 mod input;
 mod iolog;
@@ -79,6 +82,9 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<tencent::Tencent>(),
     Format::of_lines::<blkreplay::Blkreplay>(),
     Format::of_lines::<blkparse::Blkparse>(),
+    Format::of_lines::<ftrace::Ftrace>(),
+    Format::of_lines::<biosnoop::Biosnoop>(),
+    Format::of_lines::<bpftrace::Bpftrace>(),
     Format::of_lines::<fiu::Fiu>(),
     Format::of_lines::<mqsim::MqSim>(),
     Format::of_lines::<dchoices::Dchoices>(),
