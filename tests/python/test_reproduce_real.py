@@ -120,6 +120,8 @@ def test_real_traces_have_claims_and_figures(paper: str, tmp_path: Path, monkeyp
         assert set(figure.data["workload"]) <= set(found)
         assert "Real traces" in figure.note or "in their place" in figure.note
         assert "own.csv" in figure.note
+        left = set(found) - set(figure.data["workload"])
+        assert all(name in figure.note.partition("Left out, because")[2] for name in left)
     if paper == "llh":  # too few requests for collection
         assert set(figures[0].data["workload"]) == set(found)
         return

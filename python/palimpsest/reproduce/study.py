@@ -356,7 +356,10 @@ class Study:
                 title = each["title"].replace("the synthetic workloads", "real traces")
                 title += "" if "real traces" in title else ", real traces"
                 each |= {"id": f"{each['id']}_real", "title": title}
-                each["note"] = f"{self.found.described('')} {real.HOW}"
+                has = set(data["workload"]) if "workload" in data.columns else set(self.replayed)
+                left = ", ".join(name for name in self.replayed if name not in has)
+                lacks = f" Left out, because the trace has no such requests: {left}." if left else ""
+                each["note"] = f"{self.found.described('')} {real.HOW}{lacks}"
             if "of" in each or not data.is_empty():
                 yield drawing.figure(each, drawing.shaped(data, each, self.names), self.names)
 
