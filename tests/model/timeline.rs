@@ -8,6 +8,7 @@ use crate::workload::{Mix, fill};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::plan::{Cause, OperationKind};
+use palimpsest_lab::sim::timeline::parts::Part;
 use palimpsest_lab::sim::timeline::{Recording, Span, TimedOperation, Window};
 use palimpsest_lab::units::Nanos;
 use std::collections::BTreeMap;
@@ -162,6 +163,9 @@ fn check_laws(recording: &Recording) {
     for each in &recording.requests {
         let times = [Some(each.arrival), Some(each.submitted), each.planned, each.completed];
         assert!(times.iter().all(Option::is_some) && times.is_sorted(), "{each:?}");
+        let sum: Nanos = each.parts.iter().sum();
+        assert_eq!(Some(each.arrival + sum), each.completed, "the parts of the latency of {each:?}");
+        assert_eq!(each.parts[Part::Earlier as usize], 0, "all is explained: {each:?}");
     }
 }
 

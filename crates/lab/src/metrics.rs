@@ -11,3 +11,4 @@ pub mod snapshots;
 pub mod summary;
 mod tail;
 pub mod volumes;
+pub mod why;

@@ -4,9 +4,11 @@
 use super::histogram::Histogram;
 use super::tail::Tail;
 use super::volumes::VolumeRecorder;
+use super::why::Why;
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
+use palimpsest_sim::timeline::parts::Parts;
 use serde::Serialize;
 
 /// Most windows of the series; beyond, windows are joined in pairs.
@@ -67,6 +69,8 @@ pub struct Recorder {
     other: Histogram,
     /// Times of collections.
     pub collections: Histogram,
+    /// Parts of latencies, if the run records the slowest requests.
+    pub why: Why,
     /// Figures of volumes, if the workload has volumes.
     pub volumes: Option<VolumeRecorder>,
     start: Nanos,
@@ -96,6 +100,7 @@ impl Recorder {
             write: Histogram::new(),
             other: Histogram::new(),
             collections: Histogram::new(),
+            why: Why::default(),
             volumes: None,
             rebuilding: false,
             rebuild: Histogram::new(),
@@ -362,6 +367,10 @@ impl Observer for Recorder {
         if let Some(volumes) = &mut self.volumes {
             volumes.completed(stream, kind, latency);
         }
+    }
+
+    fn request_explained(&mut self, kind: RequestKind, parts: &Parts) {
+        self.why.add(kind, parts);
     }
 
     fn collection_ended(&mut self, took: Nanos) {
