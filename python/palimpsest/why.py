@@ -42,7 +42,7 @@ Explained = Mapping[str, Any]
 
 def share(explained: Explained, part: str) -> float:
     """The share of a part in the latency of the requests at a percentile."""
-    parts = explained["parts_ns"]
+    parts: Mapping[str, int] = explained["parts_ns"]
     return parts.get(part, 0) / (sum(parts.values()) or 1)
 
 

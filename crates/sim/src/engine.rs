@@ -388,10 +388,10 @@ impl Engine {
         load.operations -= 1;
         load.reads -= u32::from(reads);
         self.pending.remove(index);
-        self.noted(move |engine| engine.record_end(index));
         if !reads {
             self.changed(io, index);
         }
+        self.noted(move |engine| engine.record_end(index));
         if signal != NONE {
             self.signal(io, signal);
         }

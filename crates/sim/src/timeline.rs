@@ -112,14 +112,17 @@ pub struct Recording {
     pub truncated: bool,
 }
 
+/// An operation that has not ended, and whether the window may hold it.
+type Open = Option<(bool, Box<TimedOperation>)>;
+
 /// Records the operations and requests of a window.
 pub struct Timeline {
     window: Window,
     recording: Recording,
     /// The engine's order of the last operation before the measurement.
     base: u64,
-    /// Operations that have not ended, by the engine's index, and whether the window may hold them.
-    open: Vec<Option<(bool, Box<TimedOperation>)>>,
+    /// By the engine's index.
+    open: Vec<Open>,
     open_operations: usize,
     /// Numbers of the operations that have signalled each open gate, by slot.
     signalled: Vec<Vec<i64>>,
@@ -297,7 +300,7 @@ impl Timeline {
         let place = self.open_requests.iter().position(|request| request.number == number)?;
         let closed = *at(&mut self.closed, id);
         let mut request = TimedRequest { completed: Some(now), closed, ..self.open_requests.remove(place) };
-        let (parts, path) = explain(&self.history, &request);
+        let (parts, path) = explain(&self.history, &self.open, &request);
         request.parts = parts;
         if let Window::Slowest(most) = self.window {
             self.keep_slow(request, &path, most);

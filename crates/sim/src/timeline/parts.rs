@@ -5,7 +5,7 @@
 //! bus of a channel, the host link and the controller, and what would have followed without the critical path.
 
 use super::history::{Holder, UNKNOWN};
-use super::{Nanos, TimedOperation, TimedRequest, history::History};
+use super::{Nanos, Open, TimedOperation, TimedRequest, history::History};
 use palimpsest_ftl_api::plan::{Cause, OperationKind};
 
 /// Declares the parts and their names.
@@ -104,6 +104,8 @@ fn part_of(kind: OperationKind, cause: Cause, own: bool) -> Part {
 /// The way back through the latency of a request. Everything after `at` has its part.
 struct Walk<'a> {
     history: &'a History,
+    /// Operations that have not ended.
+    open: &'a [Open],
     request: u64,
     at: Nanos,
     /// The walk ends here.
@@ -112,7 +114,13 @@ struct Walk<'a> {
     path: Vec<i64>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Operation `number`, if it has ended lately or not at all.
+    fn find(&self, number: i64) -> Option<&'a TimedOperation> {
+        let open = || self.open.iter().flatten().map(|(_, timed)| &**timed).find(|timed| timed.number == number);
+        self.history.get(number).or_else(open)
+    }
+
     /// Adds the time from `from` on to `part`.
     fn charge(&mut self, from: Nanos, part: Part) {
         let from = from.clamp(self.floor, self.at);
@@ -174,7 +182,7 @@ impl Walk<'_> {
     fn follow(&mut self, mut trigger: Trigger, mut is_last: bool) {
         while self.at > self.floor {
             let Some(number) = trigger.number else { return self.charge(self.floor, Part::Link) };
-            let Some(timed) = self.history.get(number) else { return self.charge(self.floor, Part::Earlier) };
+            let Some(timed) = self.find(number) else { return self.charge(self.floor, Part::Earlier) };
             self.path.push(number);
             let own = timed.request == self.request || std::mem::take(&mut is_last);
             let event = if trigger.started { timed.begun } else { timed.finished };
@@ -199,11 +207,12 @@ impl Walk<'_> {
 }
 
 /// The parts of the latency of `request`, which has completed, and the operations of its critical path.
-pub(super) fn explain(history: &History, request: &TimedRequest) -> (Parts, Vec<i64>) {
+pub(super) fn explain(history: &History, open: &[Open], request: &TimedRequest) -> (Parts, Vec<i64>) {
     let completed = request.completed.unwrap_or(request.arrival);
     let planned = request.planned.unwrap_or(completed);
     let parts = [0; PART_NAMES.len()];
-    let mut walk = Walk { history, request: request.number, at: completed, floor: planned, parts, path: Vec::new() };
+    let mut walk =
+        Walk { history, open, request: request.number, at: completed, floor: planned, parts, path: Vec::new() };
     walk.charge(request.closed.0, Part::Controller);
     walk.follow(request.closed.1, true);
     walk.floor = request.entered.unwrap_or(planned);
