@@ -384,7 +384,7 @@ def completion_(shell: str) -> None:
 
 
 def _plain(options: dict[str, Any], operations: Path | str | None) -> dict[str, Any]:
-    """Converts options of the command line to options of a run; `operations` is a file for the timeline, or a window."""
+    """Converts options of the command line to options of a run; `operations`: the timeline's file, or a window."""
     window = options.pop("operations_window")
     if isinstance(operations, str):
         if window is not None:

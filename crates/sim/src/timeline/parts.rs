@@ -64,7 +64,8 @@ parts! {
 /// Nanoseconds of each part, in the order of [`Part`].
 pub type Parts = [Nanos; PART_NAMES.len()];
 
-/// The event that released a waiter last: the end of an operation or, if `started`, its start. Without a number: a time.
+/// The event that released a waiter last: the end of an operation or, if `started`, its start. Without a number, a
+/// time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trigger {
     pub number: Option<i64>,
@@ -146,8 +147,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds the time of `timed` from its start on, `own` if the data is the request's.
-    fn charge_work(&mut self, timed: &TimedOperation, own: bool) {
+    /// Adds the time of `timed` from its start on, `own` if the data is the request's. Returns true if the host link
+    /// brought the last byte, so that nothing before the plan mattered.
+    fn charge_work(&mut self, timed: &TimedOperation, own: bool) -> bool {
         let (operation, array, moved) = (&timed.operation, timed.array, timed.transfer);
         let part = part_of(operation.kind, operation.cause, own);
         let is_own = matches!(part, Part::Read | Part::Program);
@@ -166,9 +168,9 @@ impl<'a> Walk<'a> {
             }
             self.charge(array.from, part);
             self.charge_holders(timed, moved.until);
-            // The host link brought the last byte.
             if timed.data_at == moved.until {
                 self.charge(timed.planned, Part::Link);
+                return true;
             }
             if operation.loads > 1 {
                 self.charge_holders(timed, moved.from);
@@ -176,6 +178,7 @@ impl<'a> Walk<'a> {
             self.charge(moved.from, bus);
         }
         self.charge(timed.begun, Part::Bus);
+        false
     }
 
     /// Walks from the event `trigger` back to the floor, through operations that released each other.
@@ -187,13 +190,16 @@ impl<'a> Walk<'a> {
             let own = timed.request == self.request || std::mem::take(&mut is_last);
             let event = if trigger.started { timed.begun } else { timed.finished };
             debug_assert!(event <= self.at, "{timed:?} releases a waiter before its event");
-            if !trigger.started {
+            let ends = !trigger.started;
+            trigger = timed.trigger;
+            if ends {
                 self.charge(timed.finished, Part::Link);
-                self.charge_work(timed, own);
+                if self.charge_work(timed, own) {
+                    trigger = Trigger::default();
+                }
             }
             self.charge_holders(timed, timed.ready);
             self.charge(timed.released, Part::Codec);
-            trigger = timed.trigger;
             if trigger.number.is_none() {
                 self.charge(timed.planned, Part::Link);
                 let part = match part_of(timed.operation.kind, timed.operation.cause, own) {
