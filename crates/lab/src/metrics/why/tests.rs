@@ -1,3 +1,5 @@
+//! Tests of the module `why`.
+
 use super::*;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use palimpsest_flash::rng::Rng;
