@@ -92,7 +92,8 @@ def test_the_end_of_a_cache_is_found_between_two_levels() -> None:
 @pytest.mark.unit
 def test_the_tables_of_the_package_have_their_forms_and_sources() -> None:
     tables = {table.name: table for table in running.read()}
-    assert set(tables) == {"zns-8k-randread", "zns-4k-reads-beside-writes", "waf-tlc-7.68tb", "points"}
+    reads = {f"980pro-{size}-randread" for size in ("4k", "8k", "64k")} | {"980pro-4k-reads-beside-writes"}
+    assert set(tables) == reads | {"zns-8k-randread", "zns-4k-reads-beside-writes", "waf-tlc-7.68tb", "points"}
     assert all(table.source and table.title for table in tables.values())
     assert tables["zns-8k-randread"].bar("alone", "p99.9_us") == judge.Bar(factor=1.5)
     real = amplification._mean(amplification._real(tables["waf-tlc-7.68tb"]))
