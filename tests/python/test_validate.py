@@ -189,6 +189,9 @@ def test_a_second_job_is_capped_at_the_rate_that_ran(tmp_path: Path) -> None:
     rows = {row.id: row for row in response.measure(table, Batch(), frozenset(), quick=True)}
     assert (rows["8+104.9:p99_us"].fitted, rows["8+1009.8:p99_us"].fitted) == (True, False)
     assert rows["8+1009.8:p99.9_us"].bar == judge.Bar(factor=2)
+    # A table without means runs its reads for 100 us each.
+    response.runs(tables["980pro-4k-reads-beside-writes"], frozenset({"980pro-1t"}), quick=True, folder=tmp_path)
+    assert "runtime=1000000us\n" in (tmp_path / "1+159.33.fio").read_text(encoding="utf-8")
     assert (rows["8+1009.8:write_p99_us"].figure, rows["8+1009.8:write_p99_us"].bar) == ("write.p99", None)
 
 
