@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
-use super::request::{Due, Jobs, SECTOR_BYTES, Source};
+use super::request::{Command, Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace, open_trace_file};
 use palimpsest_flash::units::{GIB, Nanos};
 
@@ -112,7 +112,7 @@ pub fn fuzz_job_file(bytes: &[u8]) {
         assert!(request.arrival >= latest, "arrivals go back");
         latest = request.arrival;
     }
-    let _ = source.place();
+    let _ = (source.place(), source.sections(), source.notes());
     let Ok(mut source) = file.source(GIB, 1) else { return };
     if let Some(jobs) = source.jobs() {
         play(jobs, DRAWS);
@@ -122,14 +122,13 @@ pub fn fuzz_job_file(bytes: &[u8]) {
 /// Runs at most `most` requests of jobs on a drive that takes 100 us for each.
 fn play(jobs: &mut dyn Jobs, most: usize) {
     let (mut now, mut seen) = (0, 0);
-    let mut outstanding: VecDeque<(Nanos, u32)> = VecDeque::new();
+    let mut outstanding: VecDeque<(Nanos, Command)> = VecDeque::new();
     while seen < most {
         let next = match jobs.due(now) {
             Err(_) | Ok(Due::Nothing) => return,
             Ok(Due::Request(request)) => {
-                let job = request.directives.queue;
                 assert!(request.arrival <= now, "a request comes before it is due");
-                outstanding.push_back((now.saturating_add(100_000), job));
+                outstanding.push_back((now.saturating_add(100_000), request.command));
                 seen += 1;
                 continue;
             }
@@ -137,10 +136,11 @@ fn play(jobs: &mut dyn Jobs, most: usize) {
             Ok(Due::Completion) => None,
         };
         match outstanding.front() {
-            Some(&(end, job)) if next.is_none_or(|time| end <= time) => {
+            Some(&(end, command)) if next.is_none_or(|time| end <= time) => {
                 outstanding.pop_front();
                 now = end;
-                jobs.completed(job);
+                jobs.completed(&command, 100_000);
+                while jobs.take_restarted().is_some() {}
             }
             _ => now = next.expect("jobs wait for a completion, and nothing is outstanding"),
         }

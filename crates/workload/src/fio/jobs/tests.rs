@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 use crate::fuzzing::{JOB_FILES, fuzz_job_file};
-use crate::request::{Arrivals, Due, Jobs, Request, RequestKind, Source};
+use crate::request::{Arrivals, Command, Due, Jobs, Request, RequestKind, Source};
 use palimpsest_flash::units::{GIB, Nanos};
 
 fn requests(text: &str) -> Vec<Request> {
@@ -130,13 +130,12 @@ fn copies_of_a_specification_are_those_of_a_job() {
 /// Runs jobs on a drive that takes `service` nanoseconds for each request, which `see` gets with the time of its issue.
 fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Request)) {
     let (mut now, mut issued) = (0, 0usize);
-    let mut ends: BTreeMap<(Nanos, usize), u32> = BTreeMap::new();
+    let mut ends: BTreeMap<(Nanos, usize), Command> = BTreeMap::new();
     loop {
         let next = match jobs.due(now).unwrap() {
             Due::Request(request) => {
-                let job = request.directives.queue;
                 assert!(request.arrival <= now, "{request:?} at {now}");
-                ends.insert((now + service, issued), job);
+                ends.insert((now + service, issued), request.command);
                 issued += 1;
                 see(now, &request);
                 continue;
@@ -152,10 +151,10 @@ fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Reques
             }
         };
         match ends.first_key_value() {
-            Some((&(end, number), &job)) if next.is_none_or(|time| end <= time) => {
+            Some((&(end, number), &command)) if next.is_none_or(|time| end <= time) => {
                 now = end;
                 ends.remove(&(end, number));
-                jobs.completed(job);
+                jobs.completed(&command, service);
             }
             _ => now = next.expect("nothing is outstanding"),
         }
@@ -239,7 +238,7 @@ fn mistakes_name_line_and_key() {
         ("[a]\nrw=read\ntime_based\n", 3, "time_based: expected runtime too"),
         ("[a]\nrw=read\nramp_time=5\n", 3, "ramp_time: unknown key"),
         ("[a]\nrw=read\nramp_time=5\n", 3, "expected --warmup"),
-        ("[a]\nlatency_target=5ms\n", 2, "latency_target: unknown key"),
+        ("[a]\nlatency_target=5ms\n", 2, "latency_target: expected latency_window too"),
         ("[a]\ngroup_reporting=0\n", 2, "group_reporting: expected nothing, or 1"),
         ("[global]\ndirectory=/mnt\n[a]\nrw=read\n", 2, "expected filename too"),
         ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),

@@ -1,0 +1,3 @@
+//! Tests of the module `jobs`.
+
+use super::*;
