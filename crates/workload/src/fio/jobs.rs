@@ -3,8 +3,8 @@
 //! A job has the keys of a [specification](super::keys()), and these: `stonewall` or `wait_for_previous` (the job
 //! begins after the previous jobs), `direct=1` and `buffered=0` (there is no page cache), `ioengine` (`iodepth` must be
 //! 1 unless the engine queues), `filename` and `directory` (the drive: must be the same in every job),
-//! `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other key is an
-//! error.
+//! `group_reporting` (copies are always reported together), `thread`, `invalidate` and `description`. Any other key is
+//! an error.
 //!
 //! As in fio a job without `number_ios`, `io_size` and `loops` requests `size` once (with `time_based`, repeatedly
 //! until the end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one
@@ -38,7 +38,7 @@ const JOB_KEYS: &[(&str, &str)] = &[
     ("ioengine", "libaio, io_uring, posixaio, sync, psync or another that submits block requests"),
     ("filename", "a name for the drive"),
     ("directory", "a folder; with the filename, a name for the drive"),
-    ("group_reporting", "nothing, or 1: jobs are reported together"),
+    ("group_reporting", "nothing, or 1: copies are reported together"),
     ("thread", "nothing, or 1, since there are no processes here"),
     ("invalidate", "nothing, 0 or 1, since there is no page cache here"),
     ("description", "any text"),
@@ -134,7 +134,8 @@ impl JobFile {
     }
 
     /// Reads jobs in one line, as on fio's command line: each `name` begins a job, and keys before the first `name`
-    /// apply to all jobs. Keys, units and lengths are those of a [specification](FioSpec::parse). `None` without `name`.
+    /// apply to all jobs. Keys, units and lengths have the meaning of a [specification](FioSpec::parse). `None` without
+    /// `name`.
     ///
     /// # Errors
     /// [`Error::Input`] with the key and the expected values.
