@@ -1,7 +1,6 @@
 """Jobs of one run: figures of each section, and depths that meet a target."""
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -48,8 +47,8 @@ def _sections(line: str) -> list[str]:
     return ["[global]", *parts]
 
 
-def _run(spec: str, **options: Any) -> ps.Result:
-    return ps.run(f"rw=randread,bs=4k,size=50%,{spec}", ssd="mga-8k", precondition="fill:100%", **ONE_DIE, **options)
+def _run(spec: str) -> ps.Result:
+    return ps.run(f"rw=randread,bs=4k,size=50%,{spec}", ssd="mga-8k", precondition="fill:100%", overrides=ONE_DIE)
 
 
 def test_a_search_finds_the_depth_that_runs_of_each_depth_show() -> None:

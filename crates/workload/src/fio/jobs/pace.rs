@@ -1,16 +1,18 @@
-//! The two checks of a job on its own speed: the search for a depth (`latency_target`), and the least rate (`rate_min`).
+//! The two checks of a job on its own speed: the search for a depth (`latency_target`), and the least rate
+//! (`rate_min`).
 //!
 //! [`Search`] follows fio. A job begins with one request in flight. A depth meets the target if in a window at least
 //! `latency_percentile` of the completed requests were fast. The depth doubles until one misses, and is then bisected
-//! between the last that met and the lowest that missed. A depth that stays is found; fio runs one more window, and
-//! only that counts. With `latency_run` the job continues, and tries the next depth after three windows. If all
-//! requests must be fast, the first slow request ends a window. A miss waits for the requests in flight.
+//! between the last that met and the last that missed. A depth that stays is found: one more window follows, and only
+//! the requests of that window have figures. With `latency_run` the job continues, and tries the next depth after three
+//! windows. If all requests must be fast, the first slow request ends a window. A miss waits for the requests in
+//! flight.
 //!
 //! Two differences from fio: requests in flight at a miss never cause another miss (in fio each slow one does, which
 //! may end the job), and a miss at `iodepth` itself is bisected too (fio doubles again, and never finds a depth).
 //!
-//! [`Floor`]: after two seconds, as in fio, each period of `rate_cycle` must reach the least rates. Ignored: rounding to
-//! milliseconds.
+//! [`Floor`]: after two seconds, as in fio, each period of `rate_cycle` must reach the least rates. Ignored: rounding
+//! to milliseconds.
 
 use super::super::spec::{self, Rate, Target, direction};
 use crate::request::RequestKind;
@@ -30,7 +32,7 @@ pub struct Search {
     pub target: Target,
     /// Highest depth of the job.
     limit: u32,
-    /// The present depth, the last that met the target, and the lowest that missed.
+    /// The present depth, the last that met the target, and the last that missed.
     pub depth: u32,
     low: u32,
     missed: Option<u32>,
