@@ -1,4 +1,4 @@
-//! Growth of the bit error rate beside wear: age and temperature of the data, reads of the block, layers of the block.
+//! Growth of the bit error rate beside wear: age and temperature of the data, reads of the block, stacked layers.
 //!
 //! The rate of the block's wear is multiplied by three factors:
 //! - Retention: 1 + E log10(1 + a / t) + a / T. E is `part.ber_retention_early`, t `part.t_retention_early` and T
@@ -6,8 +6,8 @@
 //!   time (Luo et al., SIGMETRICS 2018). The age a is multiplied by exp(Ea / k (1 / R - 1 / F)) at the temperature F of
 //!   the flash, if the three values hold at R (Arrhenius; JESD218 and JEP122 for Ea = 1.1 eV).
 //! - Read disturb: 1 + reads of the block since its erase / `ecc.disturb_reads`.
-//! - Layer: the share of the layer that holds the word line (Luo et al.: layers differ by the process). Equally many
-//!   word lines, in the order of programs, are in each layer.
+//! - Stacked layer: the share of the layer of cells that holds the word line (Luo et al.: layers differ by the process).
+//!   Each has equally many word lines, in the order of programs.
 //!
 //! Ignored: temperatures that change or differ between programs and reads, faster retention in worn blocks, neighbours
 //! (retention interference), and differences between chips and between the pages of a word line.
@@ -23,7 +23,7 @@ pub(super) const EARLY: Reader = Reader::ANY.needs(&["part.ber_retention_early >
 const CELSIUS: ValueType = ValueType::Count { min: 0, max: 150 };
 
 crate::keys! {
-    /// Growth of the rate in early retention, with temperature, and by layers.
+    /// Growth of the rate in early retention, with temperature, and by stacked layers.
     #[derive(Debug, Clone, Default, PartialEq)]
     pub struct CellSettings;
 
@@ -41,9 +41,8 @@ crate::keys! {
         /// activation energy of ageing in eV (Arrhenius; 1.1 in JESD218 and JEP122)
         pub energy: f64 = "part.retention_energy", Factor, "1.1", rules[ENERGY],
             needs["ecc.strength > 0", "ecc.temperature > 0"];
-        /// rates of wrong bits of the layers of a block, in the order of programs, as shares of the rate of the worst
-        /// layer, which part.ber_fresh and part.ber_limit give (layers of 3D NAND: Luo et al., SIGMETRICS 2018); none:
-        /// layers are alike
+        /// rates of wrong bits of the stacked layers of a block, in the order of programs, as shares of the rate of the
+        /// worst one, which part.ber_fresh and part.ber_limit give (Luo et al., SIGMETRICS 2018); none: all are alike
         pub layers: Vec<f64> = "part.ber_layers", Ratios, "[]", rules[WORST_LAYER], needs["ecc.strength > 0"];
     }
 
@@ -62,7 +61,7 @@ const WORST_LAYER: Rule = Rule {
         matches!(value, Value::Ratios(rates) if rates.is_empty()
             || (rates.contains(&1.0) && rates.iter().all(|&rate| rate > 0.0) && rates.iter().any(|&rate| rate < 1.0)))
     },
-    expected: "expected shares above 0%, 100% for the worst layer and less for another, or none",
+    expected: "expected shares above 0%, 100% for the worst layer of cells and less for another, or none",
 };
 
 /// Boltzmann's constant in eV per kelvin (exact since the SI of 2019).
@@ -78,7 +77,7 @@ pub(super) struct Growth {
     early: (f64, f64),
     /// Age, and reads, that double the rate; 0: they do not count.
     doubled: (Nanos, u32),
-    /// Of each page of a block: the share of its layer, if the cells hold all bits, and if they hold one.
+    /// Of each page of a block: the share of its stacked layer, if the cells hold all bits, and if they hold one.
     layers: Vec<[f64; 2]>,
 }
 
@@ -117,7 +116,8 @@ pub(super) fn acceleration(energy: f64, reference: u32, celsius: u32) -> f64 {
     libm::exp(energy / BOLTZMANN * (inverse(reference) - inverse(celsius)))
 }
 
-/// Per page of a block of `part`: the share of its layer, with all bits and with one bit a cell; empty without layers.
+/// Per page of a block of `part`: the share of its stacked layer, with all bits and with one bit a cell; empty
+/// if all are alike.
 fn layers(shares: &[f64], part: &Part) -> Vec<[f64; 2]> {
     if shares.is_empty() {
         return Vec::new();
