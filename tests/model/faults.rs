@@ -20,8 +20,8 @@ fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate
     build(entry.name, &shape.settings).ok()
 }
 
-/// `settings` with bit errors that grow with the reads of a block, and on some drives with age and by layers: some reads
-/// need retries, some fail for good.
+/// `settings` with bit errors that grow with the reads of a block, and on some drives with age and by stacked layers:
+/// some reads need retries, some fail for good.
 fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
     let refresh = format!("ecc.refresh_retries={}", rng.below(3));
     let disturb = format!("ecc.disturb_reads={}", [5, 20, 80][rng.below(3) as usize]);

@@ -1,11 +1,11 @@
 //! Bit errors of reads: their number, the correction by an error-correcting code (ECC), and uncorrectable reads.
 //!
 //! The raw bit error rate of a page is the rate of its block's wear ([`super::wear`]), times the growth by age,
-//! temperature, reads and height ([`growth`]). A code word is lost if more of its bits are wrong than the code corrects.
-//! Bits are wrong independently, so each word has a rate above which it is lost ([`tolerance`]). Each program draws from
-//! the seed how lucky each word of its page is, so a lost word stays lost. A read fails if a needed word fails: a read
-//! of n words fails with the probability 1 - (1 - p)^n. The controller repeats a failed read with shifted references,
-//! step by step; each step leaves a share of the wrong bits.
+//! temperature, reads and height ([`growth`]). A code word is lost if more of its bits are wrong than the code
+//! corrects. Bits are wrong independently, so each word has a rate above which it is lost ([`tolerance`]). Each
+//! program draws from the seed how lucky each word of its page is, so a lost word stays lost. A read fails if a needed
+//! word fails: a read of n words fails with the probability 1 - (1 - p)^n. The controller repeats a failed read with
+//! shifted references, step by step; each step leaves a share of the wrong bits.
 //!
 //! Ignored: wear by programming low pages again, and errors of out-of-band areas and of the layer's own records, which
 //! are assumed stored twice.

@@ -6,8 +6,8 @@
 //!   time (Luo et al., SIGMETRICS 2018). The age a is multiplied by exp(Ea / k (1 / R - 1 / F)) at the temperature F of
 //!   the flash, if the three values hold at R (Arrhenius; JESD218 and JEP122 for Ea = 1.1 eV).
 //! - Read disturb: 1 + reads of the block since its erase / `ecc.disturb_reads`.
-//! - Stacked layer: the share of the layer of cells that holds the word line (Luo et al.: layers differ by the process).
-//!   Each has equally many word lines, in the order of programs.
+//! - Stacked layer: the share of the layer of cells that holds the word line (Luo et al.: the process varies between
+//!   layers). Each layer has equally many word lines, in the order of programs.
 //!
 //! Ignored: temperatures that change or differ between programs and reads, faster retention in worn blocks, neighbours
 //! (retention interference), and differences between chips and between the pages of a word line.
