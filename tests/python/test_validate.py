@@ -287,7 +287,7 @@ def test_the_knee_is_within_one_step(times: list[float], found: float, within: b
 
 
 @pytest.mark.contract
-def test_a_rate_that_nobody_fitted_is_predicted(palimpsest: Command, tmp_path: Path) -> None:
+def test_a_rate_without_fitted_rows_is_predicted(palimpsest: Command, tmp_path: Path) -> None:
     """Rows of 200,000 requests a second, beyond the knee, were not used for the preset `cm7-r-3.84t`."""
     name = "latency-under-load-cm7-r-3.84tb"
     header, *lines = (truth.OWN / f"{name}.csv").read_text(encoding="utf-8").splitlines()
