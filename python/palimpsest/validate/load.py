@@ -82,7 +82,7 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | No
 
 
 def knee(times: Sequence[tuple[float, float]]) -> float | None:
-    """The first rate whose time exceeds `KNEE` times the time at the lowest rate, of pairs of both; None without one."""
+    """The first rate whose time exceeds `KNEE` times the time at the lowest rate, of pairs of both, or None."""
     ordered = sorted(times)
     return next((rate for rate, time in ordered if time > KNEE * ordered[0][1]), None)
 
@@ -130,7 +130,7 @@ def measure(
     with job_folder(folder) as jobs:
         options = runs(table, drives, quick=quick, folder=jobs)
         batch.run(options)
-        results = [batch[run] for run in options] or [None] * len(table.rows)
+        results: list[Result | None] = [batch[run] for run in options] or [None for _ in table.rows]
     rows = [
         _row(table, rate, (line, cells), column, result)
         for (rate, line, cells), result in zip(_rates(table), results, strict=True)
