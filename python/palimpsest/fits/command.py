@@ -6,7 +6,6 @@ import click
 
 from ..commands import command, say, show
 from ..parameters import COUNT, SEED, Choice, jobs_option, json_option, make_folder, out_option, size_type
-from ..progress import ProgressBoard
 from ..sweeps.engines import ENGINES
 
 
@@ -64,6 +63,7 @@ def fit(
     """
     from . import outputs, running
     from .measured import How
+    from .work import Work
 
     if out is not None:
         make_folder(out)
@@ -73,13 +73,8 @@ def fit(
         how=How(workload=workload, capacity=capacity, precondition=precondition),
     )  # fmt: skip
 
-    with ProgressBoard() as board:
-
-        def report(stage: str, spent: int) -> None:
-            board.headline = f"{stage}: {spent} of at most {evaluations} points"
-            board.say(f"{stage}: {spent} points")
-
-        made = running.fit(measurements, settings, out, report, board.callback)
+    with Work() as work:
+        made = running.fit(measurements, settings, out, work)
     show(outputs.to_json(made) if as_json else outputs.render(made))
     if out is not None:
         outputs.write(made, out)

@@ -24,7 +24,20 @@ _LEAST = 0.01
 _STEP = 0.04
 _SEEDS = (2, 3, 4)
 """Seeds of the runs that estimate chance; other runs have seed 1."""
-_ROUNDS = 3
+_ROUNDS = 6
+_BETTER = 0.99
+_DAMPINGS = (1e-3, 3e-2, 1.0)
+"""Steps that are tried side by side: damping as a part of the mean of the squares of the derivatives."""
+
+
+def step_points(task: Task) -> int:
+    """Points of a step of `improve`."""
+    return 2 * sum(not key.choices for key in task.keys) + len(_DAMPINGS)
+
+
+def range_points(task: Task) -> int:
+    """Points of `ranges`."""
+    return 2 * sum(not key.choices for key in task.keys) + len(_SEEDS)
 
 
 @dataclass(frozen=True)
@@ -133,31 +146,34 @@ def _number(values: Values, key: Key) -> float:
 
 
 def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> tuple[Point, list[Point]]:
-    """Damped Gauss-Newton steps from the best point; the last better point, and all evaluated ones."""
+    """Levenberg-Marquardt steps from the best point; the last better point, and all evaluated ones."""
     import numpy as np
 
     keys = [key for key in task.keys if not key.choices and not key.whole]
     points: list[Point] = []
     for _ in range(_ROUNDS if keys else 0):
+        if budget.is_late():
+            break
         columns, found = _derivatives(task, evaluations, budget, best, keys)
         points += found
         away = departures(task, best.values)
         prior = [[1 / key.spread if key.name == name else 0.0 for key in keys] for name in away]
         jacobian = np.vstack([np.array(columns).T, *prior])
         wrong = [*residuals(task, best), *away.values()]
-        damping = 1e-3 * np.trace(jacobian.T @ jacobian) * np.eye(len(keys))
-        step = -np.linalg.solve(jacobian.T @ jacobian + damping + 1e-12 * np.eye(len(keys)), jacobian.T @ wrong)
+        normal = jacobian.T @ jacobian
         tried: list[Values] = []
-        for share in (1.0, 0.5, 0.2):
+        for damping in _DAMPINGS:
+            damped = normal + (damping * np.trace(normal) / len(keys) + 1e-12) * np.eye(len(keys))
+            step = -np.linalg.solve(damped, jacobian.T @ wrong)
             parts = {
-                key.name: key.at(key.part(_number(best.values, key)) + share * float(by))
+                key.name: key.at(key.part(_number(best.values, key)) + float(by))
                 for key, by in zip(keys, step, strict=True)
             }
             tried.append({**best.values, **parts})
         found = evaluations.points(task, tried, budget)
         points += found
         better = min([best, *found, *points], key=lambda point: objective(task, point))
-        if objective(task, better) > 0.995 * objective(task, best):
+        if objective(task, better) > _BETTER * objective(task, best):
             return min((best, better), key=lambda point: objective(task, point)), points
         best = better
     return best, points

@@ -65,9 +65,27 @@ class Measurement(Protocol):
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
 
+    def work(self, groups: frozenset[str]) -> float:
+        """The time of the runs of one drive, in runs, or in passes if counted."""
+
+    def early(self, groups: frozenset[str]) -> frozenset[str]:
+        """The groups that find about the same drive as all of `groups`, in shorter runs."""
+
+
+class SingleRuns:
+    """A run for each group: no group is cheaper than another."""
+
+    def work(self, groups: frozenset[str]) -> float:
+        """The number of groups."""
+        return float(len(groups))
+
+    def early(self, groups: frozenset[str]) -> frozenset[str]:
+        """All groups."""
+        return groups
+
 
 @dataclass
-class GroupRuns:
+class GroupRuns(SingleRuns):
     """A measurement with one run for each group; groups may share one. `figure` gives ours for a target."""
 
     name: str
@@ -108,6 +126,27 @@ class OneRun:
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
         return self.figures(batch[self.run(drive, groups)], groups)
+
+    def _ends(self, groups: frozenset[str]) -> dict[str, float]:
+        """The last place of each group."""
+        return {each.group: each.at or 0.0 for each in self.targets if each.group in groups}
+
+    def work(self, groups: frozenset[str]) -> float:
+        """The passes of the run."""
+        return max(self._ends(groups).values(), default=0.0)
+
+    def early(self, groups: frozenset[str]) -> frozenset[str]:
+        """The groups of the first passes: later passes repeat them, because the drive has become steady."""
+        ends = self._ends(groups)
+        limit = min(ends.values(), default=0.0) + _EARLY
+        chosen = frozenset(group for group, end in ends.items() if end < limit)
+        return chosen if len(chosen) < len(groups) and limit < _SAVING * max(ends.values()) else groups
+
+
+_EARLY = 8.0
+"""Passes in which a drive becomes steady."""
+_SAVING = 0.7
+"""Shorter runs are worth more runs if they take at most this part."""
 
 
 def check_workload(spec: str, place: str) -> None:

@@ -14,7 +14,7 @@ from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
 from ..validate import amplification, judge, response, running, truth
-from .measured import How, Measurement, OneRun, Target, tolerance
+from .measured import How, Measurement, OneRun, SingleRuns, Target, tolerance
 from .space import Drive
 
 _WINDOW = 0.03
@@ -36,7 +36,7 @@ def read(path: Path, how: How) -> Measurement:
     )
 
 
-class _Rows:
+class _Rows(SingleRuns):
     """Response times: a group for each row."""
 
     counted = False
