@@ -3,13 +3,16 @@
 At the best point the residuals r, weighted as in the search, are taken as linear in the numbers, each as a part of its
 range; J are their derivatives, by differences. The mean square of r over g groups changes by 2 r'J d / g + d' (J'J / g)
 d in a direction d: the best point is not its minimum, because the search also holds to the start. The fit is as good
-while this grows by no more than `SLACK` of itself, or the chance of k keys and m targets, or is no larger than the
-drive against itself with other seeds. The ends of a range are the largest moves along any direction within this limit,
-so keys that can replace each other have wide ranges. A direction is flat if the fit is still as good half of the space
-away. Choices are as good if an evaluated point with the choice is.
+while this grows by no more than `SLACK` of itself, or the square of Student's t over the degrees of freedom of the
+residuals, or is no larger than the drive against itself with other seeds. Degrees of freedom: figures of a group share
+a defect of the model, so m of them count as sqrt(m) observations; less one for each number. The ends of a range are the
+largest moves along any direction within this limit, so keys that can replace each other have wide ranges. A direction
+is flat if the fit is still as good half of the space away. Choices are as good if an evaluated point with the choice
+is.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -24,7 +27,6 @@ _LEAST = 0.01
 _STEP = 0.04
 _SEEDS = (2, 3, 4)
 """Seeds of the runs that estimate chance; other runs have seed 1."""
-_ROUNDS = 6
 _BETTER = 0.99
 _DAMPINGS = (1e-3, 3e-2, 1.0)
 """Steps that are tried side by side: damping as a part of the mean of the squares of the derivatives."""
@@ -105,9 +107,10 @@ def _student(degrees: float) -> float:
 
 def _allowed(task: Task, best: Point, chance: _Chance) -> float:
     """The mean square up to which a fit is as good as the best: the chance of the true drive."""
-    targets, keys = len(task.targets()), len(task.keys)
+    observations = sum(map(math.sqrt, Counter(task.observations()).values()))
+    degrees = max(1.0, observations - sum(not key.choices for key in task.keys))
     square = loss(task, best) ** 2
-    return max(square * (1 + max(SLACK, 4 * keys / targets)) + _LEAST, chance.most)
+    return max(square * (1 + max(SLACK, _student(degrees) ** 2 / degrees)) + _LEAST, chance.most)
 
 
 def _as_good(task: Task, allowed: float, points: Sequence[Point]) -> list[Point]:
@@ -145,13 +148,15 @@ def _number(values: Values, key: Key) -> float:
     return value
 
 
-def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> tuple[Point, list[Point]]:
+def improve(
+    task: Task, evaluations: Evaluations, budget: Budget, best: Point, rounds: int = 6
+) -> tuple[Point, list[Point]]:
     """Levenberg-Marquardt steps from the best point; the last better point, and all evaluated ones."""
     import numpy as np
 
     keys = [key for key in task.keys if not key.choices and not key.whole]
     points: list[Point] = []
-    for _ in range(_ROUNDS if keys else 0):
+    for _ in range(rounds if keys else 0):
         if budget.is_late():
             break
         columns, found = _derivatives(task, evaluations, budget, best, keys)

@@ -1,6 +1,8 @@
 """Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for ours."""
 
 import math
+import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -71,6 +73,9 @@ class Measurement(Protocol):
     def early(self, groups: frozenset[str]) -> frozenset[str]:
         """The groups that find about the same drive as all of `groups`, in shorter runs."""
 
+    def requests(self, drive: Drive, groups: frozenset[str]) -> float:
+        """About the requests of a run, if the simulator cannot know; else 0."""
+
 
 class SingleRuns:
     """A run for each group: no group is cheaper than another."""
@@ -82,6 +87,10 @@ class SingleRuns:
     def early(self, groups: frozenset[str]) -> frozenset[str]:
         """All groups."""
         return groups
+
+    def requests(self, drive: Drive, groups: frozenset[str]) -> float:  # noqa: ARG002
+        """0: the simulator knows."""
+        return 0.0
 
 
 @dataclass
@@ -127,6 +136,16 @@ class OneRun:
         """Ours for the targets of these groups, by id."""
         return self.figures(batch[self.run(drive, groups)], groups)
 
+    def requests(self, drive: Drive, groups: frozenset[str]) -> float:
+        """Pages of the host over those of a request, by the passes; 0 for requests of several sizes."""
+        run = self.run(drive, groups)
+        size = _BLOCK.search(run.workload)
+        ssd, part = (tomllib.loads(_core.show(run.ssd, run.ftl, list(run.overrides)))[name] for name in ("ssd", "part"))
+        blocks = math.prod(ssd[key] for key in _BLOCKS) * part["pages_per_block"]
+        share = 1 + float(str(ssd["over_provisioning"]).rstrip("%")) / 100
+        page = _BLOCK.search(f"bs={part['page_size']}")
+        return self.work(groups) * blocks / share * _bytes(page) / _bytes(size) if size else 0.0
+
     def _ends(self, groups: frozenset[str]) -> dict[str, float]:
         """The last place of each group."""
         return {each.group: each.at or 0.0 for each in self.targets if each.group in groups}
@@ -143,7 +162,15 @@ class OneRun:
         return chosen if len(chosen) < len(groups) and limit < _SAVING * max(ends.values()) else groups
 
 
-_EARLY = 8.0
+_BLOCK = re.compile(r"\b(?:bs|blocksize)=(\d+)([kKmM]?)(?:i?B)?(?=,|$)")
+_BLOCKS = ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane")
+
+
+def _bytes(size: "re.Match[str] | None") -> float:
+    return float(size[1]) * {"": 1, "k": 1024, "m": 1 << 20}[size[2].lower()] if size else 1.0
+
+
+_EARLY = 6.0
 """Passes in which a drive becomes steady."""
 _SAVING = 0.7
 """Shorter runs are worth more runs if they take at most this part."""

@@ -288,23 +288,42 @@ def _stage(name: str, task: Task, evaluations: Evaluations, settings: Settings) 
     early, counted = task.early(), name == "counts"
     with evaluations.work.step(SEARCH, counted):
         points = minimise(early, evaluations, budget, settings.seed, {key.name: _middle(key) for key in task.keys})
-        best = min(points, key=lambda point: objective(early, point))
     with evaluations.work.step(CHOICES, counted):
-        # A choice may look worse because the numbers were found with another.
-        for values in [best.values, *_other_choices(early, best)]:
-            _, more = improve(early, evaluations, budget, evaluations.points(early, [values], budget)[0])
-            points += more
+        best, more = _choose(early, evaluations, budget, points)
+        points += more
     if early is not task:
         with evaluations.work.step(ALL, counted):
             chosen = evaluations.points(task, _contenders(early, points), budget)
-            best, points = improve(task, evaluations, budget, min(chosen, key=lambda point: objective(task, point)))
+            best, points = improve(task, evaluations, budget, _best(task, chosen))
             points += chosen
-    best = min(points, key=lambda point: objective(task, point))
     with evaluations.work.step(RANGES, counted):
         known = ranges(task, evaluations, budget, best, points)
     return Stage(name, task, best, tuple(known), budget.spent, _left_out(task, points))
 
 
+def _best(task: Task, points: Sequence[Point]) -> Point:
+    return min(points, key=lambda point: objective(task, point))
+
+
+def _choose(task: Task, evaluations: Evaluations, budget: Budget, points: Sequence[Point]) -> tuple[Point, list[Point]]:
+    """Steps from the best point and with each other choice there, until no other choice is better; all new points."""
+    found: list[Point] = []
+    best = _best(task, points)
+    for _ in range(_CHANGES):
+        best, more = improve(task, evaluations, budget, best)
+        # A choice may look worse because the numbers were found with another: one step with each.
+        others = evaluations.points(task, _other_choices(task, best), budget)
+        for other in others:
+            more += [other, *improve(task, evaluations, budget, other, rounds=1)[1]]
+        found += more
+        before, best = best, _best(task, [best, *more])
+        if best is before:
+            break
+    return best, found
+
+
+_CHANGES = 3
+"""Most changes of a choice after the search."""
 _CONTENDERS = 3
 """Points that are tried in all groups: the best one of each of so many choices."""
 _CONTENDER = 1.5

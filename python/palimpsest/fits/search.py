@@ -199,7 +199,9 @@ class Evaluations:
                 each = measurement.work(groups)
                 self.work.known(measurement.counted, (len(wanted) - len(there)) * each)
                 if there:
-                    with self.work.batch(measurement.counted, len(there) * each, each if measurement.counted else 1.0):
+                    one = each if measurement.counted else 1.0
+                    requests = measurement.requests(there[0], groups)
+                    with self.work.batch(measurement.counted, len(there) * each, one, requests):
                         measurement.prepare(batch, there, groups)
         self.work.points += len(asked)
         for name, drive in drives.items():

@@ -35,6 +35,7 @@ class Work(Board):
         self._batch: tuple[bool, float, float] | None = None
         self._shares: dict[int, float] = {}
         self._runs = 0
+        self._requests = 0.0
         self._bar: tuple[Bars, TaskID] | None = None
 
     def expect(self, counted: bool, units: Mapping[str, float]) -> None:
@@ -52,10 +53,11 @@ class Work(Board):
                 self._left.pop((counted, name), None)
 
     @contextlib.contextmanager
-    def batch(self, counted: bool, units: float, each: float) -> Iterator[None]:
-        """Runs of together `units` of work, `each` in a run."""
+    def batch(self, counted: bool, units: float, each: float, requests: float) -> Iterator[None]:
+        """Runs of together `units` of work, `each` in a run, of `requests` if the simulator does not know how many."""
         with self._lock:
             self._batch, self._shares = (counted, time.monotonic(), each), {}
+            self._requests = requests
         yield
         with self._lock:
             self._seconds[counted] += time.monotonic() - self._batch[1]
@@ -84,7 +86,8 @@ class Work(Board):
 
         def update(phase: str, done: int, expected: int, _simulated_ns: int) -> None:
             nonlocal is_preconditioned
-            share = min(1.0, done / expected) if expected else 0.0
+            all_of_them = expected or self._requests
+            share = min(1.0, done / all_of_them) if all_of_them else 0.0
             if phase == "precondition":
                 is_preconditioned, share = True, _PRECONDITION * share
             elif is_preconditioned:
