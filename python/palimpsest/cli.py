@@ -464,7 +464,8 @@ def _usage_text(error: click.UsageError) -> str:
         if source == click.core.ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
             name = error.param.envvar
         return f"{name}: {error.message}"
-    command = error.ctx.command_path if error.ctx else "palimpsest"
+    given = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in cli.commands else ""
+    command = error.ctx.command_path if error.ctx else f"palimpsest {given}".rstrip()
     return f"{error.format_message().rstrip('.')}; expected as `{command} --help` says"
 
 

@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from . import summary, units
-from .metrics import SECTIONS, best, factor, relative, unequal_promises, verdicts
+from .metrics import SECTIONS, best, factor, labelled_notes, relative, unequal_promises, verdicts
 from .result import Result
 
 _LABEL_WIDTH = 21
+_RATIO_WIDTH = 7
 _COLUMN_WIDTH = 20
 
 
@@ -24,7 +25,7 @@ def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Tex
         # These words take the place of the ratio.
         return Text(f"{shown} ", no_wrap=True)
     times = "" if is_first else factor(ratio)
-    text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(7)}", no_wrap=True)
+    text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(_RATIO_WIDTH)}", no_wrap=True)
     if is_best:
         text.stylize("bold green")
     return text
@@ -45,7 +46,7 @@ def _table(results: Sequence[Result], group: list[int]) -> Table:
     table.add_column("", no_wrap=True)
     for index in group:
         name = results[index].label
-        heading = "" if index == 0 else " " + "ratio".rjust(7)
+        heading = "" if index == 0 else " " + "ratio".rjust(_RATIO_WIDTH)
         apart = " " if index > group[0] else ""
         table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
     for section, metrics in SECTIONS:
@@ -76,8 +77,7 @@ def render(results: Sequence[Result]) -> RenderableType:
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]
-    notes = dict.fromkeys(f"{result.label}: {note}" for result in results for note in result.get("notes", []))
-    parts += [Text(f"note: {note}", style="yellow") for note in notes]
+    parts += [Text(f"note: {note}", style="yellow") for note in labelled_notes(results)]
     speed = "; ".join(f"{result.label} {summary.speed_line(result)}" for result in results)
     parts.append(Text(f"simulator: {speed}", style="dim"))
     return Group(*parts)

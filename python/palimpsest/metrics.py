@@ -192,11 +192,22 @@ def relative(value: float | None, base: float | None) -> float | None:
     return value / base if value is not None and base else None
 
 
+def labelled_notes(results: Sequence[Result]) -> list[str]:
+    """The notes of several results, each once with the labels of its results; those of one result without a label."""
+    labels: dict[str, dict[str, None]] = {}
+    for result in results:
+        for note in result.get("notes", []):
+            labels.setdefault(note, {})[result.label] = None
+    return list(labels) if len(results) == 1 else [f"{', '.join(of)}: {note}" for note, of in labels.items()]
+
+
 def factor(ratio: float | None) -> str:
-    """A ratio as text: `1.61x`."""
+    """A ratio as text: `1.61x`, and `1/617` below a tenth."""
     if not ratio:
         return "" if ratio is None else "0"
-    return f"{ratio:.2f}x" if 0.1 <= ratio < 99.95 else f"{units.number(ratio)}x"
+    if ratio < 0.1:
+        return f"1/{units.number(1 / ratio)}"
+    return f"{ratio:.2f}x" if ratio < 99.95 else f"{units.number(ratio)}x"
 
 
 def change(ratio: float) -> str:

@@ -8,7 +8,17 @@ from . import charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import SECTIONS, best, factor, modelled, relative, response_time, unequal_promises, verdicts
+from .metrics import (
+    SECTIONS,
+    best,
+    factor,
+    labelled_notes,
+    modelled,
+    relative,
+    response_time,
+    unequal_promises,
+    verdicts,
+)
 from .page import Section, details, escape, row, table, tiles
 from .result import Result, flatten
 
@@ -76,17 +86,12 @@ def _tiles(result: Result) -> str:
 
 
 def _notes(results: Sequence[Result]) -> str:
-    notes = [
-        note if len(results) == 1 else f"{result.label}: {note}"
-        for result in results
-        for note in result.get("notes", [])
-    ]
     unequal = unequal_promises((result.label, result) for result in results)
     sentences = verdicts(results)
     return (
         (f'<p class="note">{escape(unequal)}</p>' if unequal else "")
         + "".join(f"<p>{escape(text)}</p>" for text in sentences)
-        + "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+        + "".join(f'<p class="note">{escape(note)}</p>' for note in labelled_notes(results))
     )
 
 

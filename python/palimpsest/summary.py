@@ -198,6 +198,9 @@ def _throughput_line(result: Result) -> str:
     )
 
 
+_CAUSES = {"gc": "GC", "read_ahead": "read-ahead"}
+
+
 def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
     flash, host = result["flash"], result["host"]
     reads = result["read_amplification"] or {}
@@ -210,6 +213,11 @@ def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
         f"writes {ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
         f"reads {ratio(reads.get('host'))} host, {ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
+    programs = {cause: each["programs"] for cause, each in flash["by_cause"].items() if each["programs"]}
+    share = (result["write_amplification"] or 0) / max(1, sum(programs.values()))
+    if not flash["partial_programs"] and share * max(programs.values(), default=0) > 1.05:
+        parts = (f"{_CAUSES.get(cause, cause)} {ratio(share * pages)}" for cause, pages in programs.items())
+        yield "of these", f"writes: {', '.join(parts)} (programs are whole pages)"
     if ahead := result.get("read_ahead"):
         counts = f"{count(ahead['subpages_read'])} subpages read, {count(ahead['subpages_hit'])} hits"
         wasted = f"{count(ahead['subpages_wasted'])} wasted"

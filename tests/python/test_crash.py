@@ -320,6 +320,7 @@ def test_wrong_input_is_one_line(palimpsest: Command, tmp_path: Path, options: l
     ("run", "check", "said"),
     [
         ("echo no >&2; exit 3; {file}", "true", "--run 'echo no >&2; exit 3; {file}': failed, status 3: no"),
+        ("false {file}", "true", "--run 'false {file}': failed, status 1: it printed nothing"),
         ("true {file}", "true", "the program wrote nothing to the disk"),
         (
             "dd if=/dev/urandom of={file} conv=notrunc bs=4k count=1",

@@ -50,6 +50,19 @@ def test_a_trace_with_the_name_comes_before_another_volume() -> None:
 
 
 @pytest.mark.unit
+def test_a_file_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
+    """A former bug: one damaged trace of a folder ended the reproduction of all papers."""
+    files = {name: tmp_path / f"{name}.csv" for name in ("hm_0", "hm_0_more")}
+    files["hm_0"].write_text("no trace\n", encoding="utf-8")
+    files["hm_0_more"].write_text("128166372003061629,hm,0,Read,383496192,32768,113736\n", encoding="utf-8")
+    problems = real.unreadable(files)
+    assert [*problems] == ["hm_0"]
+    found = real.find(load("llh")["real"], files, problems)
+    assert found.files == {"hm_0": files["hm_0_more"]}
+    assert f"Cannot be read and is left out: {files['hm_0']}" in found.described("")
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize("paper", ["mga", "llh", "spread", "codesign"])
 def test_descriptions_of_real_traces_are_whole(paper: str) -> None:
     data = load(paper)
@@ -107,6 +120,8 @@ def test_real_traces_have_claims_and_figures(paper: str, tmp_path: Path, monkeyp
         assert set(figure.data["workload"]) <= set(found)
         assert "Real traces" in figure.note or "in their place" in figure.note
         assert "own.csv" in figure.note
+        left = set(found) - set(figure.data["workload"])
+        assert all(name in figure.note.partition("Left out, because")[2] for name in left)
     if paper == "llh":  # too few requests for collection
         assert set(figures[0].data["workload"]) == set(found)
         return

@@ -182,6 +182,20 @@ def test_wrong_options_are_one_line(palimpsest: Command, file: Path, arguments: 
     assert says in done.stderr
 
 
+def test_points_that_contradict_themselves_are_left_out(palimpsest: Command, tmp_path: Path) -> None:
+    """A former bug: the first point of a sweep of over-provisioning ended the sweep."""
+    file = tmp_path / "op.toml"
+    file.write_text('[base]\nssd.blocks_per_plane = 40\n[grid]\nssd.over_provisioning = ["4%", "28%"]\n')
+    done = palimpsest("sweep", str(file), "--dry-run")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"note: a point is left out: {file}:4: ssd.over_provisioning = 4%: ")
+    assert "1 point, 1 to run" in done.stdout
+    assert palimpsest("sweep", str(file), "--dry-run", "--strict").returncode == 2
+    for change in ('"4%"', '"4%", "28%", "x"'):
+        file.write_text(f"[base]\nssd.blocks_per_plane = 40\n[grid]\nssd.over_provisioning = [{change}]\n")
+        assert palimpsest("sweep", str(file), "--dry-run").returncode == 2
+
+
 def test_a_missing_package_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 

@@ -59,6 +59,21 @@ pub const SAMPLES: &[(&str, &str)] = &[
          8,16   8        5     3.000033469 13213  D   WS 8 + 8 [my process]\nCPU0 (8,16):\n Reads Queued: 1, 8KiB\n",
     ),
     (
+        "ftrace",
+        "# tracer: nop\n           fio-12 [003] d..1. 1.000001: block_rq_issue: 8,16 WS 4096 () 64 + 8 [fio]\n\
+         fio-12 [003] ..... 1.500000: sched_switch: prev_comm=fio\n\
+         fio-12 [003] d..1. 2.000001: block_rq_issue: 8,16 RA 8192 () 128 + 16 [fio]\n\
+         fio-12 [003] d..1. 4.000001: block_rq_issue: 8,16 W 4096 () 8 + 8 none,0,0 [my process]\n",
+    ),
+    (
+        "biosnoop",
+        "TIME(s)     COMM           PID     DISK    T SECTOR     BYTES  LAT(ms)\n\
+         0.000004    supervise      1950    xvda1   W 64         4096      0.50\n\
+         1.000104    rs:main Q:Reg  1950    xvda1   R 128        8192      0.60\n\
+         3.000004    supervise      1956    xvda1   W 8          4096      0.50\n",
+    ),
+    ("bpftrace", "Attaching 1 probe...\n7 8388624 WS 64 8\n1000000007 8388624 RA 128 16\n3000000007 8388624 W 8 8\n"),
+    (
         "fiu",
         "467651 2522 kjournald 64 8 W 6 0 98b9cb7e1dd888f9\n\
          1000467651 2522 my own process 128 16 R 6 0 c0ac18a3def2e055\n\

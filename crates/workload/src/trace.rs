@@ -24,15 +24,18 @@
 
 mod alibaba;
 pub mod archive;
+mod biosnoop;
 mod blkparse;
 mod blkreplay;
 mod blktrace;
+mod bpftrace;
 mod columns;
 mod dchoices;
 mod disksim;
 mod etw;
 mod fields;
 mod fiu;
+mod ftrace;
 mod head;
 mod input;
 mod iolog;
@@ -79,6 +82,9 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<tencent::Tencent>(),
     Format::of_lines::<blkreplay::Blkreplay>(),
     Format::of_lines::<blkparse::Blkparse>(),
+    Format::of_lines::<ftrace::Ftrace>(),
+    Format::of_lines::<biosnoop::Biosnoop>(),
+    Format::of_lines::<bpftrace::Bpftrace>(),
     Format::of_lines::<fiu::Fiu>(),
     Format::of_lines::<mqsim::MqSim>(),
     Format::of_lines::<dchoices::Dchoices>(),
@@ -298,7 +304,7 @@ fn unknown_format(head: &Head<'_>, name: &str) -> Error {
         },
     };
     let packed = "plain or compressed by gzip, zstd, xz or bzip2";
-    Error::input(name, format!("{found}; expected a trace, {packed}, of one of {}", format_names()))
+    Error::input(name, format!("{found}; expected a trace, {packed}, {OF_A_FORMAT}"))
 }
 
 /// The number of the first line, and a message with missing columns, if the line is nearly a heading of `csv`.
@@ -321,8 +327,10 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
             format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")
         }
     };
-    Some((number, format!("{what}; expected one of {}", format_names())))
+    Some((number, format!("{what}; expected a trace {OF_A_FORMAT}")))
 }
+
+const OF_A_FORMAT: &str = "in a format of `palimpsest list traces`";
 
 const LEAST_COLUMNS: usize = 2;
 

@@ -127,7 +127,8 @@ class _Recorder:
             # A full disk under the recording is an error of the program's disk, too.
             listen()
         if outcome.status:
-            raise InputError(f"{option} {text_of(step)!r}: failed, status {outcome.status}: {outcome.line}")
+            what = outcome.line if outcome.output.strip() else "it printed nothing"
+            raise InputError(f"{option} {text_of(step)!r}: failed, status {outcome.status}: {what}")
 
     def _mount(self) -> str:
         device = None if self._device is None else self._device.path

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core, units
+from ..errors import Error
 from ..traces import TraceOptions, describe
 from .templates import evaluate, fill
 
-__all__ = ["HOW", "Found", "find", "replaced"]
+__all__ = ["HOW", "Found", "find", "replaced", "unreadable"]
 
 HOW = """\
 Each runs as its synthetic workload does (drive, layer, depth, replays), from its start and at most as many requests; \
@@ -39,12 +40,16 @@ _COLLECTION = re.compile(r"(msr|fiu|msps)[-_]")
 
 @dataclass(frozen=True)
 class Found:
-    """The trace of each workload, those `instead` of another volume or server, workloads without any, other files."""
+    """The trace of each workload, those `instead` of another volume or server, workloads without any, other files.
+
+    `problems` are messages of files that cannot be read.
+    """
 
     files: Mapping[str, Path]
     instead: Sequence[str]
     missing: Sequence[str]
     others: Mapping[str, Path]
+    problems: Sequence[str] = ()
 
     def described(self, published: str) -> str:
         """What was found and what was not, and where the traces are published."""
@@ -56,7 +61,8 @@ class Found:
         parts = [f"Real traces: {listed(own)}."] if own else []
         if self.instead:
             parts.append(f"Other volumes or servers of the collection in their place: {listed(self.instead)}.")
-        if not self.files and not self.others:
+        parts += [f"Cannot be read and is left out: {problem}." for problem in self.problems]
+        if not self.files and not self.others and not self.problems:
             parts.append("No folder of real traces was given (--traces DIR).")
         elif self.missing:
             parts.append(f"Not found: {', '.join(self.missing)}.")
@@ -75,18 +81,31 @@ def _key(path: Path) -> str:
     return _COLLECTION.sub("", path.name.lower().partition(".")[0], count=1)
 
 
-def find(described: Mapping[str, Any], files: Mapping[str, Path]) -> Found:
-    """The traces of the workloads of `[real]` among the files of a folder, which have names."""
+def unreadable(files: Mapping[str, Path]) -> dict[str, str]:
+    """The messages of files whose first million requests cannot be read, by name."""
+    problems = {}
+    for name, path in files.items():
+        try:
+            _length(path, 1_000_000)
+        except Error as problem:
+            problems[name] = str(problem)
+    return problems
+
+
+def find(described: Mapping[str, Any], files: Mapping[str, Path], problems: Mapping[str, str] | None = None) -> Found:
+    """The traces of the workloads of `[real]` among the named files of a folder, without those in `problems`."""
+    problems = problems or {}
     names: Mapping[str, Sequence[str]] = described.get("names", {})
     own = {name: [name, f"{name}_*", f"{name}-*", *more] for name, more in names.items()}
-    left, found, instead = dict(files), dict[str, Path](), list[str]()
+    left = {name: path for name, path in files.items() if name not in problems}
+    found, instead = dict[str, Path](), list[str]()
     for patterns, is_other in ((own, False), (described.get("instead", {}), True)):
         for workload, each in patterns.items():
             fits = [name for name, path in left.items() if any(fnmatch(_key(path), one.lower()) for one in each)]
             if fits and workload not in found:
                 found[workload] = left.pop(fits[0])
                 instead += [workload] * is_other
-    return Found(found, instead, [name for name in names if name not in found], left)
+    return Found(found, instead, [name for name in names if name not in found], left, list(problems.values()))
 
 
 @cache

@@ -108,7 +108,8 @@ class Study:
         self.full = full
         self.functions: ModuleType = import_module(f".papers.{name}", __package__)
         self.real: dict[str, Any] = self.data.get("real", {})
-        self.found = real.find(self.real, batch.trace_files())
+        files = batch.trace_files()
+        self.found = real.find(self.real, files, real.unreadable(files))
         self.replayed = self.found.files if replays else {}
         more = {**self.real.get("set", {}), **(self.real.get("full", {}) if full else {})} if replays else {}
         scales = {scale: own | more for scale, own in self.data["scales"].items()}
@@ -355,7 +356,10 @@ class Study:
                 title = each["title"].replace("the synthetic workloads", "real traces")
                 title += "" if "real traces" in title else ", real traces"
                 each |= {"id": f"{each['id']}_real", "title": title}
-                each["note"] = f"{self.found.described('')} {real.HOW}"
+                has = set(data["workload"]) if "workload" in data.columns else set(self.replayed)
+                left = ", ".join(name for name in self.replayed if name not in has)
+                lacks = f" Left out, because the trace has no such requests: {left}." if left else ""
+                each["note"] = f"{self.found.described('')} {real.HOW}{lacks}"
             if "of" in each or not data.is_empty():
                 yield drawing.figure(each, drawing.shaped(data, each, self.names), self.names)
 

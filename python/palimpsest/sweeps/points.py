@@ -22,6 +22,8 @@ from .values import Value
 _TEXTS = ("ssd", "ftl", "workload", "precondition", "fidelity", "payload", "format", "columns", "volumes", "arrivals")
 _WORKLOAD_KEY = "workload."
 _NOT_OF_STATES = ("name", "host", "controller", "sim")
+# Two keys that contradict each other, as "ssd.over_provisioning = 1%, ssd.blocks_per_plane = 239".
+_CONFLICT = re.compile(r"\b[a-z]+\.\w+ = [^:]*\b[a-z]+\.\w+ = ")
 _PLACE = re.compile(r"--([a-z-]+) (\S+?): (.*)")
 
 
@@ -58,13 +60,26 @@ def state_of(config: dict[str, Any], options: RunOptions) -> str:
 
 
 def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point], list[str]]:
-    """All points, checked without running, and a line for each setting that some do not read. Raises InputError."""
+    """All points, checked without running, and a line for each setting that some do not read. Raises InputError.
+
+    A point of a grid whose keys contradict each other is left out with a line, unless `strict` or no point is left.
+    """
     resolver = _Resolver(definition)
-    listed = list(definition.points())
-    points = [resolver.point(table, settings) for table, settings in listed]
-    if not points:
-        raise InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
+    listed, points = [], []
     notes: dict[str, None] = {}
+    refused: InputError | None = None
+    for table, settings in definition.points():
+        try:
+            points.append(resolver.point(table, settings))
+            listed.append((table, settings))
+        except InputError as error:
+            if strict or table != "grid" or not _CONFLICT.search(str(error)):
+                raise
+            refused = refused or error
+            notes[f"a point is left out: {error}"] = None
+    if not points:
+        empty = InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
+        raise refused or empty
     for found in engine.unread([point.options for point in points]):
         if found.is_mistake or strict:
             raise resolver.placed(*listed[found.run], f"{found.place}: {found.what}; expected {found.expected}")

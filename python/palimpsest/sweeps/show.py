@@ -105,5 +105,6 @@ def render_plan(axes: Sequence[str], points: Sequence[Point], finished: frozense
         table.add_row(str(number), *(axis_text(point.axes.get(axis)) for axis in axes), Text(state, style="dim"))
     left = {point.identity for point in points} - finished
     kept = len({point.identity for point in points}) - len(left)
-    line = f"{len(points):,} points, {len(left):,} to run" + (f", {kept:,} finished before" if kept else "")
+    count = "1 point" if len(points) == 1 else f"{len(points):,} points"
+    line = f"{count}, {len(left):,} to run" + (f", {kept:,} finished before" if kept else "")
     return Group(table, Text(), Text(line))

@@ -137,8 +137,9 @@ fn action_of(line: &[u8]) -> Option<u8> {
     }
 }
 
+/// The stream of a device `major,minor`.
 #[inline]
-fn device_number(text: &[u8]) -> Parse<u32> {
+pub fn device_number(text: &[u8]) -> Parse<u32> {
     let mut fields = Fields::separated(text, b',');
     let (major, minor) = (fields.number("major device number")?, fields.number("minor device number")?);
     if major >= 1 << 12 || minor >= 1 << 20 {

@@ -1,16 +1,19 @@
 //! Any text with a request a line, by columns that the user names: `time=1:us,op=3,offset=5:sectors,size=4,volume=2`.
 //!
-//! Columns count from 1. The first line with digits determines the separator: commas, tabs, semicolons or blanks. Units
-//! of a time are `s`, `ms`, `us` or `ns` (the default), with decimals; units of an offset or size `bytes` (the
-//! default), `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is a word (read, write, trim, flush, or
-//! their first letters); with `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the
-//! reverse. Without `time` the trace is a closed loop of depth 1; without `op` all requests are writes. The first line
-//! is a heading if no field begins with a digit and the operation is no word; a note names the heading. Ignored:
-//! quotes, files.
+//! Columns count from 1. The separator is given (`separator=blanks`), or that of commas, tabs, semicolons and blanks by
+//! which most lines of the head are requests. Units of a time are `s`, `ms`, `us` or `ns` (the default), with decimals;
+//! units of an offset or size `bytes` (the default), `sectors` (512 bytes), `KiB` or `pages` (4 KiB). The operation is
+//! a word (read, write, trim, flush, or their first letters) or the kernel's letters (`WS`, `RA`, `FF`); with
+//! `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the reverse, and with
+//! `op=3:read=0|2:write=1|3` no other value is legal. A volume is a number, or else a name, of which it is the hash.
+//! Without `time` the trace is a closed loop of depth 1; without `op` all requests are writes. The first line is a
+//! heading if no field begins with a digit and the operation is no word; a note names the heading. Ignored: quotes,
+//! files.
 
 use std::fmt;
 
-use super::columns::kind_of_word;
+use super::blkparse::kind_of_letters;
+use super::columns::{hash, kind_of_word};
 use super::fields::{Fault, Fields, Parse, decimal, number, quoted};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed};
@@ -18,7 +21,15 @@ use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
 
 const MOST_COLUMNS: usize = 64;
-const ROLES: [&str; 5] = ["time", "op", "offset", "size", "volume"];
+const ROLES: [&str; 6] = ["time", "op", "offset", "size", "volume", "separator"];
+const SEPARATORS: [(&str, Option<u8>); 4] =
+    [("comma", Some(b',')), ("tab", Some(b'\t')), ("semicolon", Some(b';')), ("blanks", None)];
+const KINDS: [(&str, RequestKind); 4] = [
+    ("read", RequestKind::Read),
+    ("write", RequestKind::Write),
+    ("trim", RequestKind::Trim),
+    ("flush", RequestKind::Flush),
+];
 const EXPECTED: &str = "expected columns such as time=1:us,op=3,offset=5:sectors,size=4,volume=2";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,8 +37,8 @@ enum Operation {
     /// By words.
     #[default]
     Word,
-    /// This value is the kind, any other value the opposite kind.
-    Is(RequestKind, Vec<u8>),
+    /// By values, and the kind of any other value.
+    Codes(Vec<(Vec<u8>, RequestKind)>, Option<RequestKind>),
 }
 
 /// Roles and units of columns, which count from 0.
@@ -38,8 +49,9 @@ pub struct Mapped {
     offset: (usize, u64),
     size: (usize, u64),
     volume: Option<usize>,
-    last: usize,
-    separator: Option<u8>,
+    /// Place in [`SEPARATORS`].
+    separator: usize,
+    is_separator_given: bool,
     heading: Option<Heading>,
 }
 
@@ -61,12 +73,19 @@ impl Mapped {
         let (mut offset, mut size) = (None, None);
         for part in text.split(',').map(str::trim) {
             let (role, place) = part.split_once('=').ok_or_else(|| wrong(format!("{part:?} has no column")))?;
+            if role == ROLES[5] {
+                let names = SEPARATORS.map(|(name, _)| name);
+                let found = names.iter().position(|name| *name == place);
+                mapped.separator =
+                    found.ok_or_else(|| wrong(format!("there is no separator {place:?}, but {}", names.join(", "))))?;
+                mapped.is_separator_given = true;
+                continue;
+            }
             let (column, unit) = place.split_once(':').map_or((place, None), |(column, unit)| (column, Some(unit)));
             let column = match column.parse() {
                 Ok(column @ 1..=MOST_COLUMNS) => column - 1,
                 _ => return Err(wrong(format!("{column:?} is no number of a column from 1 to {MOST_COLUMNS}"))),
             };
-            mapped.last = mapped.last.max(column);
             let no_unit = || wrong(format!("{role} has no unit {:?}", unit.unwrap_or_default()));
             let is_second = match ROLES.iter().position(|known| *known == role) {
                 Some(0) => {
@@ -75,12 +94,7 @@ impl Mapped {
                     mapped.time.replace((column, found.1)).is_some()
                 }
                 Some(1) => {
-                    let operation = match unit.map(|unit| unit.split_once('=').unwrap_or((unit, ""))) {
-                        None => Operation::Word,
-                        Some(("read", value)) if !value.is_empty() => Operation::Is(RequestKind::Read, value.into()),
-                        Some(("write", value)) if !value.is_empty() => Operation::Is(RequestKind::Write, value.into()),
-                        Some(_) => return Err(no_unit()),
-                    };
+                    let operation = unit.map_or(Some(Operation::Word), codes).ok_or_else(no_unit)?;
                     mapped.operation.replace((column, operation)).is_some()
                 }
                 Some(at @ (2 | 3)) => {
@@ -103,7 +117,7 @@ impl Mapped {
     }
 
     fn fields<'a>(&self, line: &'a [u8]) -> Fields<'a> {
-        match self.separator {
+        match SEPARATORS[self.separator].1 {
             Some(separator) => Fields::separated(line, separator),
             None => Fields::blank(line),
         }
@@ -113,18 +127,47 @@ impl Mapped {
     fn is_of_words(&self, line: &[u8]) -> bool {
         let mut fields = self.fields(line);
         let are_words = std::iter::from_fn(|| fields.text("").ok()).all(|field| !begins_as_number(field));
-        let is_word = |at| !self.column(line, at, "op").is_ok_and(|op| kind_of_word(op).is_ok());
+        let is_word = |at| !self.column(line, at, "op").is_ok_and(|op| kind_of(op).is_ok());
         are_words && !matches!(self.operation, Some((at, Operation::Word)) if !is_word(at))
     }
 
     /// The column `at` of `line`.
     fn column<'a>(&self, line: &'a [u8], at: usize, name: &str) -> Parse<&'a [u8]> {
         let mut fields = self.fields(line);
-        for _ in 0..at {
-            fields.text(name)?;
+        let short = |found: usize| {
+            let (place, separator) = (at + 1, SEPARATORS[self.separator].0);
+            let plural = if found == 1 { "" } else { "s" };
+            Fault::new(format!(
+                "column {name} is column {place}, but the line has {found} column{plural}, separated by {separator} \
+                 (separator=... chooses another)"
+            ))
+        };
+        for found in 0..at {
+            fields.text(name).map_err(|_| short(found))?;
         }
-        fields.text(name).map(<[u8]>::trim_ascii)
+        fields.text(name).map(<[u8]>::trim_ascii).map_err(|_| short(at))
     }
+}
+
+/// `KIND=VALUE[|VALUE]`, parted by colons; of a single read or write, any other value is the other of the two.
+fn codes(text: &str) -> Option<Operation> {
+    let mut codes = Vec::new();
+    for part in text.split(':') {
+        let (kind, values) = part.split_once('=')?;
+        let (_, kind) = KINDS.iter().find(|(name, _)| *name == kind)?;
+        codes.extend(values.split('|').map(|value| (value.as_bytes().to_vec(), *kind)));
+    }
+    let other = match (text.contains(':'), codes[0].1) {
+        (false, RequestKind::Read) => Some(RequestKind::Write),
+        (false, RequestKind::Write) => Some(RequestKind::Read),
+        _ => None,
+    };
+    codes.iter().all(|(value, _)| !value.is_empty()).then_some(Operation::Codes(codes, other))
+}
+
+/// The kind of a word, or of the kernel's letters.
+fn kind_of(op: &[u8]) -> Parse<RequestKind> {
+    kind_of_word(op).or_else(|fault| kind_of_letters(op, 1).ok().flatten().ok_or(fault))
 }
 
 fn begins_as_number(field: &[u8]) -> bool {
@@ -142,9 +185,18 @@ impl LineFormat for Mapped {
     }
 
     fn prepare(&mut self, head: &Head<'_>) {
-        let digits = |line: &&[u8]| line.iter().any(u8::is_ascii_digit);
-        let first = head.lines().map(|(_, line)| line).find(digits).unwrap_or_default();
-        self.separator = [b',', b'\t', b';'].into_iter().find(|separator| first.contains(separator));
+        if !self.is_separator_given {
+            let requests = |separator: usize| {
+                let mut by = Mapped { separator, ..self.clone() };
+                head.lines().filter(|(_, line)| by.parse(line).is_ok()).count()
+            };
+            // Of equals, the first that any line contains.
+            let contained = |separator: usize| {
+                head.lines().any(|(_, line)| SEPARATORS[separator].1.is_none_or(|byte| line.contains(&byte)))
+            };
+            let best = (0..SEPARATORS.len()).max_by_key(|&each| (requests(each), contained(each), usize::MAX - each));
+            self.separator = best.unwrap_or_default();
+        }
         let first = head.lines().find(|(_, line)| !line.trim_ascii().is_empty());
         self.heading = first.filter(|(_, line)| self.is_of_words(line)).map(|(number, line)| Heading {
             line: line.to_vec(),
@@ -184,15 +236,19 @@ impl LineFormat for Mapped {
         };
         let kind = match &self.operation {
             None => RequestKind::Write,
-            Some((at, Operation::Word)) => kind_of_word(self.column(line, *at, "op")?)?,
-            Some((at, Operation::Is(kind, value))) => match (self.column(line, *at, "op")? == value, kind) {
-                (true, kind) => *kind,
-                (false, RequestKind::Read) => RequestKind::Write,
-                (false, _) => RequestKind::Read,
-            },
+            Some((at, Operation::Word)) => kind_of(self.column(line, *at, "op")?)?,
+            Some((at, Operation::Codes(codes, other))) => {
+                let value = self.column(line, *at, "op")?;
+                let code = codes.iter().find(|(code, _)| code == value);
+                let unknown = || Fault::column("op", "a value that --columns names", value);
+                code.map(|(_, kind)| *kind).or(*other).ok_or_else(unknown)?
+            }
         };
         let volume = match self.volume {
-            Some(at) => number(self.column(line, at, "volume")?, "volume")?,
+            Some(at) => {
+                let volume = self.column(line, at, "volume")?;
+                number(volume, "volume").unwrap_or_else(|_| u64::from(hash(volume)))
+            }
             None => 0,
         };
         if kind == RequestKind::Flush {

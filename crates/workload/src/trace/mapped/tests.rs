@@ -70,12 +70,40 @@ fn mistakes_name_the_column() {
         ("offset=2,size=3,size=4", "size is given twice"),
         ("lba=2,size=3", "there is no \"lba\""),
         ("offset", "\"offset\" has no column"),
+        ("offset=1,size=2,separator=dot", "there is no separator \"dot\", but comma, tab, semicolon, blanks"),
+        ("offset=1,size=2,op=3:read=1:erase=2", "op has no unit"),
+        ("offset=1,size=2,op=3:read=", "op has no unit"),
     ] {
         assert!(Mapped::parse(wrong).unwrap_err().to_string().contains(said), "{wrong}");
     }
     let short = read("time=1,offset=2,size=5", "1,2,3\n").unwrap_err().to_string();
-    assert!(short.contains("t:1: the line ends before column size"), "{short}");
+    assert!(short.contains("t:1: column size is column 5, but the line has 3 columns, separated by comma"), "{short}");
     assert!(read("offset=1,size=2", "a,b\n").unwrap_err().to_string().contains("no request"));
     let word = read("offset=1,size=2", "0,512\nx,512\n").unwrap_err().to_string();
     assert!(word.contains("t:2: column offset"), "{word}");
+}
+
+/// A former bug: a comma in a field made commas the separator.
+#[test]
+fn the_separator_is_the_one_by_which_lines_are_requests() {
+    let text = "259,0 WS 2048 8\n259,1 RA 2056 8\n259,0 FF 0 0\n";
+    for columns in ["op=2,offset=3:sectors,size=4:sectors,volume=1", "op=2,offset=3,size=4,volume=1,separator=blanks"] {
+        let found = read(columns, text).unwrap();
+        let kinds: Vec<_> = found.iter().map(|each| each.kind).collect();
+        assert_eq!(kinds, [RequestKind::Write, RequestKind::Read, RequestKind::Flush], "{columns}");
+        assert_eq!(found[0].owner(), found[2].owner());
+        assert_ne!(found[0].owner(), found[1].owner());
+    }
+    let wrong = read("op=2,offset=3,size=4,separator=tab", text).unwrap_err().to_string();
+    assert!(wrong.contains("column op is column 2, but the line has 1 column, separated by tab"), "{wrong}");
+}
+
+#[test]
+fn several_codes_name_one_operation() {
+    let columns = "op=1:read=0|2:write=1|W:trim=5,offset=2,size=3";
+    let kinds = |text: &str| read(columns, text).map(|found| found.iter().map(|each| each.kind).collect::<Vec<_>>());
+    use RequestKind::{Read, Trim, Write};
+    assert_eq!(kinds("0;0;512\n2;0;512\nW;0;512\n5;0;512\n1;0;512\n").unwrap(), [Read, Read, Write, Trim, Write]);
+    let wrong = kinds("0;0;512\n3;0;512\n").unwrap_err().to_string();
+    assert!(wrong.contains("t:2: column op: expected a value that --columns names, found \"3\""), "{wrong}");
 }
