@@ -152,6 +152,9 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
             "controller.t_write=4us",
         ]);
         changes.extend(["controller.t_end=3us", "buffer.t_write=5us", "buffer.t_write_next=500ns"]);
+        if Rng::new(seed, 0x10b5).below(3) == 0 {
+            changes.push("controller.write_iops=50000");
+        }
     }
     if rng.below(4) == 0 {
         changes.push("buffer.ack=volatile");

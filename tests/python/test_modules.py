@@ -28,8 +28,8 @@ reproduce.outputs reproduce.drawing reproduce.real reproduce.study reproduce.run
 reproduce.papers.mga.__init__ reproduce.papers.llh.model reproduce.papers.llh.__init__
 reproduce.papers.spread.__init__ reproduce.papers.codesign.__init__ reproduce.papers.womv.__init__
 reproduce.__init__
-validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
-validate.outputs validate.running validate.command validate.__init__
+validate.judge validate.truth validate.measures validate.jobs validate.response validate.load validate.amplification
+validate.cache validate.points validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
 fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners

@@ -103,6 +103,10 @@ keys! {
         /// requests a second that the processors take, one after the other; 0: any number
         pub t_request: Nanos = "controller.iops", Count { min: 0, max: 1_000_000_000 }
             => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0), "0";
+        /// writes a second that the processors of writes take, one after the other, after those of all requests; 0: any
+        /// number
+        pub t_write_request: Nanos = "controller.write_iops", Count { min: 0, max: 1_000_000_000 }
+            => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0), "0";
         /// time of a read before its first flash command, beside that of others
         pub t_read: Nanos = "controller.t_read", Time, "0ns";
         /// time of any other request before its data is taken, beside that of others
