@@ -2,9 +2,13 @@
 
 import math
 import re
+import shutil
+import tempfile
 import tomllib
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from .. import _core
@@ -174,6 +178,14 @@ _EARLY = 6.0
 """Passes in which a drive becomes steady."""
 _SAVING = 0.7
 """Shorter runs are worth more runs if they take at most this part."""
+
+
+class JobFolder:
+    """A temporary folder for job files, which are the same for all drives, so that runs go side by side."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="palimpsest-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def check_workload(spec: str, place: str) -> None:
