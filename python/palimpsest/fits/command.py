@@ -41,18 +41,17 @@ def fit(
 
     \b
     Measurements are
-      fio's output (--output-format=json)   jobs with their own options
+      fio's output (--output-format=json)   jobs with their own options, alone or together
       its logs (_lat.1.log, _bw.1.log)      of the job that --workload describes
       a trace with response times           of MSR Cambridge, Systor '17, ETW or blkparse (D and C), replayed
       counters over time (.csv)             columns host_bytes, media_bytes (or _gb, _tb, _data_units_written)
+      logs of SMART and OCP (.json)         of `nvme smart-log` and `nvme ocp smart-add-log`, in one file
       tables of `palimpsest validate` (.csv)
       single figures (.toml)                [[figure]] workload, measure, value, unit
 
-    Without --vary: over-provisioning and victims for counts; times of the part, the controller and the host for
-    response times.
-    Counts are fitted first, in runs without time. With three groups or more (jobs, rows, passes), each is also
-    predicted
-    from the others.
+    Without --vary: over-provisioning, victims and streams for counts; times of the part, the controller and the host
+    for response times. Counts are fitted first, in runs without time. With three groups or more (jobs, rows, passes),
+    each is also predicted from the others.
 
     \b
     Examples:
