@@ -156,6 +156,13 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
             changes.push("controller.write_iops=50000");
         }
     }
+    let own = &mut Rng::new(seed, 0xb57);
+    if changes[0] == "ftl.gc_pace=paced" && entry.lists("ftl.gc_burst") && own.below(4) == 0 {
+        changes.push(pick(own, &["ftl.gc_burst=1", "ftl.gc_burst=3"]));
+    }
+    if settings.iter().any(|own| own == "sim.suspend=program-erase") && own.below(3) == 0 {
+        changes.push(pick(own, &["sim.suspend_pulse=30us", "sim.suspend_pulse=400us"]));
+    }
     if rng.below(4) == 0 {
         changes.push("buffer.ack=volatile");
     }

@@ -77,6 +77,9 @@ keys! {
         /// most suspensions of one program or erase; 0: any number
         pub suspend_limit: u32 = "sim.suspend_limit", Count { min: 0, max: 65_535 }, "0",
             needs["sim.suspend = erase|program-erase"];
+        /// time between the moments at which a program can be suspended, counted back from its end; a read waits for
+        /// the next; 0ns: at any time
+        pub suspend_pulse: Nanos = "sim.suspend_pulse", Time, "0ns", needs["sim.suspend = program-erase"];
         /// whether operations of one kind are pipelined through a die's cache register
         pub cache_register: bool = "sim.cache_register", Flag, "false";
         /// whether these include reads; else only programs are, and a die is busy until the data of a read has left it
@@ -90,6 +93,11 @@ keys! {
         /// operations of one block start in the order that flash needs, and reads find what is not programmed yet in
         /// memory; or all as planned
         pub block_order: BlockOrder = "sim.block_order", BlockOrder::KIND, "needed";
+    }
+
+    with settings {
+        /// True if programs of collection steps go before others, because the steps are bursts.
+        pub steps_first: bool = settings.get::<u32>("ftl.gc_burst") > 0;
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::*;
 
-const TIMES: ControllerTimes =
-    ControllerTimes { t_link: 3, t_request: 10, t_read: 100, t_write: 50, t_end: 7, ..NONE };
+const TIMES: ControllerTimes = ControllerTimes { t_link: 3, t_request: 10, t_read: 100, t_write: 50, t_end: 7, ..NONE };
 const NONE: ControllerTimes = ControllerTimes {
     t_link: 0,
     t_request: 0,
