@@ -11,7 +11,7 @@ pub trait Observer {
     fn request_completed(&mut self, _kind: RequestKind, _bytes: u64, _latency: Nanos, _now: Nanos) {}
 
     /// The request that has just completed belongs to `stream`; called only if the drive reports owners.
-    fn owner_completed(&mut self, _stream: u32, _kind: RequestKind, _latency: Nanos) {}
+    fn owner_completed(&mut self, _stream: u32, _kind: RequestKind, _latency: Nanos, _now: Nanos) {}
 
     /// A garbage collection has ended, `took` after the start.
     fn collection_ended(&mut self, _took: Nanos) {}
