@@ -14,6 +14,7 @@ from palimpsest.fits import files, running, space
 from palimpsest.fits.measured import GroupRuns, How, OneRun
 from palimpsest.fits.work import Work
 from palimpsest.options import RunOptions
+from palimpsest.reproduce.batch import Batch
 from palimpsest.result import Result
 
 SMALL = (
@@ -126,6 +127,38 @@ def test_jobs_that_ran_together_are_one_job_file(tmp_path: Path) -> None:
     result = Result({"jobs": [{"job": "reads"}, section]}, {}, "")
     ours = {target.name: found.figure(target, result) for target in found.targets if target.group == "writes"}
     assert ours == {"write.iops": 990.0, "write.mean": 21.0, "write.p50": 20.0, "write.p99": 60.0}
+
+
+@pytest.mark.contract
+def test_sections_are_found_again_on_their_drive(tmp_path: Path) -> None:
+    """The figures of two sections as fio would print them are those of the drive that they came from."""
+    drive = space.Drive("default", "page", SMALL)
+    options = [
+        {"rw": "randread", "bs": "4k", "iodepth": "2"},
+        {"rw": "write", "bs": "16k", "rate_iops": "2000"},
+    ]
+    names = ("reads", "writes")
+    sections = [
+        "\n".join(
+            [f"[{name}]", *(f"{key}={value}" for key, value in each.items()), "time_based=1", "runtime=500ms", ""]
+        )
+        for name, each in zip(names, options, strict=True)
+    ]
+    path = _written(tmp_path / "a.fio", "\n".join(sections))
+    result = engine.run_one(drive.run(str(path), "fill:50%"))
+    jobs = []
+    for name, each, found in zip(names, options, result["jobs"], strict=True):
+        kind = "read" if name == "reads" else "write"
+        times = found["latency_ns"][kind]
+        side = {
+            "total_ios": found["requests"][kind], "iops": found["throughput"]["iops"],
+            "lat_ns": {"mean": times["mean"]}, "clat_ns": {"percentile": {"50.000000": times["p50"]}},
+        }  # fmt: skip
+        jobs.append({"jobname": name, "groupid": 0, "job options": each, kind: side})
+    again = files.read(_written(tmp_path / "out.json", json.dumps({"jobs": jobs})), How(precondition="fill:50%"))
+    ours = again.ours(Batch(), drive, frozenset(names))
+    assert ours == pytest.approx({target.id: target.real for target in again.targets}, rel=0.05)
+    assert len(ours) == 6
 
 
 @pytest.mark.contract
