@@ -211,6 +211,19 @@ pub fn with_pairs(rng: &mut Rng, settings: &[String]) -> Vec<String> {
     with(settings, if corrupts { &["part.pair_corruption=true"] } else { &[] })
 }
 
+/// For drives with read errors: early loss of charge, at a temperature, and layers that differ; each on half of them.
+pub fn cells(rng: &mut Rng) -> Vec<&'static str> {
+    let mut cells = Vec::new();
+    if rng.below(2) == 0 {
+        cells.extend(["part.ber_retention_early=40%", "part.t_retention_early=1ms"]);
+        cells.push(pick(rng, &["ecc.temperature=0", "ecc.temperature=25", "ecc.temperature=70"]));
+    }
+    if rng.below(2) == 0 {
+        cells.push(pick(rng, &["part.ber_layers=[\"30%\", \"100%\"]", "part.ber_layers=[\"100%\", \"90%\"]"]));
+    }
+    cells
+}
+
 /// The layer called `name`.
 pub fn entry(name: &str) -> &'static Entry {
     find_layer(name).expect("a layer of the registry")

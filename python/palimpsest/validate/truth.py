@@ -78,8 +78,8 @@ class Table:
         return Bar.parse(text, f"{self.path.parent / 'tables.toml'}: [{self.name}.bars.{condition}] {figure}")
 
     def number(self, line: int, cells: Mapping[str, str], column: str) -> float | None:
-        """The number in a cell; None for an empty cell. Raises InputError for other text."""
-        text = cells[column].strip()
+        """The number in a cell; None for an empty or missing cell. Raises InputError for other text."""
+        text = cells.get(column, "").strip()
         try:
             value = float(text) if text else None
         except ValueError:

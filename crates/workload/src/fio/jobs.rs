@@ -156,8 +156,8 @@ impl JobFile {
                 (one, "") | ("", one) => one.to_string(),
                 (common, keys) => FioSpec::changed(common, keys)?,
             };
-            let (name, spec) = (name.clone(), FioSpec::parse(&text)?);
-            jobs.push(Job { name, spec, starts_phase: false, line: 0, lines: Vec::new() });
+            let spec = if text.is_empty() { FioSpec::default() } else { FioSpec::parse(&text)? };
+            jobs.push(Job { name: name.clone(), spec, starts_phase: false, line: 0, lines: Vec::new() });
         }
         if jobs.is_empty() { Ok(None) } else { JobFile::of("--workload", jobs).map(Some) }
     }

@@ -224,7 +224,7 @@ fn jobs_in_one_line_are_those_of_a_file() {
     let line = "bs=8k,iodepth=4,time_based,runtime=10ms,name=load,numjobs=2,rw=randwrite,rate_iops=1000,name=probe,\
                 bs=4k,rw=randread,iodepth=1";
     let file = "[global]\nbs=8k\niodepth=4\ntime_based\nruntime=10ms\n[load]\nnumjobs=2\nrw=randwrite\n\
-                rate_iops=1000\nkb_base=1000\n[probe]\nbs=4k\nrw=randread\niodepth=1\n";
+                rate_iops=1000\n[probe]\nbs=4k\nrw=randread\niodepth=1\n";
     let seen = |mut source: JobsSource| {
         let mut seen = Vec::new();
         drive(source.jobs().unwrap(), 100_000, |now, request| seen.push((now, *request)));
