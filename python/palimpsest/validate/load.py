@@ -82,7 +82,7 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | No
 
 
 def knee(times: Sequence[tuple[float, float]]) -> float | None:
-    """The first rate whose time exceeds `KNEE` times the time at the lowest rate, of pairs of both; None without one."""
+    """The first rate whose time exceeds `KNEE` times the time at the lowest rate, of pairs of both, or None."""
     ordered = sorted(times)
     return next((rate for rate, time in ordered if time > KNEE * ordered[0][1]), None)
 

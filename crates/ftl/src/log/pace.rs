@@ -67,8 +67,9 @@ impl Pace {
     /// data on a full drive. Static wear levelling counts as a stream.
     ///
     /// Beside the block that the victim returns, each stream but the last may hold one that others cannot use. With one
-    /// stream, one block must remain for units of a failed block. The move of a full block takes one more. Between bursts
-    /// the host takes pages without a move. On a drive with little spare space, these take at most half of the remaining spare pages.
+    /// stream, one block must remain for units of a failed block. The move of a full block takes one more. Between
+    /// bursts the host takes pages without a move. On a drive with little spare space, these take at most half of the
+    /// remaining spare pages.
     pub fn new(planes: u32, block: u32, streams: u32, spare: u32, (start, stop): (u32, u32), burst: u32) -> Self {
         let beside = (streams - 1).max(1) * block + burst;
         let start = start + beside.min(spare.saturating_sub(start) / 2);
