@@ -46,7 +46,8 @@ class Settings(TypedDict, total=False):
         until: `"worn-out"` repeats the workload until the drive can write no more (`faults.wear_out`).
         series: keep time series and histograms, for plots and Parquet (default).
         operations: keep the times of the flash operations of the first 1000 requests (True), or of a window of requests
-            (`"501..600"`) or times (`"10ms..12ms"`), in the tables `operations` and `requests`.
+            (`"501..600"`) or times (`"10ms..12ms"`), in the tables `operations` and `requests`; `"slowest:20"` keeps
+            the slowest requests of each kind, and the parts of response times as `why`.
     """
 
     overrides: Mapping[str, object]

@@ -68,7 +68,7 @@ def cli(ctx: click.Context) -> None:
 @ftl_option
 @run_options
 def run(
-    ftl: str | None, *, out: Path | None, force: bool, operations: Path | None, as_json: bool, strict: bool,
+    ftl: str | None, *, out: Path | None, force: bool, operations: Path | str | None, as_json: bool, strict: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run a workload on a drive, and print its figures.
@@ -80,6 +80,7 @@ def run(
       palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
       palimpsest run --json | jq .write_amplification
       palimpsest run --out results/a --operations operations.parquet
+      palimpsest run --operations slowest:20 --out results/b
       palimpsest run --seeds 1..3
       palimpsest run --state states
     """
@@ -99,6 +100,10 @@ def run(
         result.save(out)
         say(f"wrote {out}/report.html, summary.json, config.toml and Parquet tables")
     _write_operations(result, operations, chosen.operations)
+    if not as_json and result.get("why"):
+        from . import why
+
+        show(why.render([result]))
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
 
@@ -115,7 +120,7 @@ def run(
 @run_options
 def compare(
     runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, out: Path | None, force: bool,
-    operations: Path | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
+    operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run the same workload on several translation layers, or with several settings, side by side.
 
@@ -300,6 +305,30 @@ def cite() -> None:
     )
 
 
+@cli.command("why", short_help="Print where the response times of a run come from.")
+@click.argument("folder", type=Folder(exists=True), metavar="DIR")
+@json_option("the parts")
+def why_(folder: Path, *, as_json: bool) -> None:
+    """Print the parts of the response times at p50, p99, p99.9 and the longest.
+
+    DIR is a folder that `run` or `compare` wrote with --operations slowest:N.
+
+    \b
+    Examples:
+      palimpsest run --operations slowest:20 --out results/a
+      palimpsest why results/a
+    """
+    from . import outputs, why
+
+    loaded = outputs.load(folder)
+    results = [loaded] if isinstance(loaded, Result) else list(loaded)
+    if not any(map(why.kinds, results)):
+        expected = "expected a result of `palimpsest run --operations slowest:20 --out DIR`"
+        raise errors.InputError(f"{folder}: this result has no parts of response times; {expected}")
+    parts = {each.label: why.kinds(each) for each in results}
+    show(json.dumps(parts, indent=2) if as_json else why.render(results))
+
+
 @cli.command("list")
 @click.argument("kind", required=False, type=Choice(REGISTRIES), metavar="[KIND]")
 @click.option("--json", "as_json", is_flag=True, help='Print {"KIND": {"NAME": "DESCRIPTION"}}.')
@@ -354,9 +383,13 @@ def completion_(shell: str) -> None:
     click.echo(completion.script(shell, cli))
 
 
-def _plain(options: dict[str, Any], operations: Path | None) -> dict[str, Any]:
-    """Converts options of the command line to options of a run; `operations` is the file of the timeline."""
+def _plain(options: dict[str, Any], operations: Path | str | None) -> dict[str, Any]:
+    """Converts options of the command line to options of a run; `operations`: the timeline's file, or a window."""
     window = options.pop("operations_window")
+    if isinstance(operations, str):
+        if window is not None:
+            raise errors.InputError(f"--operations-window {window}: expected with --operations FILE, not a window")
+        window = operations
     return options | {
         "overrides": tuple(options["overrides"]),
         "operations": None if operations is None else window or FIRST_OPERATIONS,
@@ -382,9 +415,9 @@ def _replicate(
         say(f"wrote {out}/intervals.csv, report.html, summary.json and a folder for each run and seed")
 
 
-def _write_operations(results: Result | Comparison, file: Path | None, window: str | None) -> None:
+def _write_operations(results: Result | Comparison, file: Path | str | None, window: str | None) -> None:
     """Writes the timeline to `file`, if given. Raises InputError if the window is beyond the end of every run."""
-    if file is None:
+    if not isinstance(file, Path):
         return
     beyond = timelines.beyond_the_end(window, [results] if isinstance(results, Result) else list(results))
     if beyond is not None:

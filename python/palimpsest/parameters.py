@@ -81,6 +81,14 @@ class ParquetFile(click.Path):
         return path
 
 
+class OperationsFile(ParquetFile):
+    """A Parquet file to write, or the window `slowest:N`, whose operations only `--out` writes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Returns the path, or the window as text; fails as a `ParquetFile`."""
+        return value if str(value).startswith("slowest:") else super().convert(value, param, ctx)
+
+
 def _is_made(folder: Path, out: object) -> bool:
     """Whether making the folder `out` of `--out`, if given, makes `folder` too."""
     if not isinstance(out, Path):

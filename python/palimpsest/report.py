@@ -258,6 +258,7 @@ def _sections(
     over_time = "time" if "time" in drawn else "progress"
     bodies = (
         ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
+        ("why", charts.CHARTS["why"].title, figures("why")),
         ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, figures("volumes") + _volume_table(results)),
         ("operations", "Flash operations by cause", figures("flash")),

@@ -11,7 +11,7 @@ from .commands import say
 from .errors import InputError
 from .intervals import METHODS
 from .options import ARRIVALS, FIDELITIES, FIRST_OPERATIONS, PAYLOADS, RunOptions
-from .parameters import COUNT, SEED, SEEDS, Choice, ParquetFile, json_option, make_folder, out_option, state_options
+from .parameters import COUNT, SEED, SEEDS, Choice, OperationsFile, json_option, make_folder, out_option, state_options
 
 _DEFAULT = RunOptions()
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -143,14 +143,15 @@ _RUN_OPTIONS = (
     state_options,
     click.option(
         "--operations",
-        type=ParquetFile(),
-        metavar="FILE",
-        help="Also write the times of flash operations to FILE.parquet; with --out, the page draws them.",
+        type=OperationsFile(),
+        metavar="FILE|slowest:N",
+        help="Also write the times of flash operations to FILE.parquet, or explain response times with the N slowest "
+        "requests; with --out, the page draws them.",
     ),
     click.option(
         "--operations-window",
         metavar="FIRST..LAST",
-        help=f"Requests or times (10ms..12ms) of --operations.  [default: {FIRST_OPERATIONS}]",
+        help=f"Requests, times (10ms..12ms) or slowest:N of --operations.  [default: {FIRST_OPERATIONS}]",
     ),
 )
 

@@ -8,9 +8,10 @@ use crate::workload::{Mix, fill};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::plan::{Cause, OperationKind};
+use palimpsest_lab::sim::timeline::parts::{PART_NAMES, Part, Parts};
 use palimpsest_lab::sim::timeline::{Recording, Span, TimedOperation, Window};
 use palimpsest_lab::units::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use Op::{Erase, Program, Read};
 
@@ -22,13 +23,18 @@ fn span(from: Nanos, until: Nanos) -> Span {
 
 /// The timeline of `ops`, each a separate request, submitted at the given times.
 fn recorded(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Vec<TimedOperation> {
+    recording(changes, written, ops).operations
+}
+
+/// As [`recorded`], with the requests.
+fn recording(changes: &[&str], written: u32, ops: &[(Nanos, Op)]) -> Recording {
     let mut bench = Bench::new(&config(changes), written);
     bench.drive.engine.record(ALL);
     for &(time, op) in ops {
         bench.at(time, op, Cause::Host);
     }
     bench.run();
-    bench.drive.recording().expect("a timeline was asked for").operations
+    bench.drive.recording().expect("a timeline was asked for")
 }
 
 #[test]
@@ -73,6 +79,34 @@ fn suspended_operations_say_when() {
     assert_eq!(ops[0].suspensions, [span(500_000, again)]);
     assert_eq!((ops[0].array, ops[0].end), (span(COMMAND, ops[0].end), COMMAND + ERASE + again - 500_000));
     assert!(ops[1].suspensions.is_empty());
+}
+
+/// The parts of the latencies of `ops`, as [`recorded`], without parts that are 0.
+fn explained(changes: &[&str], ops: &[(Nanos, Op)]) -> Vec<Vec<(&'static str, Nanos)>> {
+    let requests = recording(changes, 1, ops).requests;
+    let named = |parts: Parts| PART_NAMES.into_iter().zip(parts).filter(|part| part.1 > 0).collect();
+    requests.into_iter().map(|request| named(request.parts)).collect()
+}
+
+#[test]
+fn waits_belong_to_the_work_that_held_the_die() {
+    let (bus, read) = (("bus", COMMAND + TRANSFER), ("read", SENSE));
+    let parts = explained(&[], &[(0, Read(0)), (5, Read(1)), (5, Erase(1)), (5, Read(0))]);
+    let page = COMMAND + SENSE + TRANSFER;
+    assert_eq!(parts[0], [read, bus]);
+    assert_eq!(parts[1], [read, bus, ("behind_reads", page - 5)]);
+    assert_eq!(parts[2], [("bus", COMMAND), ("behind_reads", 2 * page - 5), ("erase", ERASE)]);
+    assert_eq!(parts[3], [read, bus, ("behind_reads", 2 * page - 5), ("erase", COMMAND + ERASE)]);
+    let parts = explained(&[], &[(0, Erase(1)), (500_000, Read(0))]);
+    assert_eq!(parts[1], [read, bus, ("erase", COMMAND + ERASE - 500_000)]);
+    let parts = explained(&["host.link_rate=12.5MB/s"], &[(0, Read(0))]);
+    assert_eq!(parts[0], [("link", 3 * TRANSFER), read, bus]);
+
+    let timed = recorded(&SUSPENDS, 1, &[(0, Erase(1)), (500_000, Read(0))]);
+    let parts = explained(&SUSPENDS, &[(0, Erase(1)), (500_000, Read(0))]);
+    assert_eq!(parts[1], [read, ("suspend", timed[1].start - 500_000), bus]);
+    let suspended = timed[0].suspensions[0];
+    assert_eq!(parts[0], [("suspend", suspended.until - suspended.from), ("bus", COMMAND), ("erase", ERASE)]);
 }
 
 /// A filled drive under 120 random requests, with a timeline of `window` or none; `None` where the seed draws no drive.
@@ -162,6 +196,9 @@ fn check_laws(recording: &Recording) {
     for each in &recording.requests {
         let times = [Some(each.arrival), Some(each.submitted), each.planned, each.completed];
         assert!(times.iter().all(Option::is_some) && times.is_sorted(), "{each:?}");
+        let sum: Nanos = each.parts.iter().sum();
+        assert_eq!(Some(each.arrival + sum), each.completed, "the parts of the latency of {each:?}");
+        assert_eq!(each.parts[Part::Earlier as usize], 0, "all is explained: {each:?}");
     }
 }
 
@@ -187,6 +224,33 @@ fn a_timeline_changes_nothing() {
         assert_eq!(with.completions.seen, without.completions.seen);
         assert_eq!(with.drive.engine.now(), without.drive.engine.now());
         assert_eq!(with.drive.engine.die_busy(), without.drive.engine.die_busy());
+        true
+    });
+}
+
+#[test]
+fn the_slowest_requests_are_kept_with_their_operations() {
+    for_each_seed("timeline::the_slowest_requests_are_kept_with_their_operations", 3, |entry, seed| {
+        let Some(model) = run(entry, seed, Some(ALL)) else { return false };
+        let all = model.drive.recording().expect("a timeline was asked for");
+        let slow = run(entry, seed, Some(Window::Slowest(3))).expect("as before").drive.recording().expect("asked");
+        let latencies = |recording: &Recording, kind: u8| -> Vec<Nanos> {
+            let of_kind = recording.requests.iter().filter(|each| each.kind as u8 == kind);
+            let mut latencies: Vec<Nanos> = of_kind.map(|each| each.parts.iter().sum()).collect();
+            latencies.sort_unstable_by(|one, two| two.cmp(one));
+            latencies.truncate(3);
+            latencies
+        };
+        (0..4).for_each(|kind| assert_eq!(latencies(&slow, kind), latencies(&all, kind)));
+        let in_all = |number: i64| &all.operations[number as usize - 1];
+        assert!(slow.operations.iter().all(|each| format!("{each:?}") == format!("{:?}", in_all(each.number))));
+        for each in &slow.requests {
+            let as_in_all = &all.requests[each.number as usize - 1];
+            assert_eq!((each.parts, each.completed), (as_in_all.parts, as_in_all.completed));
+            let own = all.operations.iter().filter(|op| op.request == each.number && Some(over(op)) < each.completed);
+            let numbers: BTreeSet<i64> = slow.operations.iter().map(|op| op.number).collect();
+            assert!(own.map(|op| op.number).all(|number| numbers.contains(&number)), "{each:?}");
+        }
         true
     });
 }

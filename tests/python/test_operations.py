@@ -9,6 +9,7 @@ import pytest
 
 import palimpsest as ps
 from conftest import Command, native
+from palimpsest import why
 from palimpsest.charts import gantt
 
 UNIT, CONTRACT = pytest.mark.unit, pytest.mark.contract
@@ -153,3 +154,39 @@ def test_file_of_a_comparison(palimpsest: Command, tmp_path: Path) -> None:
     assert requests["ftl"].to_list() == ["page"] * 20 + ["subpage"] * 20
     assert requests["request"].to_list() == [*range(10, 30)] * 2
     assert pl.read_parquet(tmp_path / "o.parquet").columns[0] == "ftl"
+
+
+@CONTRACT
+def test_parts_sum_to_the_response_times(palimpsest: Command, tmp_path: Path) -> None:
+    done = palimpsest("run", *PAGE, "--operations", "slowest:3", "--out", "out", "--json", cwd=tmp_path)
+    result = json.loads(done.stdout)
+    assert set(result["why"]) == {"read", "write"}
+    for kind, percentiles in result["why"].items():
+        for name, explained in percentiles.items():
+            assert explained["latency_ns"] == result["latency_ns"][kind][name]
+            assert sum(explained["parts_ns"].values()) // explained["requests"] == explained["latency_ns"]
+            assert explained["parts_ns"].keys() <= why.PARTS.keys()
+    requests = pl.read_parquet(tmp_path / "out" / "requests.parquet")
+    assert requests["kind"].value_counts(sort=True)["count"].to_list() == [3, 3]
+    longest = requests.select((pl.col("completed_ns") - pl.col("arrival_ns")).max()).item()
+    assert longest == max(result["latency_ns"][kind]["max"] for kind in ("read", "write"))
+    assert pl.read_parquet(tmp_path / "out" / "operations.parquet").height > 0
+    without = json.loads(palimpsest("run", *PAGE, "--json").stdout)
+    changed = {key for key in result if key not in ("sim", "provenance", "why") and result[key] != without[key]}
+    assert not changed
+    shown = palimpsest("why", "out", cwd=tmp_path).stdout
+    assert "p99.9" in shown
+    assert "flash reads" in shown
+    assert json.loads(palimpsest("why", "out", "--json", cwd=tmp_path).stdout) == {"page": result["why"]}
+    assert 'id="why"' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+@CONTRACT
+def test_why_needs_a_run_with_parts(palimpsest: Command, tmp_path: Path) -> None:
+    palimpsest("run", *PAGE, "--out", "out", cwd=tmp_path)
+    done = palimpsest("why", "out", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "out: this result has no parts of response times; expected a result of " in done.stderr
+    done = palimpsest("run", *PAGE, "--operations", "slowest:3", "--operations-window", "1..9", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--operations-window 1..9: expected with --operations FILE, not a window" in done.stderr

@@ -12,3 +12,4 @@ pub mod snapshots;
 pub mod summary;
 mod tail;
 pub mod volumes;
+pub mod why;

@@ -260,7 +260,7 @@ impl Drive {
             self.io.present.directives = command.directives;
             self.plan_command(id, command.kind, command.extent, verifier)
         } else {
-            self.buffer.waiting.push_back(id);
+            self.wait_for_room(id);
             Ok(())
         }
     }

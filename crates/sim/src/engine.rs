@@ -257,6 +257,7 @@ impl Engine {
 
     #[inline]
     fn release(&mut self, index: u32) -> u32 {
+        self.noted(move |engine| engine.record_release(index));
         let pending = &mut self.pending[index];
         pending.waits -= 1;
         let (ready, die) = (pending.waits == 0, pending.die());
@@ -317,7 +318,10 @@ impl Engine {
             Event::Finished(tagged) => self.finished(io, tagged),
             Event::Wake(die) => self.kick(io, die),
             Event::Coded(index) => self.coded(io, index),
-            Event::Accepted(slot) => self.signal(io, slot),
+            Event::Accepted(slot) => {
+                self.noted(move |engine| engine.record_time(Some(slot)));
+                self.signal(io, slot);
+            }
             Event::Loaded(die) => self.load_on(die),
             Event::PowerFails => self.power_failed(),
             Event::Answered(id) => self.results.completed.push(id),

@@ -5,11 +5,17 @@
 //! changes them. Memory holds operations in flight and recorded ones. Ignored: operations planned before the
 //! measurement, the subpages of an operation, and gates that had closed before an operation was planned.
 
+mod history;
+pub mod parts;
 mod window;
 
+use history::History;
+pub use history::Holder;
 use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::{Operation, OperationKind};
+use palimpsest_ftl_api::plan::{Cause, Operation, OperationKind};
+use parts::{Parts, Trigger, explain};
+use std::collections::BTreeMap;
 pub use window::Window;
 
 /// Largest number of operations in a timeline.
@@ -59,6 +65,16 @@ pub struct TimedOperation {
     pub behind: Option<i64>,
     /// Suspensions, each until the array resumed.
     pub suspensions: Vec<Span>,
+    /// The last event that the operation waited for, and its time: the plan if there is none.
+    trigger: Trigger,
+    released: Nanos,
+    /// The host link has transferred the data of a program.
+    data_at: Nanos,
+    /// The die takes the operation, with others of a batch, of which this is the first.
+    begun: Nanos,
+    leader: i64,
+    /// Followers are released.
+    finished: Nanos,
 }
 
 /// One request with times on the engine's clock.
@@ -74,6 +90,13 @@ pub struct TimedRequest {
     /// The layer has planned the request, after the write buffer had room.
     pub planned: Option<Nanos>,
     pub completed: Option<Nanos>,
+    /// The parts of the latency; all 0 before the completion.
+    pub parts: Parts,
+    /// The request waits for room in the write buffer, and the event that freed the room.
+    entered: Option<Nanos>,
+    room: Trigger,
+    /// The last event that the completion waited for, and its time.
+    closed: (Nanos, Trigger),
 }
 
 /// The content of a window.
@@ -89,14 +112,17 @@ pub struct Recording {
     pub truncated: bool,
 }
 
+/// An operation that has not ended, and whether the window may hold it.
+type Open = Option<(bool, Box<TimedOperation>)>;
+
 /// Records the operations and requests of a window.
 pub struct Timeline {
     window: Window,
     recording: Recording,
     /// The engine's order of the last operation before the measurement.
     base: u64,
-    /// Operations that have not ended, by the engine's index.
-    open: Vec<Option<Box<TimedOperation>>>,
+    /// By the engine's index.
+    open: Vec<Open>,
     open_operations: usize,
     /// Numbers of the operations that have signalled each open gate, by slot.
     signalled: Vec<Vec<i64>>,
@@ -107,6 +133,16 @@ pub struct Timeline {
     submitted: u64,
     /// The request whose plan the engine accepts now.
     present: (u64, Option<RequestKind>),
+    history: History,
+    /// The present event, and the last one that freed room in the write buffer.
+    trigger: Trigger,
+    freed: Trigger,
+    /// When the gate of each request in flight closed, by the drive's entry, and the event.
+    closed: Vec<(Nanos, Trigger)>,
+    /// The events behind transfers over the host link, by the slot of the gate to signal.
+    crossing: Vec<Trigger>,
+    /// The slowest requests of each kind, with their operations.
+    slowest: [Vec<(TimedRequest, Vec<TimedOperation>)>; 4],
 }
 
 impl Timeline {
@@ -123,12 +159,27 @@ impl Timeline {
             open_requests: Vec::new(),
             submitted: 0,
             present: (0, None),
+            history: History::default(),
+            trigger: Trigger::default(),
+            freed: Trigger::LOST,
+            closed: Vec::new(),
+            crossing: Vec::new(),
+            slowest: Default::default(),
         }
     }
 
     /// The content of the window so far.
     pub fn recording(&self) -> Recording {
         let mut recording = self.recording.clone();
+        if let Window::Slowest(_) = self.window {
+            let slowest = self.slowest.iter().flatten();
+            let operations: BTreeMap<i64, _> =
+                slowest.clone().flat_map(|each| &each.1).map(|op| (op.number, op)).collect();
+            recording.operations.extend(operations.into_values().cloned());
+            recording.requests.extend(slowest.map(|each| each.0.clone()));
+            recording.requests.sort_unstable_by_key(|request| request.number);
+            return recording;
+        }
         recording.operations.sort_unstable_by_key(|operation| operation.number);
         recording.requests.extend(self.open_requests.iter().cloned());
         recording.requests.sort_unstable_by_key(|request| request.number);
@@ -140,6 +191,7 @@ impl Timeline {
         let passed = match self.window {
             Window::Requests { last, .. } => self.submitted >= last,
             Window::Time { until, .. } => now - self.recording.zero >= until,
+            Window::Slowest(_) => false,
         };
         passed && self.open_requests.is_empty() && self.open_operations == 0
     }
@@ -151,6 +203,7 @@ impl Timeline {
             Window::Requests { .. } if request == 0 => !self.open_requests.is_empty(),
             Window::Requests { first, last } => (first..=last).contains(&request),
             Window::Time { until, .. } => now - self.recording.zero < until,
+            Window::Slowest(_) => request > 0,
         }
     }
 
@@ -161,6 +214,27 @@ impl Timeline {
 
     fn number(&self, order: u64) -> i64 {
         order as i64 - self.base as i64
+    }
+
+    /// Submission of the oldest request in flight.
+    fn oldest(&self, now: Nanos) -> Nanos {
+        self.open_requests.first().map_or(now, |request| request.submitted)
+    }
+
+    /// Keeps `request` if it is one of the slowest `most` of its kind, with its operations and those of `path`.
+    fn keep_slow(&mut self, request: TimedRequest, path: &[i64], most: usize) {
+        let slowest = &mut self.slowest[request.kind as usize];
+        let latency = |request: &TimedRequest| request.completed.map(|completed| completed - request.arrival);
+        if slowest.len() == most {
+            let fastest = (0..most).min_by_key(|&index| latency(&slowest[index].0)).unwrap_or(0);
+            if latency(&slowest[fastest].0) >= latency(&request) {
+                return;
+            }
+            slowest.swap_remove(fastest);
+        }
+        let is_part = |each: &&TimedOperation| each.request == request.number || path.contains(&each.number);
+        let operations = self.history.ended().filter(is_part).cloned().collect();
+        slowest.push((request, operations));
     }
 }
 
@@ -173,9 +247,35 @@ impl Timeline {
         *at(&mut self.numbers, id) = self.submitted;
         if self.may_hold(self.submitted, now) {
             let number = self.submitted;
-            let (planned, completed) = (None, None);
-            self.open_requests.push(TimedRequest { number, kind, extent, arrival, submitted: now, planned, completed });
+            self.open_requests.push(TimedRequest {
+                number,
+                kind,
+                extent,
+                arrival,
+                submitted: now,
+                planned: None,
+                completed: None,
+                parts: Parts::default(),
+                entered: None,
+                room: Trigger::LOST,
+                closed: (now, Trigger::LOST),
+            });
         }
+    }
+
+    /// Records that a request waits for room in the write buffer.
+    #[cold]
+    pub fn waits(&mut self, id: u32, now: Nanos) {
+        let number = *at(&mut self.numbers, id);
+        if let Some(request) = self.open_requests.iter_mut().find(|request| request.number == number) {
+            request.entered = Some(now);
+        }
+    }
+
+    /// Records that the end of write `id` has freed its room in the write buffer.
+    #[cold]
+    pub fn freed(&mut self, id: u32) {
+        self.freed = at(&mut self.closed, id).1;
     }
 
     /// Begins the plan of a request.
@@ -184,7 +284,7 @@ impl Timeline {
         let number = *at(&mut self.numbers, id);
         self.present = (number, (number > 0).then_some(kind));
         if let Some(request) = self.open_requests.iter_mut().find(|request| request.number == number) {
-            request.planned = Some(now);
+            (request.planned, request.room) = (Some(now), self.freed);
         }
     }
 
@@ -193,28 +293,36 @@ impl Timeline {
         self.present = (0, None);
     }
 
-    /// Records the completion of a request.
+    /// Records the completion of a request. Returns the parts of the latency if the window is the whole run.
     #[cold]
-    pub fn completed(&mut self, id: u32, now: Nanos) {
+    pub fn completed(&mut self, id: u32, now: Nanos) -> Option<Parts> {
         let number = std::mem::take(at(&mut self.numbers, id));
-        let Some(place) = self.open_requests.iter().position(|request| request.number == number) else { return };
-        let request = TimedRequest { completed: Some(now), ..self.open_requests.remove(place) };
+        let place = self.open_requests.iter().position(|request| request.number == number)?;
+        let closed = *at(&mut self.closed, id);
+        let mut request = TimedRequest { completed: Some(now), closed, ..self.open_requests.remove(place) };
+        let (parts, path) = explain(&self.history, &self.open, &request);
+        request.parts = parts;
+        if let Window::Slowest(most) = self.window {
+            self.keep_slow(request, &path, most);
+            return Some(parts);
+        }
         if !self.ends_before(now) {
             self.recording.requests.push(request);
         }
+        None
     }
 }
 
 /// Calls of the engine. `index` is the engine's entry for the operation, `order` its number in the order of planning.
 impl Timeline {
-    /// Records a planned operation, behind operation `behind` on its block.
+    /// Records a planned operation, behind operation `behind` on its block. The data of a program arrives at `data_at`.
     pub fn planned(
         &mut self,
         index: u32,
         order: u64,
         (operation, place): (Operation, Place),
         behind: Option<u64>,
-        now: Nanos,
+        (now, data_at): (Nanos, Nanos),
     ) {
         let (request, request_kind) = self.present;
         let mut held = self.may_hold(request, now);
@@ -225,7 +333,8 @@ impl Timeline {
         self.open_operations += usize::from(held);
         let number = self.number(order);
         let behind = behind.map(|order| self.number(order));
-        *at(&mut self.open, index) = held.then(|| {
+        *at(&mut self.open, index) = Some((
+            held,
             Box::new(TimedOperation {
                 number,
                 operation,
@@ -242,13 +351,70 @@ impl Timeline {
                 follows: Vec::new(),
                 behind,
                 suspensions: Vec::new(),
-            })
-        });
+                trigger: Trigger::default(),
+                released: now,
+                data_at,
+                begun: now,
+                leader: number,
+                finished: now,
+            }),
+        ));
     }
 
-    /// The operation under `index`, if the window may hold it.
+    /// The operation under `index`, if it was planned in the measurement.
     pub fn operation(&mut self, index: u32) -> Option<&mut TimedOperation> {
-        at(&mut self.open, index).as_deref_mut()
+        at(&mut self.open, index).as_mut().map(|(_, operation)| &mut **operation)
+    }
+
+    /// Records that the die takes operation `index` in the batch whose first operation has the number `leader`.
+    pub fn begun(&mut self, index: u32, leader: u64, now: Nanos) {
+        let leader = self.number(leader);
+        if let Some(operation) = self.operation(index) {
+            (operation.begun, operation.leader) = (now, leader);
+        }
+    }
+
+    /// Records what `die` does from `now` on: nothing, or the batch of operation `index`, number `order`.
+    pub fn holds(&mut self, die: u32, works: Option<(u32, u64, OperationKind, Cause)>, idle: Holder, now: Nanos) {
+        let holder = works.map_or(idle, |(index, order, kind, cause)| {
+            let request = self.operation(index).map_or(0, |operation| operation.request);
+            Holder::Works { leader: self.number(order), kind, cause, request }
+        });
+        let oldest = self.oldest(now);
+        self.history.hold(die, now, holder, oldest);
+    }
+
+    /// Sets the present event: the end or, if `started`, the start of operation `order`.
+    pub fn triggered(&mut self, order: u64, started: bool) {
+        self.trigger = Trigger { number: Some(self.number(order)), started };
+    }
+
+    /// Sets the present event: a time, or the arrival of a transfer that signals the gate in `slot`.
+    pub fn timed(&mut self, slot: Option<u32>) {
+        self.trigger = slot.map_or_else(Trigger::default, |slot| std::mem::take(at(&mut self.crossing, slot)));
+    }
+
+    /// Records that the present event frees room in the write buffer.
+    pub fn frees(&mut self) {
+        self.freed = self.trigger;
+    }
+
+    /// Records that the present event releases operation `index`.
+    pub fn released(&mut self, index: u32, now: Nanos) {
+        let trigger = self.trigger;
+        if let Some(operation) = self.operation(index) {
+            (operation.released, operation.trigger) = (now, trigger);
+        }
+    }
+
+    /// Records that the present event closes the gate of request `id`.
+    pub fn closes_request(&mut self, id: u32, now: Nanos) {
+        *at(&mut self.closed, id) = (now, self.trigger);
+    }
+
+    /// Records that the present event begins a transfer over the host link, which signals the gate in `slot`.
+    pub fn crosses(&mut self, slot: u32) {
+        *at(&mut self.crossing, slot) = self.trigger;
     }
 
     /// Records that operation `order` has ended and signals the gate in `slot`.
@@ -272,18 +438,20 @@ impl Timeline {
 
     /// Records the end of an operation; `delivered`: its data went to the host.
     pub fn ended(&mut self, index: u32, ready: Nanos, delivered: bool, now: Nanos) {
-        let Some(mut operation) = at(&mut self.open, index).take() else { return };
-        self.open_operations -= 1;
-        operation.ready = ready;
+        let Some((held, mut operation)) = at(&mut self.open, index).take() else { return };
+        self.open_operations -= usize::from(held);
+        (operation.ready, operation.finished) = (ready, now);
         operation.delivered = delivered.then_some(now);
         if operation.operation.kind == OperationKind::Read {
             operation.end = operation.transfer.until;
         } else {
             (operation.end, operation.array.until) = (now, now);
         }
-        if !self.ends_before(now) {
-            self.recording.operations.push(*operation);
+        if held && !self.ends_before(now) {
+            self.recording.operations.push((*operation).clone());
         }
+        let oldest = self.oldest(now);
+        self.history.add(*operation, oldest);
     }
 }
 

@@ -3,7 +3,7 @@
    Draws what is in sight; marks too narrow to distinguish are joined, so that a page stays quick with any number of them. */
 const CAUSE_SLOTS = {host: 0, gc: 1, merge: 2, rmw: 3, prefetch: 4, metadata: 6};
 const OPERATION_KINDS = ["read", "program", "erase"];
-const FIRST_SHOWN = 120, MOST_ARROWS = 60, MOST_BARS = 4000;
+const OPENS_NS = 5e6, MOST_ARROWS = 60, MOST_BARS = 4000;
 
 /* Times since the start of the measurement, and who follows whom, by index. */
 function unpackedTimeline(run) {
@@ -64,9 +64,18 @@ class Gantt {
     this.last = this.run.over.reduce((most, each) => Math.max(most, each), 1);
     this.unit = this.last > 5e7 ? ["ms", 1e6] : ["us", 1e3];
     this.selected = -1;
-    const first = this.run.over.slice(0, FIRST_SHOWN).reduce((most, each) => Math.max(most, each), 1);
     this.tell();
-    this.show(this.run.planned[0], first);
+    this.show(...this.busiest());
+  }
+  /* The 5 ms in which most operations start. */
+  busiest() {
+    const starts = [...this.run.start].sort((one, two) => one - two);
+    let [first, from, most] = [0, starts[0], 0];
+    starts.forEach((start, index) => {
+      while (start - starts[first] > OPENS_NS) first++;
+      if (index - first >= most) [from, most] = [starts[first], index - first + 1];
+    });
+    return [from, from + OPENS_NS];
   }
 
   /* What is in sight. */

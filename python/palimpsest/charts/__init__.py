@@ -12,6 +12,7 @@ from ..result import Result
 from . import blocks
 from . import flash as operations
 from . import latency as response
+from . import parts as parts_of_latency
 from . import time as series
 from . import volumes as by_volume
 from .common import Specification, part
@@ -40,6 +41,11 @@ CHARTS: dict[str, Chart] = {
     "latency": Chart(
         "Response times, tail", response.latency,
         "Share of requests that take longer than a response time; both axes logarithmic, so that the tail shows.",
+    ),
+    "why": Chart(
+        "Where response times come from", parts_of_latency.parts,
+        "Parts of the response time of the requests at a percentile, along the critical path. A wait for a die belongs "
+        "to the work that held the die.",
     ),
     "time": Chart(
         "Over simulated time", series.time,

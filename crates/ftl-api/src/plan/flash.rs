@@ -168,21 +168,19 @@ impl Io {
         counters.wanted[cause as usize] += u64::from(bytes.wanted);
         if self.plan.timed {
             let (part, (block, page)) = (self.nand.part(), self.nand.place(from));
-            let mut array = match command.mode {
+            let array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
                 _ if self.nand.is_single(self.nand.block_of(from)) => part.t_read_slc,
                 _ => part.sensing_time(page, subpages.trailing_zeros()),
             };
-            if retry {
-                array += part.retry_time(command.mode, array);
-            }
-            array += steps;
+            let retry = steps + if retry { part.retry_time(command.mode, array) } else { 0 };
             let operation = Operation {
                 page: page as u16,
                 block,
                 bytes: bytes.moved,
                 link_bytes,
-                array: array as u32,
+                array: (array + retry) as u32,
+                retry: retry as u32,
                 after,
                 signal,
                 ..self.plan.operation(OperationKind::Read, cause)

@@ -44,7 +44,7 @@ pub struct Operation {
     pub block: u32,
     /// Bytes over the channel bus.
     pub bytes: u32,
-    /// Time in the array, in nanoseconds.
+    /// Time in the array, in nanoseconds, retries included.
     pub array: u32,
     /// The entry of the page in [`UnderWay`].
     pub under_way: u32,
@@ -66,6 +66,8 @@ pub struct Operation {
     pub stored: u32,
     /// Command group: operations that a file system sent together have the same number; 0: none.
     pub group: u16,
+    /// Time of the retries of a read, in nanoseconds.
+    pub retry: u32,
 }
 
 impl Operation {
@@ -90,6 +92,7 @@ impl Operation {
         frees: 0,
         stored: replacing::NONE,
         group: 0,
+        retry: 0,
     };
 }
 

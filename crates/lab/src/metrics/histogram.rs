@@ -23,7 +23,7 @@ impl Histogram {
     }
 
     #[inline]
-    fn bucket_of(value: Nanos) -> usize {
+    pub(super) fn bucket_of(value: Nanos) -> usize {
         // Values below 2 * SUB have buckets of their own; above, each octave has SUB buckets.
         let shift = (64 - value.leading_zeros()).saturating_sub(SUB_BITS + 1);
         (u64::from(shift) * SUB + (value >> shift)) as usize

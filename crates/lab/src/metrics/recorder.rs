@@ -5,9 +5,11 @@ use super::histogram::Histogram;
 use super::jobs::JobRecorder;
 use super::tail::Tail;
 use super::volumes::VolumeRecorder;
+use super::why::Why;
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
+use palimpsest_sim::timeline::parts::Parts;
 use serde::Serialize;
 
 /// Most windows of the series; beyond, windows are joined in pairs.
@@ -68,6 +70,8 @@ pub struct Recorder {
     other: Histogram,
     /// Times of collections.
     pub collections: Histogram,
+    /// Parts of latencies, if the run records the slowest requests.
+    pub why: Why,
     /// Figures of volumes, if the workload has volumes.
     pub volumes: Option<VolumeRecorder>,
     /// Figures of the sections of a job file, if it has several.
@@ -99,6 +103,7 @@ impl Recorder {
             write: Histogram::new(),
             other: Histogram::new(),
             collections: Histogram::new(),
+            why: Why::default(),
             volumes: None,
             jobs: None,
             rebuilding: false,
@@ -369,6 +374,10 @@ impl Observer for Recorder {
         if let Some(jobs) = &mut self.jobs {
             jobs.completed(stream, kind, latency, now);
         }
+    }
+
+    fn request_explained(&mut self, kind: RequestKind, parts: &Parts) {
+        self.why.add(kind, parts);
     }
 
     fn collection_ended(&mut self, took: Nanos) {

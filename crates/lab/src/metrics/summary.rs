@@ -25,6 +25,9 @@ pub struct Summary {
     pub requests: Requests,
     pub host: Host,
     pub latency_ns: Option<Latencies>,
+    /// Parts of the latencies at percentiles, if the run records the slowest requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<super::why::Explanations>,
     pub throughput: Throughput,
     pub simulated_ns: u64,
     pub flash: Flash,

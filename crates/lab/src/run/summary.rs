@@ -108,6 +108,7 @@ pub(super) fn outcome(
             read: Latency::of(&recorder.read),
             write: Latency::of(&recorder.write),
         }),
+        why: recorder.why.explanations(),
         throughput: throughput(session, timed, simulated),
         simulated_ns: simulated,
         write_amplification: amplification,

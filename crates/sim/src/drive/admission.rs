@@ -21,9 +21,16 @@ impl Drive {
         if self.has_room(self.flight.get(id).command) {
             self.plan(id, verifier)
         } else {
-            self.buffer.waiting.push_back(id);
+            self.wait_for_room(id);
             Ok(())
         }
+    }
+
+    /// Queues request `id` for room in the write buffer.
+    pub(super) fn wait_for_room(&mut self, id: u32) {
+        self.buffer.waiting.push_back(id);
+        let now = self.engine.now();
+        self.engine.timeline.iter_mut().for_each(|timeline| timeline.waits(id, now));
     }
 
     /// True if the write buffer has room for `command`, and no write waits.

@@ -147,6 +147,7 @@ impl Drive {
                 let InFlight { command, arrival, warmup, change, held, .. } = *self.flight.get(id);
                 if held > 0 {
                     self.buffer.release(u64::from(held));
+                    self.engine.timeline.iter_mut().for_each(|timeline| timeline.freed(id));
                     self.flight.release(id);
                     continue;
                 }
@@ -160,7 +161,7 @@ impl Drive {
                 if let Some(carried) = &mut self.carried {
                     carried.completed.push(id);
                 }
-                self.record_completion(id);
+                self.record_completion(id, command.kind, observer);
                 if !warmup {
                     self.reports.observe(command, arrival, self.engine.now(), observer);
                 }

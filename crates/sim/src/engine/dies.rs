@@ -169,6 +169,7 @@ impl Engine {
         let (mut index, mut left) = (first, count);
         loop {
             self.ask_for_end(io, index);
+            self.noted(move |engine| engine.record_trigger(index, true));
             self.leave_block(index);
             left -= 1;
             if left == 0 {
@@ -184,6 +185,7 @@ impl Engine {
     #[inline(never)]
     fn note_array(&mut self, die: u32, behind: bool) {
         let Some(&mut batch) = self.hardware.dies[die as usize].entered(behind) else { return };
+        self.record_begin(die, batch.operations());
         if batch.unloaded > 0 {
             return;
         }
@@ -421,9 +423,11 @@ impl Engine {
         if state.back.is_none() {
             state.front = None;
             state.busy += self.now - state.busy_since;
-            return;
+            return self.noted(move |engine| engine.record_holder(die));
         }
         state.front = state.back.take();
+        self.noted(move |engine| engine.record_holder(die));
+        let state = &self.hardware.dies[die as usize];
         let Some(front) = &state.front else { return };
         match front.kind {
             OperationKind::Read if front.sensed => self.move_front(io, die),
@@ -453,6 +457,7 @@ impl Engine {
         }
         self.next_batch(io, die);
         for &index in members {
+            self.noted(move |engine| engine.record_trigger(index, false));
             self.end_on_block(index);
             self.end(io, index);
         }
@@ -528,7 +533,10 @@ impl Engine {
         state.busy += now + rest - state.busy_since;
         state.closed_until = now + t_suspend;
         self.events.push(now + t_suspend, Event::Wake(die));
-        self.noted(move |engine| engine.record_suspension(batch.operations(), now + rest));
+        self.noted(move |engine| {
+            engine.record_suspension(batch.operations(), now + rest);
+            engine.record_holder(die);
+        });
     }
 
     /// Resumes the suspended batch.
@@ -556,6 +564,7 @@ impl Engine {
             self.load_on(die);
         }
         self.noted(move |engine| {
+            engine.record_holder(die);
             engine.record_resumption(batch.operations(), batch.array_from);
             back.iter().for_each(|back| engine.record_array(back.operations(), back.array_from));
         });

@@ -28,6 +28,13 @@ pub(super) struct Crossings {
     free: Vec<u32>,
 }
 
+impl Crossings {
+    /// Slot of the gate that transfer `index` signals.
+    pub(super) fn slot(&self, index: u32) -> u32 {
+        self.waiting[index as usize].0
+    }
+}
+
 impl HostLink {
     /// An idle link with the times of `host`.
     pub(super) fn new(host: HostTimes) -> Self {

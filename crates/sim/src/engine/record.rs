@@ -4,7 +4,7 @@
 use super::gates::{OPERATION, Waiter, last_of};
 use super::pending::Pending;
 use super::{Engine, NONE};
-use crate::timeline::{Place, Span, Timeline, Window};
+use crate::timeline::{Holder, Place, Span, Timeline, Window};
 use palimpsest_flash::units::Nanos;
 use palimpsest_ftl_api::plan::{Cause, NO_WAITER, Operation, OperationKind};
 
@@ -27,6 +27,42 @@ impl Engine {
     /// Records `window` of the measurement, which starts now.
     pub fn record(&mut self, window: Window) {
         self.timeline = Some(Box::new(Timeline::new(window, self.now, self.order)));
+        (0..self.hardware.dies.len() as u32).for_each(|die| self.record_holder(die));
+    }
+
+    /// Records what `die` does from now on.
+    pub(super) fn record_holder(&mut self, die: u32) {
+        let Some(timeline) = &mut self.timeline else { return };
+        let state = &self.hardware.dies[die as usize];
+        let works = state.front.as_ref().and_then(|front| front.remaining().first()).map(|&index| {
+            let Pending { order, kind, cause, .. } = self.pending[index];
+            (index, order, kind, cause)
+        });
+        let idle = if state.closed_until > self.now { Holder::Suspends } else { Holder::Idle };
+        timeline.holds(die, works, idle, self.now);
+    }
+
+    /// Records that `members` of a batch enter `die`.
+    pub(super) fn record_begin(&mut self, die: u32, members: &[u32]) {
+        let Some(timeline) = &mut self.timeline else { return };
+        members.iter().for_each(|&index| timeline.begun(index, self.pending[members[0]].order, self.now));
+        self.record_holder(die);
+    }
+
+    /// Records that operation `index` starts, or ends, which may release others.
+    pub(super) fn record_trigger(&mut self, index: u32, started: bool) {
+        let order = self.pending[index].order;
+        self.timeline.iter_mut().for_each(|timeline| timeline.triggered(order, started));
+    }
+
+    /// Records that a time releases others: the arrival of a transfer that signals the gate in `slot`, or a plan.
+    pub(super) fn record_time(&mut self, slot: Option<u32>) {
+        self.timeline.iter_mut().for_each(|timeline| timeline.timed(slot));
+    }
+
+    /// Records that the present event releases operation `index`.
+    pub(super) fn record_release(&mut self, index: u32) {
+        self.timeline.iter_mut().for_each(|timeline| timeline.released(index, self.now));
     }
 
     /// Records operation `index`, planned behind `tail` on its block.
@@ -36,7 +72,7 @@ impl Engine {
         let behind = (tail != NONE).then(|| self.pending[tail].order);
         let plane = (plane - die * self.setup.geometry.planes_per_die) * self.setup.geometry.dies() + die;
         let place = Place { die, plane, channel: self.hardware.dies[die as usize].channel };
-        timeline.planned(index, order, (*operation, place), behind, self.now);
+        timeline.planned(index, order, (*operation, place), behind, (self.now, self.pending.data_at(index)));
     }
 
     /// Records that the arrays of `members` start at `from`. Reads keep the end of their command as their start.
@@ -77,6 +113,10 @@ impl Engine {
         let Pending { kind, cause, order, ready_at, signal, .. } = self.pending[index];
         let delivered = kind == OperationKind::Read && cause == Cause::Host;
         timeline.ended(index, ready_at, delivered, self.now);
+        timeline.triggered(order, false);
+        if self.pending.details(index).frees > 0 {
+            timeline.frees();
+        }
         if signal != NONE {
             timeline.signalled(signal, order);
         }
@@ -103,7 +143,8 @@ impl Engine {
                     }
                 }
                 Waiter::Gate(later) => timeline.linked(later, &numbers),
-                Waiter::Request(_) | Waiter::Crossing(_) => {}
+                Waiter::Request(id) => timeline.closes_request(id, self.now),
+                Waiter::Crossing(index) => timeline.crosses(self.link.crossings.slot(index)),
             }
         }
     }

@@ -48,6 +48,7 @@ impl Engine {
     #[inline]
     pub fn planned(&mut self, io: &mut Io, gate: Gate, at: Nanos) {
         if at <= self.now {
+            self.noted(|engine| engine.record_time(None));
             return self.signal(io, gate.slot());
         }
         let key = self.events.reserve(at, Event::Accepted(gate.slot()));

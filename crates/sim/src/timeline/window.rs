@@ -17,18 +17,29 @@ pub enum Window {
     },
     /// Requests and operations under way at some time from `from` on and before `until`.
     Time { from: Nanos, until: Nanos },
+    /// So many of the slowest requests of each kind, with the operations of their plans and of their critical paths
+    /// that have ended when they complete.
+    Slowest(usize),
 }
 
+/// Most requests of each kind in [`Window::Slowest`].
+const MOST_SLOWEST: usize = 1000;
+
 impl Window {
-    /// Parses `1..1000` (requests) or `10ms..12ms`.
+    /// Parses `1..1000` (requests), `10ms..12ms` or `slowest:20`.
     ///
     /// # Errors
     /// [`Error::Input`] that names the expected notation.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
-            let expected = "expected requests such as 1..1000, or times such as 10ms..12ms";
+            let expected = "expected requests such as 1..1000, times such as 10ms..12ms, or slowest:20";
             Error::input(format!("--operations-window {text}"), format!("{why}{expected}"))
         };
+        if let Some(number) = text.strip_prefix("slowest:") {
+            let number = number.parse().ok().filter(|number| (1..=MOST_SLOWEST).contains(number));
+            let why = format!("a number of requests lies in 1..{MOST_SLOWEST}; ");
+            return number.map(Window::Slowest).ok_or_else(|| wrong(&why));
+        }
         let (first, last) = text.split_once("..").ok_or_else(|| wrong(""))?;
         let (first, last) = (first.trim(), last.trim());
         let window = match (first.parse(), last.parse()) {
