@@ -46,8 +46,8 @@ fn a_buffered_write_adds_controller_and_buffer_times() {
     }
 }
 
-/// A protected buffer acknowledges a write of a part of a unit before the rest of the unit is read, whatever the unit. The
-/// link carries the part, or the page of a layer that transfers whole pages.
+/// A protected buffer acknowledges a write of a part of a unit before the rest of the unit is read, whatever the unit.
+/// The link carries the part, or the page of a layer that transfers whole pages.
 #[test]
 fn a_part_of_a_unit_is_acknowledged_in_the_buffer() {
     for unit in ["ftl.name=page", "ftl.name=dftl", "ftl.name=block", "ftl.name=subpage part.subpage_size=16KiB"] {
