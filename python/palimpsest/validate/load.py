@@ -130,7 +130,7 @@ def measure(
     with job_folder(folder) as jobs:
         options = runs(table, drives, quick=quick, folder=jobs)
         batch.run(options)
-        results = [batch[run] for run in options] or [None] * len(table.rows)
+        results: list[Result | None] = [batch[run] for run in options] or [None for _ in table.rows]
     rows = [
         _row(table, rate, (line, cells), column, result)
         for (rate, line, cells), result in zip(_rates(table), results, strict=True)
