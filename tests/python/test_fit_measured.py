@@ -88,7 +88,7 @@ def test_a_drive_that_is_not_full_needs_more_writes(tmp_path: Path) -> None:
     path = _written(tmp_path / "a.csv", "host_gb,media_gb\n0.1,0.1\n0.2,0.2\n0.4,0.4\n")
     how = How(workload="rw=randwrite,bs=128k,randrepeat=0", capacity=10**9)
     settings = running.Settings(start="enterprise-tlc-7.68t", overrides=SMALL, evaluations=1, how=how)
-    said = "these end after 0.4 passes over the drive, before it collects garbage; measure until the host has written"
+    said = "these end after 0.4 passes over the drive, before any garbage collection; measure until the host"
     with pytest.raises(InputError, match=f"^no key that is varied moves a figure; .*{said}"):
         running.fit([path], settings)
 

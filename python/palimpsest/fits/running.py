@@ -239,16 +239,16 @@ def _ours(
 def _too_short(task: Task) -> str:
     """The measurement that is missing, if drives are written too little for collection; else empty."""
     passes = task.work(counted=True)
-    if not passes or passes > _FILLED or task.work(counted=False):
+    if not passes or task.work(counted=False) or any(target.real > _COLLECTS for target in task.targets()):
         return ""
     return (
-        f"counters of more writes: these end after {passes:.2g} passes over the drive, before it collects garbage; "
+        f"counters of more writes: these end after {passes:.2g} passes over the drive, before any garbage collection; "
         "measure until the host has written the capacity three times, or describe older writes with --precondition"
     )
 
 
-_FILLED = 2.0
-"""Passes after which any drive collects."""
+_COLLECTS = 1.02
+"""Write amplification of a drive that has begun to collect garbage."""
 
 
 def _middle(key: Key) -> float | str:
