@@ -42,8 +42,8 @@ fn reads_fail_as_often_as_the_words_that_they_need() {
     }
 }
 
-/// At 40 degrees, 9 h are a decade of hours; at 55 degrees data ages exp(1.1 / k (1 / 313.15 - 1 / 328.15)) = 6.445 times
-/// as fast. The share of retries is the mean over stacked layers of the words that fail at the layers' rates.
+/// At 40 degrees, 9 h are a decade of hours; at 55 degrees data ages exp(1.1 / k (1 / 313.15 - 1 / 328.15)) = 6.445
+/// times as fast. The share of retries is the mean over stacked layers of the words that fail at their rates.
 #[test]
 fn old_data_fails_by_early_loss_temperature_and_layer() {
     let (strength, fresh, layers) = (20, 2e-4, [0.4, 1.0, 0.7]);
