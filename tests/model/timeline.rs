@@ -242,6 +242,7 @@ fn the_slowest_requests_are_kept_with_their_operations() {
             latencies
         };
         (0..4).for_each(|kind| assert_eq!(latencies(&slow, kind), latencies(&all, kind)));
+        assert!(slow.operations.is_sorted_by(|one, two| one.number < two.number), "each once");
         let in_all = |number: i64| &all.operations[number as usize - 1];
         assert!(slow.operations.iter().all(|each| format!("{each:?}") == format!("{:?}", in_all(each.number))));
         for each in &slow.requests {

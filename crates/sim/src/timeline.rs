@@ -325,7 +325,7 @@ impl Timeline {
         (now, data_at): (Nanos, Nanos),
     ) {
         let (request, request_kind) = self.present;
-        let mut held = self.may_hold(request, now);
+        let mut held = self.may_hold(request, now) && !matches!(self.window, Window::Slowest(_));
         if held && self.recording.operations.len() + self.open_operations >= MOST_OPERATIONS {
             self.recording.truncated = true;
             held = false;
