@@ -249,7 +249,7 @@ class Result(Shown):
                 `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
                 `blocks` (states: a row for each block of each snapshot, neighbours joined on large drives);
                 `operations` and `requests` (the timeline: docs/operations.md); `volumes` (a row for each volume of a
-                trace).
+                trace); `jobs` (a row for each section of a job file).
 
         Raises:
             ValueError: the table is unknown, or the run kept no series.
@@ -267,11 +267,13 @@ class Result(Shown):
             return pl.DataFrame([row], infer_schema_length=None, schema_overrides=types)
         from . import tables
 
-        if table == "volumes":
-            return tables.of_volumes(self._data.get("volumes") or [])
+        records = {"volumes": tables.of_volumes, "jobs": tables.of_jobs}
+        if table in records:
+            return records[table](self._data.get(table) or [])
         found = tables.of_series(self._series)
         if table not in tables.TABLES:
-            raise ValueError(f"no such table {table!r}; expected one of summary, volumes, {', '.join(tables.TABLES)}")
+            known = ", ".join(("summary", *records, *tables.TABLES))
+            raise ValueError(f"no such table {table!r}; expected one of {known}")
         if table not in found:
             option = "operations" if table in tables.TIMELINE else "series"
             raise ValueError(f"this result has no table {table!r}; run with {option}=True to keep it")

@@ -1,6 +1,6 @@
 """The summary of one run, for a terminal: configuration, latency, operations of the flash, and costs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -127,9 +127,10 @@ def _figures(title: str, columns: Sequence[str], rows: Sequence[tuple[str, Seque
 
     def build(width: int) -> Iterator[Table]:
         column = max(_COLUMN_WIDTH, *(len(cell) for _, row in rows for cell in row), *map(len, columns)) + 1
-        fits = _LABEL_WIDTH + 1 + column * len(columns) <= width + 1
+        label = max(_LABEL_WIDTH, *(len(name) for name, _ in rows))
+        fits = label + 1 + column * len(columns) <= width + 1
         table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column(title, width=_LABEL_WIDTH if fits else None, header_style="bold", no_wrap=True)
+        table.add_column(title, width=label if fits else None, header_style="bold", no_wrap=True)
         for heading in columns if fits else [name for name, _ in rows]:
             least = _COLUMN_WIDTH if fits else None
             table.add_column(heading, justify="right", min_width=least, header_style="bold", no_wrap=True)
@@ -155,6 +156,7 @@ def _latencies(result: Result) -> ByWidth | None:
 
 _RECOVERY = {"mean": "mean", "p99": "p99", "max": "longest"}
 _VOLUMES = 10
+_JOBS = 10
 
 
 def _volumes(result: Result) -> ByWidth | None:
@@ -172,6 +174,39 @@ def _volumes(result: Result) -> ByWidth | None:
     if len(found) > _VOLUMES:
         rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
     return _figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
+
+
+def _jobs(result: Result) -> Iterator[RenderableType]:
+    """Rates and response times of each section of a job file, or requests in a counted run; and the depths found."""
+    jobs = result.get("jobs") or []
+    rows = []
+    for job in jobs[:_JOBS]:
+        made = sum(job["requests"].values())
+        if job["latency_ns"] is None:
+            rows.append((job["job"], [count(made), size(job["bytes_read"]), size(job["bytes_written"])]))
+            continue
+        for kind in ("read", "write"):
+            if times := job["latency_ns"][kind]:
+                iops = (job["throughput"]["iops"] or 0) * job["requests"][kind] / made
+                cells = [response_time(times, key) for key, _ in LATENCIES]
+                rows.append((f"{job['job']} {kind}", [count(round(iops)), *cells]))
+    if rows:
+        heads = ["IOPS", *(heading for _, heading in LATENCIES)]
+        yield _figures("job", heads if result["latency_ns"] else ["requests", "read", "written"], rows)
+    facts_of = [("depth", _depth_line(job)) for job in jobs if job["latency_target"]]
+    facts_of += [("jobs", f"{len(jobs) - _JOBS:,} more are in the result")] if len(jobs) > _JOBS else []
+    if facts_of:
+        yield facts(facts_of)
+
+
+def _depth_line(job: Mapping[str, Any]) -> str:
+    """The depths of a job that searched the highest that meets `latency_target`."""
+    target = job["latency_target"]
+    depths = ", ".join(map(str, target["depths"]))
+    share = "all" if target["percentile"] == 100 else f"{target['percentile']:g} % of the"
+    longest, window = nanoseconds(target["target_ns"]), nanoseconds(target["window_ns"])
+    verb = "meets" if target["met"] else "does not meet"
+    return f"{job['job']}: {depths} in flight {verb} the target ({share} requests within {longest}, over {window})"
 
 
 def _causes(result: Result) -> ByWidth:
@@ -353,6 +388,8 @@ def render(result: Result) -> RenderableType:
     volumes = _volumes(result)
     if volumes is not None:
         parts += [volumes, Text()]
+    for jobs in _jobs(result):
+        parts += [jobs, Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
     last = [*_cleaning_rows(result), *_fault_rows(result), *_cost_rows(result), *_endurance_rows(result)]
     parts.append(facts([*last, ("simulator", speed_line(result))]))

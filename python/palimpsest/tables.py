@@ -97,25 +97,44 @@ def of_series(series: Mapping[str, Any] | None) -> dict[str, pl.DataFrame]:
     }
 
 
-_VOLUME: dict[str, pl.DataType] = {
-    "volume": _U32, "offset_bytes": _U64, "size_bytes": _U64,
+_LOAD: dict[str, pl.DataType] = {
     **{f"requests.{kind}": _U64 for kind in ("read", "write", "trim", "flush")},
     "bytes_read": _U64, "bytes_written": _U64,
+}  # fmt: skip
+_VOLUME: dict[str, pl.DataType] = {
+    "volume": _U32, "offset_bytes": _U64, "size_bytes": _U64, **_LOAD,
     **{f"latency_ns.{kind}.{time}": _U64 for kind in ("read", "write")
        for time in ("mean", "p50", "p99", "max")},
 }  # fmt: skip
 
 
+_JOB: dict[str, pl.DataType] = {
+    "job": pl.String(), "copies": _U32, **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
+    **{f"latency_ns.{kind}.{time}": _U64 for kind in ("all", "read", "write")
+       for time in ("mean", "p50", "p90", "p99", "p999", "p9999", "max")},
+    "latency_target.target_ns": _U64, "latency_target.window_ns": _U64, "latency_target.percentile": _F64,
+    "latency_target.depths": pl.List(_U32), "latency_target.met": pl.Boolean(),
+}  # fmt: skip
+
+
 def of_volumes(volumes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The volumes of a trace, a row each, in order of appearance; figures are named as in the summary."""
+    return _rows(volumes, _VOLUME)
 
-    def value(volume: Mapping[str, Any], name: str) -> object:
-        found: Any = volume
+
+def of_jobs(jobs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The sections of a job file, a row each, in their order; figures are named as in the summary."""
+    return _rows(jobs, _JOB)
+
+
+def _rows(records: Sequence[Mapping[str, Any]], schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    def value(record: Mapping[str, Any], name: str) -> object:
+        found: Any = record
         for key in name.split("."):
             found = found.get(key) if found else None
         return found
 
-    return pl.DataFrame({name: [value(each, name) for each in volumes] for name in _VOLUME}, schema=_VOLUME)
+    return pl.DataFrame({name: [value(each, name) for each in records] for name in schema}, schema=schema)
 
 
 def _block_rows(seen: Mapping[str, Any]) -> dict[str, dict[str, list[Any]]]:

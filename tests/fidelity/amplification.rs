@@ -324,7 +324,7 @@ fn long_separate_classes_of_large_blocks_equal_uniform_writes() {
 #[test]
 fn no_write_waits_for_a_block_that_is_cleaned_in_steps() {
     let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 \
-                ssd.over_provisioning=28% buffer.size=64KiB";
+                ssd.over_provisioning=28% buffer.size=64KiB part.pages_per_program=1 part.t_program=390us";
     let longest = |pace: &str| {
         let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
         let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,norandommap,n=2e4,rate_iops=1000,open_loop");
@@ -372,7 +372,8 @@ fn moves_that_take_planes_in_turn_are_programmed_together() {
 #[test]
 fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
     let sets = "ssd.channels=2 ssd.dies_per_chip=1 part.pages_per_block=64 ssd.blocks_per_plane=128 \
-                ssd.over_provisioning=28% buffer.size=64KiB ftl.wear_leveling=static ftl.wear_threshold=2";
+                ssd.over_provisioning=28% buffer.size=64KiB ftl.wear_leveling=static ftl.wear_threshold=2 \
+                part.pages_per_program=1 part.t_program=390us";
     let of = |pace: &str| {
         let ssd = drive("datacentre-tlc", &format!("{sets} ftl.gc_pace={pace}"));
         let workload =

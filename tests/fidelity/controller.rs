@@ -46,6 +46,21 @@ fn a_buffered_write_adds_controller_and_buffer_times() {
     }
 }
 
+/// A protected buffer acknowledges a write of a part of a unit before the rest of the unit is read, whatever the unit.
+/// The link carries the part, or the page of a layer that transfers whole pages.
+#[test]
+fn a_part_of_a_unit_is_acknowledged_in_the_buffer() {
+    for unit in ["ftl.name=page", "ftl.name=dftl", "ftl.name=block", "ftl.name=subpage part.subpage_size=16KiB"] {
+        let ssd = drive("tlc-32g", &format!("{unit} {TIMES}"));
+        let mut run = Run::new(&ssd, "rw=randwrite,bs=4k,size=64MiB,n=100");
+        run.precondition = "fill:10%";
+        let times = run.result().latency_ns.unwrap().write.unwrap();
+        let [part, page] = [4096, 16384].map(|bytes| ssd.drive.host.link_rate.time_for(bytes));
+        let expected = 700 + 2000 + 3000 + 4000 + 1100 + 700;
+        assert!((expected + part..=expected + page).contains(&times.mean) && times.max == times.mean, "{unit}");
+    }
+}
+
 /// Processors of `controller.iops` serve exactly that rate if flash and depth allow more.
 #[test]
 fn requests_a_second_saturate() {
@@ -57,6 +72,16 @@ fn requests_a_second_saturate() {
         println!("{depth} in flight: {measured:.0} of {iops} requests/s");
         assert!((measured / f64::from(iops) - 1.0).abs() < 0.001);
     }
+}
+
+/// `controller.write_iops` limits writes to exactly that rate, and delays each write by the time of one.
+#[test]
+fn writes_a_second_saturate() {
+    let ssd = drive("tlc-32g", &format!("ftl.name=subpage {NO_FLASH} buffer.size=1GiB controller.write_iops=200000"));
+    let alone = Run::new(&ssd, "rw=write,bs=4k,size=64MiB,n=100").result().latency_ns.unwrap();
+    all_take(&alone.write.unwrap(), 5000, "a write alone");
+    let measured = Run::new(&ssd, "rw=write,bs=4k,n=100k,iodepth=64").result().throughput.iops.unwrap();
+    assert!((measured / 200_000.0 - 1.0).abs() < 0.001, "{measured}");
 }
 
 /// Poisson arrivals wait for the processors as in an M/D/1 queue: rho s / (2 (1 - rho)) (Pollaczek and Khinchine).

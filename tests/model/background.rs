@@ -1,6 +1,6 @@
 //! Collection while the host is idle (`ftl.gc_background`), under the check of data and times, with power cuts.
 
-use crate::drives::{Limits, build, draw, with};
+use crate::drives::{Limits, build, cells, draw, with};
 use crate::harness::{count_cuts, for_each_seed, for_each_seed_of, note};
 use crate::workload::{Mix, fill};
 use palimpsest_lab::config::resolve;
@@ -118,6 +118,7 @@ fn a_patrol_while_the_host_is_idle() {
     ];
     let all = REGISTRY.iter().chain(ENTRIES);
     for_each_seed_of(all, "background::a_patrol_while_the_host_is_idle", 4, |entry, seed| {
+        let more = [&more[..], &cells(&mut Rng::new(seed, 0xce11))].concat();
         idle_with(entry, seed, &more).is_some_and(|reads| reads > 0 || seed % 2 == 1)
     });
 }

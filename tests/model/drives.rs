@@ -152,6 +152,16 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
             "controller.t_write=4us",
         ]);
         changes.extend(["controller.t_end=3us", "buffer.t_write=5us", "buffer.t_write_next=500ns"]);
+        if Rng::new(seed, 0x10b5).below(3) == 0 {
+            changes.push("controller.write_iops=50000");
+        }
+    }
+    let own = &mut Rng::new(seed, 0xb57);
+    if changes[0] == "ftl.gc_pace=paced" && entry.lists("ftl.gc_burst") && own.below(4) == 0 {
+        changes.push(pick(own, &["ftl.gc_burst=1", "ftl.gc_burst=3"]));
+    }
+    if settings.iter().any(|own| own == "sim.suspend=program-erase") && own.below(3) == 0 {
+        changes.push(pick(own, &["sim.suspend_pulse=30us", "sim.suspend_pulse=400us"]));
     }
     if rng.below(4) == 0 {
         changes.push("buffer.ack=volatile");
@@ -199,6 +209,19 @@ pub fn fixed_share(rng: &mut Rng) -> Vec<&'static str> {
 pub fn with_pairs(rng: &mut Rng, settings: &[String]) -> Vec<String> {
     let corrupts = rng.below(2) == 0 && !settings.iter().any(|setting| setting == "part.cell=slc");
     with(settings, if corrupts { &["part.pair_corruption=true"] } else { &[] })
+}
+
+/// For drives with read errors: early loss of charge, at a temperature, and layers that differ; each on half of them.
+pub fn cells(rng: &mut Rng) -> Vec<&'static str> {
+    let mut cells = Vec::new();
+    if rng.below(2) == 0 {
+        cells.extend(["part.ber_retention_early=40%", "part.t_retention_early=1ms"]);
+        cells.push(pick(rng, &["ecc.temperature=0", "ecc.temperature=25", "ecc.temperature=70"]));
+    }
+    if rng.below(2) == 0 {
+        cells.push(pick(rng, &["part.ber_layers=[\"30%\", \"100%\"]", "part.ber_layers=[\"100%\", \"90%\"]"]));
+    }
+    cells
 }
 
 /// The layer called `name`.

@@ -352,6 +352,19 @@ fn suspensions_of_an_operation_are_counted() {
 }
 
 #[test]
+fn programs_are_suspended_between_pulses() {
+    let (pulsed, loaded) = ([&SUSPENDS[..], &["sim.suspend_pulse=40us"]].concat(), COMMAND + TRANSFER);
+    let arrival = 50_000;
+    let rest = (loaded + PROGRAM - arrival) % 40_000;
+    let done = times(&pulsed, 1, &[(0, Program(first(1))), (arrival, Read(0))]);
+    assert_eq!(done, [loaded + PROGRAM + read() + RESUME, arrival + rest + read()]);
+    // No program can be suspended in its last pulse.
+    let whole = [&SUSPENDS[..], &["sim.suspend_pulse=1s"]].concat();
+    let done = times(&whole, 1, &[(0, Program(first(1))), (arrival, Read(0))]);
+    assert_eq!(done, [loaded + PROGRAM, loaded + PROGRAM + COMMAND + SENSE + TRANSFER]);
+}
+
+#[test]
 fn a_suspended_erase_has_a_time_of_its_own() {
     let settings = [&SUSPENDS[..], &["part.t_suspend_erase=100us"]].concat();
     let done = times(&settings, 1, &[(0, Erase(1)), (500_000, Read(0))]);
@@ -495,6 +508,7 @@ fn the_order_within_a_block_never_changes() {
             format!("part.t_resume={}", pick(&mut rng, &["0ns", "10us"])),
             format!("part.t_suspend_erase={}", ["0ns", "20us", "200us"][seed as usize % 3]),
             format!("sim.suspend_limit={}", seed % 4),
+            format!("sim.suspend_pulse={}", ["0ns", "70us", "300us"][seed as usize / 3 % 3]),
         ];
         let config = config(&settings.iter().map(String::as_str).collect::<Vec<_>>());
         let mut bench = Bench::new(&config, 2);

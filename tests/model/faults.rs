@@ -1,6 +1,6 @@
 //! Failing programs and erases, reads that need a retry, bad blocks: acknowledged data stays readable.
 
-use crate::drives::{Limits, build, draw, with};
+use crate::drives::{Limits, build, cells, draw, with};
 use crate::harness::{Model, for_each_seed, is_partial, note};
 use crate::workload::Mix;
 use palimpsest_lab::error::Error;
@@ -20,11 +20,12 @@ fn with_faults(entry: &'static Entry, seed: u64, limits: Limits) -> Option<crate
     build(entry.name, &shape.settings).ok()
 }
 
-/// `settings` with bit errors that grow with the reads of a block: some reads need retries, some fail for good.
+/// `settings` with bit errors that grow with the reads of a block, and on some drives with age and by stacked layers:
+/// some reads need retries, some fail for good.
 fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
     let refresh = format!("ecc.refresh_retries={}", rng.below(3));
     let disturb = format!("ecc.disturb_reads={}", [5, 20, 80][rng.below(3) as usize]);
-    with(
+    let errors = with(
         settings,
         &[
             "part.ber_fresh=0.05%",
@@ -35,7 +36,9 @@ fn with_read_errors(settings: &[String], rng: &mut Rng) -> Vec<String> {
             "ecc.t_retries=[\"50us\", \"90us\"]",
             "ecc.retry_rates=[\"80%\", \"60%\"]",
         ],
-    )
+    );
+    // Another source of random numbers, so that the drives of each seed stay as they were.
+    with(&errors, &cells(&mut Rng::new(rng.clone().next_u64(), 0xce11)))
 }
 
 /// Reads deliver the host's data, or report the loss.

@@ -1,7 +1,7 @@
 //! The file systems as layers: sequences of requests, counted and timed, and power cuts, as for every other layer, on
 //! drives large enough for a file system. Writes are durable after a flush only.
 
-use crate::drives::{Shape, build, of_layer, pick, plain, with};
+use crate::drives::{Shape, build, cells, of_layer, pick, plain, with};
 use crate::harness::{Model, for_each_seed_of, is_partial, note};
 use crate::power::{Cuts, Powered, cut_everywhere, workload};
 use crate::sequences::requests;
@@ -50,6 +50,7 @@ fn features(entry: &Entry, rng: &mut Rng) -> Vec<&'static str> {
         features.push(pick(rng, &["ecc.disturb_reads=4", "ecc.disturb_reads=15", "ecc.disturb_reads=60"]));
         features.push(pick(rng, &["ecc.refresh_retries=0", "ecc.refresh_retries=1", "ecc.refresh_retries=2"]));
         features.push(pick(rng, &["ftl.patrol=0ns", "ftl.patrol=20ms"]));
+        features.extend(cells(&mut Rng::new(rng.clone().next_u64(), 0xce11)));
     }
     if rng.below(3) == 0 {
         features.push(pick(rng, &["controller.read_ahead=1", "controller.read_ahead=3"]));

@@ -104,6 +104,17 @@ const ERRORS: &[&str] = &[
     "ftl.gc_idle=1ms",
 ];
 
+/// Read errors of old data, which differ in cells.
+const AGED: &[&str] = &[
+    "ecc.strength=20",
+    "part.ber_fresh=0.02%",
+    "ecc.t_retries=[\"50us\", \"60us\"]",
+    "ecc.retry_rates=[\"50%\", \"20%\"]",
+    "ecc.data_age=1h",
+    "part.ber_retention_early=100%",
+    "ecc.temperature=55",
+];
+
 const ENERGIES: &[&str] = &["part.e_read=20uJ", "part.e_program=40uJ", "part.e_erase=90uJ"];
 
 /// Settings with which a key makes a difference on these small drives, beside the conditions of the key.
@@ -132,6 +143,12 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ecc.t_retention", ERRORS),
     ("ecc.t_retention", &["ecc.data_age=90d"]),
     ("ecc.data_age", ERRORS),
+    ("ecc.temperature", AGED),
+    ("part.ber_retention_early", AGED),
+    ("part.t_retention_early", AGED),
+    ("part.retention_temperature", AGED),
+    ("part.retention_energy", AGED),
+    ("part.ber_layers", ERRORS),
     ("ecc.disturb_reads", ERRORS),
     ("ecc.refresh_retries", ERRORS),
     ("faults.wear_out", &["part.endurance=1"]),
@@ -154,6 +171,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ("faults.die_failure", &["at:40@1"]),
     ("ecc.t_retries", &["[\"500us\", \"600us\"]"]),
     ("ecc.retry_rates", &["[\"90%\", \"80%\"]"]),
+    ("part.ber_layers", &["[\"20%\", \"100%\"]"]),
     ("part.t_read_types", &["[\"60us\", \"70us\", \"90us\"]"]),
     ("part.t_read_words", &["[\"90us\", \"91us\", \"92us\", \"93us\", \"94us\", \"95us\", \"96us\", \"97us\"]"]),
     ("part.e_read_words", &["[\"1uJ\", \"2uJ\", \"3uJ\", \"4uJ\", \"5uJ\", \"6uJ\", \"7uJ\", \"8uJ\"]"]),

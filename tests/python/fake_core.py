@@ -233,6 +233,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "precondition": precondition(options),
         "ftl_stats": {"buffer_hits": 12},
         "volumes": volumes(timed) if options["workload"] == "oltp" else [],
+        "jobs": [],
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
         "notes": ["3 requests beyond the drive's end were folded into it (host.fold)"] if ftl == "page" else [],
     }

@@ -71,6 +71,7 @@ RESULT: dict[str, Any] = {
     ) | {"drive_writes": NUMBER},
     "ftl_stats": TABLE,
     "volumes": LIST,
+    "jobs": LIST,
     "sim": {"wall_s": NUMBER, "requests_per_s": NUMBER_OR_NULL, "peak_rss_bytes": INT_OR_NULL},
     "notes": LIST,
 }  # fmt: skip

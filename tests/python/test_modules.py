@@ -16,7 +16,8 @@ ORDER = """
 interrupts native _core errors files units options states tables result engine timelines metrics intervals sketches
 replicates summary why comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.time charts.volumes
-charts.__init__ page report outputs reruns views listing progress parameters needs commands completion run_options images
+charts.__init__ page report outputs reruns views listing progress parameters needs commands completion
+run_options images
 serving attaching mounting wear wom traces trace_report trace_commands frames
 sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
 sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
@@ -28,10 +29,11 @@ reproduce.outputs reproduce.drawing reproduce.real reproduce.study reproduce.run
 reproduce.papers.mga.__init__ reproduce.papers.llh.model reproduce.papers.llh.__init__
 reproduce.papers.spread.__init__ reproduce.papers.codesign.__init__ reproduce.papers.womv.__init__
 reproduce.__init__
-validate.judge validate.truth validate.measures validate.response validate.amplification validate.cache validate.points
-validate.outputs validate.running validate.command validate.__init__
+validate.judge validate.truth validate.measures validate.jobs validate.response validate.load validate.amplification
+validate.cache validate.points validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
-fits.trace_times fits.traces fits.files fits.search fits.determined fits.running fits.outputs fits.command fits.__init__
+fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fits.running fits.outputs
+fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
 crash.checking crash.store crash.exploring crash.findings crash.page crash.command crash.__init__
 api __init__ cli __main__

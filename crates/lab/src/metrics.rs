@@ -3,6 +3,7 @@
 pub mod curve;
 pub mod endurance;
 pub mod histogram;
+pub mod jobs;
 pub mod lifetime;
 pub mod operations;
 pub mod profile;

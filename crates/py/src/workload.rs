@@ -67,13 +67,12 @@ fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn So
         let what = format!("the option is for traces, and the workload {text} is generated; expected a trace");
         return Err(Error::input(option, what));
     }
-    let source = fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)?;
+    let source = fio::of_text(spec, opening.drive_bytes, opening.seed)?;
     if playing.repeat == Repeat::Once {
         return Ok(source);
     }
-    let reopen = reopening(spec, opening, |spec, opening| {
-        fio::generated(&FioSpec::parse(spec)?, opening.drive_bytes, opening.seed)
-    });
+    let again = |spec: &str, opening: &Opening<'_>| fio::of_text(spec, opening.drive_bytes, opening.seed);
+    let reopen = reopening(spec, opening, again);
     Ok(Box::new(Replay::new(source, false, Some(reopen), playing)?))
 }
 

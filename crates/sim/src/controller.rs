@@ -1,11 +1,12 @@
 //! The time of the controller: the latency of each request before the first flash command and after the last, and the
 //! request rate of the processors.
 //!
-//! The processors are one server with the same time for each request, so throughput saturates and requests queue. Each
-//! job of a workload has its own submission queue, and queues take turns (NVMe Base Specification, round-robin
-//! arbitration). Each queue is first come, first served. The times before and after flash are delays that overlap with
-//! the delays of other requests. Ignored: that firmware takes longer for large requests, and that its own work
-//! (collection, background) occupies processors.
+//! The processors are one server with the same time for each request, so throughput saturates and requests queue.
+//! Writes then pass a second server (`controller.write_iops`), which delays no reads; trims and flushes keep their
+//! place among the writes. Each job of a workload has its own submission queue, and queues take turns (NVMe Base
+//! Specification, round-robin arbitration). Each queue is first come, first served. The times before and after flash
+//! are delays that overlap with the delays of other requests. Ignored: that firmware takes longer for large requests,
+//! and that its own work (collection, background) occupies processors.
 
 use super::settings::ControllerTimes;
 use palimpsest_flash::geometry::RequestKind;
@@ -30,6 +31,8 @@ pub struct Controller {
     turn: usize,
     /// Time at which the processors are free.
     free_at: Nanos,
+    /// Time at which the processors of writes are free.
+    writes_free_at: Nanos,
     /// Requests that the processors have served: the time at which each is ready for the layer, and the number, in
     /// order of time.
     taken: VecDeque<(Nanos, u32)>,
@@ -40,9 +43,9 @@ pub struct Controller {
 impl Controller {
     /// An idle controller.
     pub fn new(times: ControllerTimes) -> Self {
-        let takes_time = times.t_link + times.t_request + times.t_read + times.t_write > 0;
+        let takes_time = times.t_link + times.t_request + times.t_write_request + times.t_read + times.t_write > 0;
         let (queues, taken) = (Vec::new(), VecDeque::new());
-        Controller { times, takes_time, queues, turn: 0, free_at: 0, taken, next: Nanos::MAX }
+        Controller { times, takes_time, queues, turn: 0, free_at: 0, writes_free_at: 0, taken, next: Nanos::MAX }
     }
 
     /// The times of this controller.
@@ -88,8 +91,13 @@ impl Controller {
             self.queues[queue].pop_front();
             self.turn = (queue + 1) % count;
             self.free_at = now + self.times.t_request;
-            let before = if kind == RequestKind::Read { self.times.t_read } else { self.times.t_write };
-            let ready = self.free_at + before;
+            let ready = if kind == RequestKind::Read {
+                self.free_at + self.times.t_read
+            } else {
+                let write = if kind == RequestKind::Write { self.times.t_write_request } else { 0 };
+                self.writes_free_at = self.writes_free_at.max(self.free_at) + write;
+                self.writes_free_at + self.times.t_write
+            };
             let behind = self.taken.iter().rev().take_while(|&&(other, _)| other > ready).count();
             self.taken.insert(self.taken.len() - behind, (ready, id));
             return;

@@ -242,12 +242,13 @@ impl Engine {
     }
 
     /// Scheduling class: class 0 goes first, steps of collection last. Reads of such steps are first in class 1,
-    /// because they delay little and the host may wait for their data.
+    /// because they delay little and the host may wait for their data. So are the programs of bursts.
     #[inline]
     fn class_of(&self, kind: OperationKind, cause: Cause, step: bool) -> usize {
         let first = match self.setup.settings.scheduler {
             Scheduler::Fifo => true,
-            _ if step => return if kind == OperationKind::Read { 1 } else { STEPS },
+            _ if step && (kind == OperationKind::Read || self.setup.settings.steps_first) => return 1,
+            _ if step => return STEPS,
             Scheduler::ReadFirst => kind == OperationKind::Read,
             Scheduler::HostFirst => cause.is_awaited(),
         };

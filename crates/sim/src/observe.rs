@@ -12,7 +12,7 @@ pub trait Observer {
     fn request_completed(&mut self, _kind: RequestKind, _bytes: u64, _latency: Nanos, _now: Nanos) {}
 
     /// The request that has just completed belongs to `stream`; called only if the drive reports owners.
-    fn owner_completed(&mut self, _stream: u32, _kind: RequestKind, _latency: Nanos) {}
+    fn owner_completed(&mut self, _stream: u32, _kind: RequestKind, _latency: Nanos, _now: Nanos) {}
 
     /// The parts of the latency of a request of `kind` that has just completed; called only if the slowest requests are
     /// recorded.

@@ -77,6 +77,9 @@ keys! {
         /// most suspensions of one program or erase; 0: any number
         pub suspend_limit: u32 = "sim.suspend_limit", Count { min: 0, max: 65_535 }, "0",
             needs["sim.suspend = erase|program-erase"];
+        /// time between the moments at which a program can be suspended, counted back from its end; a read waits for
+        /// the next; 0ns: at any time
+        pub suspend_pulse: Nanos = "sim.suspend_pulse", Time, "0ns", needs["sim.suspend = program-erase"];
         /// whether operations of one kind are pipelined through a die's cache register
         pub cache_register: bool = "sim.cache_register", Flag, "false";
         /// whether these include reads; else only programs are, and a die is busy until the data of a read has left it
@@ -91,6 +94,11 @@ keys! {
         /// memory; or all as planned
         pub block_order: BlockOrder = "sim.block_order", BlockOrder::KIND, "needed";
     }
+
+    with settings {
+        /// True if programs of collection steps go before others, because the steps are bursts.
+        pub steps_first: bool = settings.get::<u32>("ftl.gc_burst") > 0;
+    }
 }
 
 keys! {
@@ -102,6 +110,10 @@ keys! {
     group pub CONTROLLER {
         /// requests a second that the processors take, one after the other; 0: any number
         pub t_request: Nanos = "controller.iops", Count { min: 0, max: 1_000_000_000 }
+            => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0), "0";
+        /// writes a second that the processors of writes take, one after the other, after those of all requests; 0: any
+        /// number
+        pub t_write_request: Nanos = "controller.write_iops", Count { min: 0, max: 1_000_000_000 }
             => |iops: u64| 1_000_000_000u64.checked_div(iops).unwrap_or(0), "0";
         /// time of a read before its first flash command, beside that of others
         pub t_read: Nanos = "controller.t_read", Time, "0ns";

@@ -3,7 +3,8 @@
 //!
 //! Commas separate keys. A value may contain commas (`bs=4k,8k,4k`): text after a comma that neither starts with a
 //! letter nor contains `=` continues the previous value. [`keys`](keys()) lists the keys. `runtime` and `startdelay`
-//! are simulated time (`jobs/playing.rs`); `files.rs` has `nrfiles`, `filesize` and `openfiles`.
+//! are simulated time (`jobs/playing.rs`). Each `name` begins a job, as on fio's command line. `files.rs` has
+//! `nrfiles`, `filesize` and `openfiles`.
 //!
 //! As in fio: reads, writes and trims of a sequential mix each keep their own position and share a skewed distribution;
 //! `zipf`, `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite` writes each
@@ -51,12 +52,25 @@ pub use spec::{FioSpec, Generator, Pacing, Rate, SizeShare};
 use crate::request::Source;
 use palimpsest_flash::error::Result;
 
+/// The requests of the specification `text`, of one job or of several with names.
+///
+/// # Errors
+/// As [`FioSpec::parse`], [`JobFile::of_line`] and [`FioSource::new`].
+pub fn of_text(text: &str, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
+    match JobFile::of_line(text)? {
+        Some(jobs) => Ok(Box::new(jobs.source(drive_bytes, seed)?)),
+        None => generated(&FioSpec::parse(text)?, drive_bytes, seed),
+    }
+}
+
 /// The requests of `spec` on a drive of `drive_bytes`; equal seeds give equal requests.
 ///
 /// # Errors
 /// As [`FioSource::new`].
 pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
-    if spec.runtime.is_some() || spec.start_delay > 0 || spec.copies > 1 || spec.is_capped() || spec.think.time > 0 {
+    let has_checks = spec.target.time > 0 || spec.floor.rates.iter().any(Option::is_some);
+    let has_pace = spec.is_capped() || spec.think.time > 0 || has_checks;
+    if spec.runtime.is_some() || spec.start_delay > 0 || spec.copies > 1 || has_pace {
         return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
     }
     Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
-use super::request::{Due, Jobs, SECTOR_BYTES, Source};
+use super::request::{Command, Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace, open_trace_file};
 use palimpsest_flash::units::{GIB, Nanos};
 
@@ -101,6 +101,8 @@ pub const SPECS: &[&str] = &[
     "rw=randread,numjobs=3,iodepth=2,n=10",
     "rw=randtrimwrite,bs=8KiB,size=1MiB,random_generator=lfsr,kb_base=1000,n=500",
     "rw=randrw,bssplit=4k/0:64k/100,size=100k,io_size=1m,fsync=2",
+    "rw=randread,iodepth=64,latency_target=200us,latency_window=5ms,latency_percentile=99.9,latency_run,n=500",
+    "rw=randrw,rate=2m,1m,rate_min=1m,rate_cycle=50,n=20",
     "rw=randwrite,sync=dsync,write_hint=long,plids=0,3,65535",
     "filegroups=mail/6/16k/lockstep2@4k:index/3/8k/whole,mix=30/read/mail/whole/hot2@50:70/write/index/4k,iodepth=3",
 ];
@@ -112,6 +114,7 @@ pub const JOB_FILES: &[&str] = &[
     "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",
     "[global]\nkb_base=1000\n[a]\nrw=randwrite\nbs=4KiB\nsize=1m\nnumjobs=2\nloops=2\nnumber_ios=1k\nrandseed=3\n",
     "[a]\nruntime=10ms\ntime_based\nrw=randread\n[b]\nstartdelay=1ms\nrate_iops=1k\nn=9\n[c]\niodepth=3\nsize=64k\n",
+    "[a]\nrw=randread\nlatency_target=500\nlatency_window=1ms\niodepth=8\n[b]\nrate_iops_min=900\nrate_cycle=1\n",
     "[a]\nrw=randrw\nrate_iops=1k,500\niodepth=4\nnumber_ios=40\n[b]\nrate=1m\nopen_loop\nrw=write\nn=9\n",
 ];
 
@@ -127,7 +130,7 @@ pub fn fuzz_job_file(bytes: &[u8]) {
         assert!(request.arrival >= latest, "arrivals go back");
         latest = request.arrival;
     }
-    let _ = source.place();
+    let _ = (source.place(), source.sections(), source.notes());
     let Ok(mut source) = file.source(GIB, 1) else { return };
     if let Some(jobs) = source.jobs() {
         play(jobs, DRAWS);
@@ -137,14 +140,13 @@ pub fn fuzz_job_file(bytes: &[u8]) {
 /// Runs at most `most` requests of jobs on a drive that takes 100 us for each.
 fn play(jobs: &mut dyn Jobs, most: usize) {
     let (mut now, mut seen) = (0, 0);
-    let mut outstanding: VecDeque<(Nanos, u32)> = VecDeque::new();
+    let mut outstanding: VecDeque<(Nanos, Command)> = VecDeque::new();
     while seen < most {
         let next = match jobs.due(now) {
             Err(_) | Ok(Due::Nothing) => return,
             Ok(Due::Request(request)) => {
-                let job = request.directives.queue;
                 assert!(request.arrival <= now, "a request comes before it is due");
-                outstanding.push_back((now.saturating_add(100_000), job));
+                outstanding.push_back((now.saturating_add(100_000), request.command));
                 seen += 1;
                 continue;
             }
@@ -152,10 +154,11 @@ fn play(jobs: &mut dyn Jobs, most: usize) {
             Ok(Due::Completion) => None,
         };
         match outstanding.front() {
-            Some(&(end, job)) if next.is_none_or(|time| end <= time) => {
+            Some(&(end, command)) if next.is_none_or(|time| end <= time) => {
                 outstanding.pop_front();
                 now = end;
-                jobs.completed(job);
+                jobs.completed(&command, 100_000);
+                while jobs.take_restarted().is_some() {}
             }
             _ => now = next.expect("jobs wait for a completion, and nothing is outstanding"),
         }
@@ -208,6 +211,7 @@ fn drain_trace(bytes: &[u8], options: &TraceOptions) {
 pub fn fuzz_spec(bytes: &[u8]) {
     const DRAWS: usize = 64;
     let text = String::from_utf8_lossy(bytes);
+    let _ = JobFile::of_line(&text).map(|jobs| jobs.map(|jobs| jobs.source(GIB, 1)));
     let Ok(spec) = FioSpec::parse(&text) else { return };
     let canonical = spec.to_string();
     assert_eq!(FioSpec::parse(&canonical).as_ref(), Ok(&spec), "{canonical} does not read as {text}");

@@ -18,7 +18,7 @@ mod spread;
 pub use crate::request::{Survey, Volume};
 pub use layout::Volumes;
 
-use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Source};
+use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use layout::Layout;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
@@ -291,6 +291,10 @@ impl Source for Replay {
 
     fn survey(&mut self) -> Result<Option<Survey>> {
         self.layout.survey(self.reopen.as_ref())
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        self.inner.sections()
     }
 
     fn notes(&self) -> Vec<String> {

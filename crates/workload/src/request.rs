@@ -94,10 +94,43 @@ pub trait Jobs {
 
     /// Lifts the depths of the jobs if the host has one depth for all; false, and without effect, if no job has a rate
     /// to keep.
-    fn lift_depths(&mut self) -> bool;
+    ///
+    /// # Errors
+    /// [`Error::Input`](palimpsest_flash::error::Error::Input) if a job searches its depth.
+    fn lift_depths(&mut self) -> Result<bool>;
 
-    /// Notes that a request of the queue `job` has completed.
-    fn completed(&mut self, job: u32);
+    /// Notes that `command`, of the job that is its queue, has completed, `latency` after its arrival.
+    fn completed(&mut self, command: &Command, latency: Nanos);
+
+    /// A job whose figures begin anew, because the search for its depth ended; the caller must ask after each
+    /// [`due`](Self::due), until there is none.
+    fn take_restarted(&mut self) -> Option<u32>;
+}
+
+/// Jobs with equal settings: a section of a job file. The owners of their requests are numbers from 0 on, in order of
+/// the sections and their copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Name of the section.
+    pub name: String,
+    /// Copies that run at the same time.
+    pub copies: u32,
+    /// Outcome of the search for a depth, if the section has one.
+    pub depth: Option<FoundDepth>,
+}
+
+/// Outcome of searches for the highest depth that meets a target of response times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundDepth {
+    /// The longest response time of a fast request, and the time for which a depth was tried.
+    pub longest: Nanos,
+    pub window: Nanos,
+    /// The share of the requests that must be fast, in thousandths of a percent.
+    pub share: u64,
+    /// The last depth of each copy.
+    pub depths: Vec<u32>,
+    /// Each of these depths met the target.
+    pub met: bool,
 }
 
 /// A volume on the drive.
@@ -195,6 +228,11 @@ pub trait Source: Send {
     /// Errors of reading, except malformed lines.
     fn survey(&mut self) -> Result<Option<Survey>> {
         Ok(None)
+    }
+
+    /// The sections of the workload, with their outcomes so far; empty if it has none.
+    fn sections(&self) -> Vec<Section> {
+        Vec::new()
     }
 
     /// Notes for the user on how the workload was played.

@@ -1,7 +1,7 @@
 """Fits: the drive that reproduces measurements, the keys that these determine, and predictions.
 
 `running` fits, from `measured` (kinds of measurements, one module each), `space` (keys and bounds), `search` (the
-optimiser) and `determined` (ranges of keys). `engine` runs the simulations.
+optimiser) and `determined` (ranges of keys). `work` shows the progress; `engine` runs the simulations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def fit(
     """Searches the drive that reproduces measurements, and reports which keys they determine: `palimpsest fit`.
 
     Args:
-        measurements: files: fio's output in JSON, counters or tables in CSV, single figures in TOML.
+        measurements: files: fio's output or logs of SMART in JSON, counters or tables in CSV, single figures in TOML.
         start: preset or file of the first drive.
         ftl: its layer; None for the drive's.
         overrides: configuration keys that stay fixed.

@@ -6,7 +6,6 @@ import click
 
 from ..commands import command, say, show
 from ..parameters import COUNT, SEED, Choice, jobs_option, json_option, make_folder, out_option, size_type
-from ..progress import ProgressBoard
 from ..sweeps.engines import ENGINES
 
 
@@ -42,18 +41,17 @@ def fit(
 
     \b
     Measurements are
-      fio's output (--output-format=json)   jobs with their own options
+      fio's output (--output-format=json)   jobs with their own options, alone or together
       its logs (_lat.1.log, _bw.1.log)      of the job that --workload describes
       a trace with response times           of MSR Cambridge, Systor '17, ETW or blkparse (D and C), replayed
       counters over time (.csv)             columns host_bytes, media_bytes (or _gb, _tb, _data_units_written)
+      logs of SMART and OCP (.json)         of `nvme smart-log` and `nvme ocp smart-add-log`, in one file
       tables of `palimpsest validate` (.csv)
       single figures (.toml)                [[figure]] workload, measure, value, unit
 
-    Without --vary: over-provisioning and victims for counts; times of the part, the controller and the host for
-    response times.
-    Counts are fitted first, in runs without time. With three groups or more (jobs, rows, passes), each is also
-    predicted
-    from the others.
+    Without --vary: over-provisioning, victims and streams for counts; times of the part, the controller and the host
+    for response times. Counts are fitted first, in runs without time. With three groups or more (jobs, rows, passes),
+    each is also predicted from the others.
 
     \b
     Examples:
@@ -64,6 +62,7 @@ def fit(
     """
     from . import outputs, running
     from .measured import How
+    from .work import Work
 
     if out is not None:
         make_folder(out)
@@ -73,13 +72,8 @@ def fit(
         how=How(workload=workload, capacity=capacity, precondition=precondition),
     )  # fmt: skip
 
-    with ProgressBoard() as board:
-
-        def report(stage: str, spent: int) -> None:
-            board.headline = f"{stage}: {spent} of at most {evaluations} points"
-            board.say(f"{stage}: {spent} points")
-
-        made = running.fit(measurements, settings, out, report, board.callback)
+    with Work() as work:
+        made = running.fit(measurements, settings, out, work)
     show(outputs.to_json(made) if as_json else outputs.render(made))
     if out is not None:
         outputs.write(made, out)

@@ -3,14 +3,16 @@
 A CSV file whose first line names a counter of the host and a counter of the media: `host_bytes`, `host_gb`, `host_tb`,
 `host_data_units_written` (512,000 bytes each, as NVMe counts), and the same with `media_` or `nand_`; or the names of
 the logs, `data_units_written` (SMART) and `physical_media_units_written` (bytes, OCP). Capitals and blanks do not
-matter; other columns are ignored. `--workload` was written to a drive of `--capacity`. A group is the time between two
-lines.
+matter; other columns are ignored. Or a JSON file of these logs, as `nvme smart-log -o json`, `nvme ocp smart-add-log -o
+json` and `smartctl -j` print them, appended to one file in order of time: one of each is a reading. `--workload` was
+written to a drive of `--capacity`. A group is the time between two lines or readings.
 """
 
 import csv
+import json
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,25 +39,92 @@ def read(path: Path, how: How) -> Measurement:
     for given, option in ((how.workload, "--workload"), (how.capacity, "--capacity")):
         if not given:
             raise InputError(f"{path}: counters do not name workload and drive; expected {option} beside them")
+    rows = _readings(path) if path.suffix == ".json" else _lines(path)
+    step = math.ceil((len(rows) - 1) / _MOST)
+    return _counters(path.name, [*rows[:-1:step], rows[-1]], how)
+
+
+def is_json(path: Path) -> bool:
+    """Whether a JSON file has a counter of SMART or OCP."""
+    try:
+        return path.suffix == ".json" and any(name in _named(path.read_text(encoding="utf-8")) for name in _LOGS)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _named(text: str) -> str:
+    """A name of a counter without capitals and blanks."""
+    return "_".join(text.lower().split())
+
+
+def _readings(path: Path) -> list[tuple[float, float]]:
+    """The counters of the host and the media of each reading. Raises InputError if one lacks a counter."""
+    text, at = path.read_text(encoding="utf-8").strip(), 0
+    found: dict[str, float] = {}
+    rows: list[tuple[float, float]] = []
+    while at < len(text):
+        try:
+            each, at = json.JSONDecoder().raw_decode(text, at)
+        except ValueError as error:
+            raise InputError(f"{path}: expected the output of nvme or smartctl in JSON: {error}") from None
+        at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
+        for kind, value in _in_log(path, each):
+            if kind in found:
+                other, tool = ("media", "nvme ocp smart-add-log") if kind == "host" else ("host", "nvme smart-log")
+                raise InputError(
+                    f"{path}: reading {len(rows) + 1} has no counter of the {other}; expected the output of "
+                    f"`{tool} -o json` in the same file, once for each reading"
+                )
+            found[kind] = value
+            if len(found) == 2:
+                rows.append((found["host"], found["media"]))
+                found = {}
+                _check_order(f"{path}: reading {len(rows)}", rows)
+    if len(rows) < 2:
+        raise InputError(
+            f"{path}: expected two readings at least, of the host's counter (`nvme smart-log -o json`) and the media's "
+            f"(`nvme ocp smart-add-log -o json`), with writes between them; found {len(rows)}"
+        )
+    return rows
+
+
+def _in_log(path: Path, data: object) -> Iterator[tuple[str, float]]:
+    """The counters in a log, at any depth: host or media, and bytes. Numbers of 128 bits are text, or `hi` and `lo`."""
+    if isinstance(data, list):
+        for each in data:
+            yield from _in_log(path, each)
+    for name, value in data.items() if isinstance(data, dict) else ():
+        if _named(name) not in _LOGS:
+            yield from _in_log(path, value)
+            continue
+        kind, unit = _LOGS[_named(name)]
+        try:
+            whole = (int(value["hi"]) << 64) + int(value["lo"]) if isinstance(value, dict) else int(value)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}: {name} is {value!r}; expected a whole number, or its parts hi and lo") from None
+        yield kind, whole * unit
+
+
+def _check_order(place: str, rows: Sequence[tuple[float, float]]) -> None:
+    if len(rows) > 1 and (rows[-1][0] <= rows[-2][0] or rows[-1][1] < rows[-2][1]):
+        raise InputError(f"{place}: a counter is not above that of the line before; expected lines in order of time")
+
+
+def _lines(path: Path) -> list[tuple[float, float]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = [line for line in csv.reader(file) if any(map(str.strip, line))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: expected a table of comma-separated values: {error}") from None
-    header = ["_".join(name.lower().split()) for name in lines[0]]
+    header = list(map(_named, lines[0]))
     host, media = _column(path, header, ("host",)), _column(path, header, ("media", "nand"))
     rows: list[tuple[float, float]] = []
     for number, line in enumerate(lines[1:], start=2):
-        row = (_number(path, number, line, *host), _number(path, number, line, *media))
-        if rows and (row[0] <= rows[-1][0] or row[1] < rows[-1][1]):
-            raise InputError(
-                f"{path}:{number}: a counter is not above that of the line before; expected lines in order of time"
-            )
-        rows.append(row)
+        rows.append((_number(path, number, line, *host), _number(path, number, line, *media)))
+        _check_order(f"{path}:{number}", rows)
     if len(rows) < 2:
         raise InputError(f"{path}: expected two lines of counters at least, found {len(rows)}")
-    step = math.ceil((len(rows) - 1) / _MOST)
-    return _counters(path.name, [*rows[:-1:step], rows[-1]], how)
+    return rows
 
 
 def _column(path: Path, header: Sequence[str], kinds: Sequence[str]) -> tuple[int, float]:

@@ -3,13 +3,16 @@
 At the best point the residuals r, weighted as in the search, are taken as linear in the numbers, each as a part of its
 range; J are their derivatives, by differences. The mean square of r over g groups changes by 2 r'J d / g + d' (J'J / g)
 d in a direction d: the best point is not its minimum, because the search also holds to the start. The fit is as good
-while this grows by no more than `SLACK` of itself, or the chance of k keys and m targets, or is no larger than the
-drive against itself with other seeds. The ends of a range are the largest moves along any direction within this limit,
-so keys that can replace each other have wide ranges. A direction is flat if the fit is still as good half of the space
-away. Choices are as good if an evaluated point with the choice is.
+while this grows by no more than `SLACK` of itself, or the square of Student's t over the degrees of freedom of the
+residuals, or is no larger than the drive against itself with other seeds. Degrees of freedom: figures of a group share
+a defect of the model, so m of them count as sqrt(m) observations; less one for each number. The ends of a range are the
+largest moves along any direction within this limit, so keys that can replace each other have wide ranges. A direction
+is flat if the fit is still as good half of the space away. Choices are as good if an evaluated point with the choice
+is.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -24,7 +27,19 @@ _LEAST = 0.01
 _STEP = 0.04
 _SEEDS = (2, 3, 4)
 """Seeds of the runs that estimate chance; other runs have seed 1."""
-_ROUNDS = 3
+_BETTER = 0.99
+_DAMPINGS = (1e-3, 3e-2, 1.0)
+"""Steps that are tried side by side: damping as a part of the mean of the squares of the derivatives."""
+
+
+def step_points(task: Task) -> int:
+    """Points of a step of `improve`."""
+    return 2 * sum(not key.choices for key in task.keys) + len(_DAMPINGS)
+
+
+def range_points(task: Task) -> int:
+    """Points of `ranges`."""
+    return 2 * sum(not key.choices for key in task.keys) + len(_SEEDS)
 
 
 @dataclass(frozen=True)
@@ -92,9 +107,10 @@ def _student(degrees: float) -> float:
 
 def _allowed(task: Task, best: Point, chance: _Chance) -> float:
     """The mean square up to which a fit is as good as the best: the chance of the true drive."""
-    targets, keys = len(task.targets()), len(task.keys)
+    observations = sum(map(math.sqrt, Counter(task.observations()).values()))
+    degrees = max(1.0, observations - sum(not key.choices for key in task.keys))
     square = loss(task, best) ** 2
-    return max(square * (1 + max(SLACK, 4 * keys / targets)) + _LEAST, chance.most)
+    return max(square * (1 + max(SLACK, _student(degrees) ** 2 / degrees)) + _LEAST, chance.most)
 
 
 def _as_good(task: Task, allowed: float, points: Sequence[Point]) -> list[Point]:
@@ -132,32 +148,37 @@ def _number(values: Values, key: Key) -> float:
     return value
 
 
-def improve(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> tuple[Point, list[Point]]:
-    """Damped Gauss-Newton steps from the best point; the last better point, and all evaluated ones."""
+def improve(
+    task: Task, evaluations: Evaluations, budget: Budget, best: Point, rounds: int = 6
+) -> tuple[Point, list[Point]]:
+    """Levenberg-Marquardt steps from the best point; the last better point, and all evaluated ones."""
     import numpy as np
 
     keys = [key for key in task.keys if not key.choices and not key.whole]
     points: list[Point] = []
-    for _ in range(_ROUNDS if keys else 0):
+    for _ in range(rounds if keys else 0):
+        if budget.is_late():
+            break
         columns, found = _derivatives(task, evaluations, budget, best, keys)
         points += found
         away = departures(task, best.values)
         prior = [[1 / key.spread if key.name == name else 0.0 for key in keys] for name in away]
         jacobian = np.vstack([np.array(columns).T, *prior])
         wrong = [*residuals(task, best), *away.values()]
-        damping = 1e-3 * np.trace(jacobian.T @ jacobian) * np.eye(len(keys))
-        step = -np.linalg.solve(jacobian.T @ jacobian + damping + 1e-12 * np.eye(len(keys)), jacobian.T @ wrong)
+        normal = jacobian.T @ jacobian
         tried: list[Values] = []
-        for share in (1.0, 0.5, 0.2):
+        for damping in _DAMPINGS:
+            damped = normal + (damping * np.trace(normal) / len(keys) + 1e-12) * np.eye(len(keys))
+            step = -np.linalg.solve(damped, jacobian.T @ wrong)
             parts = {
-                key.name: key.at(key.part(_number(best.values, key)) + share * float(by))
+                key.name: key.at(key.part(_number(best.values, key)) + float(by))
                 for key, by in zip(keys, step, strict=True)
             }
             tried.append({**best.values, **parts})
         found = evaluations.points(task, tried, budget)
         points += found
         better = min([best, *found, *points], key=lambda point: objective(task, point))
-        if objective(task, better) > 0.995 * objective(task, best):
+        if objective(task, better) > _BETTER * objective(task, best):
             return min((best, better), key=lambda point: objective(task, point)), points
         best = better
     return best, points

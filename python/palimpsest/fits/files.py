@@ -20,6 +20,7 @@ class Kind:
 
 _STATE = frozenset({"precondition"})
 READERS: dict[str, Kind] = {
+    "smart": Kind(counters.read, counters.is_json, _STATE | {"workload", "capacity"}),
     "fio": Kind(fio_json.read, lambda path: path.suffix == ".json", _STATE),
     "log": Kind(fio_logs.read, fio_logs.is_one, _STATE | {"workload"}),
     "stated": Kind(stated.read, lambda path: path.suffix == ".toml", _STATE),
@@ -66,6 +67,7 @@ def read(path: Path, how: How) -> Measurement:
     if kind is not None:
         return kind.read(path, how)
     raise InputError(
-        f"{path}: expected fio's output in JSON (.json), its logs (_lat.1.log), figures with their workloads (.toml), "
-        "a table or counters (.csv), or a trace with response times: MSR Cambridge's, Systor '17's, ETW, or blkparse"
+        f"{path}: expected fio's output in JSON (.json), its logs (_lat.1.log), logs of SMART and OCP (.json), figures "
+        "with their workloads (.toml), a table or counters (.csv), or a trace with response times: MSR Cambridge's, "
+        "Systor '17's, ETW, or blkparse"
     )

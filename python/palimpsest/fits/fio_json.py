@@ -1,22 +1,22 @@
 """fio's output in JSON (`--output-format=json`): its options become the workload, its figures the targets.
 
 A group is a job. Copies of a job (`numjobs`) are joined, and run as copies here; fio prints a job for each copy, with
-the same name, or one for all with `group_reporting`. Parallel jobs are refused. The output has no `stonewall`, but jobs
-after one have the next `groupid` (jobs after `new_group` look the same, and are accepted). Options about the machine
-(engine, file name, run time, ...) are ignored.
+the same name, or one for all with `group_reporting`. Jobs that ran together become the sections of one job file, and
+the figures of each section are compared; all run until simulated time ends them. The output has no `stonewall`, but
+jobs after one have the next `groupid` (jobs after `new_group` look the same). Options about the machine (engine, file
+name, run time, ...) are ignored, and so is that one of several jobs may have ended before the others.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..options import RunOptions
 from ..result import Result
-from ..validate.measures import MEASURES, measure, rate
-from .measured import GroupRuns, How, Measurement, Target, check_workload, tolerance
+from ..validate.measures import MEASURES, measure, percentile, rate
+from .measured import GroupRuns, How, JobFolder, Measurement, Target, check_workload, tolerance
 from .space import Drive
 
 KEPT = (
@@ -31,7 +31,7 @@ _PERCENTILES = {"50.000000": "p50", "90.000000": "p90", "95.000000": "p95", "99.
 
 
 def read(path: Path, how: How) -> Measurement:
-    """Reads fio's output. Raises InputError for other files, jobs that ran together, or a job without figures."""
+    """Reads fio's output. Raises InputError for other files, or a job without figures."""
     try:
         text = path.read_text(encoding="utf-8")
         # fio prints its warnings before the object.
@@ -46,29 +46,64 @@ def read(path: Path, how: How) -> Measurement:
     for at, job in enumerate(jobs, start=1):
         groups.setdefault(str(job.get("jobname", f"job {at}")), []).append(job)
     made = [_Job(f"{path}: job {name}", name, each, common) for name, each in groups.items()]
-    if not all(job.follows(before) for before, job in pairwise(made)):
-        raise InputError(
-            f"{path}: {len(made)} jobs without stonewall, which ran together; expected one after the other"
-        )
+    together = _together(made)
+    folder = JobFolder()
+    files = {job.name: _job_file(folder.path, at, jobs) for at, jobs in enumerate(together) for job in jobs}
     by_name = {job.name: job for job in made}
     targets = tuple(
         Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
         for job in made
         for name, real, unit in job.figures
-        if real > 0
+        # Sections have no histogram of their own.
+        if real > 0 and (files[job.name] is None or not name.endswith(".p95"))
     )
 
     def run(drive: Drive, group: str) -> RunOptions:
-        job = by_name[group]
+        job, file = by_name[group], files[group]
+        if file is not None:
+            return drive.run(str(file), how.precondition)
         return drive.run(job.spec, how.precondition, max(_LEAST, min(_MOST, job.requests)))
 
-    return GroupRuns(path.name, targets, run, _figure)
+    def figure(target: Target, result: Result) -> float | None:
+        # The folder lives as long as this function.
+        return _figure(target, result, target.group if folder and files[target.group] is not None else None)
+
+    return GroupRuns(path.name, targets, run, figure)
 
 
-def _figure(target: Target, result: Result) -> float | None:
-    """Ours: rates of reads and writes are counted apart."""
+def _together(jobs: "Sequence[_Job]") -> "list[list[_Job]]":
+    """The jobs that ran at the same time, in order of time."""
+    found = [[jobs[0]]]
+    for job in jobs[1:]:
+        if job.follows(found[-1][-1]):
+            found.append([job])
+        else:
+            found[-1].append(job)
+    return found
+
+
+def _job_file(folder: Path, at: int, jobs: "Sequence[_Job]") -> Path | None:
+    """A job file of jobs that ran together, which ends after `_MOST` requests at the real rates; None for one job."""
+    if len(jobs) == 1:
+        return None
+    per_second = sum(value for job in jobs for name, value, _ in job.figures if name.endswith(".iops"))
+    runtime = f"runtime={max(1, round(1e6 * _MOST / per_second))}us"
+    path = folder / f"jobs{at}.fio"
+    sections = ["\n".join([f"[{job.name}]", *job.lines, "time_based=1", runtime, ""]) for job in jobs]
+    path.write_text("\n".join(sections), encoding="utf-8")
+    return path
+
+
+def _figure(target: Target, result: Result, section: str | None) -> float | None:
+    """Ours, of the run or of a section: rates of reads and writes are counted apart."""
     kind, _, name = target.name.partition(".")
-    return rate(result, kind) if name == "iops" else measure(target.name, result)
+    if section is None:
+        return rate(result, kind) if name == "iops" else measure(target.name, result)
+    job = next(each for each in result["jobs"] if each["job"] == section)
+    if name != "iops":
+        return percentile(result, kind, name, of=job)
+    served = sum(job["requests"].values())
+    return (job["throughput"]["iops"] or 0.0) * job["requests"][kind] / served if served else None
 
 
 class _Job:
@@ -88,7 +123,8 @@ class _Job:
         if not size.endswith("%"):
             # Requests go to all of our drive, which has another size than the real file or device.
             kept["size"] = "100%"
-        self.spec = ",".join(key if value == "" else f"{key}={value}" for key, value in kept.items())
+        self.lines = [key if value == "" else f"{key}={value}" for key, value in kept.items()]
+        self.spec = ",".join(self.lines)
         check_workload(self.spec, place)
         self.figures: list[tuple[str, float, str]] = []
         self.requests = 0

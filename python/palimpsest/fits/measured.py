@@ -1,8 +1,14 @@
 """Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for ours."""
 
 import math
+import re
+import shutil
+import tempfile
+import tomllib
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from .. import _core
@@ -65,9 +71,34 @@ class Measurement(Protocol):
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
 
+    def work(self, groups: frozenset[str]) -> float:
+        """The time of the runs of one drive, in runs, or in passes if counted."""
+
+    def early(self, groups: frozenset[str]) -> frozenset[str]:
+        """The groups that find about the same drive as all of `groups`, in shorter runs."""
+
+    def requests(self, drive: Drive, groups: frozenset[str]) -> float:
+        """About the requests of a run, if the simulator cannot know; else 0."""
+
+
+class SingleRuns:
+    """A run for each group: no group is cheaper than another."""
+
+    def work(self, groups: frozenset[str]) -> float:
+        """The number of groups."""
+        return float(len(groups))
+
+    def early(self, groups: frozenset[str]) -> frozenset[str]:
+        """All groups."""
+        return groups
+
+    def requests(self, drive: Drive, groups: frozenset[str]) -> float:  # noqa: ARG002
+        """0: the simulator knows."""
+        return 0.0
+
 
 @dataclass
-class GroupRuns:
+class GroupRuns(SingleRuns):
     """A measurement with one run for each group; groups may share one. `figure` gives ours for a target."""
 
     name: str
@@ -108,6 +139,53 @@ class OneRun:
     def ours(self, batch: Batch, drive: Drive, groups: frozenset[str]) -> Mapping[str, float | None]:
         """Ours for the targets of these groups, by id."""
         return self.figures(batch[self.run(drive, groups)], groups)
+
+    def requests(self, drive: Drive, groups: frozenset[str]) -> float:
+        """Pages of the host over those of a request, by the passes; 0 for requests of several sizes."""
+        run = self.run(drive, groups)
+        size = _BLOCK.search(run.workload)
+        ssd, part = (tomllib.loads(_core.show(run.ssd, run.ftl, list(run.overrides)))[name] for name in ("ssd", "part"))
+        blocks = math.prod(ssd[key] for key in _BLOCKS) * part["pages_per_block"]
+        share = 1 + float(str(ssd["over_provisioning"]).rstrip("%")) / 100
+        page = _BLOCK.search(f"bs={part['page_size']}")
+        return self.work(groups) * blocks / share * _bytes(page) / _bytes(size) if size else 0.0
+
+    def _ends(self, groups: frozenset[str]) -> dict[str, float]:
+        """The last place of each group."""
+        return {each.group: each.at or 0.0 for each in self.targets if each.group in groups}
+
+    def work(self, groups: frozenset[str]) -> float:
+        """The passes of the run."""
+        return max(self._ends(groups).values(), default=0.0)
+
+    def early(self, groups: frozenset[str]) -> frozenset[str]:
+        """The groups of the first passes: later passes repeat them, because the drive has become steady."""
+        ends = self._ends(groups)
+        limit = min(ends.values(), default=0.0) + _EARLY
+        chosen = frozenset(group for group, end in ends.items() if end < limit)
+        return chosen if len(chosen) < len(groups) and limit < _SAVING * max(ends.values()) else groups
+
+
+_BLOCK = re.compile(r"\b(?:bs|blocksize)=(\d+)([kKmM]?)(?:i?B)?(?=,|$)")
+_BLOCKS = ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane")
+
+
+def _bytes(size: "re.Match[str] | None") -> float:
+    return float(size[1]) * {"": 1, "k": 1024, "m": 1 << 20}[size[2].lower()] if size else 1.0
+
+
+_EARLY = 6.0
+"""Passes in which a drive becomes steady."""
+_SAVING = 0.7
+"""Shorter runs are worth more runs if they take at most this part."""
+
+
+class JobFolder:
+    """A temporary folder for job files, which are the same for all drives, so that runs go side by side."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="palimpsest-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def check_workload(spec: str, place: str) -> None:

@@ -9,8 +9,8 @@ import hashlib
 import math
 import random
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import InputError
@@ -18,11 +18,15 @@ from ..files import digest
 from ..parameters import cores
 from ..sweeps.runs import Runner, runner
 from ..sweeps.task import simulator
-from .determined import Range, improve, ranges
+from .determined import Range, improve, range_points, ranges, step_points
 from .files import read_all
 from .measured import How, Measurement, Target
-from .search import Budget, Evaluations, Point, Task, Watching, minimise, objective, prior, residuals, weighed
+from .search import Budget, Evaluations, Point, Task, minimise, objective, prior, residuals, weighed
 from .space import Drive, Key, Values, default_space, parse_all, values_of
+from .work import Work
+
+EFFECT, SEARCH, CHOICES, ALL, RANGES = "effect of keys", "search", "other choices", "all groups", "ranges"
+"""Steps of a stage."""
 
 
 @dataclass(frozen=True)
@@ -129,20 +133,21 @@ def fit(
     paths: Sequence[Path],
     settings: Settings,
     folder: Path | None = None,
-    report: Callable[[str, int], None] | None = None,
-    progress: Watching = lambda _label: None,
+    work: Work | None = None,
 ) -> Fit:
-    """Fits a drive; resumes from evaluations in `folder`. Raises InputError, also for a varied key without effect."""
+    """Fits a drive; resumes from evaluations in `folder`; `work` shows the progress.
+
+    Raises InputError, also for a varied key without effect.
+    """
     with runner(settings.engine, settings.address, settings.jobs) as run:
-        return _fit(paths, settings, folder, report, progress, None if settings.engine == "local" else run)
+        return _fit(paths, settings, folder, work, None if settings.engine == "local" else run)
 
 
 def _fit(
     paths: Sequence[Path],
     settings: Settings,
     folder: Path | None,
-    report: Callable[[str, int], None] | None,
-    progress: Watching,
+    work: Work | None,
     run: Runner | None,
 ) -> Fit:
     measurements = read_all(paths, settings.how)
@@ -159,17 +164,22 @@ def _fit(
         None if folder is None else folder / "evaluations.jsonl",
         _depends_on(paths, settings),
         run,
-        progress,
+        work,
     )
     keys = parse_all(settings.vary, drive) if settings.vary else _default(drive, measurements)
-    counted, timed = _effective(drive, keys, measurements, seen, evaluations)
+    task = Task(drive, keys, measurements, seen)
+    _plan(evaluations.work, task, task, settings)
+    counted, timed = _effective(task.early(), evaluations)
+    _plan(evaluations.work, replace(task, keys=counted), replace(task, keys=timed), settings)
     useless = [key.name for key in keys if key not in counted and key not in timed]
     if useless and settings.vary:
         raise InputError(
-            f"--vary {', '.join(useless)}: no figure of the measurements changes with it; expected other keys"
+            f"--vary {', '.join(useless)}: no figure of the measurements changes with it; "
+            f"expected {_too_short(task) or 'other keys'}"
         )
     if not counted and not timed:
-        raise InputError("no key that is varied moves a figure; expected --vary KEY=LOW..HIGH")
+        expected = _too_short(task) or "--vary KEY=LOW..HIGH with a key that the workload depends on"
+        raise InputError(f"no key that is varied moves a figure; expected {expected}")
     stages = []
     for name, own, is_counted in (("counts", counted, True), ("times", timed, False)):
         groups = tuple(
@@ -177,15 +187,31 @@ def _fit(
             for measurement, chosen in zip(measurements, seen, strict=True)
         )
         if own and any(groups):
-            stage = _stage(
-                name, Task(drive, own, measurements, groups, values_of(drive, own)), evaluations, settings, report
-            )
+            task = Task(drive, own, measurements, groups, values_of(drive, own))
+            stage = _stage(name, task, evaluations, settings)
             stages.append(stage)
             drive = drive.at(own, stage.best.values)
     everything = tuple(frozenset(_groups(each)) for each in measurements)
     start = Drive(settings.start, settings.ftl, settings.overrides)
     at_start, found = (_ours(each, measurements, everything, evaluations) for each in (start, drive))
     return Fit(settings, measurements, tuple(stages), drive, found, at_start, hidden, tuple(useless))
+
+
+def _plan(work: Work, counts: Task, times: Task, settings: Settings) -> None:
+    """Announces the work that each step may take."""
+    for counted, task in ((True, counts), (False, times)):
+        short, long = (each.work(counted=counted) if task.keys else 0.0 for each in (task.early(), task))
+        others = sum(len(key.choices) - 1 for key in task.keys if key.choices)
+        steps = _STEPS * step_points(task)
+        work.expect(counted, {
+            EFFECT: short * sum(len(key.ends()) for key in task.keys), SEARCH: short * settings.evaluations,
+            CHOICES: short * (1 + others) * (1 + steps), ALL: (long > short) * long * (_CONTENDERS + steps),
+            RANGES: long * (range_points(task) + 2),
+        })  # fmt: skip
+
+
+_STEPS = 2
+"""Assumed steps from a point to the best near it."""
 
 
 def _depends_on(paths: Sequence[Path], settings: Settings) -> str:
@@ -210,27 +236,37 @@ def _ours(
     return tuple({target.id: next(values) for target in measurement.targets} for measurement in measurements)
 
 
+def _too_short(task: Task) -> str:
+    """The measurement that is missing, if drives are written too little for collection; else empty."""
+    passes = task.work(counted=True)
+    if not passes or task.work(counted=False) or any(target.real > _COLLECTS for target in task.targets()):
+        return ""
+    return (
+        f"counters of more writes: these end after {passes:.2g} passes over the drive, before any garbage collection; "
+        "measure until the host has written the capacity three times, or describe older writes with --precondition"
+    )
+
+
+_COLLECTS = 1.02
+"""Write amplification of a drive that has begun to collect garbage."""
+
+
 def _middle(key: Key) -> float | str:
     return key.choices[0] if key.choices else key.at(0.5)
 
 
-def _effective(
-    drive: Drive,
-    keys: tuple[Key, ...],
-    measurements: tuple[Measurement, ...],
-    groups: tuple[frozenset[str], ...],
-    evaluations: Evaluations,
-) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+def _effective(task: Task, evaluations: Evaluations) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     """The keys that change counted targets, and those that change only timed ones, each varied from end to end."""
+    keys = task.keys
     middle: Values = {key.name: _middle(key) for key in keys}
-    task = Task(drive, keys, measurements, groups)
     wanted = [{**middle, key.name: value} for key in keys for value in key.ends()]
     for values in wanted:
-        drive.at(keys, values).check()
-    points = iter(evaluations.points(task, wanted, Budget(None)))
+        task.drive.at(keys, values).check()
+    with evaluations.work.step(EFFECT, True, False):
+        points = iter(evaluations.points(task, wanted, Budget(None)))
     is_counted = [
         measurement.counted
-        for measurement, chosen in zip(measurements, groups, strict=True)
+        for measurement, chosen in zip(task.measurements, task.groups, strict=True)
         for target in measurement.targets
         if target.group in chosen
     ]
@@ -245,23 +281,64 @@ def _effective(
     return tuple(counted), tuple(timed)
 
 
-def _stage(
-    name: str, task: Task, evaluations: Evaluations, settings: Settings, report: Callable[[str, int], None] | None
-) -> Stage:
+def _stage(name: str, task: Task, evaluations: Evaluations, settings: Settings) -> Stage:
+    """Searches in early groups, whose runs are short, and ends with steps in all groups."""
     seconds = None if settings.minutes is None else 60 * settings.minutes
     budget = Budget(settings.evaluations, seconds)
-    evaluations.report = (lambda spent: report(name, spent)) if report is not None else (lambda _: None)
-    points = minimise(task, evaluations, budget, settings.seed, {key.name: _middle(key) for key in task.keys})
-    best = min(points, key=lambda point: objective(task, point))
-    best, more = improve(task, evaluations, budget, best)
-    points += more
-    # A choice may look worse because the numbers were found with another.
-    for values in _other_choices(task, best):
-        other, more = improve(task, evaluations, budget, evaluations.points(task, [values], budget)[0])
-        points += [other, *more]
-        best = min((best, other), key=lambda point: objective(task, point))
-    known = ranges(task, evaluations, budget, best, points)
+    early, counted = task.early(), name == "counts"
+    with evaluations.work.step(SEARCH, counted):
+        points = minimise(early, evaluations, budget, settings.seed, {key.name: _middle(key) for key in task.keys})
+    with evaluations.work.step(CHOICES, counted):
+        best, more = _choose(early, evaluations, budget, points)
+        points += more
+    if early is not task:
+        with evaluations.work.step(ALL, counted):
+            chosen = evaluations.points(task, _contenders(early, points), budget)
+            best, points = improve(task, evaluations, budget, _best(task, chosen))
+            points += chosen
+    with evaluations.work.step(RANGES, counted):
+        known = ranges(task, evaluations, budget, best, points)
     return Stage(name, task, best, tuple(known), budget.spent, _left_out(task, points))
+
+
+def _best(task: Task, points: Sequence[Point]) -> Point:
+    return min(points, key=lambda point: objective(task, point))
+
+
+def _choose(task: Task, evaluations: Evaluations, budget: Budget, points: Sequence[Point]) -> tuple[Point, list[Point]]:
+    """Steps from the best point and with each other choice there, until no other choice is better; all new points."""
+    found: list[Point] = []
+    best = _best(task, points)
+    for _ in range(_CHANGES):
+        best, more = improve(task, evaluations, budget, best)
+        # A choice may look worse because the numbers were found with another: one step with each.
+        others = evaluations.points(task, _other_choices(task, best), budget)
+        for other in others:
+            more += [other, *improve(task, evaluations, budget, other, rounds=1)[1]]
+        found += more
+        before, best = best, _best(task, [best, *more])
+        if best is before:
+            break
+    return best, found
+
+
+_CHANGES = 3
+"""Most changes of a choice after the search."""
+_CONTENDERS = 3
+"""Points that are tried in all groups: the best one of each of so many choices."""
+_CONTENDER = 1.5
+"""Their objective is at most this multiple of the best."""
+
+
+def _contenders(task: Task, points: Sequence[Point]) -> list[Values]:
+    """The best point, and those with other choices that are about as good."""
+    ranked = sorted(points, key=lambda point: objective(task, point))
+    most = _CONTENDER * objective(task, ranked[0])
+    by_choice: dict[tuple[str, ...], Values] = {}
+    for point in ranked:
+        if objective(task, point) <= most:
+            by_choice.setdefault(tuple(v for v in point.values.values() if isinstance(v, str)), point.values)
+    return list(by_choice.values())[:_CONTENDERS]
 
 
 def _other_choices(task: Task, best: Point) -> list[Values]:

@@ -15,17 +15,17 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..engine import Progress
 from ..errors import InputError
 from ..files import named
 from ..reproduce.batch import Batch
 from ..sweeps.runs import Runner
 from .measured import Measurement, Target, residual
 from .space import Drive, Key, Values
+from .work import Work
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,17 @@ class Task:
     def targets(self) -> list[Target]:
         """The targets that the search sees."""
         return [target for _, target in self._seen()]
+
+    def early(self) -> "Task":
+        """The task with the groups that find about the same drive in shorter runs, or the task itself."""
+        measured = zip(self.measurements, self.groups, strict=True)
+        groups = tuple(each.early(groups) if groups else groups for each, groups in measured)
+        return self if groups == self.groups else replace(self, groups=groups)
+
+    def work(self, *, counted: bool) -> float:
+        """The work of a point in runs, or passes if counted."""
+        measured = zip(self.measurements, self.groups, strict=True)
+        return sum(each.work(groups) for each, groups in measured if groups and each.counted is counted)
 
     def observations(self) -> list[tuple[int, str]]:
         """Measurement and group of each target: targets of one group are one observation."""
@@ -72,7 +83,11 @@ class Budget:
         """Whether the search may continue."""
         if self.evaluations is not None and self.spent >= self.evaluations:
             return False
-        return self.seconds is None or time.monotonic() - self._began < self.seconds
+        return not self.is_late()
+
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return self.seconds is not None and time.monotonic() - self._began >= self.seconds
 
 
 def loss(task: Task, point: Point) -> float:
@@ -122,14 +137,11 @@ def weighed(square: float, before: float, groups: int) -> float:
     return math.sqrt(square + before / groups)
 
 
-Watching = Callable[[str], Progress | None]
-
-
 class Evaluations:
     """Evaluated points, each once, also in a `file`, a line of JSON each.
 
-    Entries of the file with another value of `of` are ignored; `runner` replaces threads of this process; `report` is
-    called with the spent number of the budget.
+    Entries of the file with another value of `of` are ignored; `runner` replaces threads of this process; `work` shows
+    the progress.
     """
 
     def __init__(
@@ -138,14 +150,13 @@ class Evaluations:
         file: Path | None = None,
         of: str = "",
         runner: Runner | None = None,
-        progress: Watching = lambda _label: None,
+        work: Work | None = None,
     ) -> None:
         self._jobs = jobs
-        self._progress = progress
+        self.work = work or Work(enabled=False)
         self._file = file
         self._of = of
         self._runner = runner
-        self.report: Callable[[int], None] = lambda _: None
         self._known: dict[str, tuple[float | None, ...]] = {}
         self.reused = 0
         self._asked: set[str] = set()
@@ -179,13 +190,20 @@ class Evaluations:
         self._asked |= asked
         budget.spent += len(asked)
         new = [values for values in wanted if self._name(task, values) not in self._known]
-        batch = Batch(self._jobs, self._progress, runner=self._runner)
+        batch = Batch(self._jobs, self.work.watch, runner=self._runner)
         drives = {self._name(task, values): task.drive.at(task.keys, values) for values in new}
         broken = {name for name, drive in drives.items() if not _can_be_built(drive)}
         there = [drive for name, drive in drives.items() if name not in broken]
         for measurement, groups in zip(task.measurements, task.groups, strict=True):
-            if groups and there:
-                measurement.prepare(batch, there, groups)
+            if groups:
+                each = measurement.work(groups)
+                self.work.known(measurement.counted, (len(wanted) - len(there)) * each)
+                if there:
+                    one = each if measurement.counted else 1.0
+                    requests = measurement.requests(there[0], groups)
+                    with self.work.batch(measurement.counted, len(there) * each, one, requests):
+                        measurement.prepare(batch, there, groups)
+        self.work.points += len(asked)
         for name, drive in drives.items():
             found: list[float | None] = []
             for measurement, groups in zip(task.measurements, task.groups, strict=True):
@@ -195,8 +213,6 @@ class Evaluations:
                 values = [ours.get(each.id) for each in measurement.targets if each.group in groups]
                 found += [None if value is None else float(value) for value in values]
             self._keep(name, tuple(found))
-        if asked:
-            self.report(budget.spent)
         return [Point(values, self._known[self._name(task, values)]) for values in wanted]
 
     def _keep(self, name: str, ours: tuple[float | None, ...]) -> None:

@@ -163,13 +163,13 @@ def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
     return keys
 
 
-_COUNTED = ("ssd.over_provisioning", "ftl.victim")
+_COUNTED = ("ssd.over_provisioning", "ftl.victim", "ftl.streams")
 _TIMED = (
     "part.t_read", "part.t_program", "part.bus_rate", "controller.t_read", "controller.t_write", "host.t_request",
     "host.link_rate", "sim.cache_read",
 )  # fmt: skip
 """Default keys for counts, and for times: those that data sheets do not state."""
-_CHOICES = {"sim.cache_read": ("true", "false")}
+_CHOICES = {"sim.cache_read": ("true", "false"), "ftl.streams": ("1", "2")}
 
 
 def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...]:
@@ -216,7 +216,7 @@ def _around(name: str, value: Any) -> Key | None:  # noqa: ANN401 - as TOML has 
         victims = tuple(each for each, _ in _core.list_registry("victims") if ":" not in each)
         return Key(name, choices=victims) if value in victims else None
     if name in _CHOICES:
-        return Key(name, choices=_CHOICES[name]) if value is not None else None
+        return Key(name, choices=_CHOICES[name]) if str(value).lower() in _CHOICES[name] else None
     match = _NUMBER.fullmatch(str(value)) if value is not None else None
     if match is None or float(match[1]) <= 0:
         return None

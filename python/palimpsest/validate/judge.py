@@ -1,6 +1,7 @@
 """Rows: the real and the simulated figure, the allowed deviation, and whether the model was fitted to the row."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,26 +10,39 @@ from ..errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The allowed deviation: a share of the real figure, or a factor between the two."""
+    """The allowed deviation: a share of the real figure, a factor between the two, or steps of a table's conditions."""
 
     share: float | None = None
     factor: float | None = None
+    steps: int | None = None
+    span: tuple[float, float] | None = None
+    """The least and the greatest allowed figure, of `steps`."""
 
     @staticmethod
     def parse(text: str, place: str) -> "Bar | None":
-        """Reads `10%` or `1.5x`; None for an empty text. Raises InputError at `place` for any other text."""
+        """Reads `10%`, `1.5x` or `1step`; None for an empty text. Raises InputError at `place` for other texts."""
         text = text.strip()
         if not text:
             return None
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(%|x)", text)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(%|x|step)", text)
         if match is None or (match[2] == "x" and float(match[1]) < 1):
             raise InputError(
                 f"{place}: bar {text!r}: expected a deviation such as 10%, or a factor from 1 such as 1.5x"
             )
+        if match[2] == "step":
+            return Bar(steps=int(float(match[1])))
         return Bar(share=float(match[1]) / 100) if match[2] == "%" else Bar(factor=float(match[1]))
+
+    def among(self, conditions: Sequence[float], real: float) -> "Bar":
+        """The bar in steps, from the condition `real` of a table, which must be among `conditions`."""
+        ordered = sorted(conditions)
+        at, steps = ordered.index(real), self.steps or 0
+        return Bar(steps=steps, span=(ordered[max(0, at - steps)], ordered[min(len(ordered) - 1, at + steps)]))
 
     def holds(self, real: float, ours: float) -> bool:
         """Whether `ours` is within the bar of `real`."""
+        if self.span is not None:
+            return self.span[0] <= ours <= self.span[1]
         if self.factor is not None:
             return real > 0 and ours > 0 and max(ours / real, real / ours) <= self.factor * (1 + 1e-9)
         share = self.share or 0.0
@@ -37,6 +51,8 @@ class Bar:
         return abs(ours - real) <= limit * (1 + 1e-9)
 
     def __str__(self) -> str:
+        if self.span is not None:
+            return f"{self.span[0]:g} to {self.span[1]:g}"
         return f"{self.factor:g}x" if self.factor is not None else f"{100 * (self.share or 0):g} %"
 
 

@@ -1,6 +1,6 @@
 """Figures of a result by their names in tables, in the units of these tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,12 @@ REQUESTS = 20_000
 _SHARES = {"p50": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999", "p99.99": "p9999"}
 
 
-def percentile(result: Result, kind: str, name: str) -> float | None:
-    """A response time in microseconds: `mean` or `p99.9`, if not listed from the histogram (within 1.6 %), or None."""
-    latencies: dict[str, Any] | None = result["latency_ns"][kind]
+def percentile(result: Result, kind: str, name: str, of: Mapping[str, Any] | None = None) -> float | None:
+    """A response time in microseconds: `mean` or `p99.9`, if not listed from the histogram (within 1.6 %), or None.
+
+    `of` has the figures of a job of the run.
+    """
+    latencies: dict[str, Any] | None = (of or result)["latency_ns"][kind]
     if latencies is None:
         return None
     if name == "mean":

@@ -7,9 +7,7 @@ this rate for its own reasons. A drive that is slower than the real one takes le
 a fixed time (`host.t_request`) that a table may add to the overrides.
 """
 
-import contextlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from ..reproduce import figures
 from ..reproduce.batch import Batch
 from ..reproduce.figures import Figure
 from ..result import Result
+from .jobs import job_folder, section
 from .judge import Row
 from .measures import REQUESTS, percentile, rate
 from .truth import Table
@@ -85,11 +84,6 @@ def row_id(table: Table, line: int, cells: Mapping[str, str]) -> str:
     return _point(table, line, cells).id
 
 
-def _section(name: str, spec: str, *keys: str) -> str:
-    lines = [part if "=" in part else f"{part}=1" for part in (*spec.split(","), *keys)]
-    return "\n".join([f"[{name}]", *lines, ""])
-
-
 def _job_file(table: Table, folder: Path, point: _Point, requests: int) -> str:
     """The job file of a row, with the second job capped at its rate."""
     size = next((part[3:] for part in table.beside.split(",") if part.startswith("bs=")), "4k")
@@ -97,8 +91,8 @@ def _job_file(table: Table, folder: Path, point: _Point, requests: int) -> str:
     # Simulated time ends both jobs after the time of the real drive for these reads.
     mean = table.number(point.line, point.cells, "mean_us") or 100.0
     runtime = f"runtime={max(1, round(requests * mean / point.depth))}us"
-    reads = _section("reads", table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
-    beside = _section("beside", table.beside, f"rate_iops={per_second}", "time_based=1", runtime)
+    reads = section("reads", table.workload, f"iodepth={point.depth}", "time_based=1", runtime)
+    beside = section("beside", table.beside, f"rate_iops={per_second}", "time_based=1", runtime)
     path = folder / f"{point.id}.fio"
     path.write_text(f"{reads}\n{beside}", encoding="utf-8")
     return str(path)
@@ -121,20 +115,9 @@ def runs(table: Table, drives: frozenset[str], *, quick: bool, folder: Path | No
     """The runs of a table without job files; with a `folder` for job files, all runs."""
     if table.drive not in drives:
         return []
-    with _job_folder(folder) as jobs:
+    with job_folder(folder) as jobs:
         points = [point for point in _points(table) if folder is not None or not point.rate]
         return [_options(table, point, jobs, quick=quick) for point in points]
-
-
-@contextlib.contextmanager
-def _temporary() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
-
-
-def _job_folder(folder: Path | None) -> contextlib.AbstractContextManager[Path]:
-    """The folder for job files, or a temporary one."""
-    return _temporary() if folder is None else contextlib.nullcontext(folder)
 
 
 def _figure(result: Result, column: str) -> float | None:
@@ -166,7 +149,7 @@ def measure(
     points = list(_points(table))
     if table.drive not in drives:
         return [row for point in points for row in _rows(table, point, None, f"no preset {table.drive}")]
-    with _job_folder(folder) as jobs:
+    with job_folder(folder) as jobs:
         chosen = [(point, _options(table, point, jobs, quick=quick)) for point in points]
         batch.run(options for _, options in chosen)
         results = [(point, batch[options]) for point, options in chosen]

@@ -9,7 +9,7 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..reproduce.figures import Figure
-from . import amplification, points, response, truth
+from . import amplification, load, points, response, truth
 from .judge import Row
 from .outputs import Validation
 from .truth import Table
@@ -33,7 +33,9 @@ class Form(Protocol):
         """A picture of the rows, or None."""
 
 
-FORMS: dict[str, Form] = {"response-times": response, "amplification-curve": amplification, "points": points}
+FORMS: dict[str, Form] = {
+    "response-times": response, "latency-under-load": load, "amplification-curve": amplification, "points": points,
+}  # fmt: skip
 
 
 def form_of(table: Table) -> Form:

@@ -78,8 +78,8 @@ class Table:
         return Bar.parse(text, f"{self.path.parent / 'tables.toml'}: [{self.name}.bars.{condition}] {figure}")
 
     def number(self, line: int, cells: Mapping[str, str], column: str) -> float | None:
-        """The number in a cell; None for an empty cell. Raises InputError for other text."""
-        text = cells[column].strip()
+        """The number in a cell; None for an empty or missing cell. Raises InputError for other text."""
+        text = cells.get(column, "").strip()
         try:
             value = float(text) if text else None
         except ValueError:
@@ -181,7 +181,11 @@ def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
 def table_of(path: Path) -> Table:
     """The table of one file, described beside it or by the package. Raises InputError with file and line."""
     given = _described(path.parent / "tables.toml")
-    return _table(path, given[path.stem] if path.stem in given else _entry_of(path, _described(OWN / "tables.toml")))
+    own = _described(OWN / "tables.toml")
+    # Tables of one experiment differ in the drive, which the caller has.
+    alike = {tuple(each.get(key) for key in ("form", "workload", "beside")): name for name, each in own.items()}
+    known = own if path.stem in own else {name: own[name] for name in alike.values()}
+    return _table(path, given[path.stem] if path.stem in given else _entry_of(path, known))
 
 
 def read(folder: Path | None = None) -> list[Table]:

@@ -1,15 +1,16 @@
 //! Bit errors of reads: their number, the correction by an error-correcting code (ECC), and uncorrectable reads.
 //!
-//! The raw bit error rate of a page is the rate of its block's wear ([`super::wear`]), times 1 + age / `retention`,
-//! times 1 + reads of its block since the erase / `disturb`. A code word is lost if more of its bits are wrong than the
-//! code corrects. Bits are wrong independently, so each word has a rate above which it is lost ([`tolerance`]). Each
+//! The raw bit error rate of a page is the rate of its block's wear ([`super::wear`]), times the growth by age,
+//! temperature, reads and height ([`growth`]). A code word is lost if more of its bits are wrong than the code
+//! corrects. Bits are wrong independently, so each word has a rate above which it is lost ([`tolerance`]). Each
 //! program draws from the seed how lucky each word of its page is, so a lost word stays lost. A read fails if a needed
 //! word fails: a read of n words fails with the probability 1 - (1 - p)^n. The controller repeats a failed read with
 //! shifted references, step by step; each step leaves a share of the wrong bits.
 //!
-//! Ignored: temperature, differences between pages of a word line, wear by programming low pages again, and errors of
-//! out-of-band areas and of the layer's own records, which are assumed stored twice.
+//! Ignored: wear by programming low pages again, and errors of out-of-band areas and of the layer's own records, which
+//! are assumed stored twice.
 
+pub mod growth;
 mod tolerance;
 
 use super::part::Part;
@@ -19,6 +20,7 @@ use crate::keys::value::LONGEST_OPERATION;
 use crate::keys::{Rule, Value};
 use crate::rng::Rng;
 use crate::units::Nanos;
+use growth::{CellSettings, EARLY, Growth, LATE};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tolerance::Tolerance;
@@ -40,11 +42,16 @@ crate::keys! {
         /// age of data at which the rate of wrong bits has doubled; 0ns: it does not grow
         pub retention: Nanos = "ecc.t_retention", Age, "0ns", needs["ecc.strength > 0"];
         /// age that what preconditioning wrote has when the measurement begins
-        pub data_age: Nanos = "ecc.data_age", Age, "0ns", needs["ecc.strength > 0", "ecc.t_retention > 0"];
+        pub data_age: Nanos = "ecc.data_age", Age, "0ns", read_by[LATE, EARLY], needs["ecc.strength > 0"];
         /// reads of a block since its erase at which the rate of wrong bits has doubled; 0: it does not grow
         pub disturb: u32 = "ecc.disturb_reads", Count { min: 0, max: u32::MAX as u64 }, "0", needs["ecc.strength > 0"];
         /// a block of which a read needed so many steps is moved; 0: never
         pub refresh_retries: u32 = "ecc.refresh_retries", Count { min: 0, max: 1000 }, "0", needs["ecc.strength > 0"];
+    }
+
+    with settings {
+        /// Growth of the rate in early retention, with temperature, and by stacked layers.
+        pub cells: CellSettings = CellSettings::new(settings);
     }
 }
 
@@ -82,6 +89,7 @@ pub(super) struct ReadErrors {
     settings: ErrorSettings,
     seed: u64,
     wear: Wear,
+    growth: Growth,
     tolerance: Tolerance,
     programmed_at: Vec<Nanos>,
     reads: Vec<u32>,
@@ -92,13 +100,14 @@ pub(super) struct ReadErrors {
     most: f64,
 }
 
-crate::state!(ReadErrors { programmed_at, reads, lost, due } built { settings, seed, wear, tolerance, most });
+crate::state!(ReadErrors { programmed_at, reads, lost, due } built { settings, seed, wear, growth, tolerance, most });
 
 impl ReadErrors {
     pub fn new(settings: ErrorSettings, part: &Part, pages: usize, blocks: usize, seed: u64) -> Self {
         ReadErrors {
             tolerance: Tolerance::new(u64::from(part.word_bytes) * 8, settings.strength.into()),
             wear: Wear::new(part, Bias::None),
+            growth: Growth::new(&settings.cells, settings.retention, settings.disturb, part),
             programmed_at: vec![0; pages],
             reads: vec![0; blocks],
             lost: BTreeSet::new(),
@@ -200,6 +209,7 @@ impl Nand {
     pub fn attempt_read(&mut self, ppn: u32, home: u32, wanted: Wanted, now: Nanos, keeps: bool) -> Attempt {
         let (block, (on, page)) = (self.block_of(ppn), self.place(ppn));
         let (erases, worn, programs) = (self.erases(block), self.worn(block), self.programs(ppn));
+        let single = self.is_single(block);
         let striped = self.has_parity();
         let energy = self.part.read_energy(page, super::ReadCommand::PAGE);
         if self.is_unreadable(ppn) {
@@ -212,9 +222,7 @@ impl Nand {
         let reads = errors.reads[on as usize].saturating_add(1);
         errors.reads[on as usize] = reads;
         let (set, age) = (&errors.settings, now.saturating_sub(errors.programmed_at[ppn as usize]));
-        let share = |of: u64, double: u64| if double == 0 { 1.0 } else { 1.0 + of as f64 / double as f64 };
-        let rate =
-            errors.wear.rate_after(worn, 0.0) * share(age, set.retention) * share(reads.into(), set.disturb.into());
+        let rate = errors.growth.rate(errors.wear.rate_after(worn, 0.0), age, reads, page, single);
         errors.most = errors.most.max(rate);
         let program = (ppn, erases, programs);
         let least = errors.tolerated(program, wanted.words).map(|(_, most)| most).fold(f64::INFINITY, f64::min);

@@ -1,8 +1,8 @@
 //! A NAND part: its geometry below the block, its rules, its timings and its energies, as plain data.
 //!
 //! Every part comes from a preset in `presets/parts/` that names its datasheet or paper. The rules are values here, and
-//! [`super::rules`] alone enforces them. Ignored: temperature, variation between chips, and variation between pages of
-//! a block other than low and high.
+//! [`super::rules`] alone enforces them. Ignored: variation between chips, and variation between pages of a block other
+//! than low and high, and layers (`errors/growth.rs`).
 
 use super::cells::{CellCode, Coded};
 use super::wear::WearTable;
@@ -410,6 +410,12 @@ impl Part {
             true => 1 + (2 * (bits - 1) + 4).div_ceil(self.pages_of_copies()).max(2),
             false => 0,
         }
+    }
+
+    /// Word lines of a block; a page is a word line if the cells are coded or programmed in one shot.
+    pub fn word_lines(&self) -> u32 {
+        let is_whole = self.code.is_some() || self.pages_per_program > 1;
+        self.pages_per_block.div_ceil(if is_whole { 1 } else { self.cell.bits() })
     }
 
     /// Pages of a reserved block, which holds one bit a cell.

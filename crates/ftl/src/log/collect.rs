@@ -73,7 +73,8 @@ impl Collector {
             GcPace::Block => Pace::default(),
             GcPace::Paced => {
                 let levels = settings.wear_leveling == WearLeveling::Static;
-                Pace::new(geometry.planes(), block, streams + u32::from(levels), spare, start, stop)
+                let streams = streams + u32::from(levels);
+                Pace::new(geometry.planes(), block, streams, spare, (start, stop), settings.gc_burst)
             }
         };
         Collector {

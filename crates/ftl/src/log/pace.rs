@@ -15,6 +15,9 @@
 //! Static wear levelling makes a block a victim like others. Such a victim gains nothing: the moves spread over a
 //! quarter of a block, and the next victims compensate, each over at least half of the gain.
 //!
+//! With `ftl.gc_burst` the moves of so many host pages a plane are made at once, in all planes, and their programs go
+//! before the host's. So the host waits once the write buffer is full: firmware that collects in units of many pages.
+//!
 //! If space is short all the same (after a failed block, for example), the rest of the victim is moved at once.
 
 use super::Log;
@@ -50,22 +53,27 @@ pub(super) struct Pace {
     pub start: u32,
     /// Free pages of a plane up to which the background collects.
     stop: u32,
+    /// Host pages of a plane between bursts; 0: no bursts.
+    burst: u32,
+    /// Host pages of all planes since the last burst.
+    since: u32,
 }
 
-palimpsest_flash::state!(Pace { planes } built { start, stop });
+palimpsest_flash::state!(Pace { planes, since } built { start, stop, burst });
 
 impl Pace {
-    /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`. `streams` write to
-    /// blocks of `block` pages at once, and `spare` pages of a plane hold no data on a full drive. Static wear
-    /// levelling counts as a stream.
+    /// Collection of `planes` at `start` free pages of a plane, in the background up to `stop`, in bursts after `burst`
+    /// host pages if not 0. `streams` write to blocks of `block` pages at once, and `spare` pages of a plane hold no
+    /// data on a full drive. Static wear levelling counts as a stream.
     ///
     /// Beside the block that the victim returns, each stream but the last may hold one that others cannot use. With one
-    /// stream, one block must remain for units of a failed block. The move of a full block takes one more. On a drive
-    /// with little spare space, these take at most half of the remaining spare pages.
-    pub fn new(planes: u32, block: u32, streams: u32, spare: u32, start: u32, stop: u32) -> Self {
-        let beside = (streams - 1).max(1) * block;
+    /// stream, one block must remain for units of a failed block. The move of a full block takes one more. Between
+    /// bursts the host takes pages without a move. On a drive with little spare space, these take at most half of the
+    /// remaining spare pages.
+    pub fn new(planes: u32, block: u32, streams: u32, spare: u32, (start, stop): (u32, u32), burst: u32) -> Self {
+        let beside = (streams - 1).max(1) * block + burst;
         let start = start + beside.min(spare.saturating_sub(start) / 2);
-        Pace { planes: vec![None; planes as usize], start, stop: start.max(stop) }
+        Pace { planes: vec![None; planes as usize], start, stop: start.max(stop), burst, since: 0 }
     }
 
     /// True if collection is in steps.
@@ -87,16 +95,39 @@ impl Pace {
 }
 
 impl<M: Map> Log<M> {
-    /// Performs the moves that go with a host page written to `plane`.
+    /// Performs the moves that go with a host page written to `plane`: in bursts none until a burst is due in all
+    /// planes, or `plane` has no page to spare.
     #[cold]
     pub(super) fn pace(&mut self, io: &mut Io, plane: u32) -> Flash<()> {
+        let Pace { burst, since, .. } = self.collector.pace;
+        if burst == 0 {
+            return self.pace_by(io, plane, 1);
+        }
+        self.collector.pace.since = since + 1;
+        if self.collector.pace.since < burst.saturating_mul(self.frontiers.planes()) {
+            let is_short = self.collector.pace.victim(plane).is_some() && self.host_pages(plane) <= 0;
+            return if is_short { self.pace_by(io, plane, 1) } else { Ok(()) };
+        }
+        self.collector.pace.since = 0;
+        for plane in 0..self.frontiers.planes() {
+            let due = self.frontiers.free_pages[plane as usize] <= self.collector.start;
+            if due && !self.frontiers.rotation.passes_by(plane) {
+                self.pace_by(io, plane, burst)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs the moves that go with `written` host pages in `plane`.
+    fn pace_by(&mut self, io: &mut Io, plane: u32, written: u32) -> Flash<()> {
         for _ in 0..2 * self.frontiers.blocks.closed(plane).len() + 2 {
             if !self.begin(io, plane)? {
                 return Ok(());
             }
             let (rest, pages) = (self.rest(plane), self.host_pages(plane));
-            let most = if pages > 0 { rest.div_ceil(u32::try_from(pages).unwrap_or(u32::MAX)) } else { u32::MAX };
-            self.advance(io, plane, most, pages > 0)?;
+            let shares = u32::try_from(pages).unwrap_or(0).div_ceil(written);
+            let most = if shares > 0 { rest.div_ceil(shares) } else { u32::MAX };
+            self.advance(io, plane, most, pages > 0 || self.collector.pace.burst > 0)?;
             if pages > 0 && !self.is_emptying(plane) {
                 // The next victim, if due; the host has no claim to the pages for the moves.
                 return self.begin(io, plane).map(drop);

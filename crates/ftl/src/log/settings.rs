@@ -48,6 +48,9 @@ keys! {
         /// how collection moves: whole blocks at once, or in steps with the host's writes, of which it keeps a block
         /// more free
         pub gc_pace: GcPace = "ftl.gc_pace", GcPace::KIND, "paced";
+        /// pages of a plane that the host writes between bursts of collection, in which all planes move what is due
+        /// before they program for the host; 0: a step with each page, behind the host's programs
+        pub gc_burst: u32 = "ftl.gc_burst", Count { min: 0, max: 65_535 }, "0", needs["ftl.gc_pace = paced"];
         /// where moved data goes: to blocks of one stream; or with three streams or more to blocks of its class, or of
         /// the host's cold data
         pub moved: Moved = "ftl.moved", Moved::KIND, "together", needs["ftl.streams > 2"];

@@ -60,6 +60,8 @@ static SSDS: &[Preset] = presets!("ssds":
     "default",
     "enterprise-tlc-7.68t",
     "zn540",
+    "cm7-r-3.84t",
+    "p5520-1.92t",
     "datacentre-tlc",
     "tlc-32g",
     "970pro-512g",

@@ -2,7 +2,7 @@
 
 use super::notation::read_bare;
 use crate::layers::layers;
-use palimpsest_flash::nand::errors;
+use palimpsest_flash::nand::errors::{self, growth};
 use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
@@ -101,8 +101,9 @@ pub fn keys() -> &'static [Known] {
 }
 
 fn gather() -> Vec<Known> {
-    let of_drive = keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, part::CORRUPTION_AND_ENERGIES, LAYER]);
-    let mut around = keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS]);
+    let of_drive =
+        keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, growth::OF_PART, part::CORRUPTION_AND_ENERGIES, LAYER]);
+    let mut around = keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS, growth::TEMPERATURE]);
     around.extend(FAULTS.iter().flat_map(|fault| fault.keys));
     let of_layers = layers().flat_map(|entry| (entry.keys)());
     // A key that both a layer and its surroundings list keeps the place of the surroundings.

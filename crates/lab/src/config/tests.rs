@@ -166,7 +166,7 @@ fn a_file_system_needs_room() {
 
 #[test]
 fn every_preset_resolves_and_survives_being_written() {
-    assert_eq!(ssd_presets().len(), 21);
+    assert_eq!(ssd_presets().len(), 23);
     for info in ssd_presets() {
         let resolved = preset(info.name, &[]).unwrap();
         assert_eq!(resolved.drive.name, info.name);

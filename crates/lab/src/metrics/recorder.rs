@@ -2,6 +2,7 @@
 //! measurement.
 
 use super::histogram::Histogram;
+use super::jobs::JobRecorder;
 use super::tail::Tail;
 use super::volumes::VolumeRecorder;
 use super::why::Why;
@@ -73,6 +74,8 @@ pub struct Recorder {
     pub why: Why,
     /// Figures of volumes, if the workload has volumes.
     pub volumes: Option<VolumeRecorder>,
+    /// Figures of the sections of a job file, if it has several.
+    pub jobs: Option<JobRecorder>,
     start: Nanos,
     window: Nanos,
     windows: Vec<Window>,
@@ -102,6 +105,7 @@ impl Recorder {
             collections: Histogram::new(),
             why: Why::default(),
             volumes: None,
+            jobs: None,
             rebuilding: false,
             rebuild: Histogram::new(),
             start,
@@ -363,9 +367,12 @@ impl Observer for Recorder {
         }
     }
 
-    fn owner_completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos) {
+    fn owner_completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos, now: Nanos) {
         if let Some(volumes) = &mut self.volumes {
             volumes.completed(stream, kind, latency);
+        }
+        if let Some(jobs) = &mut self.jobs {
+            jobs.completed(stream, kind, latency, now);
         }
     }
 

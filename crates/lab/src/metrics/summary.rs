@@ -50,6 +50,8 @@ pub struct Summary {
     pub precondition: Precondition,
     /// Figures of the volumes of a trace; empty with one volume, or without volumes in the format.
     pub volumes: Vec<VolumeFigures>,
+    /// Figures of the sections of a job file, or of a job that searches its depth; empty for one section without.
+    pub jobs: Vec<JobFigures>,
     /// The user ended the run before the last request.
     pub interrupted: bool,
     pub notes: Vec<String>,
@@ -308,6 +310,33 @@ pub struct Checkpoint {
     pub page_programs: u64,
     pub bytes_programmed: u64,
     pub write_amplification: Option<f64>,
+}
+
+/// A section of a job file: its measured requests, those of all copies together, and their rate from the first arrival
+/// to the last completion.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct JobFigures {
+    pub job: String,
+    pub copies: u32,
+    pub requests: Requests,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    pub latency_ns: Option<Latencies>,
+    pub throughput: Throughput,
+    pub latency_target: Option<TargetFigures>,
+}
+
+/// The search for a depth (`latency_target`): the longest time of a fast request, the time for which a depth is tried,
+/// the percentage of requests that must be fast, the last depth of each copy, and whether all of these met the target.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the names are the contract's")]
+pub struct TargetFigures {
+    pub target_ns: u64,
+    pub window_ns: u64,
+    pub percentile: f64,
+    pub depths: Vec<u32>,
+    pub met: bool,
 }
 
 /// A volume of a trace: its range on the drive (`size_bytes` null if unknown), and its measured requests.

@@ -41,19 +41,34 @@ impl Times {
     }
 }
 
+/// Submitted requests and bytes, and times of completed reads and writes.
 #[derive(Default)]
-struct Counts {
-    stream: u32,
-    requests: Requests,
-    bytes: [u64; 2],
-    read: Times,
-    write: Times,
+pub(super) struct Counts<T> {
+    pub(super) requests: Requests,
+    pub(super) bytes: [u64; 2],
+    pub(super) read: T,
+    pub(super) write: T,
+}
+
+impl<T> Counts<T> {
+    /// Counts a request that is submitted.
+    pub(super) fn submitted(&mut self, kind: RequestKind, sectors: u32) {
+        let bytes = u64::from(sectors) * SECTOR_BYTES;
+        match kind {
+            RequestKind::Read => (self.requests.read, self.bytes[0]) = (self.requests.read + 1, self.bytes[0] + bytes),
+            RequestKind::Write => {
+                (self.requests.write, self.bytes[1]) = (self.requests.write + 1, self.bytes[1] + bytes);
+            }
+            RequestKind::Trim => self.requests.trim += 1,
+            RequestKind::Flush => self.requests.flush += 1,
+        }
+    }
 }
 
 /// Counts by volume.
 #[derive(Default)]
 pub struct VolumeRecorder {
-    counts: Vec<Counts>,
+    counts: Vec<(u32, Counts<Times>)>,
     // For look-ups only: the order never affects a result.
     numbers: HashMap<u32, usize>,
     last: usize,
@@ -61,30 +76,19 @@ pub struct VolumeRecorder {
 
 impl VolumeRecorder {
     #[inline]
-    fn of(&mut self, stream: u32) -> &mut Counts {
-        if self.counts.get(self.last).is_none_or(|counts| counts.stream != stream) {
+    fn of(&mut self, stream: u32) -> &mut Counts<Times> {
+        if self.counts.get(self.last).is_none_or(|counts| counts.0 != stream) {
             self.last = *self.numbers.entry(stream).or_insert_with(|| {
-                self.counts.push(Counts { stream, ..Counts::default() });
+                self.counts.push((stream, Counts::default()));
                 self.counts.len() - 1
             });
         }
-        &mut self.counts[self.last]
+        &mut self.counts[self.last].1
     }
 
     /// Counts a request that is submitted.
     pub fn submitted(&mut self, stream: u32, kind: RequestKind, sectors: u32) {
-        let counts = self.of(stream);
-        let bytes = u64::from(sectors) * SECTOR_BYTES;
-        match kind {
-            RequestKind::Read => {
-                (counts.requests.read, counts.bytes[0]) = (counts.requests.read + 1, counts.bytes[0] + bytes)
-            }
-            RequestKind::Write => {
-                (counts.requests.write, counts.bytes[1]) = (counts.requests.write + 1, counts.bytes[1] + bytes);
-            }
-            RequestKind::Trim => counts.requests.trim += 1,
-            RequestKind::Flush => counts.requests.flush += 1,
-        }
+        self.of(stream).submitted(kind, sectors);
     }
 
     /// Counts a request that has completed.
@@ -104,7 +108,7 @@ impl VolumeRecorder {
         }
         let none = Counts::default();
         let of = |volume: &Volume| {
-            let counts = self.numbers.get(&volume.id).map_or(&none, |&number| &self.counts[number]);
+            let counts = self.numbers.get(&volume.id).map_or(&none, |&number| &self.counts[number].1);
             VolumeFigures {
                 volume: volume.id,
                 offset_bytes: volume.sector * SECTOR_BYTES,

@@ -13,6 +13,7 @@ mod watch;
 
 use super::{Fidelity, Options, Phase, Warmup, Watcher, build, check_options, registered};
 use crate::config::DriveConfig;
+use crate::metrics::jobs::JobRecorder;
 use crate::metrics::recorder::{FlashTotals, Recorder};
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::volumes::VolumeRecorder;
@@ -188,7 +189,9 @@ impl<'a> Session<'a> {
     /// Ends preconditioning, and runs the warm-up.
     pub(super) fn begin(&mut self, source: &mut dyn Source) -> Result<()> {
         self.start_timing()?;
-        self.drive.reports.owners = source.has_volumes();
+        self.recorder.volumes = source.has_volumes().then(VolumeRecorder::default);
+        self.recorder.jobs = JobRecorder::new(&source.sections());
+        self.drive.reports.owners = self.recorder.volumes.is_some() || self.recorder.jobs.is_some();
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {
@@ -242,9 +245,11 @@ impl<'a> Session<'a> {
             die_busy: drive.engine.die_busy(),
         };
         self.tally.start_measuring();
+        let (volumes, mut jobs) = (self.recorder.volumes.is_some(), self.recorder.jobs.take());
+        jobs.iter_mut().for_each(JobRecorder::restart_all);
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
         self.drive.io.plan.meter(self.drive.io.nand.counters());
-        self.recorder.volumes = self.drive.reports.owners.then(VolumeRecorder::default);
+        (self.recorder.volumes, self.recorder.jobs) = (volumes.then(VolumeRecorder::default), jobs);
         self.options.operations.into_iter().for_each(|window| self.drive.engine.record(window));
         self.watch.snapshots = self.options.series.then(|| Snapshots::new(&self.config.geometry));
     }
@@ -308,7 +313,10 @@ impl<'a> Session<'a> {
         }
         // The host's depth replaces the depths of jobs, but not their rates.
         let depth = self.config.host.iodepth;
-        let has_jobs = source.jobs().is_some_and(|jobs| depth == 0 || jobs.lift_depths());
+        let has_jobs = match source.jobs() {
+            Some(jobs) => depth == 0 || jobs.lift_depths()?,
+            None => false,
+        };
         let pace = match (depth, source.arrivals()) {
             (0, _) if has_jobs => Pace::Jobs(u32::MAX),
             _ if has_jobs => Pace::Jobs(depth),
@@ -356,8 +364,8 @@ impl<'a> Session<'a> {
                 Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
                 Due::Nothing | Due::Completion => self.advance_to(Nanos::MAX)?,
             }
-            while let Some(job) = self.drive.reports.finished.as_mut().and_then(Vec::pop) {
-                jobs::jobs_of(source).completed(job);
+            while let Some((command, latency)) = self.drive.reports.finished.as_mut().and_then(Vec::pop) {
+                jobs::jobs_of(source).completed(&command, latency);
             }
         }
     }

@@ -22,7 +22,7 @@ use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::faults;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
 use palimpsest_workload::replay::Volume;
-use palimpsest_workload::request::Source;
+use palimpsest_workload::request::{Section, Source};
 use palimpsest_workload::settings::Acknowledge;
 use serde_json::{Map, Value};
 
@@ -35,6 +35,8 @@ pub(super) struct TraceRead {
     pub skipped_lines: u64,
     /// Ranges of the volumes.
     pub volumes: Vec<Volume>,
+    /// Sections of a job file, with the depths found.
+    pub sections: Vec<Section>,
     /// Notes on the replay.
     pub notes: Vec<String>,
     /// Whether `--repeat` can play the workload again; never true for requests to a served drive.
@@ -48,6 +50,7 @@ impl TraceRead {
             format: source.format(),
             skipped_lines: source.skipped_lines(),
             volumes: source.volumes().to_vec(),
+            sections: source.sections(),
             notes: source.notes(),
             can_repeat: source.can_repeat(),
         }
@@ -132,6 +135,7 @@ pub(super) fn outcome(
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
+        jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
         interrupted: session.watch.interrupted,

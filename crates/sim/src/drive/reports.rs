@@ -15,18 +15,19 @@ pub struct Reports {
     pub warming_up: bool,
     /// True if the observer receives the owners of requests.
     pub owners: bool,
-    /// Queues of completed requests that the host has not taken yet; `None` if the host never takes them.
-    pub finished: Option<Vec<u32>>,
+    /// Completed requests that the host has not taken yet, with their response times; `None` if the host never takes
+    /// them.
+    pub finished: Option<Vec<(Command, Nanos)>>,
     /// Recording of a timeline whose window has passed.
     recording: Option<Recording>,
 }
 
 impl Reports {
-    /// Tells the host that a request of `queue` has completed.
+    /// Tells the host that `command` has completed, `latency` after its arrival.
     #[inline]
-    pub(super) fn finish(&mut self, queue: u32) {
+    pub(super) fn finish(&mut self, command: Command, latency: Nanos) {
         if let Some(finished) = &mut self.finished {
-            finished.push(queue);
+            finished.push((command, latency));
         }
     }
 
@@ -37,7 +38,7 @@ impl Reports {
         observer.request_completed(command.kind, bytes, now - arrival, now);
         if self.owners {
             let Directives { owner, .. } = command.directives;
-            observer.owner_completed(owner, command.kind, now - arrival);
+            observer.owner_completed(owner, command.kind, now - arrival, now);
         }
     }
 }

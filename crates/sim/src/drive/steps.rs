@@ -156,7 +156,7 @@ impl Drive {
                     self.power.progressed();
                     self.note_durable(command, change, verifier);
                 }
-                self.reports.finish(command.directives.queue);
+                self.reports.finish(command, self.engine.now() - arrival);
                 self.flight.complete(id);
                 if let Some(carried) = &mut self.carried {
                     carried.completed.push(id);

@@ -491,7 +491,17 @@ impl Engine {
     /// The time from the suspend command until the die can read.
     #[inline]
     fn t_suspend(&self, front: &Batch) -> Nanos {
-        if front.kind == OperationKind::Erase { self.setup.t_suspend_erase } else { self.setup.t_suspend }
+        let time = if front.kind == OperationKind::Erase { self.setup.t_suspend_erase } else { self.setup.t_suspend };
+        time + self.rest_of_pulse(front)
+    }
+
+    /// The time for which a running program goes on before it can be suspended.
+    #[inline]
+    fn rest_of_pulse(&self, front: &Batch) -> Nanos {
+        match self.setup.settings.suspend_pulse {
+            pulse if pulse > 0 && front.kind == OperationKind::Program => (front.array_until - self.now) % pulse,
+            _ => 0,
+        }
     }
 
     /// Suspends the running batch of `die` if a read waits and the settings allow it.
@@ -499,7 +509,7 @@ impl Engine {
     fn try_suspend(&mut self, die: u32) {
         let state = &self.hardware.dies[die as usize];
         let Some(front) = &state.front else { return };
-        let t_suspend = self.t_suspend(front);
+        let (t_suspend, rest) = (self.t_suspend(front), self.rest_of_pulse(front));
         if !self.may_suspend(front) || self.starves(front, t_suspend) || state.suspended.is_some() {
             return;
         }
@@ -510,7 +520,7 @@ impl Engine {
         let now = self.now;
         let state = &mut self.hardware.dies[die as usize];
         let Some(mut batch) = state.front.take() else { return };
-        batch.array_until -= now; // remaining work
+        batch.array_until -= now + rest; // remaining work
         batch.suspended_at = batch.suspended_at.min(now);
         batch.suspensions = batch.suspensions.saturating_add(1);
         state.suspended = Some(batch);
@@ -520,11 +530,11 @@ impl Engine {
             ..back
         });
         state.generation = (state.generation + 1) % GENERATIONS;
-        state.busy += now - state.busy_since;
+        state.busy += now + rest - state.busy_since;
         state.closed_until = now + t_suspend;
         self.events.push(now + t_suspend, Event::Wake(die));
         self.noted(move |engine| {
-            engine.record_suspension(batch.operations());
+            engine.record_suspension(batch.operations(), now + rest);
             engine.record_holder(die);
         });
     }

@@ -87,12 +87,12 @@ impl Engine {
         }
     }
 
-    /// Records that the arrays of `members` stop now.
-    pub(super) fn record_suspension(&mut self, members: &[u32]) {
+    /// Records that the arrays of `members` stop at `from`.
+    pub(super) fn record_suspension(&mut self, members: &[u32], from: Nanos) {
         let Some(timeline) = &mut self.timeline else { return };
         for &index in members {
             if let Some(operation) = timeline.operation(index) {
-                operation.suspensions.push(Span { from: self.now, until: self.now });
+                operation.suspensions.push(Span { from, until: from });
             }
         }
     }

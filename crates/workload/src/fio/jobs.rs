@@ -3,14 +3,15 @@
 //! A job has the keys of a [specification](super::keys()), and these: `stonewall` or `wait_for_previous` (the job
 //! begins after the previous jobs), `direct=1` and `buffered=0` (there is no page cache), `ioengine` (`iodepth` must be
 //! 1 unless the engine queues), `filename` and `directory` (the drive: must be the same in every job),
-//! `group_reporting` (jobs are always reported together), `thread`, `invalidate` and `description`. Any other key is an
-//! error.
+//! `group_reporting` (copies are always reported together), `thread`, `invalidate` and `description`. Any other key is
+//! an error.
 //!
 //! As in fio a job without `number_ios`, `io_size` and `loops` requests `size` once (with `time_based`, repeatedly
 //! until the end of `runtime`), and later `[global]` sections change the defaults of the jobs after them. Jobs of one
 //! phase (up to a stonewall) run at the same time, each with its own `iodepth` or rate; the next phase begins when all
 //! requests of the phase have completed. `playing.rs` runs the jobs.
 
+mod pace;
 mod playing;
 
 pub use playing::JobsSource;
@@ -18,7 +19,7 @@ pub use playing::JobsSource;
 use super::keys::{self, Key, MOST_JOBS};
 use super::quantity::Units;
 use super::source::FioSource;
-use super::spec::{FioSpec, place};
+use super::spec::{FioSpec, pairs, place};
 use crate::request::RequestKind;
 use palimpsest_flash::error::{Error, Result};
 
@@ -37,7 +38,7 @@ const JOB_KEYS: &[(&str, &str)] = &[
     ("ioengine", "libaio, io_uring, posixaio, sync, psync or another that submits block requests"),
     ("filename", "a name for the drive"),
     ("directory", "a folder; with the filename, a name for the drive"),
-    ("group_reporting", "nothing, or 1: jobs are reported together"),
+    ("group_reporting", "nothing, or 1: copies are reported together"),
     ("thread", "nothing, or 1, since there are no processes here"),
     ("invalidate", "nothing, 0 or 1, since there is no page cache here"),
     ("description", "any text"),
@@ -55,7 +56,7 @@ struct Job {
     name: String,
     spec: FioSpec,
     starts_phase: bool,
-    /// Line of the section, and lines of the keys.
+    /// Line of the section, 0 in a specification, and lines of the keys.
     line: usize,
     lines: Vec<(&'static str, usize)>,
 }
@@ -129,7 +130,39 @@ impl JobFile {
         if let Some(section) = section {
             reader.finish(section)?;
         }
-        let Reader { jobs, .. } = reader;
+        JobFile::of(name, reader.jobs)
+    }
+
+    /// Reads jobs in one line, as on fio's command line: each `name` begins a job, and keys before the first `name`
+    /// apply to all jobs. Keys, units and lengths have the meaning of a [specification](FioSpec::parse). `None` without
+    /// `name`.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the key and the expected values.
+    pub fn of_line(text: &str) -> Result<Option<JobFile>> {
+        let mut sections = vec![(String::new(), Vec::new())];
+        for (key, value) in pairs(text)? {
+            match key {
+                "name" if value.is_empty() => return Err(Error::input(place("name"), "expected the name of a job")),
+                "name" => sections.push((value, Vec::new())),
+                _ => sections.last_mut().expect("the first has the common keys").1.push(format!("{key}={value}")),
+            }
+        }
+        let texts: Vec<(String, String)> = sections.into_iter().map(|(name, keys)| (name, keys.join(","))).collect();
+        let [(_, common), own @ ..] = texts.as_slice() else { return Ok(None) };
+        let mut jobs = Vec::new();
+        for (name, keys) in own {
+            let text = match (common.as_str(), keys.as_str()) {
+                (one, "") | ("", one) => one.to_string(),
+                (common, keys) => FioSpec::changed(common, keys)?,
+            };
+            let spec = if text.is_empty() { FioSpec::default() } else { FioSpec::parse(&text)? };
+            jobs.push(Job { name: name.clone(), spec, starts_phase: false, line: 0, lines: Vec::new() });
+        }
+        if jobs.is_empty() { Ok(None) } else { JobFile::of("--workload", jobs).map(Some) }
+    }
+
+    fn of(name: &str, jobs: Vec<Job>) -> Result<JobFile> {
         if jobs.is_empty() {
             return Err(Error::input(
                 name,
@@ -151,10 +184,12 @@ impl JobFile {
         let mut source = JobsSource::new(&self.name);
         let mut number = 1u64;
         for job in &self.jobs {
+            source.begin_section(&job.name, &job.spec);
             for copy in 0..job.spec.copies {
                 let requests = FioSource::of_job(&job.spec, drive_bytes, seed, number);
-                let requests = requests.map_err(|error| placed(&self.name, &job.lines, job.line, error))?;
-                source.push(&job.spec, requests, job.starts_phase && copy == 0);
+                let at_line =
+                    |error| if job.line == 0 { error } else { placed(&self.name, &job.lines, job.line, error) };
+                source.push(&job.spec, requests.map_err(at_line)?, job.starts_phase && copy == 0);
                 number += 1;
             }
         }

@@ -11,7 +11,7 @@ use super::spec::{DEFAULT_REQUESTS, FioSpec, Generator, Pacing, Rate, SizeShare,
 use crate::request::{Lifetime, SECTOR_BYTES};
 use crate::trace::MAX_REQUEST_BYTES;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::units::KIB;
+use palimpsest_flash::units::{KIB, Nanos};
 
 /// Most files of a workload.
 pub const MOST_FILES: u64 = 1 << 24;
@@ -83,13 +83,12 @@ pub const KEYS: &[Key] = &[
     }),
     key("rwmixread", &[], MIX, |spec, text| put(&mut spec.read_permille, permille(text))),
     key("rwmixwrite", &[], MIX, |_, text| permille(text).map(drop).ok_or(())),
-    key("rate_iops", &[], RATE_IOPS, |spec, text| {
-        let rate = |text: &str| thousandths(text).filter(|rate| (1..=1_000_000_000_000).contains(rate));
-        put(&mut spec.rates, three(text, None, |text| rate(text).map(|rate| Some(Rate::Requests(rate)))))
-    }),
-    key("rate", &[], RATE, |spec, text| {
-        let rate = |text: &str| size(text).filter(|rate| (1..=1 << 50).contains(rate));
-        put(&mut spec.rates, three(text, None, |text| rate(text).map(|rate| Some(Rate::Bytes(rate)))))
+    key("rate_iops", &[], RATE_IOPS, |spec, text| put(&mut spec.rates, requests_a_second(text))),
+    key("rate", &[], RATE, |spec, text| put(&mut spec.rates, bytes_a_second(text))),
+    key("rate_iops_min", &[], RATE_IOPS, |spec, text| put(&mut spec.floor.rates, requests_a_second(text))),
+    key("rate_min", &["ratemin"], RATE, |spec, text| put(&mut spec.floor.rates, bytes_a_second(text))),
+    key("rate_cycle", &["ratecycle"], "a number of milliseconds from 1", |spec, text| {
+        put(&mut spec.floor.cycle, positive(text).and_then(|milliseconds| milliseconds.checked_mul(1_000_000)))
     }),
     key(
         "open_loop",
@@ -106,15 +105,24 @@ pub const KEYS: &[Key] = &[
     }),
     key("time_based", &[], "nothing, 0 or 1", |spec, text| put(&mut spec.time_based, switch(text))),
     key("startdelay", &["start_delay"], TIME, |spec, text| put(&mut spec.start_delay, duration(text))),
-    key("thinktime", &[], "a time such as 50us, 1ms or, in microseconds, 50", |spec, text| {
-        let micros = || count(text).and_then(|micros| micros.checked_mul(1000));
-        put(&mut spec.think.time, micros().or_else(|| duration(text)))
-    }),
+    key("thinktime", &[], MICROSECONDS, |spec, text| put(&mut spec.think.time, micros(text))),
     key("thinktime_blocks", &[], "a number of requests from 1", |spec, text| {
         put(&mut spec.think.requests, positive(text))
     }),
     key("thinktime_blocks_type", &[], "complete or issue: when a request counts", |spec, text| {
         put(&mut spec.think.of_issued, matches!(text, "complete" | "issue").then_some(text == "issue"))
+    }),
+    key("latency_target", &[], MICROSECONDS, |spec, text| {
+        put(&mut spec.target.time, micros(text).filter(|&time| time > 0))
+    }),
+    key("latency_window", &[], MICROSECONDS, |spec, text| {
+        put(&mut spec.target.window, micros(text).filter(|&time| time > 0))
+    }),
+    key("latency_percentile", &[], "a percentage from 0 to 100 with at most three decimals", |spec, text| {
+        put(&mut spec.target.share, thousandths(text).filter(|&share| share <= 100_000))
+    }),
+    key("latency_run", &[], "nothing, 0 or 1: whether the job continues with the depth found", |spec, text| {
+        put(&mut spec.target.continues, switch(text))
     }),
     key("blockalign", &["ba"], "a multiple of 512 bytes up to 1GiB, as in 4k", |spec, text| {
         put(&mut spec.block_align, block(text).map(Some))
@@ -222,12 +230,13 @@ const WHOLE_SECTORS: &[&str] = &["size"];
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
     match key.name {
         name if WHOLE_SECTORS.contains(&name) => units.without(value, SECTOR_BYTES),
-        "bs" | "bssplit" | "offset" | "io_size" | "rate" | "blockalign" | "filesize" => units.without(value, 1),
-        "sequential_from" | "sequential_size" => units.without(value, 1),
-        // fio reads these numbers with the units of sizes.
-        "n" | "iodepth" | "loops" | "rate_iops" | "fsync" | "nrfiles" | "openfiles" | "randseed" => {
+        "bs" | "bssplit" | "offset" | "io_size" | "rate" | "rate_min" | "blockalign" | "filesize" => {
             units.without(value, 1)
         }
+        "sequential_from" | "sequential_size" => units.without(value, 1),
+        // fio reads these numbers with the units of sizes.
+        "n" | "iodepth" | "loops" | "rate_iops" | "rate_iops_min" | "rate_cycle" | "fsync" => units.without(value, 1),
+        "nrfiles" | "openfiles" | "randseed" => units.without(value, 1),
         _ => value.to_string(),
     }
 }
@@ -245,6 +254,7 @@ const EXPECTED_GROUPS: &str = "NAME/FILES/SIZE/LAYOUT:..., each layout whole, lo
 const EXPECTED_MIX: &str = "PERCENT/read|write/GROUP/SIZE|whole[/hotK@REQUESTS]:... adding up to 100, as in \
                             30/read/mail/whole/hot8@50:70/write/index/4k";
 const TIME: &str = "simulated time in seconds, or with a unit, as in 60, 10m or 500ms";
+const MICROSECONDS: &str = "a time such as 50us, 1ms or, in microseconds, 50";
 const RATE_IOPS: &str = "requests a second from 0.001 to 1e9, as in 20000, 20k or 3.15; \
                          up to three with commas (reads, writes, trims), empty without a cap";
 const RATE: &str =
@@ -268,7 +278,8 @@ pub fn find(name: &str) -> Result<&'static Key> {
 
 /// True if the key `name` replaces `other`: the same key, or another notation of that key.
 pub fn replaces(name: &str, other: &str) -> bool {
-    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"], ["rate", "rate_iops"]];
+    let rates = [["rate", "rate_iops"], ["rate_min", "rate_iops_min"]];
+    let same = [["bs", "bssplit"], ["rwmixread", "rwmixwrite"], ["n", "io_size"], rates[0], rates[1]];
     // The reverse is a contradiction, because an open loop has no depth.
     let loops = (name, other) == ("open_loop", "iodepth");
     loops || name == other || same.iter().any(|pair| pair.contains(&name) && pair.contains(&other))
@@ -285,7 +296,11 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
         }
         spec.read_permille = 1000 - writes;
     }
-    reconcile_rates(spec, value("iodepth").is_some(), value("rate").is_some() && value("rate_iops").is_some())?;
+    let are_given = |names: [&str; 2]| names.iter().all(|name| value(name).is_some());
+    reconcile_rates(spec, value("iodepth").is_some(), are_given(["rate", "rate_iops"]))?;
+    reconcile_floor(spec, value("rate_cycle").is_some(), are_given(["rate_min", "rate_iops_min"]))?;
+    let of_search = ["latency_window", "latency_percentile", "latency_run"];
+    reconcile_target(spec, of_search.into_iter().find(|name| value(name).is_some()))?;
     reconcile_groups(spec, given)?;
     if let Some(key) = ["thinktime_blocks", "thinktime_blocks_type"].into_iter().find(|name| value(name).is_some())
         && spec.think.time == 0
@@ -397,6 +412,59 @@ fn reconcile_rates(spec: &FioSpec, has_depth: bool, has_both: bool) -> Result<()
         ),
         _ => Ok(()),
     }
+}
+
+/// Checks least rates: one notation, and none above the cap of the same direction.
+fn reconcile_floor(spec: &FioSpec, has_cycle: bool, has_both: bool) -> Result<()> {
+    let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
+    let rates = spec.floor.rates;
+    let exceeds = |(least, most): (&Option<Rate>, &Option<Rate>)| match (least, most) {
+        (Some(Rate::Requests(least)), Some(Rate::Requests(most))) => least > most,
+        (Some(Rate::Bytes(least)), Some(Rate::Bytes(most))) => least > most,
+        _ => false,
+    };
+    match rates.iter().flatten().next() {
+        _ if has_both => wrong("rate_min", "rate_iops_min is given too; expected only one of the two"),
+        None if has_cycle => {
+            wrong("rate_cycle", "the least rate is averaged over this time; expected rate_min or rate_iops_min too")
+        }
+        Some(least) if rates.iter().zip(&spec.rates).any(exceeds) => {
+            let key = if matches!(least, Rate::Bytes(_)) { "rate_min" } else { "rate_iops_min" };
+            wrong(key, "the cap is lower, so the job would end; expected at most the rate of the same direction")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the search for a depth. `beside` is a key that only a search reads.
+fn reconcile_target(spec: &FioSpec, beside: Option<&str>) -> Result<()> {
+    let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
+    match (spec.target.time, beside) {
+        (0, Some(key)) => wrong(key, "expected latency_target too, the longest response time"),
+        (0, None) => Ok(()),
+        _ if spec.open_loop => {
+            wrong("latency_target", "an open loop has no depth to search; expected no open_loop beside it")
+        }
+        _ if spec.target.window == 0 => {
+            wrong("latency_target", "expected latency_window too, the time for which each depth is tried")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A time; a plain number is microseconds.
+fn micros(text: &str) -> Option<Nanos> {
+    if text.ends_with(|last: char| last.is_ascii_digit()) { count(text)?.checked_mul(1000) } else { duration(text) }
+}
+
+fn requests_a_second(text: &str) -> Option<[Option<Rate>; 3]> {
+    let rate = |text: &str| thousandths(text).filter(|rate| (1..=1_000_000_000_000).contains(rate));
+    three(text, None, |text| rate(text).map(|rate| Some(Rate::Requests(rate))))
+}
+
+fn bytes_a_second(text: &str) -> Option<[Option<Rate>; 3]> {
+    let rate = |text: &str| size(text).filter(|rate| (1..=1 << 50).contains(rate));
+    three(text, None, |text| rate(text).map(|rate| Some(Rate::Bytes(rate))))
 }
 
 fn put<T>(field: &mut T, value: Option<T>) -> std::result::Result<(), ()> {

@@ -50,6 +50,28 @@ pub struct Think {
     pub of_issued: bool,
 }
 
+/// The search for the highest depth whose requests are fast enough: fio's `latency_target`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// `latency_target`: the longest response time of a request that counts as fast; 0: no search.
+    pub time: Nanos,
+    /// `latency_window`: the time for which a depth is tried.
+    pub window: Nanos,
+    /// `latency_percentile`: the fast share of the requests of a window, in thousandths of a percent; 100 %.
+    pub share: u64,
+    /// `latency_run`: the job continues, and searches again, once a depth is found.
+    pub continues: bool,
+}
+
+/// The least rates of a job: fio's `rate_min` or `rate_iops_min`. A job that is slower ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Floor {
+    /// Rates of reads, writes and trims; none.
+    pub rates: [Option<Rate>; 3],
+    /// `rate_cycle`: the time over which a rate is averaged; 1 s.
+    pub cycle: Nanos,
+}
+
 /// The generator of random addresses, if each block comes once a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generator {
@@ -90,6 +112,8 @@ pub struct FioSpec {
     pub open_loop: bool,
     /// `rate_process`; linear.
     pub pacing: Pacing,
+    /// `rate_min`, `rate_iops_min` and `rate_cycle`; none.
+    pub floor: Floor,
     /// `runtime`: no request after this simulated time; none.
     pub runtime: Option<Nanos>,
     /// `time_based`: `runtime` alone ends the workload.
@@ -98,6 +122,8 @@ pub struct FioSpec {
     pub start_delay: Nanos,
     /// `thinktime`, `thinktime_blocks` and `thinktime_blocks_type`; no pauses.
     pub think: Think,
+    /// `latency_target`, `latency_window`, `latency_percentile` and `latency_run`; `iodepth` is the depth of the job.
+    pub target: Target,
     /// `blockalign` of random requests; the smallest size of their direction.
     pub block_align: Option<u64>,
     /// `fsync`: a flush after this many writes; none.
@@ -159,10 +185,12 @@ impl Default for FioSpec {
             rates: [None; 3],
             open_loop: false,
             pacing: Pacing::Linear,
+            floor: Floor { rates: [None; 3], cycle: 1_000_000_000 },
             runtime: None,
             time_based: false,
             start_delay: 0,
             think: Think { time: 0, requests: 1, of_issued: false },
+            target: Target { time: 0, window: 0, share: 100_000, continues: false },
             block_align: None,
             writes_per_flush: None,
             random_permille: [1000; 3],
@@ -264,7 +292,7 @@ pub fn direction(kind: RequestKind) -> usize {
 }
 
 /// Splits at the commas that begin a key; a key without `=` has an empty value.
-fn pairs(text: &str) -> Result<Vec<(&str, String)>> {
+pub(super) fn pairs(text: &str) -> Result<Vec<(&str, String)>> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     for token in text.split(',').map(str::trim) {
         match (token.split_once('='), pairs.last_mut()) {
@@ -318,9 +346,10 @@ impl fmt::Display for FioSpec {
             write!(f, ",random_distribution={}", self.distribution)?;
             write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
         }
-        let of_bytes = self.rates.iter().flatten().any(|rate| matches!(rate, Rate::Bytes(_)));
-        let rates = self.rates.iter().any(Option::is_some).then(|| rates_text(self.rates));
-        optional(f, if of_bytes { "rate" } else { "rate_iops" }, rates)?;
+        write_rates(f, self.rates, ["rate", "rate_iops"])?;
+        write_rates(f, self.floor.rates, ["rate_min", "rate_iops_min"])?;
+        let cycle = Some(self.floor.cycle).filter(|&cycle| cycle != 1_000_000_000);
+        optional(f, "rate_cycle", cycle.map(|cycle| (cycle / 1_000_000).to_string()))?;
         optional(f, "open_loop", self.open_loop.then(|| "1".to_string()))?;
         write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
         optional(f, "runtime", self.runtime.map(duration_text))?;
@@ -330,6 +359,7 @@ impl fmt::Display for FioSpec {
         optional(f, "thinktime", Some(time).filter(|&time| time > 0).map(duration_text))?;
         optional(f, "thinktime_blocks", Some(requests).filter(|&requests| requests != 1).map(|each| each.to_string()))?;
         optional(f, "thinktime_blocks_type", of_issued.then(|| "issue".to_string()))?;
+        write!(f, "{}", self.target)?;
         optional(f, "blockalign", self.block_align.map(size_text))?;
         optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
         if has_region {
@@ -354,13 +384,29 @@ impl fmt::Display for FioSpec {
     }
 }
 
-fn rates_text(rates: [Option<Rate>; 3]) -> String {
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.time == 0 {
+            return Ok(());
+        }
+        let [time, window] = [self.time, self.window].map(duration_text);
+        let share = keys::thousandths_text(self.share);
+        write!(f, ",latency_target={time},latency_window={window},latency_percentile={share}")?;
+        if self.continues { write!(f, ",latency_run=1") } else { Ok(()) }
+    }
+}
+
+/// Writes rates as the key of bytes or the key of requests in `keys`.
+fn write_rates(f: &mut fmt::Formatter<'_>, rates: [Option<Rate>; 3], keys: [&str; 2]) -> fmt::Result {
+    let Some(first) = rates.iter().flatten().next() else { return Ok(()) };
+    let key = keys[usize::from(matches!(first, Rate::Requests(_)))];
     let texts = rates.map(|rate| match rate {
         None => String::new(),
         Some(Rate::Requests(thousandths)) => keys::thousandths_text(thousandths),
         Some(Rate::Bytes(bytes)) => size_text(bytes),
     });
-    if rates.iter().all(|rate| *rate == rates[0]) { texts[0].clone() } else { texts.join(",") }
+    let is_one = rates.iter().all(|rate| *rate == rates[0]);
+    write!(f, ",{key}={}", if is_one { texts[0].clone() } else { texts.join(",") })
 }
 
 fn split_text(shares: &[SizeShare]) -> String {

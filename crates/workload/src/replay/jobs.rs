@@ -1,7 +1,7 @@
 //! Replay of jobs: each play begins when all requests of the previous play have completed.
 
 use super::Replay;
-use crate::request::{Due, Jobs};
+use crate::request::{Command, Due, Jobs};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::units::Nanos;
 
@@ -27,11 +27,11 @@ impl Jobs for Replay {
                         self.count(&request);
                         return Ok(Due::Request(request));
                     }
-                    self.inner_jobs().completed(request.directives.queue);
+                    self.inner_jobs().completed(&request.command, 0);
                 }
                 Due::Nothing if self.play_again()? => {
                     if self.has_no_depths {
-                        self.inner_jobs().lift_depths();
+                        self.inner_jobs().lift_depths()?;
                     }
                 }
                 other => return Ok(other),
@@ -39,12 +39,16 @@ impl Jobs for Replay {
         }
     }
 
-    fn lift_depths(&mut self) -> bool {
-        self.has_no_depths = self.inner_jobs().lift_depths();
-        self.has_no_depths
+    fn lift_depths(&mut self) -> Result<bool> {
+        self.has_no_depths = self.inner_jobs().lift_depths()?;
+        Ok(self.has_no_depths)
     }
 
-    fn completed(&mut self, job: u32) {
-        self.inner_jobs().completed(job);
+    fn completed(&mut self, command: &Command, latency: Nanos) {
+        self.inner_jobs().completed(command, latency);
+    }
+
+    fn take_restarted(&mut self) -> Option<u32> {
+        self.inner_jobs().take_restarted()
     }
 }

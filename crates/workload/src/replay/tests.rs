@@ -1,7 +1,7 @@
 //! Tests of volumes, compaction, spreading and repetition, on small traces in memory.
 
 use super::*;
-use crate::request::Due;
+use crate::request::{Command, Due};
 use crate::trace::{TraceOptions, open_trace};
 use std::io::Cursor;
 
@@ -139,21 +139,20 @@ fn jobs_are_played_again() {
     let playing = Playing { repeat: Repeat::Times(2), ..Playing::default() };
     let mut source = Replay::new(open().unwrap(), false, Some(Box::new(open)), &playing).unwrap();
     let jobs = source.jobs().unwrap();
-    assert!(jobs.lift_depths());
+    assert!(jobs.lift_depths().unwrap());
     let (mut now, mut seen) = (5_000, Vec::new());
     let mut outstanding: u32 = 0;
     loop {
         match jobs.due(now).unwrap() {
             Due::Request(request) => {
-                let job = request.directives.queue;
-                assert_eq!((request.arrival, job), (now, 0));
+                assert_eq!((request.arrival, request.directives.queue), (now, 0));
                 seen.push((now / 1000, request.extent.sector));
                 outstanding += 1;
             }
             Due::At(time) => now = time,
             Due::Completion => {
                 now += 1_500_000;
-                (0..std::mem::take(&mut outstanding)).for_each(|_| jobs.completed(0));
+                (0..std::mem::take(&mut outstanding)).for_each(|_| jobs.completed(&Command::FLUSH, 0));
             }
             Due::Nothing => break,
         }

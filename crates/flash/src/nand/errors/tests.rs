@@ -90,6 +90,37 @@ fn a_step_of_a_retry_fails_as_often_as_its_rate_says() {
     assert_eq!(nand.counters().retries, steps[1] + 2 * steps[2]);
 }
 
+/// Reads need retries with the mean over layers of the binomial tails, and the worst layer alone makes a block due.
+#[test]
+fn layers_need_retries_by_their_own_rates() {
+    let (pages, rate, shares) = (80_000, 3e-4, vec![0.2, 1.0, 0.5, 0.8]);
+    let cells = growth::CellSettings { layers: shares.clone(), ..Default::default() };
+    let settings = ErrorSettings { retries: vec![1], retry_rates: vec![0.0], cells, ..with_strength(12) };
+    let mut nand = flash(pages / 8, 4096, rate, settings.clone());
+    let one = wanted(&nand, 1);
+    let retries = |nand: &mut Nand, page: u32, block: u32| nand.attempt_read(8 * block + page, 0, one, 0, true).steps;
+    let found: Vec<u32> =
+        (0..8).map(|page| (0..pages / 8).map(|block| retries(&mut nand, page, block)).sum()).collect();
+    let fails: Vec<f64> = shares.iter().map(|share| tail(4096 * 8, 12, rate * share)).collect();
+    // Two pages of a block are in each layer.
+    for (layer, &expected) in fails.iter().enumerate() {
+        let of_layer = u64::from(found[2 * layer] + found[2 * layer + 1]);
+        assert_drawn(of_layer, u64::from(pages) / 4, expected, &format!("layer {layer}"));
+    }
+    let mean = fails.iter().sum::<f64>() / 4.0;
+    assert_drawn(found.iter().copied().map(u64::from).sum(), pages.into(), mean, "all layers");
+
+    // Some 33 wrong bits are expected in the worst layer, 7 in the best.
+    let mut nand = flash(50, 4096, 1e-3, ErrorSettings { strength: 20, refresh_retries: 1, ..settings });
+    for block in 0..50 {
+        let steps: u32 = (0..2).map(|page| retries(&mut nand, page, block)).sum();
+        assert_eq!((steps, nand.take_due()), (0, None), "the best layer of block {block}");
+        let steps: u32 = (2..4).map(|page| retries(&mut nand, page, block)).sum();
+        assert!(steps > 0, "the worst layer of block {block}");
+        assert_eq!(nand.take_due(), Some(block));
+    }
+}
+
 #[test]
 fn subpages_are_lost_with_their_words_and_counted_once() {
     for word_bytes in [1024, 4096, 8192, 16_384] {

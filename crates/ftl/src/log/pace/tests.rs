@@ -60,3 +60,37 @@ fn the_rest_of_a_victim_takes_the_announced_pages() {
     }
     assert!(looked > 10, "{looked} victims with units that wait");
 }
+
+/// The moves of as many host pages, made at once in all planes.
+#[test]
+fn bursts_move_in_all_planes_together() {
+    let geometry = Geometry {
+        channels: 2,
+        chips_per_channel: 1,
+        dies_per_chip: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 28,
+        pages_per_block: 8,
+        subpages_per_page: 4,
+        subpage_bytes: 4096,
+    };
+    let writes = 16 * UNITS;
+    let mut moving = [0; 2];
+    for (burst, moving) in [0, 4].into_iter().zip(&mut moving) {
+        let settings = Settings::of_defaults("subpage", keys())
+            .with("ftl.streams", Value::Count(2))
+            .with("ftl.gc_burst", Value::Count(burst));
+        let mut io = Io::new(Nand::new(geometry, slc(), Payload::Tag, None), false);
+        let mut log = Log::new(&io, &LogSettings::new(&settings), FullMap::new(2 * UNITS), 1, false, 1);
+        let mut rng = Rng::new(1, 1);
+        for write in 0..writes {
+            let unit = if write < 2 * UNITS { write } else { rng.below((2 * UNITS).into()) as u32 };
+            let (cause, after, signal) = (Cause::Host, Gate::NONE, Gate::NONE);
+            let before = log.counters.moved_units;
+            log.append(&mut io, 0, Append { unit, data: Data::new(1), cause, after, signal, holds: 1 }).expect("room");
+            *moving += u32::from(log.counters.moved_units > before);
+        }
+    }
+    // Eight pages of four units a burst, but for planes that run short.
+    assert!(moving[0] > writes / 16 && moving[1] < moving[0] / 3, "writes with moves: {moving:?}");
+}

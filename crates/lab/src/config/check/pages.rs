@@ -119,7 +119,7 @@ fn word_times(drive: &DriveConfig, values: &Values) -> Fit {
     Ok(())
 }
 
-/// Bit error rates must grow, and the tables of losses must match.
+/// Bit error rates must grow, the tables of losses must match, and each stacked layer must have word lines.
 pub(super) fn wear(drive: &DriveConfig) -> Fit {
     let wear = &drive.part.wear;
     refuse_if!(wear.fresh_rate <= 0.0 || wear.fresh_rate >= wear.limit_rate => "part.ber_fresh", "part.ber_limit";
@@ -128,5 +128,8 @@ pub(super) fn wear(drive: &DriveConfig) -> Fit {
         refuse_if!(!losses.is_empty() && losses.len() != wear.shares.len() => key, "part.reuse_shares";
             "expected a loss for each share, or none");
     }
+    let (layers, lines) = (drive.errors.cells.layers.len(), drive.part.word_lines());
+    refuse_if!(layers > lines as usize => "part.ber_layers", "part.pages_per_block", "part.cell";
+        "{layers} stacked layers for {lines} word lines; expected at most as many layers as word lines");
     Ok(())
 }

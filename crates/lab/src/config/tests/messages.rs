@@ -75,9 +75,9 @@ fn mistakes_in_files_name_file_line_and_what_was_expected() {
         (
             "base = \"mga-16\"\n",
             "my.toml:1: no SSD preset is called \"mga-16\"; did you mean mga-16k? expected one of default, \
-             enterprise-tlc-7.68t, zn540, datacentre-tlc, tlc-32g, 970pro-512g, 980pro-1t, 980-1t, 870qvo-4t, \
-             d5-p5336-30.72t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, llh32-32g, llh32-64g, \
-             codesign-8ch, womv-16g",
+             enterprise-tlc-7.68t, zn540, cm7-r-3.84t, p5520-1.92t, datacentre-tlc, tlc-32g, 970pro-512g, 980pro-1t, \
+             980-1t, 870qvo-4t, d5-p5336-30.72t, mga-8k, mga-16k, spread-16g, llh-16g, llh-32g, llh-64g, llh32-16g, \
+             llh32-32g, llh32-64g, codesign-8ch, womv-16g",
         ),
         (
             "ssd.channels = 1\nssd.blocks_per_plane = 64\n",

@@ -18,6 +18,9 @@ impl Session<'_> {
         } else {
             jobs_of(source).due(self.scaled(now, self.config.host.speedup))?
         };
+        while let (Some(job), Some(jobs)) = (jobs_of(source).take_restarted(), &mut self.recorder.jobs) {
+            jobs.restart(job);
+        }
         Ok(match due {
             Due::Request(request) => {
                 *left -= 1;

@@ -89,6 +89,9 @@ impl Session<'_> {
         if let Some(volumes) = &mut self.recorder.volumes {
             volumes.submitted(directives.owner, kind, extent.sectors);
         }
+        if let Some(jobs) = &mut self.recorder.jobs {
+            jobs.submitted(directives.owner, kind, extent.sectors);
+        }
         let Tally { requests, host, subpage, transferred, .. } = &mut self.tally;
         match kind {
             RequestKind::Read => {

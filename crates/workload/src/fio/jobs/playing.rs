@@ -5,18 +5,20 @@
 //! the phase and ends `runtime` later, or with the last request; a phase ends when all requests have completed. If
 //! several requests are due, open jobs go first, by arrival, then closed jobs in turn. A request of a closed job
 //! arrives when the job issues the request. After each `thinktime_blocks` requests, flushes included, a job waits for
-//! its requests in flight, and then for `thinktime`; a rate goes on meanwhile, and the job catches up.
+//! its requests in flight, and then for `thinktime`; a rate goes on meanwhile, and the job catches up. `pace.rs` varies
+//! the depth of a job with `latency_target`, and ends a job that is slower than `rate_min`.
 //!
 //! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload), open jobs and jobs
 //! with rates for all directions are merged by the times of their requests. Other jobs take turns of `iodepth`
-//! requests; `startdelay` does not delay them, and `runtime` is refused, because the number of requests in that time is
-//! unknown.
+//! requests; `startdelay` does not delay them, and `runtime`, `latency_target` and `rate_min` are refused, because they
+//! need times.
 
 use std::collections::VecDeque;
 
 use super::super::source::FioSource;
 use super::super::spec::{FioSpec, Think};
-use crate::request::{Arrivals, Due, Jobs, Request, Source};
+use super::pace::{Floor, Search};
+use crate::request::{Arrivals, Command, Due, FoundDepth, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 
@@ -33,6 +35,9 @@ pub struct JobsSource {
     has_pace: bool,
     phases: VecDeque<Phase>,
     jobs: u32,
+    /// Names and copies of the jobs, and the outcome of each copy that has ended.
+    sections: Vec<(String, u32)>,
+    ended: Vec<Outcome>,
     /// Without a clock: start of the phase.
     base: Nanos,
     latest: Nanos,
@@ -70,9 +75,37 @@ struct Playing {
     /// Requests since the last pause, and the end of that pause.
     since_pause: u64,
     paused_until: Nanos,
+    search: Option<Search>,
+    floor: Option<Floor>,
+}
+
+/// The search of a job, and the reason why its rate ended it.
+#[derive(Debug, Clone)]
+struct Outcome {
+    search: Option<Search>,
+    too_slow: Option<String>,
 }
 
 impl Playing {
+    fn outcome(&self) -> Outcome {
+        let too_slow = self.floor.as_ref().and_then(|floor| floor.missed.clone());
+        Outcome { search: self.search.clone(), too_slow }
+    }
+
+    /// The depth at `since`, in an open loop the largest; 0 while the job waits for requests in flight. Ends a job
+    /// whose search is over, or that is too slow.
+    fn depth_at(&mut self, since: Nanos) -> u32 {
+        let depth = match &mut self.search {
+            Some(search) => search.depth_at(since, self.outstanding),
+            None => self.depth.unwrap_or(u32::MAX),
+        };
+        let is_slow = self.floor.as_mut().is_some_and(|floor| !self.ended && floor.is_missed(since));
+        if is_slow || self.search.as_ref().is_some_and(|search| search.ended) {
+            self.end();
+        }
+        depth
+    }
+
     /// Requests of a turn without a clock.
     fn turn(&self) -> u32 {
         self.depth.filter(|_| !self.has_times).unwrap_or(1)
@@ -123,7 +156,10 @@ impl Playing {
     /// request completes.
     fn due(&mut self, since: Nanos) -> Option<Nanos> {
         let (begin, end) = self.span();
-        let Some(depth) = self.depth else { return self.within(Some(since.saturating_sub(begin))) };
+        let depth = self.depth_at(since);
+        if self.depth.is_none() {
+            return self.within(Some(since.saturating_sub(begin)));
+        }
         if self.outstanding >= depth {
             return None;
         }
@@ -218,6 +254,8 @@ impl JobsSource {
             has_pace: false,
             phases: VecDeque::new(),
             jobs: 0,
+            sections: Vec::new(),
+            ended: Vec::new(),
             base: 0,
             latest: 0,
             last: (0, 0),
@@ -231,10 +269,22 @@ impl JobsSource {
     /// As [`FioSource::new`].
     pub fn of_spec(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<JobsSource> {
         let mut source = JobsSource { streams: spec.copies > 1, ..JobsSource::new("--workload") };
+        source.begin_section("the workload", spec);
         for number in 1..=spec.copies {
             source.push(spec, FioSource::of_job(spec, drive_bytes, seed, number)?, number == 1);
         }
         Ok(source)
+    }
+
+    /// Begins a section, whose copies follow.
+    pub(super) fn begin_section(&mut self, name: &str, spec: &FioSpec) {
+        self.sections.push((name.to_string(), spec.copies as u32));
+    }
+
+    /// The outcomes of all copies so far, in order.
+    fn outcomes(&self) -> impl Iterator<Item = Outcome> {
+        let playing = self.phases.iter().flat_map(|phase| &phase.jobs);
+        self.ended.iter().cloned().chain(playing.map(Playing::outcome))
     }
 
     /// Adds a job with the requests of `source`.
@@ -252,6 +302,8 @@ impl JobsSource {
             think: spec.think,
             since_pause: 0,
             paused_until: 0,
+            search: (spec.target.time > 0).then(|| Search::new(spec.target, spec.iodepth, spec.start_delay)),
+            floor: spec.floor.rates.iter().any(Option::is_some).then(|| Floor::new(spec.floor, spec.start_delay)),
         };
         if starts_phase || self.phases.is_empty() {
             self.phases.push_back(Phase { first: self.jobs, left: job.turn(), ..Phase::default() });
@@ -266,7 +318,7 @@ impl JobsSource {
         let phases = self.phases.len();
         let phase = self.phases.back_mut().expect("one was pushed");
         let ends_by_clock = job.runtime.is_some() && !job.has_times;
-        let has_pace = job.is_capped || job.think.time > 0;
+        let has_pace = job.is_capped || job.think.time > 0 || job.search.is_some() || job.floor.is_some();
         self.has_pace |= has_pace;
         self.clocked |= phases > 1 || has_pace || job.delay > 0 || ends_by_clock;
         phase.jobs.push(job);
@@ -292,31 +344,55 @@ impl Jobs for JobsSource {
                 }
                 Due::At(since) => return Ok(Due::At(began.saturating_add(since))),
                 Due::Completion => return Ok(Due::Completion),
-                Due::Nothing => drop(self.phases.pop_front()),
+                Due::Nothing => {
+                    self.ended.extend(phase.jobs.iter().map(Playing::outcome));
+                    self.phases.pop_front();
+                }
             }
         }
         Ok(Due::Nothing)
     }
 
-    fn lift_depths(&mut self) -> bool {
+    fn lift_depths(&mut self) -> Result<bool> {
         for job in self.phases.iter_mut().flat_map(|phase| &mut phase.jobs).filter(|_| self.has_pace) {
+            if job.search.is_some() {
+                let what = "latency_target searches a depth for the job; expected no depth of the host for all jobs";
+                return Err(Error::input("host.iodepth", what));
+            }
             job.depth = job.depth.map(|_| u32::MAX);
         }
-        self.has_pace
+        Ok(self.has_pace)
     }
 
-    fn completed(&mut self, job: u32) {
+    fn completed(&mut self, command: &Command, latency: Nanos) {
         let Some(phase) = self.phases.front_mut() else { return };
-        if let Some(job) = job.checked_sub(phase.first).and_then(|at| phase.jobs.get_mut(at as usize)) {
-            job.outstanding -= 1;
-            job.since_pause += u64::from(!job.think.of_issued);
+        let at = command.directives.queue.checked_sub(phase.first);
+        let Some(job) = at.and_then(|at| phase.jobs.get_mut(at as usize)) else { return };
+        job.outstanding -= 1;
+        job.since_pause += u64::from(!job.think.of_issued);
+        if let Some(search) = job.search.as_mut().filter(|_| command.kind != RequestKind::Flush) {
+            search.completed(latency);
         }
+        if let Some(floor) = &mut job.floor {
+            floor.completed(command.kind, u64::from(command.extent.sectors) * SECTOR_BYTES);
+        }
+    }
+
+    fn take_restarted(&mut self) -> Option<u32> {
+        let phase = self.phases.front_mut()?;
+        let is_restarted = |job: &mut Playing| job.search.as_mut().is_some_and(Search::take_restarted);
+        phase.jobs.iter_mut().position(is_restarted).map(|at| phase.first + at as u32)
     }
 }
 
 impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
+            if phase.jobs.iter().any(|job| job.search.is_some() || job.floor.is_some()) {
+                let what = "latency_target and the least rates need simulated time; expected a timed run without a \
+                            depth of the host (host.iodepth), or a workload without them";
+                return Err(Error::input(&self.name, what));
+            }
             if phase.jobs.iter().any(|job| job.runtime.is_some() && !job.has_times) {
                 let what = "the number of requests in a runtime is known in timed runs without host.iodepth only; \
                             expected rate_iops, or number_ios or io_size instead of runtime";
@@ -340,6 +416,32 @@ impl Source for JobsSource {
             [only] if !self.streams => only.source.next_of_layout(),
             _ => None,
         }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut outcomes = self.outcomes();
+        let of = |(name, copies): &(String, u32)| {
+            let searches: Vec<Search> = outcomes.by_ref().take(*copies as usize).filter_map(|end| end.search).collect();
+            let depth = searches.first().map(|Search { target, .. }| FoundDepth {
+                longest: target.time,
+                window: target.window,
+                share: target.share,
+                depths: searches.iter().map(|search| search.depth).collect(),
+                met: searches.iter().all(|search| search.met),
+            });
+            Section { name: name.clone(), copies: *copies, depth }
+        };
+        self.sections.iter().map(of).collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let names = self.sections.iter().flat_map(|(name, copies)| (0..*copies).map(move |_| name));
+        let of = |(name, end): (&String, Outcome)| match (end.too_slow, end.search.as_ref().and_then(Search::failure)) {
+            (Some(why), _) => Some(format!("{name} ended early: {why}")),
+            (None, Some(why)) => Some(format!("{name} found no depth: {why}")),
+            (None, None) => None,
+        };
+        names.zip(self.outcomes()).filter_map(of).collect()
     }
 
     fn jobs(&mut self) -> Option<&mut dyn Jobs> {

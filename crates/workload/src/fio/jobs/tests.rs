@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 use crate::fuzzing::{JOB_FILES, fuzz_job_file};
-use crate::request::{Arrivals, Due, Jobs, Request, RequestKind, Source};
+use crate::request::{Arrivals, Command, Due, Jobs, Request, RequestKind, Source};
 use palimpsest_flash::units::{GIB, Nanos};
 
 fn requests(text: &str) -> Vec<Request> {
@@ -128,15 +128,19 @@ fn copies_of_a_specification_are_those_of_a_job() {
 }
 
 /// Runs jobs on a drive that takes `service` nanoseconds for each request, which `see` gets with the time of its issue.
-fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Request)) {
+fn drive(jobs: &mut dyn Jobs, service: Nanos, see: impl FnMut(Nanos, &Request)) {
+    drive_until(jobs, |now| now + service, see);
+}
+
+/// As [`drive`]; `end` returns the time at which a request completes that is issued at a time.
+fn drive_until(jobs: &mut dyn Jobs, mut end: impl FnMut(Nanos) -> Nanos, mut see: impl FnMut(Nanos, &Request)) {
     let (mut now, mut issued) = (0, 0usize);
-    let mut ends: BTreeMap<(Nanos, usize), u32> = BTreeMap::new();
+    let mut ends: BTreeMap<(Nanos, usize), (Nanos, Command)> = BTreeMap::new();
     loop {
         let next = match jobs.due(now).unwrap() {
             Due::Request(request) => {
-                let job = request.directives.queue;
                 assert!(request.arrival <= now, "{request:?} at {now}");
-                ends.insert((now + service, issued), job);
+                ends.insert((end(now), issued), (now, request.command));
                 issued += 1;
                 see(now, &request);
                 continue;
@@ -152,10 +156,10 @@ fn drive(jobs: &mut dyn Jobs, service: Nanos, mut see: impl FnMut(Nanos, &Reques
             }
         };
         match ends.first_key_value() {
-            Some((&(end, number), &job)) if next.is_none_or(|time| end <= time) => {
+            Some((&(end, number), &(begin, command))) if next.is_none_or(|time| end <= time) => {
                 now = end;
                 ends.remove(&(end, number));
-                jobs.completed(job);
+                jobs.completed(&command, end - begin);
             }
             _ => now = next.expect("nothing is outstanding"),
         }
@@ -169,6 +173,87 @@ fn played(text: &str, service: Nanos) -> Vec<(Nanos, u32)> {
     let jobs = source.jobs().expect("these jobs need a clock");
     drive(jobs, service, |now, request| seen.push((now, request.owner())));
     seen
+}
+
+/// Plays jobs on a drive that serves `dies` requests at a time in order, each in 100 us.
+fn searched(text: &str, dies: usize) -> JobsSource {
+    let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let mut free = vec![0; dies];
+    let end = |now: Nanos| {
+        let die = free.iter_mut().min().unwrap();
+        *die = now.max(*die) + 100_000;
+        *die
+    };
+    drive_until(source.jobs().unwrap(), end, |_, _| {});
+    source
+}
+
+/// A queue of `dies` servers with equal times: the depth `k * dies` has a longest response time of `k` times.
+#[test]
+fn the_depth_of_a_target_is_the_closed_form() {
+    for (dies, times) in [(1, 1), (4, 1), (4, 3), (7, 2), (8, 4), (32, 2)] {
+        let text = format!(
+            "[a]\nrw=randread\nsize=1g\niodepth=64\ntime_based\nruntime=9\nlatency_target={}\n\
+             latency_window=20ms\n[b]\nstonewall\nn=3\n",
+            100 * times
+        );
+        let source = searched(&text, dies);
+        let [a, b] = &source.sections()[..] else { panic!("two sections") };
+        let found = a.depth.as_ref().unwrap();
+        assert_eq!((found.met, &found.depths[..]), (true, &[dies as u32 * times][..]), "{dies} {times}");
+        assert_eq!((b.depth.as_ref(), a.name.as_str(), b.name.as_str()), (None, "a", "b"));
+        assert_eq!(source.notes(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_search_without_a_depth_says_why() {
+    let search = "[a]\nrw=randread\niodepth=8\nlatency_window=5ms\nnumjobs=2\n";
+    let notes = |text: &str| searched(&format!("{search}{text}"), 16).notes();
+    assert!(notes("latency_target=99\n")[1].contains("a found no depth: one request in flight misses"));
+    assert!(notes("latency_target=100\nn=100\n")[0].contains("ended while 2 in flight were tried"));
+    assert_eq!(notes("latency_target=100\nn=100\nlatency_run\n"), [""; 0]);
+    // The first job has 16 of 17 places, 9412 of 10,000 requests a second.
+    let slow = searched("[a]\niodepth=16\nsize=1g\nrate_iops_min=9500\n[b]\nn=3000\nrate_iops_min=9\n", 1).notes();
+    assert!(slow.len() == 1 && slow[0].contains("a ended early: its reads were 94"), "{slow:?}");
+    assert!(slow[0].ends_with("requests a second, and at least 9500 must be"));
+}
+
+#[test]
+fn jobs_in_one_line_are_those_of_a_file() {
+    let line = "bs=8k,iodepth=4,time_based,runtime=10ms,name=load,numjobs=2,rw=randwrite,rate_iops=1000,name=probe,\
+                bs=4k,rw=randread,iodepth=1";
+    let file = "[global]\nbs=8k\niodepth=4\ntime_based\nruntime=10ms\n[load]\nnumjobs=2\nrw=randwrite\n\
+                rate_iops=1000\n[probe]\nbs=4k\nrw=randread\niodepth=1\n";
+    let seen = |mut source: JobsSource| {
+        let mut seen = Vec::new();
+        drive(source.jobs().unwrap(), 100_000, |now, request| seen.push((now, *request)));
+        (seen, source.sections())
+    };
+    let jobs = |line: &str| JobFile::of_line(line).unwrap().unwrap();
+    let (requests, sections) = seen(jobs(line).source(GIB, 1).unwrap());
+    assert_eq!(
+        (&requests, &sections),
+        (&seen(JobFile::parse(file, "j.fio").unwrap().source(GIB, 1).unwrap()).0, &sections)
+    );
+    assert_eq!(
+        sections.iter().map(|one| (one.name.as_str(), one.copies)).collect::<Vec<_>>(),
+        [("load", 2), ("probe", 1)]
+    );
+    assert_eq!(requests.len(), 2 * 10 + 100);
+    assert_eq!(JobFile::of_line("rw=read,bs=4k"), Ok(None));
+    assert_eq!(jobs("name=a").jobs[0].spec, FioSpec::default());
+    for (line, says) in [
+        ("name=,rw=read", "--workload name: expected the name of a job"),
+        ("bs=4k,name=a,rw=sideways", "--workload rw: expected one of read"),
+        ("name=a,name=b,iodpeth=3", "did you mean iodepth?"),
+        ("name=a,numjobs=1024,name=b,n=1", "expected at most 1024"),
+    ] {
+        let message = JobFile::of_line(line).unwrap_err().to_string();
+        assert!(message.contains(says), "{line}: {message}");
+    }
+    let message = jobs("n=1,name=a,size=2g").source(GIB, 1).unwrap_err().to_string();
+    assert!(message.contains("--workload size: the region of 2GiB"), "{message}");
 }
 
 #[test]
@@ -207,6 +292,11 @@ fn what_needs_no_clock_has_none() {
     let mut source = JobFile::parse("[a]\nruntime=3\n", "j.fio").unwrap().source(GIB, 1).unwrap();
     let message = source.next_request().unwrap_err().to_string();
     assert!(message.contains("j.fio: the number of requests in a runtime is known in timed runs"), "{message}");
+    for text in ["[a]\nlatency_target=1\nlatency_window=5\n", "[a]\nrate=5m\nrate_min=1m\nn=1\n"] {
+        let mut source = JobFile::parse(text, "j.fio").unwrap().source(GIB, 1).unwrap();
+        let message = source.next_request().unwrap_err().to_string();
+        assert!(message.contains("j.fio: latency_target and the least rates need simulated time"), "{message}");
+    }
     let open = requests("[a]\nrate_iops=1000\nruntime=3ms\nn=100\n[b]\nrate_iops=1000\nn=1\n");
     assert_eq!(
         open.iter().map(|r| (r.arrival, r.owner())).collect::<Vec<_>>(),
@@ -239,7 +329,14 @@ fn mistakes_name_line_and_key() {
         ("[a]\nrw=read\ntime_based\n", 3, "time_based: expected runtime too"),
         ("[a]\nrw=read\nramp_time=5\n", 3, "ramp_time: unknown key"),
         ("[a]\nrw=read\nramp_time=5\n", 3, "expected --warmup"),
-        ("[a]\nlatency_target=5ms\n", 2, "latency_target: unknown key"),
+        ("[a]\nlatency_target=5ms\n", 2, "latency_target: expected latency_window too"),
+        ("[a]\nlatency_target=5\nlatency_window=1s\nrate_iops=5\nopen_loop\n", 2, "latency_target: an open loop has"),
+        ("[a]\nlatency_run\n", 2, "latency_run: expected latency_target too"),
+        ("[a]\nlatency_target=5\nlatency_window=0\n", 3, "latency_window: expected a time such as"),
+        ("[a]\nlatency_percentile=100.1\n", 2, "latency_percentile: expected a percentage from 0 to 100"),
+        ("[a]\nrate_cycle=100\n", 2, "rate_cycle: the least rate is averaged over this time; expected rate_min"),
+        ("[a]\nrate_min=1m\nrate_iops_min=5\n", 2, "rate_min: rate_iops_min is given too"),
+        ("[a]\nrate_iops=,5\nrate_iops_min=9\n", 3, "rate_iops_min: the cap is lower"),
         ("[a]\ngroup_reporting=0\n", 2, "group_reporting: expected nothing, or 1"),
         ("[global]\ndirectory=/mnt\n[a]\nrw=read\n", 2, "expected filename too"),
         ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),

@@ -142,6 +142,17 @@ fn errors_name_the_key_and_what_was_expected() {
         ("thinktime_blocks=2", "thinktime_blocks"),
         ("thinktime=1ms,thinktime_blocks=0", "thinktime_blocks"),
         ("thinktime=1ms,thinktime_blocks_type=io", "thinktime_blocks_type"),
+        ("latency_target=1ms", "latency_target"),
+        ("latency_target=0,latency_window=1ms", "latency_target"),
+        ("latency_window=1ms", "latency_window"),
+        ("latency_percentile=99", "latency_percentile"),
+        ("latency_target=1ms,latency_window=1ms,latency_percentile=99.9999", "latency_percentile"),
+        ("latency_target=1ms,latency_window=1ms,rate_iops=5,open_loop", "latency_target"),
+        ("rate_cycle=5", "rate_cycle"),
+        ("rate_cycle=0,rate_min=5", "rate_cycle"),
+        ("rate_iops_min=5,rate_min=5", "rate_min"),
+        ("rate=1m,rate_min=2m", "rate_min"),
+        ("rate_iops=5,4,rate_iops_min=5", "rate_iops_min"),
         ("randrepeat=2", "randrepeat"),
         ("norandommap=2", "norandommap"),
         ("rwmixread=30,rwmixwrite=30", "rwmixwrite"),
@@ -160,7 +171,37 @@ fn errors_name_the_key_and_what_was_expected() {
     assert!(wrong("=4").contains("unknown key"));
 }
 
+/// Plain numbers are microseconds, and milliseconds of a cycle.
+#[test]
+fn targets_and_least_rates_are_read_as_in_fio() {
+    let spec = FioSpec::parse("latency_target=200,latency_window=5s,latency_percentile=99.9,latency_run").unwrap();
+    assert_eq!(spec.target, Target { time: 200_000, window: 5_000_000_000, share: 99_900, continues: true });
+    let spec = FioSpec::parse("rate=2m,rate_min=1m,,5,rate_cycle=250").unwrap();
+    let rates = [Some(Rate::Bytes(1 << 20)), None, Some(Rate::Bytes(5))];
+    assert_eq!(spec.floor, Floor { rates, cycle: 250_000_000 });
+    assert_eq!(FioSpec::changed("rw=read,rate_min=1m", "rate_iops_min=5").unwrap(), "rw=read,rate_iops_min=5");
+}
+
 proptest! {
+    #[test]
+    fn targets_and_least_rates_read_as_printed(
+        time in 1u64..1 << 40, window in 1u64..1 << 40, share in 0u32..=100_000, continues: bool,
+        least in prop::option::of((1u64..1 << 40, any::<bool>(), 1u64..100_000))
+    ) {
+        let share = f64::from(share) / 1000.0;
+        let mut text = format!("latency_target={time}ns,latency_window={window},latency_percentile={share}");
+        text += if continues { ",latency_run" } else { "" };
+        if let Some((rate, of_requests, cycle)) = least {
+            text += &format!(",rate_{}min={rate},,7,rate_cycle={cycle}", if of_requests { "iops_" } else { "" });
+        }
+        let spec = FioSpec::parse(&text);
+        prop_assert_eq!(spec.is_err(), least.is_some_and(|(rate, of_requests, _)| of_requests && rate > 1_000_000_000));
+        if let Ok(spec) = spec {
+            prop_assert_eq!(spec.target.continues, continues);
+            prop_assert_eq!(FioSpec::parse(&spec.to_string()), Ok(spec));
+        }
+    }
+
     #[test]
     fn no_text_makes_the_parser_panic(text in ".{0,80}") {
         fuzz_spec(text.as_bytes());

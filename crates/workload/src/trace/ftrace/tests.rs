@@ -18,7 +18,7 @@ const ISSUES: [(&str, &str); 4] = [
         "# tracer: nop\n#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n\
          \x20   rs:main Q:Reg-12 [003] d..1. 12.000001: block_bio_queue: 259,0 WS 2048 + 8 [rs:main Q:Reg]\n\
          \x20   rs:main Q:Reg-12 [003] d..1. 12.000002: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [rs:main Q:Reg]\n\
-         \x20   kworker/3:1-99 [003] d..1. 12.000004: block_rq_issue: 259,0 FF 0 () 18446744073709551615 + 0 [kworker]\n\
+         \x20   kworker/3:1-99 [003] d..1. 12.000004: block_rq_issue: 259,0 FF 0 () 18446744073709551615 + 0 [k]\n\
          \x20   fio-13   [001] ..... 12.000005: sched_switch: prev_comm=fio prev_pid=13\n\
          \x20   fio-13   [001] ..... 12.000006: block_rq_issue: 8,16 RA 512 () 7 + 1 none,0,0 [fio]\n",
     ),

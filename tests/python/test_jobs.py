@@ -1,0 +1,89 @@
+"""Jobs of one run: figures of each section, and depths that meet a target."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import palimpsest as ps
+from conftest import Command, figures
+
+ONE_DIE = {"ssd.channels": 1, "ssd.chips_per_channel": 1, "ssd.dies_per_chip": 1, "ssd.blocks_per_plane": 64}
+"""A drive whose reads wait for each other."""
+SMALL = ("--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--precondition", "fill:90%")
+LOAD = "bs=4k,iodepth=64,runtime=40ms,rate_process=poisson,norandommap,name=load,numjobs=2,rw=randrw,rwmixwrite=99,"
+PROBE = "rate_iops=100,9900,name=probe,rw=randrw,rate_iops=5000"
+
+pytestmark = pytest.mark.contract
+
+
+def test_a_probe_beside_a_load_has_figures_of_its_own(palimpsest: Command, tmp_path: Path) -> None:
+    result = figures(palimpsest("run", *SMALL, "--workload", LOAD + PROBE, "--json"))
+    load, probe = result["jobs"]
+    assert (load["job"], load["copies"], probe["job"], probe["copies"]) == ("load", 2, "probe", 1)
+    for kind in ("read", "write", "trim", "flush"):
+        assert load["requests"][kind] + probe["requests"][kind] == result["requests"][kind]
+    assert load["bytes_written"] + probe["bytes_written"] == result["host"]["bytes_written"]
+    for job, reads, writes in ((load, 200, 19_800), (probe, 5000, 5000)):
+        assert job["latency_target"] is None
+        assert job["throughput"]["iops"] == pytest.approx(reads + writes, rel=0.15)
+        assert job["requests"]["write"] / 0.04 == pytest.approx(writes, rel=0.2)
+    longest = [job["latency_ns"][kind]["max"] for job in (load, probe) for kind in ("read", "write")]
+    assert max(longest) == result["latency_ns"]["all"]["max"]
+    # The same as a job file.
+    (tmp_path / "job.fio").write_text("\n".join(_sections(LOAD + PROBE)))
+    again = figures(palimpsest("run", *SMALL, "--workload", str(tmp_path / "job.fio"), "--json"))
+    assert again["jobs"] == result["jobs"]
+    shown = palimpsest("run", *SMALL, "--workload", LOAD + PROBE).stdout
+    assert all(row in shown for row in ("load write", "probe read", "probe write"))
+    counted = figures(palimpsest("run", *SMALL, "--workload", LOAD + PROBE, "--fidelity", "count", "--json"))
+    assert [job["latency_ns"] for job in counted["jobs"]] == [None, None]
+
+
+def _sections(line: str) -> list[str]:
+    """The job file of a line of jobs, whose rates have several values."""
+    text = line.replace("rate_iops=100,9900", "rate_iops=100;9900")
+    parts = [f"[{part[5:]}]" if part.startswith("name=") else part.replace(";", ",") for part in text.split(",")]
+    return ["[global]", *parts]
+
+
+def _run(spec: str) -> ps.Result:
+    return ps.run(f"rw=randread,bs=4k,size=50%,{spec}", ssd="mga-8k", precondition="fill:100%", overrides=ONE_DIE)
+
+
+def test_a_search_finds_the_depth_that_runs_of_each_depth_show() -> None:
+    longest = {depth: _run(f"iodepth={depth},n=2000").latency_ns["read"]["max"] for depth in range(1, 8)}
+    for depth in (1, 3, 6):
+        target = (longest[depth] + longest[depth + 1]) // 2
+        result = _run(f"iodepth=32,runtime=9,time_based,latency_target={target}ns,latency_window=200ms")
+        (job,) = result["jobs"]
+        found = job["latency_target"]
+        assert found == {
+            "target_ns": target, "window_ns": 200_000_000, "percentile": 100, "depths": [depth], "met": True
+        }  # fmt: skip
+        # The figures are those of the last window.
+        assert job["latency_ns"]["read"]["max"] <= target < result.latency_ns["read"]["max"]
+        assert job["requests"]["read"] < result["requests"]["read"]
+        table = result.to_polars("jobs")
+        assert table["latency_target.depths"].to_list() == [[depth]]
+        assert table.schema["latency_ns.read.p999"] == pl.UInt64()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--fidelity", "count"), "latency_target and the least rates need simulated time"),
+        (("--set", "host.iodepth=4"), "latency_target searches a depth"),
+    ],
+)
+def test_a_search_needs_times_and_a_depth_of_its_own(palimpsest: Command, options: tuple[str, ...], says: str) -> None:
+    spec = "rw=randread,iodepth=8,n=2000,latency_target=1ms,latency_window=1ms"
+    done = palimpsest("run", *SMALL, "--workload", spec, *options)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_a_target_that_is_missed_is_said(palimpsest: Command) -> None:
+    spec = "rw=randread,iodepth=8,n=2000,latency_target=1us,latency_window=1ms"
+    done = palimpsest("run", *SMALL, "--workload", spec)
+    assert "1 in flight does not meet the target (all requests within 1.00 us" in " ".join(done.stdout.split())
+    assert "the workload found no depth: one request in flight misses" in " ".join(done.stdout.split())
