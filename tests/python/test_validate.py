@@ -200,7 +200,7 @@ def test_rows_are_run_and_judged(palimpsest: Command, tmp_path: Path) -> None:
     assert set(rows) == {"1+0:iops", "1+0:mean_us", "1+0:p99_us", "1+20:mean_us", "2+0:mean_us"}
     assert (rows["1+0:mean_us"]["ours"], rows["1+0:mean_us"]["within"]) == (75, True)
     assert (rows["1+0:p99_us"]["bar"], rows["1+0:p99_us"]["within"]) == ("1.5x", True)
-    assert rows["1+20:mean_us"]["note"].startswith("appends here: ")
+    assert rows["1+20:mean_us"]["note"].startswith("writes here: ")
     assert rows["2+0:mean_us"]["bar"] == "10 %"
     assert made["status"].startswith("validate: ")
     names = {"index.html", "validate.json", "rows.csv", "rows.parquet", "reads.csv", "reads.parquet", "reads.svg"}
@@ -209,7 +209,7 @@ def test_rows_are_run_and_judged(palimpsest: Command, tmp_path: Path) -> None:
     assert json.loads((out / "validate.json").read_text(encoding="utf-8"))["rows"] == made["rows"]
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "this test" in page
-    assert page.count("<tr>") == len(rows) + 1
+    assert page.count("<tr>") == len(rows) + 1 + len(made["drives"]) + 1
 
 
 @pytest.mark.unit
@@ -298,6 +298,19 @@ def test_a_rate_without_fitted_rows_is_predicted(palimpsest: Command, tmp_path: 
     assert {row["mark"] for row in judged} == {"predicted"}
     assert len(judged) == 8
     assert [row["id"] for row in judged if not row["within"]] == []
+
+
+@pytest.mark.unit
+def test_a_line_for_each_drive_names_the_predicted_row_that_misses_most() -> None:
+    def row(figure: str, ours: float | None, bar: str, fitted: bool) -> judge.Row:
+        return judge.Row("t", figure, "d", "here", figure, "us", 100, ours, judge.Bar.parse(bar, ""), fitted)
+
+    rows = (
+        row("mean", 110, "15%", False), row("p99", 150, "35%", False), row("p99.9", 20, "2x", False),
+        row("p90", 300, "35%", True), row("p50", None, "15%", False), row("iops", 90, "", False),
+    )  # fmt: skip
+    line = outputs.Validation(True, (), rows, ()).drives
+    assert line == [("d", "1 of 3", "0 of 1", "50.0 %", "here: p99.9 -80 %")]
 
 
 @pytest.mark.contract

@@ -78,6 +78,14 @@ class Row:
         return 100 * (self.ours / self.real - 1) if self.ours is not None and self.real else None
 
     @property
+    def excess(self) -> float:
+        """How many times the bar ours is off; 0 without a bar or figure, or where the figure has no real amount."""
+        if self.ours is None or self.bar is None or not self.real or self.ours <= 0:
+            return 0.0
+        ratio = max(self.ours / self.real, self.real / self.ours)
+        return ratio / self.bar.factor if self.bar.factor else abs(self.ours / self.real - 1) / (self.bar.share or 1)
+
+    @property
     def within(self) -> bool | None:
         """Whether ours is within its bar; None without a bar or figure."""
         return None if self.ours is None or self.bar is None else self.bar.holds(self.real, self.ours)

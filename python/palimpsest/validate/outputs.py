@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from .truth import Table
 if TYPE_CHECKING:
     from rich.console import Group
 
+DRIVES = ("drive", "predicted", "fitted", "median deviation of predicted", "farthest from its bar")
 HEADS = ("conditions", "figure", "real", "ours", "deviation", "bar", "within", "mark")
 
 
@@ -34,6 +36,20 @@ class Validation:
     def of(self, table: Table) -> list[Row]:
         """The rows of a table."""
         return [row for row in self.rows if row.table == table.name]
+
+    @property
+    def drives(self) -> list[tuple[str, ...]]:
+        """A line for each drive under `DRIVES`: rows within their bars, and the predicted row that misses most."""
+        lines = []
+        for drive in dict.fromkeys(row.drive for row in self.rows if row.within is not None):
+            judged = [row for row in self.rows if row.drive == drive and row.within is not None]
+            parts = [[row for row in judged if row.fitted is fitted] for fitted in (False, True)]
+            held = (f"{sum(bool(row.within) for row in part)} of {len(part)}" if part else "-" for part in parts)
+            off = [abs(row.deviation) for row in parts[0] if row.deviation is not None]
+            missed = max((row for row in parts[0] if not row.within), key=lambda row: row.excess, default=None)
+            far = "" if missed is None else f"{missed.conditions}: {missed.figure} {missed.deviation:+.0f} %"
+            lines.append((drive, *held, f"{median(off):.1f} %" if off else "-", far or "-"))
+        return lines
 
     @property
     def status(self) -> str:
@@ -56,6 +72,7 @@ class Validation:
         return {
             "quick": self.quick,
             "status": self.status,
+            "drives": [dict(zip(DRIVES, line, strict=True)) for line in self.drives],
             "tables": tables,
             "rows": [row.to_dict() for row in self.rows],
             "figures": [figure.to_dict(folder) for figure in self.figures],
@@ -102,7 +119,12 @@ def render(made: Validation) -> "Group":
             names = [row.id for row in missing]
             some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             parts.append(Text(f"{table.name}: {len(names)} not run, {why}: {some}"))
-    return Group(*parts, Text(), Text(made.status))
+    drives = Printed(box=None, pad_edge=False, header_style="bold")
+    for head in DRIVES:
+        drives.add_column(head, overflow="fold")
+    for line in made.drives:
+        drives.add_row(*line)
+    return Group(*parts, Text(), drives, Text(), Text(made.status))
 
 
 def _section(made: Validation, table: Table) -> shell.Section:
@@ -129,7 +151,9 @@ def _section(made: Validation, table: Table) -> shell.Section:
 
 def page(made: Validation) -> str:
     """One self-contained page: a section for each table, with its picture and its rows."""
-    sections = [_section(made, table) for table in made.tables]
+    drives = shell.table("claims", [shell.row(DRIVES, "th"), *map(shell.row, made.drives)])
+    first = shell.Section("drives", "How many rows of each drive hold", drives, short="drives")
+    sections = [first, *(_section(made, table) for table in made.tables)]
     return shell.fill(
         title="Real drives beside their presets", under=made.status, head="", sections=sections, drawn={}, style=STYLE
     )
