@@ -92,6 +92,7 @@ class Plots:
     latency = _plot(
         "latency", "Share of requests slower than a response time, reads and writes apart; both axes logarithmic."
     )
+    why = _plot("why", "Parts of the response time of the requests at percentiles, of a run with `slowest:N`.")
     time = _plot(
         "time", "Throughput, response times, queue, write amplification, collection and erases over simulated time."
     )

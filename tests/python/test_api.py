@@ -121,7 +121,13 @@ def test_tables(result: ps.Result) -> None:
         result.to_polars("nothing")
 
 
-@pytest.mark.parametrize("name", list(charts.CHARTS))
+def test_a_plot_of_parts_names_the_option(result: ps.Result) -> None:
+    """test_operations.py draws the plot from a run."""
+    with pytest.raises(ValueError, match=re.escape("run with operations='slowest:20'")):
+        result.plot.why()
+
+
+@pytest.mark.parametrize("name", [name for name in charts.CHARTS if name != "why"])
 def test_plots_are_valid_plotly(result: ps.Result, name: str) -> None:
     figure = getattr(result.plot, name)()
     assert len(figure.data) >= 1

@@ -94,6 +94,7 @@ ALONE = {
     "figure": "kind results output",
     "rerun": "folder",
     "cite": "",
+    "why": "folder as_json",
     "list": "kind as_json",
     "show": "ssd ftl overrides",
     "trace info": "workload ssd seed requests columns volumes skip_bad out as_json",

@@ -174,6 +174,7 @@ def test_parts_sum_to_the_response_times(palimpsest: Command, tmp_path: Path) ->
     without = json.loads(palimpsest("run", *PAGE, "--json").stdout)
     changed = {key for key in result if key not in ("sim", "provenance", "why") and result[key] != without[key]}
     assert not changed
+    assert len(ps.load(tmp_path / "out").plot.why().data) >= 1
     shown = palimpsest("why", "out", cwd=tmp_path).stdout
     assert "p99.9" in shown
     assert "flash reads" in shown

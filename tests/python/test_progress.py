@@ -180,7 +180,7 @@ DRIVE = "--ssd mga-16k --precondition none"
         ("sweep a.toml --json", r"points: \d/2.* \(\d+ %\)"),
         (
             "fit b.toml --start mga-16k --set ssd.blocks_per_plane=16 --vary part.t_read=3us..60us --evaluations 2",
-            r"times: \d of at most 2 points.*",
+            r"fit: search: \d points, \d+ %, about \d:\d\d left",
         ),
         ("trace info rw=randwrite,bs=4k,n=1e6 --json", r"read run: [\d,]+ of 1,000,000 requests \(\d+ %\).*"),
     ],

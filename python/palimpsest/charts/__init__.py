@@ -112,6 +112,7 @@ def figure(name: str, results: Sequence[Result]) -> "go.Figure":
     if chart is None:
         if name == "wear_map" and any(part(result, "wear") for result in results):
             raise ValueError("no block was erased yet: there is nothing to see in the plot 'wear_map'")
-        raise ValueError(f"these results have no data for the plot {name!r}; run with series=True at timed fidelity")
+        option = "operations='slowest:20'" if name == "why" else "series=True at timed fidelity"
+        raise ValueError(f"these results have no data for the plot {name!r}; run with {option}")
     layout = {"title": {"text": CHARTS[name].title}, "template": "plotly_white"} | chart["layout"]
     return go.Figure(data=paint(chart, LIGHT)["data"], layout=layout)

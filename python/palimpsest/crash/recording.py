@@ -127,7 +127,7 @@ class _Recorder:
             # A full disk under the recording is an error of the program's disk, too.
             listen()
         if outcome.status:
-            what = outcome.line if outcome.output.strip() else "it printed nothing"
+            what = outcome.line.replace(f"status {outcome.status}", "it printed nothing")
             raise InputError(f"{option} {text_of(step)!r}: failed, status {outcome.status}: {what}")
 
     def _mount(self) -> str:
