@@ -25,8 +25,9 @@ pub fn drive(ssd: &str, sets: &str) -> Resolved {
 
 /// Settings that remove the time of controller and buffer.
 const FLASH_ONLY: &str = "host.t_link=0ns controller.iops=0 controller.write_iops=0 controller.t_read=0ns \
-     controller.t_write=0ns controller.read_ahead=0 controller.t_end=0ns buffer.t_write=0ns buffer.t_write_next=0ns part.t_read_types=[] ftl.superblock_dies=0 \
-     ftl.slc_cache=0% ftl.slc_fixed=0% buffer.flush=programs part.pages_per_program=1";
+     controller.t_write=0ns controller.t_end=0ns controller.read_ahead=0 buffer.t_write=0ns buffer.t_write_next=0ns \
+     part.t_read_types=[] ftl.superblock_dies=0 ftl.slc_cache=0% ftl.slc_fixed=0% buffer.flush=programs \
+     part.pages_per_program=1";
 
 /// As [`drive`] without controller time; drives of terabytes get fewer blocks in each plane.
 pub fn small(ssd: &str, sets: &str) -> Resolved {

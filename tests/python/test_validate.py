@@ -301,7 +301,7 @@ def test_a_rate_without_fitted_rows_is_predicted(palimpsest: Command, tmp_path: 
 
 
 @pytest.mark.unit
-def test_a_line_for_each_drive_names_the_predicted_row_that_misses_most() -> None:
+def test_a_line_for_each_drive_names_the_worst_prediction() -> None:
     def row(figure: str, ours: float | None, bar: str, fitted: bool) -> judge.Row:
         return judge.Row("t", figure, "d", "here", figure, "us", 100, ours, judge.Bar.parse(bar, ""), fitted)
 
