@@ -374,7 +374,7 @@ impl Timeline {
         }
     }
 
-    /// Records what `die` does from `now` on: nothing, or the batch of operation `index`, number `order`.
+    /// Records the work of `die` from `now` on: nothing, or the batch of operation `index`, number `order`.
     pub fn holds(&mut self, die: u32, works: Option<(u32, u64, OperationKind, Cause)>, idle: Holder, now: Nanos) {
         let holder = works.map_or(idle, |(index, order, kind, cause)| {
             let request = self.operation(index).map_or(0, |operation| operation.request);

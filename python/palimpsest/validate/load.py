@@ -88,9 +88,8 @@ def knee(times: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _probe(result: Result) -> Mapping[str, Any]:
-    """The figures of the probe, or of the whole run if the simulator has none by job."""
-    data = result.to_dict()
-    return next((job for job in data.get("jobs", ()) if job["job"] == "probe"), data)
+    """The figures of the probe."""
+    return next(job for job in result["jobs"] if job["job"] == "probe")
 
 
 def _row(table: Table, rate: float, cells: tuple[int, Mapping[str, str]], column: str, result: Result | None) -> Row:

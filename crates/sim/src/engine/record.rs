@@ -30,7 +30,7 @@ impl Engine {
         (0..self.hardware.dies.len() as u32).for_each(|die| self.record_holder(die));
     }
 
-    /// Records what `die` does from now on.
+    /// Records the work of `die` from now on.
     pub(super) fn record_holder(&mut self, die: u32) {
         let Some(timeline) = &mut self.timeline else { return };
         let state = &self.hardware.dies[die as usize];

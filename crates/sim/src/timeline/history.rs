@@ -1,5 +1,5 @@
-//! The recent past: operations that have ended, and what each die did, back to the submission of the oldest request in
-//! flight.
+//! The recent past: operations that have ended, and the work of each die, back to the submission of the oldest request
+//! in flight.
 //!
 //! Ignored: older times, and operations beyond [`MOST_OPERATIONS`](super::MOST_OPERATIONS), the oldest first.
 
@@ -34,7 +34,7 @@ pub(super) struct History {
     ended: BTreeMap<i64, TimedOperation>,
     /// Operations in the order of their ends.
     order: VecDeque<(Nanos, i64)>,
-    /// What each die did, and since when.
+    /// The work of each die, and since when.
     dies: Vec<VecDeque<(Nanos, Holder)>>,
 }
 
@@ -70,7 +70,7 @@ impl History {
         self.ended.values()
     }
 
-    /// What `die` did, and since when.
+    /// The work of `die`, and since when.
     pub(super) fn holders(&self, die: u32) -> &VecDeque<(Nanos, Holder)> {
         static NOTHING: VecDeque<(Nanos, Holder)> = VecDeque::new();
         self.dies.get(die as usize).unwrap_or(&NOTHING)

@@ -1,8 +1,8 @@
 //! The parts of a request's latency: the critical path, walked back from the completion to the arrival.
 //!
 //! Each nanosecond belongs to one part, so the parts sum to the latency. The walk follows the operation whose end or
-//! start released the waiter last. A wait for a die belongs to the operations that held the die. Ignored: what held the
-//! bus of a channel, the host link and the controller, and what would have followed without the critical path.
+//! start released the waiter last. A wait for a die belongs to the operations that held the die. Ignored: holders of
+//! a bus, of the host link and of the controller, and the latency without the critical path.
 
 use super::history::{Holder, UNKNOWN};
 use super::{Nanos, Open, TimedOperation, TimedRequest, history::History};
