@@ -146,7 +146,8 @@ crate::keys! {
         pub t_read: Nanos = "part.t_read", Time, required, rules[OPERATION];
         /// sensing a high page
         pub t_read_high: Nanos = "part.t_read_high", Time, (as "part.t_read"), rules[OPERATION];
-        /// sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all
+        /// sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all;
+        /// a part.t_read set later is their mean, and their ratios stay
         pub t_read_types: Vec<Nanos> = "part.t_read_types", Times, "[]";
         /// sensing a page of a block that holds one bit a cell
         pub t_read_slc: Nanos = "part.t_read_slc", Time, (as "part.t_read"), rules[OPERATION],

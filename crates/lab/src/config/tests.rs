@@ -332,6 +332,17 @@ fn naming_another_part_drops_what_lower_layers_said_of_it() {
 }
 
 #[test]
+fn a_later_sensing_time_scales_the_types_of_pages() {
+    let types = |set: &[&str]| preset("default", set).unwrap().drive.part.t_read_types;
+    assert_eq!(types(&[]), [35_300, 48_400, 66_300]);
+    assert_eq!(types(&["part.t_read=25us"]), [17_650, 24_200, 33_150], "the mean was 50 us");
+    assert_eq!(types(&["part.t_read=25us", "part.t_read_types=[]"]), []);
+    let scaled = preset("default", &["part.t_read=25us"]).unwrap();
+    assert_eq!(source(&scaled, "part.t_read_types"), "--set part.t_read=25us");
+    assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, scaled.drive, "what is printed is the same drive");
+}
+
+#[test]
 fn a_part_may_be_a_file_or_stand_in_the_drive() {
     let part = "description = \"mine\"\n[part]\ncell = \"slc\"\npage_size = \"4KiB\"\npages_per_block = 64\n\
                 t_read = \"25us\"\nt_program = \"200us\"\nt_erase = \"1.5ms\"\nbus_rate = \"40MB/s\"\n";
