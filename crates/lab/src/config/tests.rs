@@ -336,7 +336,7 @@ fn a_later_sensing_time_scales_the_types_of_pages() {
     let types = |set: &[&str]| preset("default", set).unwrap().drive.part.t_read_types;
     assert_eq!(types(&[]), [35_300, 48_400, 66_300]);
     assert_eq!(types(&["part.t_read=25us"]), [17_650, 24_200, 33_150], "the mean was 50 us");
-    assert_eq!(types(&["part.t_read=25us", "part.t_read_types=[]"]), []);
+    assert!(types(&["part.t_read=25us", "part.t_read_types=[]"]).is_empty());
     let scaled = preset("default", &["part.t_read=25us"]).unwrap();
     assert_eq!(source(&scaled, "part.t_read_types"), "--set part.t_read=25us");
     assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, scaled.drive, "what is printed is the same drive");
