@@ -71,6 +71,7 @@ def test_logs_of_smart_and_ocp_are_counters(tmp_path: Path, first: str, second: 
         ),
         (_reading(2, 0) + _reading(1, 5), "reading 2: a counter is not above that of the line before"),
         (_reading("x", 0), "data_units_written is 'x'; expected a whole number, or its parts hi and lo"),
+        (_reading(-2, 0), "data_units_written is -2; expected a whole number"),
         ('{"data_units_written": 1} x', "expected the output of nvme or smartctl in JSON"),
     ],
 )

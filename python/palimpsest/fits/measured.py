@@ -59,11 +59,15 @@ class How:
 
 
 class Measurement(Protocol):
-    """A file of measurements; if `counted`, its runs count operations only, and times have no effect."""
+    """A file of measurements; if `counted`, its runs count operations only, and times have no effect.
+
+    `notes` say what of the file is not used.
+    """
 
     name: str
     targets: tuple[Target, ...]
     counted: bool
+    notes: tuple[str, ...]
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs these groups on several drives, side by side."""
@@ -106,6 +110,7 @@ class GroupRuns(SingleRuns):
     run: Callable[[Drive, str], RunOptions]
     figure: Callable[[Target, Result], float | None]
     counted: bool = False
+    notes: tuple[str, ...] = ()
 
     def _groups(self, groups: frozenset[str]) -> list[str]:
         return [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
@@ -131,6 +136,7 @@ class OneRun:
     run: Callable[[Drive, frozenset[str]], RunOptions]
     figures: Callable[[Result, frozenset[str]], Mapping[str, float | None]]
     counted: bool = True
+    notes: tuple[str, ...] = ()
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs these groups on several drives, side by side."""
