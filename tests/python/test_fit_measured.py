@@ -246,7 +246,9 @@ def _fio(path: Path, seed: int, known: dict[str, str]) -> Path:
 def test_nine_of_ten_determined_values_are_in_their_ranges(tmp_path: Path) -> None:
     """20 drives: four keys of the default space drawn at random each time, with values drawn from their bounds."""
     inside, missed = 0, []
-    drawn = space.default_space(space.Drive("default", None, SMALL), counted=False, timed=True)
+    found = space.default_space(space.Drive("default", None, SMALL), counted=False, timed=True)
+    # Reads meet no programs in these jobs.
+    drawn = [key for key in found if not key.name.startswith("sim.suspend")]
     for seed in range(20):
         rng = random.Random(1000 + seed)
         keys = rng.sample(drawn, 4)

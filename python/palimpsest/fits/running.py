@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from .. import states
 from ..errors import InputError
 from ..files import digest
 from ..parameters import cores
@@ -149,6 +150,8 @@ def fit(
 
     Raises InputError, also for a varied key without effect.
     """
+    # Points that differ in times share a preconditioned drive.
+    states.share()
     with runner(settings.engine, settings.address, settings.jobs) as run:
         return _fit(paths, settings, folder, work, None if settings.engine == "local" else run)
 
