@@ -54,6 +54,14 @@ def test_keys_have_places_in_their_range() -> None:
     assert (whole.whole, whole.at(0.5), whole.text(5.0)) == (True, 6.0, "5")
 
 
+@pytest.mark.contract
+def test_times_of_page_types_are_one_key() -> None:
+    (key,) = space.parse_all(["part.t_read_types=30us..60us"], drive := space.Drive("datacentre-tlc"))
+    assert key.override(40.0) == 'part.t_read_types=["28.24us", "38.72us", "53.04us"]'
+    assert space.values_of(drive, [key]) == {"part.t_read_types": pytest.approx(50)}
+    drive.at([key], {key.name: 40.0}).check()
+
+
 def _written(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path

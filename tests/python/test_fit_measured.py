@@ -198,6 +198,15 @@ def test_time_left_is_known_before_the_first_point_ends(monkeypatch: pytest.Monk
             assert work.text().endswith("3 %, about 0:29 left")
             now[0] += 3.0
         assert work.text().endswith("13 %, about 0:26 left")
+        # A run that says no more has ended when the thread begins the next one.
+        with work.batch(True, 0.0, 6.0, 0):
+            ended = work.watch("run")
+            assert ended is not None
+            ended("precondition", 1, 2, 0)
+            ended("run", 1, 0, 0)
+            assert sum(work._shares.values()) == 0.5
+            work.watch("run")
+            assert sum(work._shares.values()) == 1.0
         # Points that need no run cost no time, and no rate.
         work.known(True, 6.0)
         assert work.text().endswith("about 0:24 left")
