@@ -1,10 +1,8 @@
 """Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for ours."""
 
 import math
-import re
 import shutil
 import tempfile
-import tomllib
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
+from ..validate.jobs import block_size
+from ..validate.points import host_bytes
 from .space import Drive
 
 if TYPE_CHECKING:
@@ -147,14 +147,10 @@ class OneRun:
         return self.figures(batch[self.run(drive, groups)], groups)
 
     def requests(self, drive: Drive, groups: frozenset[str]) -> float:
-        """Pages of the host over those of a request, by the passes; 0 for requests of several sizes."""
+        """Bytes of the host over those of a request, by the passes; 0 for requests of several sizes."""
         run = self.run(drive, groups)
-        size = _BLOCK.search(run.workload)
-        ssd, part = (tomllib.loads(_core.show(run.ssd, run.ftl, list(run.overrides)))[name] for name in ("ssd", "part"))
-        blocks = math.prod(ssd[key] for key in _BLOCKS) * part["pages_per_block"]
-        share = 1 + float(str(ssd["over_provisioning"]).rstrip("%")) / 100
-        page = _BLOCK.search(f"bs={part['page_size']}")
-        return self.work(groups) * blocks / share * _bytes(page) / _bytes(size) if size else 0.0
+        size = block_size(run.workload)
+        return self.work(groups) * host_bytes(run) / size if size else 0.0
 
     def _ends(self, groups: frozenset[str]) -> dict[str, float]:
         """The last place of each group."""
@@ -170,14 +166,6 @@ class OneRun:
         limit = min(ends.values(), default=0.0) + _EARLY
         chosen = frozenset(group for group, end in ends.items() if end < limit)
         return chosen if len(chosen) < len(groups) and limit < _SAVING * max(ends.values()) else groups
-
-
-_BLOCK = re.compile(r"\b(?:bs|blocksize)=(\d+)([kKmM]?)(?:i?B)?(?=,|$)")
-_BLOCKS = ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane")
-
-
-def _bytes(size: "re.Match[str] | None") -> float:
-    return float(size[1]) * {"": 1, "k": 1024, "m": 1 << 20}[size[2].lower()] if size else 1.0
 
 
 _EARLY = 6.0

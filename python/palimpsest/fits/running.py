@@ -206,7 +206,8 @@ def _fit(
             drive = drive.at(own, stage.best.values)
     at: dict[str, float | str] = {name: value for stage in stages for name, value in stage.best.values.items()}
     alike = [{**at, **values} for stage in stages for values in stage.others] if any(hidden) else []
-    first, fitted = Drive(settings.start, settings.ftl, settings.overrides), [key for key in keys if key.name in at]
+    first = Drive(settings.start, settings.ftl, settings.overrides)
+    fitted = [key for stage in stages for key in stage.task.keys]
     with evaluations.work.step(PREDICT, True, False):
         found, *others = _ours(first, fitted, [at, *alike], task, evaluations)
         (start,) = _ours(first, [], [{}], task, evaluations)
@@ -360,7 +361,7 @@ def _choose(task: Task, evaluations: Evaluations, budget: Budget, points: Sequen
             more += [other, *improve(task, evaluations, budget, other, rounds=1)[1]]
         found += more
         before, best = best, _best(task, [best, *more])
-        if best is before:
+        if best is before or budget.is_late():
             break
     return best, found
 

@@ -1,9 +1,9 @@
 //! Kept states: a run loads the state of an earlier, equally preconditioned drive. The result must be the same.
 //!
 //! A state contains flash, layer and the host's data, with all counters and random sources. It depends on all settings
-//! of the drive except [`UNREAD_TABLES`] and [`TIMES`], on the preconditioning, the payload, the seed, and whether times
-//! are verified; the [`Key`] contains them all. Preconditioning is counted, so one state serves counted and timed runs,
-//! and drives that differ in times. The caller stores states ([`States`]).
+//! of the drive except [`UNREAD_TABLES`] and [`TIMES`], on the preconditioning, the payload, the seed, and whether
+//! times are verified; the [`Key`] contains them all. Preconditioning is counted, so one state serves counted and timed
+//! runs, and drives that differ in times. The caller stores states ([`States`]).
 //!
 //! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power,
 //! superblocks as blocks of the layer, and `layout`, which depends on the workload.
@@ -101,7 +101,7 @@ pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
     let mut text = format!("{precondition:?}, payload {payload:?}, seed {seed}, times verified: {verifies}\n");
     for (key, value) in resolved.values() {
         let table = key.split_once('.').map_or(key, |(table, _)| table);
-        if !UNREAD_TABLES.contains(&table) && !TIMES.contains(&&*key) {
+        if !UNREAD_TABLES.contains(&table) && !TIMES.contains(&key) {
             let _ = writeln!(text, "{key} = {value:?}");
         }
     }
