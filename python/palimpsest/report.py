@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import charts, summary, units
+from . import against, charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
@@ -258,6 +258,7 @@ def _sections(
     over_time = "time" if "time" in drawn else "progress"
     bodies = (
         ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
+        ("against", "Beside fio", "".join(against.html(each["against"]) for each in results if "against" in each)),
         ("why", charts.CHARTS["why"].title, figures("why")),
         ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, figures("volumes") + _volume_table(results)),
