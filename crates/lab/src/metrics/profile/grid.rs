@@ -84,8 +84,7 @@ impl Grid {
         let rows = cells.clone().map(|at| at % ROWS as usize + 1).max().unwrap_or(0);
         let columns = cells.map(|at| at / ROWS as usize + 1).max().unwrap_or(0);
         let of = |kind: usize| {
-            let row =
-                |row: usize| (0..columns).map(|column| self.cells[column * ROWS as usize + row][kind]).collect();
+            let row = |row: usize| (0..columns).map(|column| self.cells[column * ROWS as usize + row][kind]).collect();
             (0..rows).map(row).collect()
         };
         let (column_width, row_bytes) = (1 << self.column_bits, 1 << self.row_bits);
