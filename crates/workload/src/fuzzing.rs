@@ -37,6 +37,11 @@ pub const SAMPLES: &[(&str, &str)] = &[
          3000005 /dev/b write 4096 4096\n3000006 /dev/a close\n",
     ),
     (
+        "iolog-program",
+        "fio version 2 iolog\n/dev/a write 32768 4096\n/dev/a wait 1000 0\n/dev/a read 65536 8192\n\
+         /dev/b wait 3000 0\n/dev/b write 4096 4096\n",
+    ),
+    (
         "msr",
         "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
          128166385295514663,hm,0,Write,32768,4096,2833\n128166385305514663,hm,0,Read,65536,8192,2617\n\

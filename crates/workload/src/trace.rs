@@ -76,6 +76,7 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<columns::Columns>(),
     Format::of_lines::<etw::Etw>(),
     Format::of_lines::<iolog::Iolog>(),
+    Format::of_lines::<iolog::Iolog<true>>(),
     Format::of_lines::<msr::Msr>(),
     Format::of_lines::<alibaba::Alibaba>(),
     Format::of_lines::<spc::Spc>(),

@@ -77,7 +77,8 @@ fn every_format_has_a_sample_that_is_recognised_and_read() {
             let bytes = compress(sample.as_bytes());
             let mut lines = LineReader::new(input::decompress(Box::new(Cursor::new(bytes.clone())), "t").unwrap(), "t");
             let (found, _) = recognise(&lines.read_head()).expect(format.name);
-            assert_eq!(found.name, format.name);
+            // Only its name chooses a variant of another format.
+            assert_eq!(found.name, format.name.trim_end_matches("-program"));
             let read = good_of(format.name, &bytes)
                 .into_iter()
                 .map(|r| (r.arrival, r.kind, r.extent.sector, r.extent.sectors))
