@@ -24,7 +24,7 @@ fn good(bytes: &[u8]) -> Vec<Request> {
 
 /// The requests of a file of the format `name`, which is forced if other formats share the lines.
 fn good_of(name: &str, bytes: &[u8]) -> Vec<Request> {
-    let format = name.starts_with('d').then(|| name.to_string());
+    let format = (name.starts_with('d') || name.ends_with("-program")).then(|| name.to_string());
     read(bytes, &TraceOptions { format, ..TraceOptions::default() }).unwrap().0
 }
 
