@@ -1,8 +1,8 @@
 """`palimpsest run --against`: the figures that fio measured on a real drive, beside those of a simulated run.
 
 The percentiles are those of fio's list. fio's `lat` counts from the start of a request, `clat` from its submission;
-`lat` is compared if fio printed percentiles of it (`lat_percentiles=1`). Ours counts from the submission by the host.
-Ignored: the time of the host's software, which fio's figures include, and response times of trims.
+`lat` is compared if fio printed percentiles of it (`lat_percentiles=1`). Ours counts from the arrival of a request at
+the host. Ignored: the time of the host's software, which fio's figures include, and response times of trims.
 """
 
 import re
@@ -146,7 +146,7 @@ def _compared(result: Result, output: Output, path: Path) -> Result:
     used = {row["figure"].partition(".")[0] for row in rows} & _LATENCIES.keys()
     if any(row["ours"] is None and ".p" in row["figure"] for row in rows):
         notes.append("a section has p50, p90, p99, p99.9 and p99.99, trims none: the JSON has fio's other percentiles")
-    notes += [f"latency: {_LATENCIES[name]}; ours from submission by the host" for name in _LATENCIES if name in used]
+    notes += [f"latency: {_LATENCIES[name]}; ours from arrival to completion" for name in _LATENCIES if name in used]
     data = result.to_dict() | {"against": {"file": path.name, "fio": output.version, "rows": rows, "notes": notes}}
     return Result(data, result.series, result.configuration)
 
@@ -191,9 +191,9 @@ def _ours_rate(kind: str, name: str, of: Mapping[str, Any] | Result, iops: float
     if not iops or not total:
         return None
     if name == "bytes_per_s":
-        return iops / total * sum(moved[key] for key in _BYTES[kind]) if kind in _BYTES else None
+        return iops * float(sum(moved[key] for key in _BYTES[kind])) / total if kind in _BYTES else None
     served = sum(requests[each] for each in ("read", "write", "trim")) if kind == "mixed" else requests[kind]
-    return iops * served / total
+    return float(iops * served / total)
 
 
 _Show = Callable[[float | None], str]

@@ -322,7 +322,8 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
     let what = match best.max_by_key(|(_, reading)| reading.columns) {
         Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
-            format!("{shown} is no request in a known format; as {}, the nearest, {}", format.name, reading.fault)
+            let fault = reading.fault.trim_end_matches(&format!(", found {shown}"));
+            format!("{shown} is no request in a known format; as {}, the nearest, {fault}", format.name)
         }
         _ => {
             format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")

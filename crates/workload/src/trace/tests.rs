@@ -102,6 +102,9 @@ fn a_cut_last_line_is_named() {
     let (place, what) = wrong(whole.as_bytes());
     assert_eq!(place, "t:3");
     assert!(what.contains("may have been cut") && what.contains("msr by line 1"), "{what}");
+    let long = format!("1,h,0,Write,0,512,1\n2,h,0,{},0,512,1\n", "x".repeat(60));
+    let (_, what) = wrong(long.as_bytes());
+    assert!(what.ends_with("the file is recognised as msr by line 1") && what.len() < 200, "{what}");
 }
 
 #[test]
