@@ -6,7 +6,9 @@ the host. Ignored: the time of the host's software, which fio's figures include,
 """
 
 import re
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,9 +74,10 @@ class Against:
             for job in jobs
         )
         self._jobs = "\n".join(sections)
-        # The folder is removed with this object.
-        self._folder = tempfile.TemporaryDirectory(prefix="palimpsest-")
-        self.options = replace(self.options, workload=str((out or Path(self._folder.name)) / "against.fio"))
+        if out is None:
+            out = Path(tempfile.mkdtemp(prefix="palimpsest-"))
+            weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
+        self.options = replace(self.options, workload=str(out / "against.fio"))
 
     def begin(self) -> None:
         """Writes the job file, if the output is the workload; the folder must exist."""

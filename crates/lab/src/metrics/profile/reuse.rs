@@ -2,8 +2,8 @@
 //!
 //! The reuse distance of an access is the number of other pages accessed since the previous access to the same page. An
 //! LRU cache of C pages hits if the distance is below C (Mattson et al., "Evaluation techniques for storage
-//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). A map of bits holds live pages in the order of their latest
-//! accesses; counts of its words and of groups of words make the number of later ones a short sum.
+//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). A map of bits holds live pages in the order of their
+//! latest accesses; counts of its words and of groups of words make the number of later ones a short sum.
 //!
 //! A sample of pages, chosen by a hash of their numbers, bounds memory (Waldspurger et al., "Efficient MRC Construction
 //! with SHARDS", FAST 2015, section 3: fixed size). One difference: if there are too many sampled pages, their share is
