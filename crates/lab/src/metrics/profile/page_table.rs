@@ -40,7 +40,8 @@ impl<T: Copy + Default> PageTable<T> {
     /// The record of `page`, which must not be [`u64::MAX`]; a new page has the default.
     #[inline]
     pub fn of(&mut self, page: u64) -> &mut T {
-        self.of_near(page, &mut usize::MAX)
+        let mut nowhere = usize::MAX;
+        self.of_near(page, &mut nowhere)
     }
 
     /// As `of`; `near` is the likely place, and then that of the next page.
@@ -109,7 +110,7 @@ impl<T: Copy + Default> PageTable<T> {
 fn first_place<T>(entries: &[(u64, T)], page: u64) -> usize {
     const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
     // The hash must differ from the hash that samples pages.
-    (mix((page / BLOCK) ^ SALT).wrapping_mul(BLOCK) | page % BLOCK) as usize & (entries.len() - 1)
+    (mix((page / BLOCK) ^ SALT).wrapping_mul(BLOCK) | (page % BLOCK)) as usize & (entries.len() - 1)
 }
 
 /// The place of `page` in `entries`, or a free place for a new page; one must be free.
