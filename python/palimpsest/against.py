@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Against:
             raise InputError("--against: a run at count fidelity has no times; expected --fidelity timed")
         self.path, self._output = path, fio_output.read(path)
         self.options = replace(options, series=True)
-        self._jobs = ""
+        self._jobs, self._given = "", given
         if given:
             _expect_jobs(Path(options.workload), self._output, path)
             return
@@ -86,7 +86,8 @@ class Against:
 
     def compared(self, result: Result) -> Result:
         """The result with `against`: fio's figures beside its own. Raises InputError if no job is in both."""
-        return _compared(result, self._output, self.path)
+        ignored = {} if self._given else dict.fromkeys(key for job in self._output.jobs for key in job.ignored)
+        return _compared(result, self._output, self.path, ignored)
 
 
 def _rate(jobs: Sequence[Job]) -> float:
@@ -129,10 +130,11 @@ def _matched(names: Sequence[str], output: Output) -> dict[str, list[str]]:
     return found
 
 
-def _compared(result: Result, output: Output, path: Path) -> Result:
+def _compared(result: Result, output: Output, path: Path, ignored: Iterable[str]) -> Result:
     names = [job["job"] for job in result.get("jobs") or []]
     matched = _matched(names, output) if names else {output.jobs[0].name: []}
-    notes = []
+    said = ", ".join(ignored)
+    notes = [f"not used of fio's options, as requests go to the whole drive until our own end: {said}"] if said else []
     if not matched or (not names and len(output.jobs) > 1):
         raise InputError(_unlike(path, output, names))
     rows: list[dict[str, Any]] = []

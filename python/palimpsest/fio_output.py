@@ -3,10 +3,11 @@
 The formats `json`, `json+` (bins join percentiles of copies) and `normal,json` (text around the JSON). Of the objects
 that `--status-interval` prints, the last whole one counts. Copies of a job (`numjobs`) are joined; fio prints a job for
 each copy, with the same name, or one for all with `group_reporting`. The output has no `stonewall`, but jobs after one
-have the next `groupid` (jobs after `new_group` look the same). Options about the machine (engine, file name, ...) are
-ignored, as are `slat`, priorities and disks.
+have the next `groupid` (jobs after `new_group` look the same). An engine that waits for each request has one in flight,
+whatever `iodepth` says. Ignored: `slat`, priorities, disks.
 """
 
+import fnmatch
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,13 +18,33 @@ from typing import Any
 
 from .errors import InputError
 
-KEPT = (
+KEPT = frozenset((
     "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
-    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime",
-    "thinktime_blocks", "thinktime_blocks_type", "fsync",
-)  # fmt: skip
+    "rate_min", "rate_iops_min", "rate_cycle", "ratecycle", "rate_process", "numjobs", "kb_base",
+    "random_generator", "randrepeat", "randseed", "nrfiles", "filesize", "openfiles", "thinktime",
+    "thinktime_blocks", "thinktime_blocks_type", "latency_target", "latency_window", "latency_percentile",
+    "latency_run", "fsync", "sync", "write_hint", "plids", "fdp_pli",
+))  # fmt: skip
 """Options of fio that describe the requests."""
+_WAITS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "sg"})
+"""Engines that wait for each request."""
+_QUEUES = frozenset({
+    "libaio", "io_uring", "io_uring_cmd", "posixaio", "solarisaio", "windowsaio", "spdk", "spdk_bdev", "xnvme",
+})  # fmt: skip
+_READ = frozenset({"ioengine", "direct", "buffered", "fdatasync", "stonewall", "wait_for_previous", "name"})
+"""Options that this module reads itself; fio adds `name`."""
+_OUTSIDE = (
+    "*filename*", "directory", "description", "thread", "invalidate", "*group*", "runtime", "timeout", "time_based",
+    "*delay", "ramp_time", "io_size", "io_limit", "number_ios", "loops", "fill_device", "create_*", "fallocate",
+    "end_fsync", "fsync_on_close", "file_append", "unlink*", "*log*", "*percentile*", "*reporting*",
+    "*significant_figures", "disable_*", "*gtod*", "clocksource", "exec_*", "ss*", "steadystate*", "cpu*", "numa_*",
+    "nice", "prio*", "mem", "iomem*", "lockmem", "hugepage-size", "*buffers", "buffer_*", "dedupe_*", "hipri*",
+    "sqthread_*", "fixedbufs", "registerfiles", "nonvectored", "uncached", "force_async", "cmd_type",
+    "userspace_reap", "allow_mounted_write", "eta*", "unit_base", "*error*", "exitall*", "random_seed",
+    "allrandrepeat",
+)  # fmt: skip
+"""Options that do not reach the drive, or only limit the run: runs here have their own end."""
 
 KINDS = ("read", "write", "trim", "mixed")
 """Classes of requests with figures; `unified_rw_reporting` joins them as `mixed`."""
@@ -56,20 +77,43 @@ class Job:
             max((float(side.get("runtime", 0)) for sides in found.values() for side in sides), default=0) / 1e3
         )
 
-    @cached_property
+    @property
     def lines(self) -> list[str]:
         """The lines of a job file that describe the requests. Raises InputError if the output does not record them."""
+        return self._described[0]
+
+    @property
+    def ignored(self) -> list[str]:
+        """The options that do not reach the drive, or only end the run. Raises InputError as `lines`."""
+        return self._described[1]
+
+    @cached_property
+    def _described(self) -> tuple[list[str], list[str]]:
+        own = [key for key in self.options if key not in KEPT]
+        ignored = [key for key in own if any(fnmatch.fnmatch(key, each) for each in _OUTSIDE)]
+        for key in {*own} - _READ - {*ignored}:
+            what = f"{key} is not modelled and may change the requests"
+            raise InputError(f"{self.place}: {what}; expected jobs without it")
+        if str(self.options.get("direct", "1")) == "0" or str(self.options.get("buffered", "0")) == "1":
+            raise InputError(f"{self.place}: the host's page cache served these requests; expected jobs with direct=1")
         kept = {key: str(value) for key, value in self.options.items() if key in KEPT}
+        if (engine := self.options.get("ioengine", "libaio")) in _WAITS:
+            kept["iodepth"] = "1"
+        elif str(engine).partition(":")[0] not in _QUEUES:
+            known = ", ".join(sorted(_QUEUES | _WAITS))
+            raise InputError(f"{self.place}: the engine {engine} is none of block requests; expected one of {known}")
         if "fdatasync" in self.options:
             # A drive is sent the same flush.
             kept["fsync"] = str(self.options["fdatasync"])
         if not {"rw", "readwrite"} & kept.keys():
             what = "expected fio's own `job options`, or `global options`"
             raise InputError(f"{self.place}: the options name no rw; {what}")
-        if not kept.get("size", "").endswith("%"):
-            # Requests go to all of our drive, which has another size than the real file or device.
+        size = kept.get("size", "")
+        if not size.endswith("%"):
+            # Our drive has another size than the real file or device.
+            ignored += ["size"] if size else []
             kept["size"] = "100%"
-        return [key if value == "" else f"{key}={value}" for key, value in kept.items()]
+        return [key if value == "" else f"{key}={value}" for key, value in kept.items()], ignored
 
     def section(self, seconds: float, *, later: bool = False) -> str:
         """The section of a job file, which ends by time; `later` waits for the end of the sections before."""
@@ -115,8 +159,11 @@ def read(path: Path) -> Output:
     copies: dict[str, list[dict[str, Any]]] = {}
     for job in jobs:
         copies.setdefault(str(job["jobname"]), []).append(job)
-    common = data.get("global options") or {}
-    made = tuple(Job(f"{path}: job {name}", name, each, common) for name, each in copies.items())
+    try:
+        common = data.get("global options") or {}
+        made = tuple(Job(f"{path}: job {name}", name, each, common) for name, each in copies.items())
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: expected options and figures of jobs as fio prints them: {error}") from None
     for job in made:
         if not job.sides:
             expected = "expected reads, writes or trims with their response times"

@@ -1,7 +1,8 @@
 """fio's output in JSON: its options become the workload, its figures the targets (`fio_output` reads the file).
 
 A group is a job. Jobs that ran together become the sections of one job file, and the figures of each section are
-compared; all run until simulated time ends them. Ignored: that one of several jobs may have ended before the others.
+compared; all run until simulated time ends them. The output of the fit names the options that do not reach the drive,
+or only end the run; other options are refused. Ignored: that one of several jobs may have ended before the others.
 """
 
 from pathlib import Path
@@ -49,7 +50,9 @@ def read(path: Path, how: How) -> Measurement:
         # The folder lives as long as this function.
         return _figure(target, result, target.group if folder and files[target.group] is not None else None)
 
-    return GroupRuns(path.name, targets, run, figure)
+    ignored = ", ".join(dict.fromkeys(key for job in found.jobs for key in job.ignored))
+    note = f"not used of fio's options, because requests go to the whole drive until our own end: {ignored}"
+    return GroupRuns(path.name, targets, run, figure, notes=(note,) if ignored else ())
 
 
 def _sides(job: Job) -> dict[str, Side]:
