@@ -167,7 +167,8 @@ fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Sourc
     if let Some(option) = option {
         return Err(Error::input(option, format!("{path} is a job file of fio; expected a trace")));
     }
-    let file = JobFile::parse_in(&text, path, &Surroundings { variable: &|name| std::env::var(name).ok(), include: &include });
+    let file =
+        JobFile::parse_in(&text, path, &Surroundings { variable: &|name| std::env::var(name).ok(), include: &include });
     Ok(Box::new(file?.source(opening.drive_bytes, opening.seed)?))
 }
 

@@ -100,10 +100,13 @@ impl FioSpec {
             ("rate_process", Some(if self.pacing == Pacing::Linear { "linear" } else { "poisson" }.into())),
             ("runtime", self.runtime.map(duration_text)),
             on("time_based", self.time_based),
-            ("startdelay", (self.start_delay > 0 || self.delay_spread > 0).then(|| match self.delay_spread {
-                0 => delays[0].clone(),
-                _ => delays.join("-"),
-            })),
+            (
+                "startdelay",
+                (self.start_delay > 0 || self.delay_spread > 0).then(|| match self.delay_spread {
+                    0 => delays[0].clone(),
+                    _ => delays.join("-"),
+                }),
+            ),
             time("ramp_time", self.ramp),
             time("thinktime", pause),
             number("thinktime_blocks", requests, 1),

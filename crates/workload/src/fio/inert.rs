@@ -80,10 +80,7 @@ pub const REFUSED: &[(&str, &str)] = &[
          libblkio_write_zeroes_on_trim write_barrier",
     ),
     ("runs programs", "exec_prerun exec_postrun program arguments grace_time std_redirect"),
-    (
-        "loads the host's processors",
-        "cpuload cpumode cpuchunks exit_on_io_done thinkcycles",
-    ),
+    ("loads the host's processors", "cpuload cpumode cpuchunks exit_on_io_done thinkcycles"),
     ("needs the state of an earlier run", "verify_only verify_state_load"),
     (
         "plays recorded requests, which --workload plays itself",

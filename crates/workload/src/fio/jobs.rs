@@ -90,7 +90,8 @@ impl JobFile {
         }
         end_section(section, &mut global, &mut jobs);
         reading.check()?;
-        let jobs = jobs.into_iter().map(|(title, at, entries)| reading.job(title, at, entries)).collect::<Result<_>>()?;
+        let jobs =
+            jobs.into_iter().map(|(title, at, entries)| reading.job(title, at, entries)).collect::<Result<_>>()?;
         JobFile::of(name, jobs, true, reading.notes())
     }
 

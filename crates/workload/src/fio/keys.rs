@@ -58,9 +58,12 @@ pub const KEYS: &[Key] = &[
     key("offset", &["fileoffset"], OFFSET, to!(offset, whole_sectors)),
     key("offset_increment", &[], OFFSET, to!(offset_increment, whole_sectors)),
     key("n", &["number_ios"], "a number of requests from 1 such as 250000, 100k or 1e6", to!(requests, some_positive)),
-    key("io_size", &["io_limit"], IO_SIZE, to!(io_size, |text| repeated_amount(text)
-        .filter(|&size| !is_zero(size))
-        .map(Some))),
+    key(
+        "io_size",
+        &["io_limit"],
+        IO_SIZE,
+        to!(io_size, |text| repeated_amount(text).filter(|&size| !is_zero(size)).map(Some)),
+    ),
     key("loops", &[], "a whole number from 1", to!(loops, some_positive)),
     key("iodepth", &[], DEPTH, to!(iodepth, depth)),
     key("iodepth_low", &[], DEPTH, to!(refill.low, depth)),
@@ -75,41 +78,73 @@ pub const KEYS: &[Key] = &[
     key("rate", &[], RATE, to!(rates, bytes_a_second)),
     key("rate_iops_min", &[], RATE_IOPS, to!(floor.rates, requests_a_second)),
     key("rate_min", &["ratemin"], RATE, to!(floor.rates, bytes_a_second)),
-    key("rate_cycle", &["ratecycle"], "a number of milliseconds from 1", to!(floor.cycle, |text| positive(text)
-        .and_then(|milliseconds| milliseconds.checked_mul(1_000_000)))),
-    key("open_loop", &[], "nothing, 0 or 1: whether requests arrive at the rate, whatever the number in flight",
-        to!(open_loop, switch)),
+    key(
+        "rate_cycle",
+        &["ratecycle"],
+        "a number of milliseconds from 1",
+        to!(floor.cycle, |text| positive(text).and_then(|milliseconds| milliseconds.checked_mul(1_000_000))),
+    ),
+    key(
+        "open_loop",
+        &[],
+        "nothing, 0 or 1: whether requests arrive at the rate, whatever the number in flight",
+        to!(open_loop, switch),
+    ),
     key("rate_process", &[], "linear or poisson", to!(pacing, |text| one_of(text, PACINGS))),
-    key("runtime", &["timeout"], TIME, to!(runtime, |text| duration(text)
-        .map(|runtime| Some(runtime).filter(|&runtime| runtime > 0)))),
+    key(
+        "runtime",
+        &["timeout"],
+        TIME,
+        to!(runtime, |text| duration(text).map(|runtime| Some(runtime).filter(|&runtime| runtime > 0))),
+    ),
     key("time_based", &[], SWITCH, to!(time_based, switch)),
     key("startdelay", &["start_delay"], DELAY, set_delay),
     key("ramp_time", &[], TIME, to!(ramp, duration)),
     key("thinktime", &[], MICROSECONDS, to!(think.time, micros)),
     key("thinktime_blocks", &[], "a number of requests from 1", to!(think.requests, positive)),
-    key("thinktime_blocks_type", &[], "complete or issue: when a request counts", to!(think.of_issued, |text| one_of(
-        text,
-        &[("complete", false), ("issue", true)]
-    ))),
+    key(
+        "thinktime_blocks_type",
+        &[],
+        "complete or issue: when a request counts",
+        to!(think.of_issued, |text| one_of(text, &[("complete", false), ("issue", true)])),
+    ),
     key("thinktime_iotime", &[], TIME, to!(think.after, duration)),
     key("latency_target", &[], MICROSECONDS, to!(target.time, some_micros)),
     key("latency_window", &[], MICROSECONDS, to!(target.window, some_micros)),
-    key("latency_percentile", &[], "a percentage from 0 to 100 with at most three decimals",
-        to!(target.share, |text| thousandths(text).filter(|&share| share <= 100_000))),
-    key("latency_run", &[], "nothing, 0 or 1: whether the job continues with the depth found",
-        to!(target.continues, switch)),
+    key(
+        "latency_percentile",
+        &[],
+        "a percentage from 0 to 100 with at most three decimals",
+        to!(target.share, |text| thousandths(text).filter(|&share| share <= 100_000)),
+    ),
+    key(
+        "latency_run",
+        &[],
+        "nothing, 0 or 1: whether the job continues with the depth found",
+        to!(target.continues, switch),
+    ),
     key("blockalign", &["ba"], BLOCK, to!(block_align, some_block)),
-    key("fsync", &["fdatasync"], "after how many writes to flush, from 1, or 0 for never",
-        to!(writes_per_flush, |text| count(text).map(|writes| Some(writes).filter(|&writes| writes > 0)))),
+    key(
+        "fsync",
+        &["fdatasync"],
+        "after how many writes to flush, from 1, or 0 for never",
+        to!(writes_per_flush, |text| count(text).map(|writes| Some(writes).filter(|&writes| writes > 0))),
+    ),
     key("end_fsync", &[], "nothing, 0 or 1: whether a flush follows the last write", to!(end_flush, switch)),
-    key("percentage_random", &[],
+    key(
+        "percentage_random",
+        &[],
         "one to three percentages from 0 to 100 with at most one decimal (reads, writes, trims)",
-        to!(random_permille, |text| three(text, 1000, permille))),
+        to!(random_permille, |text| three(text, 1000, permille)),
+    ),
     key("sequential_from", &[], BLOCK, to!(sequential_from, some_block)),
     key("sequential_size", &[], REGION, to!(sequential_size, some_region)),
-    key("randrepeat", &["allrandrepeat"],
+    key(
+        "randrepeat",
+        &["allrandrepeat"],
         "nothing, 0 or 1: whether passes of loops and io_size repeat each other; every run repeats for its seed",
-        to!(repeat, switch)),
+        to!(repeat, switch),
+    ),
     key("random_generator", &[], "tausworthe, tausworthe64 or lfsr", to!(generator, |text| one_of(text, GENERATORS))),
     key("kb_base", &[], "1024 (k is 1024 and Ki 1000, as in fio) or 1000 (k is 1000 and Ki 1024)", |_, text| {
         Units::of(text).map(drop).ok_or(())
@@ -118,39 +153,64 @@ pub const KEYS: &[Key] = &[
     key("filename", &[], "names of files or devices, as in /dev/sda or a:b", to!(paths, paths)),
     key("filename_format", &[], "a name with $jobname, $jobnum or $filenum", to!(name_format, some_text)),
     key("directory", &[], "folders, as in /mnt", to!(folders, paths)),
-    key("nrfiles", &["nr_files"], "a number of files from 1 to 16777216", to!(files, |text| positive(text)
-        .filter(|&files| files <= MOST_FILES)
-        .map(Some))),
-    key("filesize", &[],
+    key(
+        "nrfiles",
+        &["nr_files"],
+        "a number of files from 1 to 16777216",
+        to!(files, |text| positive(text).filter(|&files| files <= MOST_FILES).map(Some)),
+    ),
+    key(
+        "filesize",
+        &[],
         "a size such as 1GiB or SIZE/PERCENT:... adding up to 100, multiples of 512; or a percentage of the drive",
-        set_file_sizes),
+        set_file_sizes,
+    ),
     key("openfiles", &[], "a number of files from 1 to 65536", to!(open_files, depth)),
     key("filegroups", &[], GROUPS, to!(groups, |text| parse_groups(text, MOST_FILES))),
     key("mix", &[], CLASSES, to!(mix, |text| parse_mix(text, permille))),
-    key("filelayout", &[], "whole, lockstepK@SIZE or randomK@SIZE, for all filegroups",
-        to!(file_layout, |text| GroupLayout::parse(text).map(Some))),
-    key("dwell", &[], "requests from 1 until other files are hot, for all classes of the mix",
-        to!(dwell, some_positive)),
+    key(
+        "filelayout",
+        &[],
+        "whole, lockstepK@SIZE or randomK@SIZE, for all filegroups",
+        to!(file_layout, |text| GroupLayout::parse(text).map(Some)),
+    ),
+    key(
+        "dwell",
+        &[],
+        "requests from 1 until other files are hot, for all classes of the mix",
+        to!(dwell, some_positive),
+    ),
     key("norandommap", &[], "nothing, 0 or 1: whether random requests are independent draws", to!(no_map, switch)),
     key("zonesize", &[], BYTES, to!(zones.bytes, some_sectors)),
     key("zonerange", &[], BYTES, to!(zones.range, some_sectors)),
     key("zoneskip", &[], "a multiple of 512 bytes such as 1m", to!(zones.skip, sectors)),
-    key("zonemode", &[], "none or strided, since the drive has no zones", to!(zones.strided, |text| one_of(
-        text,
-        &[("none", false), ("strided", true)]
-    ))),
+    key(
+        "zonemode",
+        &[],
+        "none or strided, since the drive has no zones",
+        to!(zones.strided, |text| one_of(text, &[("none", false), ("strided", true)])),
+    ),
     key("sync", &[], "none, sync or dsync, or 0 or 1: whether writes have FUA", to!(sync, |text| one_of(text, SYNCS))),
     key("writefua", &[], SWITCH, to!(sync, switch)),
-    key("write_hint", &[], "none, short, medium, long or extreme: the expected lifetime of writes",
-        to!(write_hint, |text| one_of(text, WRITE_HINTS))),
+    key(
+        "write_hint",
+        &[],
+        "none, short, medium, long or extreme: the expected lifetime of writes",
+        to!(write_hint, |text| one_of(text, WRITE_HINTS)),
+    ),
     key("fdp", &[], SWITCH, to!(places, |text| switch(text).map(Some))),
-    key("dataplacement", &["data_placement"], "none or fdp", to!(places, |text| one_of(
-        text,
-        &[("none", Some(false)), ("fdp", Some(true))]
-    ))),
-    key("plids", &["fdp_pli"], "placement handles below 65536 that writes name in turn, as in 1 or 0,3", to!(
-        plids, handles
-    )),
+    key(
+        "dataplacement",
+        &["data_placement"],
+        "none or fdp",
+        to!(places, |text| one_of(text, &[("none", Some(false)), ("fdp", Some(true))])),
+    ),
+    key(
+        "plids",
+        &["fdp_pli"],
+        "placement handles below 65536 that writes name in turn, as in 1 or 0,3",
+        to!(plids, handles),
+    ),
     key("verify", &[], inert::VERIFY, to!(check.on, inert::verifies)),
     key("do_verify", &[], SWITCH, to!(check.reads, switch)),
     key("verify_backlog", &[], "a number of writes from 1, or 0 for all", to!(check.backlog, count)),
@@ -163,8 +223,12 @@ pub const KEYS: &[Key] = &[
     key("flow", &[], "a weight up to 1000", to!(flow.weight, |text| count(text).filter(|&weight| weight <= 1000))),
     key("flow_id", &[], "a whole number", to!(flow.id, count)),
     key("flow_sleep", &[], MICROSECONDS, to!(flow.sleep, micros)),
-    key("numjobs", &[], "a whole number from 1 to 1024", to!(copies, |text| positive(text)
-        .filter(|&copies| copies <= MOST_JOBS))),
+    key(
+        "numjobs",
+        &[],
+        "a whole number from 1 to 1024",
+        to!(copies, |text| positive(text).filter(|&copies| copies <= MOST_JOBS)),
+    ),
 ];
 
 const SEQUENCERS: &[(&str, bool)] = &[("sequential", false), ("identical", true)];
@@ -206,20 +270,22 @@ const WITH_UNITS: &str = "rw bs bsrange bssplit offset offset_increment io_size 
                           rate_iops_min rate_cycle fsync nrfiles openfiles randseed verify_backlog \
                           verify_backlog_batch";
 
-/// `value` of `key` with sizes and numbers in plain bytes or ones instead of fio's units; a `size` in whole sectors,
+/// `value` of `key` without expressions in parentheses, and with sizes and numbers in plain bytes or ones instead of fio's units; a `size` in whole sectors,
 /// because `1MiB` is 1,000,000 bytes.
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
-    match key.name {
-        "size" => units.without(value, SECTOR_BYTES),
-        name if WITH_UNITS.split(' ').any(|other| other == name) => units.without(value, 1),
-        _ => value.to_string(),
-    }
+    let grain = match key.name {
+        "size" => SECTOR_BYTES,
+        name if WITH_UNITS.split(' ').any(|other| other == name) => 1,
+        _ => return value.to_string(),
+    };
+    units.without(&units.evaluated(value).unwrap_or_else(|| value.to_string()), grain)
 }
 
 const SWITCH: &str = "nothing, 0 or 1";
 const PATTERNS: &str = "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
                         a colon and bytes to add (read:-8k) or, of random ones, requests for each address (randread:8)";
-const SIZES: &str = "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k";
+const SIZES: &str =
+    "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k";
 const RANGES: &str = "one to three ranges of such sizes, as in 4k-16k or 4k-16k,8k-8k";
 const SPLITS: &str = "SIZE/PERCENT:... adding up to 100, as in 4k/50:16k/49.5:1m/0.5; up to three with commas (reads, \
                       writes, trims)";

@@ -37,7 +37,8 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     let of_search = ["latency_window", "latency_percentile", "latency_run"];
     reconcile_target(spec, of_search.into_iter().find(|name| value(name).is_some()))?;
     reconcile_groups(spec, given)?;
-    if let Some(key) = ["thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime"].into_iter().find(|name| value(name).is_some())
+    if let Some(key) =
+        ["thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime"].into_iter().find(|name| value(name).is_some())
         && spec.think.time == 0
     {
         return Err(Error::input(place(key), "expected thinktime too, the length of a pause"));
@@ -98,7 +99,7 @@ fn reconcile_devices(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Res
     match zones.strided {
         true if zones.bytes == 0 => return wrong("zonemode", "expected zonesize too, the bytes between two strides"),
         true if spec.pattern.random || has_files => {
-            return wrong("zonemode", "only sequential requests of one file are strided; expected rw=read or another");
+            return wrong("zonesize", "only sequential requests of one file are strided; expected rw=read or another");
         }
         true if zones.range == 0 => zones.range = zones.bytes,
         true => {}

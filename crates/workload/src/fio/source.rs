@@ -4,13 +4,13 @@
 //! `norandommap`, of skewed distributions and of files. Kinds, addresses, sizes and arrival gaps have separate streams
 //! of random numbers, so that a change of one aspect of a workload does not change the others.
 
+use super::distribution::Distribution;
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
 use super::groups::ClassMix;
-use super::distribution::Distribution;
 use super::passes::Passes;
-use super::readback::ReadBack;
 use super::rates::Schedule;
+use super::readback::ReadBack;
 use super::region::{Region, Room};
 use super::spec::{FioSpec, direction};
 use crate::request::{Arrivals, Command, Directives, Extent, Request, RequestKind, SECTOR_BYTES, Source};

@@ -53,7 +53,8 @@ impl Places {
         let share = drive_bytes.saturating_sub(taken).checked_div(open).unwrap_or(MIB) / MIB * MIB;
         if taken > drive_bytes || share == 0 {
             let (taken, drive) = (size_text(taken), size_text(drive_bytes));
-            let what = format!("the {} files of the jobs take {taken}; expected at most the drive's {drive}", known.len());
+            let what =
+                format!("the {} files of the jobs take {taken}; expected at most the drive's {drive}", known.len());
             return Err(Error::input(file.name.clone(), what));
         }
         let mut first = 0;

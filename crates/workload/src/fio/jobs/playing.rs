@@ -445,7 +445,8 @@ impl JobsSource {
         let is_full = job.depth.is_none_or(|depth| job.low >= depth - 1);
         let is_bound = job.flow.weight > 0 || job.order.exits || job.begin.is_none() || spec.reads_back();
         self.has_pace |= has_pace;
-        self.clocked |= phases > 1 || has_pace || job.delay > 0 || job.ramp > 0 || ends_by_clock || is_bound || !is_full;
+        self.clocked |=
+            phases > 1 || has_pace || job.delay > 0 || job.ramp > 0 || ends_by_clock || is_bound || !is_full;
         phase.jobs.push(job);
         self.clocked |= phase.jobs.len() > 1 && !phase.has_times();
         self.jobs += 1;

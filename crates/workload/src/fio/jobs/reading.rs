@@ -123,7 +123,7 @@ impl Reading {
             true => self.accepted.push(name.to_string()),
             false => {
                 let hint = keys::nearest(name).map_or(String::new(), |key| format!("; did you mean {}?", key.name));
-                self.refuse("is unknown", name, &hint, at);
+                self.refuse("unknown key", name, &hint, at);
             }
         }
         None
@@ -153,7 +153,7 @@ impl Reading {
         if self.refused.is_empty() {
             return Ok(());
         }
-        let one = |(why, keys): &(&str, Vec<String>)| format!("{} {why}", keys.join(", "));
+        let one = |(why, keys): &(&str, Vec<String>)| format!("{why}: {}", keys.join(", "));
         let texts: Vec<String> = self.refused.iter().map(one).collect();
         Err(Error::input(self.first.clone(), format!("{}; {}", texts.join("; "), inert::EXPECTED)))
     }
