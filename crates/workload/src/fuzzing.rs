@@ -109,7 +109,6 @@ pub const SPECS: &[&str] = &[
     "rw=randwrite:4,rw_sequencer=identical,norandommap,size=64k,verify=md5,end_fsync,n=30,iodepth_batch=0,iodepth=4",
     "rw=randread,random_distribution=sequence:2,0,1,random_sequence_stride,size=48k,io_size=24k,ioengine=psync",
     "zonesize=8k,zonerange=4k,zoneskip=8k,size=1m,filename=a\\:b,startdelay=1ms-2ms,ramp_time=1ms,n=20",
-    "name=a,flow=2,n=9,name=b,flow=3,flow_sleep=5,n=9,name=c,wait_for=a,exitall,exit_what=all,fdp,plids=1,n=3",
 ];
 
 /// Small valid job files.

@@ -129,9 +129,14 @@ fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|other| other.split('=').next() == Some(name))
 }
 
+/// The keys that cannot change a simulation.
+pub fn accepted_names() -> impl Iterator<Item = &'static str> {
+    ACCEPTED.iter().flat_map(|(_, names)| names.split(' '))
+}
+
 /// True if the key cannot change a simulation.
 pub fn accepted(name: &str) -> bool {
-    ACCEPTED.iter().any(|(_, names)| has(names, name))
+    accepted_names().any(|other| other == name)
 }
 
 /// The reason to refuse a key with a value; `None` for other keys, and for a value that is off.

@@ -270,8 +270,8 @@ const WITH_UNITS: &str = "rw bs bsrange bssplit offset offset_increment io_size 
                           rate_iops_min rate_cycle fsync nrfiles openfiles randseed verify_backlog \
                           verify_backlog_batch";
 
-/// `value` of `key` without expressions in parentheses, and with sizes and numbers in plain bytes or ones instead of fio's units; a `size` in whole sectors,
-/// because `1MiB` is 1,000,000 bytes.
+/// `value` of `key` without expressions in parentheses, and with sizes and numbers in plain bytes or ones instead of
+/// fio's units; a `size` in whole sectors, because `1MiB` is 1,000,000 bytes.
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
     let grain = match key.name {
         "size" => SECTOR_BYTES,
@@ -283,7 +283,7 @@ pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
 
 const SWITCH: &str = "nothing, 0 or 1";
 const PATTERNS: &str = "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
-                        a colon and bytes to add (read:-8k) or, of random ones, requests for each address (randread:8)";
+                        with a colon, bytes to add (read:-8k) or requests for an address (randread:8)";
 const SIZES: &str =
     "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k";
 const RANGES: &str = "one to three ranges of such sizes, as in 4k-16k or 4k-16k,8k-8k";
@@ -325,7 +325,7 @@ pub fn find(name: &str) -> Result<&'static Key> {
     let what = match (inert::accepted(name), inert::refused(name, "")) {
         (true, _) => "the key has no effect in a simulation; expected a specification without the key".into(),
         (_, Some(why)) => format!("{why}; expected a specification without the key"),
-        _ => match nearest(name) {
+        _ => match nearest(name).and_then(acting) {
             Some(key) => format!("unknown key; did you mean {}? (expected {})", key.name, key.expected),
             None => format!("unknown key; {}", inert::EXPECTED),
         },
@@ -333,9 +333,9 @@ pub fn find(name: &str) -> Result<&'static Key> {
     Err(Error::input(place(name), what))
 }
 
-/// The key with the most similar name, if similar.
-pub fn nearest(name: &str) -> Option<&'static Key> {
-    let similarity = |key: &Key| strsim::jaro_winkler(key.name, name);
-    let nearest = KEYS.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    nearest.filter(|key| similarity(key) > 0.75)
+/// The most similar name of a key that acts or has no effect, if similar.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let names = KEYS.iter().map(|key| key.name).chain(inert::accepted_names());
+    let similar = names.map(|known| (strsim::jaro_winkler(known, name), known));
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(similarity, _)| *similarity > 0.75).map(|(_, known)| known)
 }

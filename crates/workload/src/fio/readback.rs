@@ -1,9 +1,8 @@
 //! The writes of a job that are read back: fio's `verify`.
 //!
-//! A pass, or each `verify_backlog` writes, is followed by reads of what was written: in the order of the writes, or by
-//! address where writes may overlap (as in fio; an older write in the way of a newer one is not read). Reads begin after
-//! the writes in flight. `--check` compares the contents. Ignored: fio's headers, and reads of writes whose neighbours
-//! are still in flight.
+//! After a pass, or after each `verify_backlog` writes, the job reads the written extents: in the order of the writes,
+//! or by address if writes may overlap (as in fio; a newer write replaces an older one in its way). Reads begin after
+//! the writes in flight. `--check` compares the contents. Ignored: fio's headers, and reads beside writes in flight.
 
 use super::distribution::Distribution;
 use super::spec::FioSpec;

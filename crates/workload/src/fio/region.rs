@@ -7,6 +7,7 @@ use super::quantity::{Amount, size_text};
 use super::spec::{FioSpec, place};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::GIB;
 
 /// Largest drive, because floating point counts more slots inexactly.
 const DRIVE_LIMIT: u64 = 1 << 60;
@@ -121,7 +122,11 @@ fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
     Ok(bytes - own)
 }
 
-fn shown(bytes: u64) -> String {
-    let short = size_text(bytes);
-    if short.ends_with('B') { short } else { format!("{bytes} bytes") }
+/// Bytes for a message: exact, or with a decimal if that is shorter.
+pub fn shown(bytes: u64) -> String {
+    match size_text(bytes) {
+        short if short.len() > 8 && bytes > GIB => format!("{:.1} GiB", bytes as f64 / GIB as f64),
+        short if short.ends_with('B') => short,
+        _ => format!("{bytes} bytes"),
+    }
 }

@@ -55,15 +55,15 @@ fn section() -> String {
     }
     text += "\nThese keys have no effect in a simulation. Job files may have them, and a note names them:\n\n";
     text += &lists(ACCEPTED);
-    text += "\nThese keys are refused, except for the value after an equals sign, and for 0. One message names all of a \
-             file:\n\n";
+    text += "\nThese keys are refused, except for the value after an equals sign and for 0; one message names all:\n\n";
     text += &lists(REFUSED);
     let engines = |refused: bool| {
-        let of = |&(why, names): &(&str, &'static str)| (why.is_empty() != refused).then(|| quoted(names));
+        let of = move |&(why, names): &(&str, &'static str)| (why.is_empty() != refused).then(|| quoted(names));
         ENGINES.iter().filter_map(of).flatten()
     };
-    text += &format!("\n{}", wrapped("A drive can play the engines".into(), engines(false)).replacen("engines`", "engines `", 1));
-    text + &wrapped("and none of".into(), engines(true)).replacen("of`", "of `", 1)
+    text += "\nEngines:\n\n";
+    text += &wrapped("- of drives: ".into(), engines(false));
+    text + &wrapped("- refused: ".into(), engines(true))
 }
 
 #[test]

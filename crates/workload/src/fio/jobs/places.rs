@@ -6,10 +6,10 @@
 //! the job has the whole drive. Ignored: the names of devices, and `file_service_type`, because requests choose a file
 //! by address.
 
-use super::super::quantity::{Amount, size_text};
+use super::super::quantity::Amount;
 use super::super::spec::{FioSpec, place};
 use super::{Job, JobFile, placed};
-use crate::fio::region::Room;
+use crate::fio::region::{Room, shown};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::MIB;
 
@@ -52,7 +52,7 @@ impl Places {
         let open = known.iter().filter(|(_, bytes)| bytes.is_none()).count() as u64;
         let share = drive_bytes.saturating_sub(taken).checked_div(open).unwrap_or(MIB) / MIB * MIB;
         if taken > drive_bytes || share == 0 {
-            let (taken, drive) = (size_text(taken), size_text(drive_bytes));
+            let (taken, drive) = (shown(taken), shown(drive_bytes));
             let what =
                 format!("the {} files of the jobs take {taken}; expected at most the drive's {drive}", known.len());
             return Err(Error::input(file.name.clone(), what));

@@ -122,7 +122,7 @@ impl Reading {
             true if self.accepted.iter().any(|other| other == name) => {}
             true => self.accepted.push(name.to_string()),
             false => {
-                let hint = keys::nearest(name).map_or(String::new(), |key| format!("; did you mean {}?", key.name));
+                let hint = keys::nearest(name).map_or(String::new(), |key| format!("; did you mean {key}?"));
                 self.refuse("unknown key", name, &hint, at);
             }
         }
