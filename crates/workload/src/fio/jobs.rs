@@ -38,6 +38,9 @@ pub struct JobFile {
     notes: Vec<String>,
 }
 
+/// Title, place and keys.
+type Section = (String, String, Vec<KeyLine>);
+
 #[derive(Debug, Clone, PartialEq)]
 struct Job {
     name: String,
@@ -69,8 +72,7 @@ impl JobFile {
     /// [`Error::Input`] with the line, the key and the expected values; all refused and unknown keys at once.
     pub fn parse_in(text: &str, name: &str, surroundings: &Surroundings<'_>) -> Result<JobFile> {
         let mut reading = Reading::default();
-        let (mut global, mut jobs): (Vec<KeyLine>, Vec<(String, String, Vec<KeyLine>)>) = Default::default();
-        let mut section: Option<(String, String, Vec<KeyLine>)> = None;
+        let (mut global, mut jobs, mut section) = (Vec::new(), Vec::new(), None::<Section>);
         for Line { text, at } in surroundings.lines(text, name)? {
             if let Some(title) = text.strip_prefix('[') {
                 let Some(title) = title.strip_suffix(']').map(str::trim).filter(|title| !title.is_empty()) else {
@@ -170,11 +172,7 @@ impl JobFile {
 }
 
 /// The jobs in sections, and the defaults so far.
-fn end_section(
-    section: Option<(String, String, Vec<KeyLine>)>,
-    global: &mut Vec<KeyLine>,
-    jobs: &mut Vec<(String, String, Vec<KeyLine>)>,
-) {
+fn end_section(section: Option<Section>, global: &mut Vec<KeyLine>, jobs: &mut Vec<Section>) {
     let Some((title, at, own)) = section else { return };
     let replaced = |entry: &&KeyLine| own.iter().any(|new| rules::replaces(new.key.name, entry.key.name));
     let mut entries: Vec<KeyLine> = global.iter().filter(|entry| !replaced(entry)).cloned().collect();

@@ -441,15 +441,13 @@ impl Passes {
         }
         // A size without a share never comes.
         if lane.step > 0 {
-            while lane.least <= left {
+            let mut draw = || {
                 let part = generator.next() as f64 / (generator.most() as f64 + 1.0);
                 let drawn = lane.least + (lane.most as f64 * part) as u64;
-                let bytes = (drawn - drawn % lane.step).min(lane.most);
-                if bytes <= left {
-                    return Some(bytes);
-                }
-            }
-            return None;
+                (drawn - drawn % lane.step).min(lane.most)
+            };
+            let fits = std::iter::repeat_with(&mut draw).find(|&bytes| bytes <= left || lane.least > left);
+            return fits.filter(|&bytes| bytes <= left);
         }
         if lane.sizes.iter().all(|&(size, _)| size - size % lane.least > left) {
             return None;
