@@ -64,6 +64,10 @@ impl Distribution {
     /// `zoned:80/20:20/80`.
     pub fn parse(text: &str) -> Option<Distribution> {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(blocks) = text.strip_prefix("sequence:") {
+            let blocks: Option<Vec<u64>> = blocks.split(',').map(|block| block.parse().ok()).collect();
+            return blocks.filter(|blocks| blocks.len() <= 4096).map(Distribution::Sequence);
+        }
         let within = |low: f64, high: f64| number(value).filter(|&parsed| parsed > low && parsed <= high);
         match name {
             "random" if value.is_empty() => Some(Distribution::Random),
@@ -72,10 +76,6 @@ impl Distribution {
             "normal" | "gauss" => within(0.0, 100.0).map(Distribution::Normal),
             "hotblocks" => hot_blocks(value),
             "zoned" => zones(value).map(Distribution::Zoned),
-            "sequence" => {
-                let blocks: Option<Vec<u64>> = value.split(',').map(|block| block.parse().ok()).collect();
-                blocks.filter(|blocks| blocks.len() <= 4096).map(Distribution::Sequence)
-            }
             "hotspot" => hotspot(value).map(Distribution::Zoned),
             _ => None,
         }

@@ -139,12 +139,15 @@ pub fn accepted(name: &str) -> bool {
     accepted_names().any(|other| other == name)
 }
 
+/// Keys whose value may count zones, as in `3z`.
+const COUNT_ZONES: &[&str] = &["size", "io_size", "offset", "offset_increment", "zoneskip"];
+
 /// The reason to refuse a key with a value; `None` for other keys, and for a value that is off.
 pub fn refused(name: &str, value: &str) -> Option<&'static str> {
     match (name, value) {
         ("ioengine", engine) => ENGINES.iter().find(|(_, names)| has(names, engine)).map(|&(why, _)| why),
         ("zonemode", "zbd") => Some("needs a drive with zones"),
-        ("size" | "io_size" | "offset" | "offset_increment" | "zoneskip", zones) => {
+        (name, zones) if COUNT_ZONES.contains(&name) => {
             let number = zones.strip_suffix('z').filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
             number.map(|_| "counts zones, and the drive has none")
         }

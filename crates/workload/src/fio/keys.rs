@@ -264,6 +264,9 @@ pub fn generator_name(generator: Generator) -> Option<String> {
     name_in(GENERATORS, &generator)
 }
 
+/// Keys whose value is rounded down to sectors.
+const WHOLE_SECTORS: &[&str] = &["size"];
+
 /// Keys whose numbers have fio's units: sizes, and the counts that fio reads like sizes.
 const WITH_UNITS: &str = "rw bs bsrange bssplit offset offset_increment io_size rate rate_min blockalign filesize \
                           sequential_from sequential_size zonesize zonerange zoneskip n iodepth loops rate_iops \
@@ -274,7 +277,7 @@ const WITH_UNITS: &str = "rw bs bsrange bssplit offset offset_increment io_size 
 /// fio's units; a `size` in whole sectors, because `1MiB` is 1,000,000 bytes.
 pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
     let grain = match key.name {
-        "size" => SECTOR_BYTES,
+        name if WHOLE_SECTORS.contains(&name) => SECTOR_BYTES,
         name if WITH_UNITS.split(' ').any(|other| other == name) => 1,
         _ => return value.to_string(),
     };
