@@ -4,7 +4,7 @@
 //! Commas separate keys. A value may contain commas (`bs=4k,8k,4k`): text after a comma that neither starts with a
 //! letter nor contains `=` continues the previous value. [`keys`](keys()) lists the keys. `runtime` and `startdelay`
 //! are simulated time (`jobs/playing.rs`). Each `name` begins a job, as on fio's command line. `files.rs` has
-//! `nrfiles`, `filesize` and `openfiles`.
+//! `nrfiles`, `filesize` and `openfiles`, and `inert.rs` lists fio's keys without effect and those that are refused.
 //!
 //! As in fio: reads, writes and trims of a sequential mix each keep their own position and share a skewed distribution;
 //! `zipf`, `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite` writes each

@@ -1,6 +1,8 @@
 //! Rules between keys: notations that replace each other, defaults, and contradictions.
 //!
 //! Ignored: values of single keys (`values.rs`), and the drive, which bounds the region (`region.rs`).
+//!
+//! `rules`, `values`, `keys` and `spec` use each other: parsing a specification applies values and rules to its fields.
 
 use super::groups::unserved;
 use super::keys::Key;

@@ -2,6 +2,8 @@
 //!
 //! [`Phase::is_ahead`] follows fio: a job with a `flow` waits while its requests exceed its share of the weights of the
 //! jobs that run, plus one request for all. Ignored: the time that fio takes to note the end of a job.
+//!
+//! `order` and `playing` use each other: a phase asks which of its jobs may begin, continue or end.
 
 use super::super::spec::ExitScope;
 use super::playing::{Phase, Playing};

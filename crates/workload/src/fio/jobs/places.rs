@@ -5,6 +5,8 @@
 //! as with `nrfiles`. In a job file a job without `filename` has a file for each copy, if the size is in bytes; else
 //! the job has the whole drive. Ignored: the names of devices, and `file_service_type`, because requests choose a file
 //! by address.
+//!
+//! `jobs` and `places` use each other: places are those of jobs, and the requests of a job need its place.
 
 use super::super::quantity::Amount;
 use super::super::spec::{FioSpec, place};
