@@ -190,7 +190,7 @@ fn unknown(text: &str) -> Error {
     let what = match near.is_empty() {
         false => format!("there is no preset and no file of this name{near}"),
         true => "there is no preset, no file and no specification of this name; expected one that `palimpsest list \
-                 workloads` prints, a trace file, or a specification such as rw=randwrite,bs=4k"
+                 workloads` prints, a file, or text such as rw=randwrite,bs=4k"
             .into(),
     };
     Error::input(format!("--workload {text}"), what)

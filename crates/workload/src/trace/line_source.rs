@@ -133,7 +133,7 @@ impl<F: LineFormat> LineSource<F> {
             None => format!("read as {}", F::NAME),
         };
         let shown = if step == Step::TooLong { String::new() } else { format!(" in {}", quoted(line)) };
-        let what = format!("{}{shown}{cut}; the file is {reading}, {}", fault.what, F::ABOUT);
+        let what = format!("{}{shown}{cut}; the file is {reading}", fault.what);
         Err(Error::input(self.place(), what))
     }
 
