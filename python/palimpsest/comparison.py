@@ -15,7 +15,8 @@ from . import summary, units
 from .metrics import SECTIONS, Metric, best, factor, labelled_notes, relative, unequal_promises, verdicts
 from .result import Result
 
-_GAP = 2
+_RATIO_GAP = 2
+_ROOMY = 50
 _Column = tuple[str, list[list[Text]]]
 """Heading, and the cells of each section."""
 
@@ -27,9 +28,9 @@ def _column(results: Sequence[Result], index: int) -> _Column:
         sections.append([_cell(results, index, metric) for metric in metrics if metric.is_shown(results)])
     values, ratios = (max((len(cell[at]) for cells in sections for cell in cells), default=0) for at in (0, 1))
     heading = results[index].label
-    values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + _GAP) * (index > 0)
+    values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + _RATIO_GAP) * (index > 0)
     texts = [
-        [Text(value.rjust(values) + ratio.rjust(ratios), "bold green" if "*" in value else "") for value, ratio in cells]
+        [Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value)) for value, ratio in cells]
         for cells in sections
     ]
     return f"{heading} ".rjust(values) + ("ratio".rjust(ratios) if index else ""), texts
@@ -40,7 +41,7 @@ def _cell(results: Sequence[Result], index: int, metric: Metric) -> tuple[str, s
     values = [metric.of(each) for each in results]
     shown, is_best = metric.cell(results[index]), best(metric, values)[index]
     ratio = factor(relative(values[index], values[0])) if index and shown != units.NOT_MODELLED else ""
-    return f"{shown}{'*' if is_best else ' '}", ratio and " " * _GAP + ratio
+    return f"{shown}{'*' if is_best else ' '}", ratio and " " * _RATIO_GAP + ratio
 
 
 def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableType]:
@@ -48,12 +49,14 @@ def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableT
     columns = [_column(results, index) for index in range(len(results))]
     labels = [[f"  {metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in SECTIONS]
     left = max((len(label) for names in labels for label in names), default=0)
+    # A value ends in a blank or its mark, so that a narrow gap is enough.
+    gap = 2 if width >= _ROOMY else 1
     while columns:
         room, fitting = width - left, 0
-        while fitting < len(columns) and (not fitting or room >= len(columns[fitting][0]) + _GAP):
-            room -= len(columns[fitting][0]) + _GAP
+        while fitting < len(columns) and (not fitting or room >= len(columns[fitting][0]) + gap):
+            room -= len(columns[fitting][0]) + gap
             fitting += 1
-        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
+        table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
         for heading in ("", *(heading for heading, _ in columns[:fitting])):
             table.add_column(heading, header_style="bold", no_wrap=True)
         for at, (section, _) in enumerate(SECTIONS):

@@ -175,7 +175,7 @@ SHORT = {
     "iops": "throughput.iops", "bandwidth": "throughput.bytes_per_s", "wa": "write_amplification",
     "erases": "flash.erases", "dram": "mapping.bytes_peak", "energy": "energy_uj.total", "power": "power_w.peak",
     "tbw": "endurance.tbw", "dwpd": "endurance.dwpd_5_years", "lifetime": "endurance.years",
-    **{f"{kind}.{time}": f"latency_ns.{kind}.{time}" for kind in ("all", "read", "write") for time in _TIMES.split("|")},
+    **{f"{of}.{time}": f"latency_ns.{of}.{time}" for of in ("all", "read", "write") for time in _TIMES.split("|")},
 }  # fmt: skip
 """Short words for figures, in conditions."""
 

@@ -237,7 +237,7 @@ _CAUSES = {"gc": "GC", "read_ahead": "read-ahead"}
 
 
 def amplification(result: Result) -> str:
-    """Write amplification by cause, with the reason of the host's part; empty if it is near 1, or pages are in parts."""
+    """Write amplification by cause, with the reason of the host's part; empty near 1, or if pages are in parts."""
     flash = result["flash"]
     programs = {cause: each["programs"] for cause, each in flash["by_cause"].items() if each["programs"]}
     share = (result["write_amplification"] or 0) / max(1, sum(programs.values()))

@@ -50,7 +50,8 @@ def _table(
 
     Where `least` columns (None for all) do not fit, each row becomes a sentence, because cut cells are unreadable.
     """
-    wide = [max(len(line) for text in column for line in text.split("\n")) for column in zip(headings, *rows, strict=True)]
+    columns = zip(headings, *rows, strict=True)
+    wide = [max(len(line) for text in column for line in text.split("\n")) for column in columns]
     number = next((at for at in range(len(wide)) if sum(wide[: at + 1]) + _GAP * at > width), len(wide))
     if number < (len(wide) if least is None else least):
         for row in rows:
