@@ -15,20 +15,19 @@ from . import summary, units
 from .metrics import SECTIONS, Metric, best, factor, labelled_notes, relative, unequal_promises, verdicts
 from .result import Result
 
-_RATIO_GAP = 2
 _ROOMY = 50
 _Column = tuple[str, list[list[Text]]]
 """Heading, and the cells of each section."""
 
 
-def _column(results: Sequence[Result], index: int) -> _Column:
+def _column(results: Sequence[Result], index: int, gap: int) -> _Column:
     """The column of a layer: values with the mark of the best, and their ratios, each aligned to the right."""
     sections = []
     for _, metrics in SECTIONS:
-        sections.append([_cell(results, index, metric) for metric in metrics if metric.is_shown(results)])
+        sections.append([_cell(results, index, metric, gap) for metric in metrics if metric.is_shown(results)])
     values, ratios = (max((len(cell[at]) for cells in sections for cell in cells), default=0) for at in (0, 1))
     heading = results[index].label
-    values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + _RATIO_GAP) * (index > 0)
+    values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + gap) * (index > 0)
     texts = [
         [Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value)) for value, ratio in cells]
         for cells in sections
@@ -36,21 +35,21 @@ def _column(results: Sequence[Result], index: int) -> _Column:
     return f"{heading} ".rjust(values) + ("ratio".rjust(ratios) if index else ""), texts
 
 
-def _cell(results: Sequence[Result], index: int, metric: Metric) -> tuple[str, str]:
+def _cell(results: Sequence[Result], index: int, metric: Metric, gap: int) -> tuple[str, str]:
     """A value, and its ratio to the first layer after a gap; words take the place of a ratio."""
     values = [metric.of(each) for each in results]
     shown, is_best = metric.cell(results[index]), best(metric, values)[index]
     ratio = factor(relative(values[index], values[0])) if index and shown != units.NOT_MODELLED else ""
-    return f"{shown}{'*' if is_best else ' '}", ratio and " " * _RATIO_GAP + ratio
+    return f"{shown}{'*' if is_best else ' '}", ratio and " " * gap + ratio
 
 
 def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableType]:
     """The tables, as many layers in each as fit."""
-    columns = [_column(results, index) for index in range(len(results))]
-    labels = [[f"  {metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in SECTIONS]
-    left = max((len(label) for names in labels for label in names), default=0)
     # A value ends in a blank or its mark, so that a narrow gap is enough.
-    gap = 2 if width >= _ROOMY else 1
+    gap, indent = (2, "  ") if width >= _ROOMY else (1, "")
+    columns = [_column(results, index, gap) for index in range(len(results))]
+    labels = [[f"{indent}{metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in SECTIONS]
+    left = max((len(label) for names in labels for label in names), default=0)
     while columns:
         room, fitting = width - left, 0
         while fitting < len(columns) and (not fitting or room >= len(columns[fitting][0]) + gap):

@@ -160,7 +160,11 @@ def _read_summary(folder: Path) -> dict[str, Any]:
         line = getattr(error, "lineno", 1)
         raise InputError(f"{path}:{line}: expected the JSON that `run --out` wrote: {error}") from error
     runs = data.get("runs", [data]) if isinstance(data, dict) else None
-    if not isinstance(runs, list) or not all(isinstance(run, dict) and set(_REQUIRED) <= run.keys() for run in runs):
+    if (
+        not isinstance(data, dict)
+        or not isinstance(runs, list)
+        or not all(isinstance(run, dict) and set(_REQUIRED) <= run.keys() for run in runs)
+    ):
         raise InputError(f"{path}:1: expected results that `run --out` wrote, each with {', '.join(_REQUIRED)}")
     return data
 
