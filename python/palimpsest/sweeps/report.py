@@ -83,7 +83,7 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
             for name, values in kept.items()
         ],
         "shown": charts.first_shown(sweep),
-        "slo": _slo_data(sweep),
+        "slo": None if (found := frontier(sweep)) is None else found.to_dict(),
         "light": colours.LIGHT,
         "dark": colours.DARK,
     }
@@ -116,28 +116,6 @@ def _slo(sweep: FinishedPoints) -> str:
     body = [row((each.replace("\n", " ") for each in headings), "th"), *map(row, rows)]
     listed = table("slo points", body) if rows else ""
     return f"<h2>Conditions</h2><p><b>{escape(found.sentence)}</b></p>{figures}{listed}"
-
-
-def _slo_data(sweep: FinishedPoints) -> dict[str, Any] | None:
-    """The chart of the frontier: the figure of the first condition over the first cost, a line for each other value."""
-    found = frontier(sweep)
-    if found is None:
-        return None
-    first, cheapest = found.conditions[0], {id(each) for each in found.cheapest}
-    along = next((name for name in (*found.costs, *sweep.axes) if name in sweep.axes and name != "seed"), None)
-    lines: dict[str, list[dict[str, Any]]] = {}
-    for each in found.configurations:
-        others = ", ".join(f"{key} {axis_text(value)}" for key, value in each.axes.items() if key != along)
-        lines.setdefault(others, []).append(
-            {
-                "x": axis_text(each.axes.get(along or "")), "y": each.values[0], "holds": each.holds,
-                "cheapest": id(each) in cheapest,
-            }
-        )  # fmt: skip
-    return {
-        "axis": None if along is None else charts.axis(sweep, along), "lines": lines, "bound": first.bound,
-        "unit": unit(first.figure), "label": first.metric.label, "limit": str(first),
-    }  # fmt: skip
 
 
 def page(sweep: FinishedPoints) -> str:
