@@ -28,7 +28,7 @@ def exit_status(error: BaseException) -> int:
 def one_line(error: BaseException | str) -> str:
     """The text of an error as one line; the middle of a word that fills more than a line is left out."""
     words = str(error).split()
-    text = " ".join(each if len(each) <= _LONGEST else f"{each[:60]}...{each[-20:]}" for each in words)
+    text = " ".join(each if len(each) <= _LONGEST else f"{each[:24]}...{each[-8:]}" for each in words)
     return text or type(error).__name__
 
 
