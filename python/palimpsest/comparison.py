@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import summary, units
-from .metrics import SECTIONS, Metric, best, factor, labelled_notes, relative, unequal_promises, verdicts
+from .metrics import Metric, best, factor, labelled_notes, relative, sections, unequal_promises, verdicts
 from .result import Result
 
 _ROOMY = 50
@@ -22,15 +22,16 @@ _Column = tuple[str, list[list[Text]]]
 
 def _column(results: Sequence[Result], index: int, gap: int) -> _Column:
     """The column of a layer: values with the mark of the best, and their ratios, each aligned to the right."""
-    sections = []
-    for _, metrics in SECTIONS:
-        sections.append([_cell(results, index, metric, gap) for metric in metrics if metric.is_shown(results)])
-    values, ratios = (max((len(cell[at]) for cells in sections for cell in cells), default=0) for at in (0, 1))
+    shown = [
+        [_cell(results, index, metric, gap) for metric in metrics if metric.is_shown(results)]
+        for _, metrics in sections(results)
+    ]
+    values, ratios = (max((len(cell[at]) for cells in shown for cell in cells), default=0) for at in (0, 1))
     heading = results[index].label
     values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + gap) * (index > 0)
     texts = [
         [Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value)) for value, ratio in cells]
-        for cells in sections
+        for cells in shown
     ]
     return f"{heading} ".rjust(values) + ("ratio".rjust(ratios) if index else ""), texts
 
@@ -48,7 +49,8 @@ def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableT
     # A value ends in a blank or its mark, so that a narrow gap is enough.
     gap, indent = (2, "  ") if width >= _ROOMY else (1, "")
     columns = [_column(results, index, gap) for index in range(len(results))]
-    labels = [[f"{indent}{metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in SECTIONS]
+    of = sections(results)
+    labels = [[f"{indent}{metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in of]
     left = max((len(label) for names in labels for label in names), default=0)
     while columns:
         room, fitting = width - left, 0
@@ -58,7 +60,7 @@ def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableT
         table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
         for heading in ("", *(heading for heading, _ in columns[:fitting])):
             table.add_column(heading, header_style="bold", no_wrap=True)
-        for at, (section, _) in enumerate(SECTIONS):
+        for at, (section, _) in enumerate(of):
             if labels[at]:
                 table.add_row(Text(section, style="bold underline"))
             for number, label in enumerate(labels[at]):

@@ -9,13 +9,13 @@ from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
 from .metrics import (
-    SECTIONS,
     best,
     factor,
     labelled_notes,
     modelled,
     relative,
     response_time,
+    sections,
     unequal_promises,
     verdicts,
 )
@@ -44,7 +44,7 @@ def _metrics_table(results: Sequence[Result]) -> str:
     """Every figure, a column for each layer, with ratios to the first if there are several."""
     heads = _heads(results)
     rows = [row(heads, "th")]
-    for section, metrics in SECTIONS:
+    for section, metrics in sections(results):
         shown = [metric for metric in metrics if metric.is_shown(results)]
         if shown:
             rows.append(_section(heads, section))
