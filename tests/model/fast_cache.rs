@@ -33,7 +33,9 @@ fn cached(rng: &mut Rng) -> Vec<&'static str> {
     settings
 }
 
-/// For a layer that programs pages again: how often, and in which order.
+const LARGE: [&str; 3] = ["part.pages_per_block=32", "part.pages_per_block=48", "part.pages_per_block=64"];
+
+/// For a layer that programs pages again: how often, and in which order, or the word lines of its code.
 fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
     let rng = &mut Rng::new(seed, 0xfa5a);
     match entry.programs {
@@ -41,7 +43,9 @@ fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
             pick(rng, &["part.nop=1", "part.nop=2", "part.nop=4"]),
             pick(rng, &["part.order=strict", "part.order=ascending"]),
         ],
-        _ => Vec::new(),
+        // Word lines of four pages.
+        Programs::OverData => vec!["part.cell=qlc", pick(rng, &LARGE)],
+        Programs::Once => Vec::new(),
     }
 }
 
@@ -168,7 +172,7 @@ fn the_fixed_share_and_no_other_block_holds_one_bit_a_cell() {
         let Some((shape, _)) = shape(entry, seed, SMALL, &["ftl.slc_cache=0 blocks"]) else { return false };
         note(&shape.settings);
         let mut model = Model::new(&shape, entry, Payload::Tag, seed);
-        let pages = shape.drive.geometry.pages_per_block / shape.drive.part.cell.bits();
+        let pages = shape.drive.geometry.pages_per_block / shape.drive.part.stored_bits();
         for (number, command) in requests(&shape, seed).into_iter().enumerate() {
             model.count(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
             let nand = &model.drive.io.nand;
