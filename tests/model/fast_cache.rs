@@ -3,7 +3,7 @@
 //! checkpoints. Also checks on flash that blocks of the share, and no others, are fast, and hold the host's data only.
 
 use crate::background::idle_with;
-use crate::drives::{Limits, Shape, draw_with, pick, with};
+use crate::drives::{Limits, Shape, draw_with, entry, pick, with};
 use crate::harness::{Model, for_each_seed, is_partial, note, payload_of};
 use crate::power::{Cuts, cut_everywhere, small_with};
 use crate::power_timed::{Case, cut_case};
@@ -81,6 +81,14 @@ fn sequences() {
     });
 }
 
+/// Once red: folding marked free blocks with trimmed data, and so took pages that collection needed.
+#[test]
+fn folding_leaves_room_for_collection() {
+    let (womv, seed) = (entry("womv"), 36);
+    let (shape, _) = shape(womv, seed + 1000, SMALL, &[]).expect("a drive");
+    count_requests(&shape, womv, seed, Payload::Tag, 1);
+}
+
 #[test]
 fn failing_programs_and_erases() {
     for_each_seed("fast_cache::failing_programs_and_erases", 12, |entry, seed| {
@@ -156,7 +164,11 @@ fn cuts_in_timed_runs() {
 #[test]
 fn folding_while_the_host_is_idle() {
     for_each_seed("fast_cache::folding_while_the_host_is_idle", 8, |entry, seed| {
-        !can(entry) || idle_with(entry, seed, &cached(&mut Rng::new(seed, 0xfa59))).is_some()
+        let cached: Vec<String> = cached(&mut Rng::new(seed, 0xfa59)).into_iter().map(String::from).collect();
+        let coded = if entry.programs == Programs::OverData { programs(entry, seed) } else { Vec::new() };
+        let settings = with(&cached, &coded);
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        !can(entry) || idle_with(entry, seed, &settings).is_some()
     });
 }
 

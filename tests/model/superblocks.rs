@@ -47,11 +47,14 @@ fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
 
 /// A drive with `settings`; drives of file systems are larger.
 pub fn draw_striped(entry: &'static Entry, rng: &mut Rng, settings: &[String]) -> Option<Shape> {
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    match entry.is_file_system() {
-        true => filesystem::draw_with(entry, rng, 200, &[&settings[..], &["ftl.checkpoint=0B"]].concat()),
-        false => draw_with(entry.name, rng, Limits { subpages: 2048, planes: 8 }, &settings),
+    // Read errors would lose data, too.
+    let without = ["ftl.checkpoint=0B", "ecc.strength=0", "ftl.patrol=0ns"].map(String::from);
+    let own: Vec<&str> = settings.iter().map(String::as_str).collect();
+    if !entry.is_file_system() {
+        return draw_with(entry.name, rng, Limits { subpages: 2048, planes: 8 }, &own);
     }
+    let settings = with(&without, &own);
+    filesystem::draw_with(entry, rng, 200, &settings.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 pub fn life(entry: &'static Entry, seed: u64) -> bool {
