@@ -26,11 +26,11 @@ fn cached_pages(ssd: &Resolved) -> u64 {
     u64::from(ssd.drive.fixed_single()) * u64::from(geometry.planes()) * pages
 }
 
-/// An idle full drive takes n P (pages of a block / bits that a cell stores) pages at tPROG of single bits, with n
-/// blocks in each of P planes; under a code of cells, pages are word lines. Twice as many pages take tPROG of all bits for the second half, plus the moves of collection.
+/// An idle full drive takes n P (pages of a block / bits of a cell) pages at tPROG of single bits, with n blocks in
+/// each of P planes. Twice as many pages take tPROG of all bits for the second half, plus the moves of collection.
 #[test]
 fn a_full_drive_has_the_fixed_share_of_its_cache() {
-    for bits in ["tlc", "qlc", "qlc ftl.name=womv"] {
+    for bits in ["tlc", "qlc"] {
         let ssd = full_drive("2%", &format!("part.cell={bits}"));
         let (part, planes) = (&ssd.drive.part, u64::from(ssd.drive.geometry.planes()));
         let (page, cached) = (u64::from(part.page_bytes), cached_pages(&ssd));

@@ -1,9 +1,9 @@
-//! The fixed share of a fast cache (`ftl.slc_fixed`), with each layer that supports one: random requests against the
+//! The fixed share of a fast cache (`ftl.slc_fixed`), or the dynamic share of layers without one: random requests against the
 //! shadow, counted and timed, failing programs and erases, folding in idle time, and power cuts with and without
 //! checkpoints. Also checks on flash that blocks of the share, and no others, are fast, and hold the host's data only.
 
 use crate::background::idle_with;
-use crate::drives::{Limits, Shape, draw_with, entry, pick, with};
+use crate::drives::{Limits, Shape, draw_with, pick, with};
 use crate::harness::{Model, for_each_seed, is_partial, note, payload_of};
 use crate::power::{Cuts, cut_everywhere, small_with};
 use crate::power_timed::{Case, cut_case};
@@ -33,6 +33,7 @@ fn cached(rng: &mut Rng) -> Vec<&'static str> {
     settings
 }
 
+const DYNAMIC: [&str; 3] = ["ftl.slc_cache=1 blocks", "ftl.slc_cache=2 blocks", "ftl.slc_cache=4 blocks"];
 const LARGE: [&str; 3] = ["part.pages_per_block=32", "part.pages_per_block=48", "part.pages_per_block=64"];
 
 /// For a layer that programs pages again: how often, and in which order, or the word lines of its code.
@@ -43,8 +44,11 @@ fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
             pick(rng, &["part.nop=1", "part.nop=2", "part.nop=4"]),
             pick(rng, &["part.order=strict", "part.order=ascending"]),
         ],
-        // Word lines of four pages.
-        Programs::OverData => vec!["part.cell=qlc", pick(rng, &LARGE)],
+        // Word lines of four pages, and the dynamic share alone.
+        Programs::OverData => {
+            let dynamic = ["ftl.slc_fixed=0 blocks", "ftl.slc_full=direct", pick(rng, &DYNAMIC)];
+            [vec!["part.cell=qlc", pick(rng, &LARGE)], dynamic.to_vec()].concat()
+        }
         Programs::Once => Vec::new(),
     }
 }
@@ -56,13 +60,13 @@ fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Opt
     let settings = with(&with(&settings, &programs(entry, seed)), more);
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let shape = draw_with(entry.name, &mut rng, limits, &settings)?;
-    assert!(shape.drive.fixed_single() > 0);
+    assert!(shape.drive.fixed_single() > 0 || !entry.lists("ftl.slc_fixed"));
     Some((shape, rng))
 }
 
 /// Layers without a fast cache are done.
 fn can(entry: &Entry) -> bool {
-    entry.lists("ftl.slc_fixed")
+    entry.lists("ftl.slc_cache")
 }
 
 #[test]
@@ -79,14 +83,6 @@ fn sequences() {
         }
         true
     });
-}
-
-/// Once red: folding marked free blocks with trimmed data, and so took pages that collection needed.
-#[test]
-fn folding_leaves_room_for_collection() {
-    let (womv, seed) = (entry("womv"), 36);
-    let (shape, _) = shape(womv, seed + 1000, SMALL, &[]).expect("a drive");
-    count_requests(&shape, womv, seed, Payload::Tag, 1);
 }
 
 #[test]
@@ -178,7 +174,7 @@ fn folding_while_the_host_is_idle() {
 fn the_fixed_share_and_no_other_block_holds_one_bit_a_cell() {
     let (folds, erases) = (Cell::new(0), Cell::new([0; 2]));
     for_each_seed("fast_cache::the_fixed_share_and_no_other_block_holds_one_bit_a_cell", 12, |entry, seed| {
-        if !can(entry) {
+        if !entry.lists("ftl.slc_fixed") {
             return true;
         }
         let Some((shape, _)) = shape(entry, seed, SMALL, &["ftl.slc_cache=0 blocks"]) else { return false };

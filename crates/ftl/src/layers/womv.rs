@@ -11,7 +11,7 @@
 //! encoding and decoding.
 
 use super::subpage;
-use crate::log::settings::{CACHE, FIXED_CACHE, keys_of, keys_of_log};
+use crate::log::settings::{CACHE, keys_of, keys_of_log};
 use palimpsest_flash::nand::cells::CellCode;
 use palimpsest_flash::nand::part::{CellKind, Part, ReadMode};
 use palimpsest_flash::rng::Rng;
@@ -25,7 +25,7 @@ use palimpsest_wom::levels::{LevelCode, WOM_V};
 pub const ENTRY: Entry = Entry {
     name: "womv",
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
-    keys: || [keys_of_log(), keys_of(&[CACHE, FIXED_CACHE, KEYS])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, KEYS])].concat(),
     part: |settings, part| coded(settings, &part).unwrap_or(part),
     programs: Programs::OverData,
     takes_parity: false,

@@ -39,8 +39,7 @@ impl Passes {
         let most = nand.part().code.map_or(1, |code| code.0.generations());
         let sized = |count: u32| vec![Gate::NONE; if most > 1 { count as usize } else { 0 }];
         let (moved, dropped) = (sized(nand.geometry().blocks()), sized(nand.geometry().planes()));
-        let fixed = u64::from(nand.always_single() * nand.geometry().planes() * nand.geometry().pages_per_block);
-        let spare = nand.geometry().pages().saturating_sub(fixed + u64::from(units.div_ceil(units_per_page)));
+        let spare = nand.geometry().pages().saturating_sub(u64::from(units.div_ceil(units_per_page)));
         let most_marks = (spare / u64::from(8 * nand.geometry().planes())) as u32;
         Passes { most, moved, dropped, most_marks, trims: false, suspect: false }
     }
@@ -85,7 +84,7 @@ impl<M: Map> Log<M> {
         }
         let plane = io.geometry().plane_of_block(victim);
         if self.holds_trimmed(io.nand(), victim) {
-            let older = self.drop_trimmed(io, !self.frontiers.fixed.holds(victim))?;
+            let older = self.drop_trimmed(io)?;
             let (after, dropped) = (io.all_of(&[moved, older]), self.drop_gate(io));
             self.passes.dropped[plane as usize] = dropped;
             return if self.mark(io, victim, after, dropped)? { Ok(None) } else { Ok(Some((after, dropped))) };
@@ -165,9 +164,8 @@ impl<M: Map> Log<M> {
         free && nand.next_page(block) > 0 && !self.frontiers.is_marked(block)
     }
 
-    /// Marks or erases the free blocks with copies of unmapped units. The gate closes when that is done. If no block
-    /// `gains` room, marks take no page that collection needs.
-    fn drop_trimmed(&mut self, io: &mut Io, gains: bool) -> Flash<Gate> {
+    /// Marks or erases the free blocks with copies of unmapped units. The gate closes when that is done.
+    fn drop_trimmed(&mut self, io: &mut Io) -> Flash<Gate> {
         let mut dropped = Gate::NONE;
         for block in 0..io.geometry().blocks() {
             if !self.waits_for_pass(io.nand(), block) || !self.holds_trimmed(io.nand(), block) {
@@ -176,11 +174,9 @@ impl<M: Map> Log<M> {
             if dropped.is_none() {
                 dropped = io.gate();
             }
-            let plane = io.geometry().plane_of_block(block);
-            let short = !gains && self.frontiers.free_pages[plane as usize] <= self.collector.start;
-            self.frontiers.take_free(plane, block);
+            self.frontiers.take_free(io.geometry().plane_of_block(block), block);
             let moved = self.passes.moved[block as usize];
-            if short || !self.mark(io, block, moved, dropped)? {
+            if !self.mark(io, block, moved, dropped)? {
                 self.erase_now(io, block, moved, dropped)?;
             }
         }
@@ -194,7 +190,7 @@ impl<M: Map> Log<M> {
     #[inline]
     pub fn settle_trims(&mut self, io: &mut Io) -> Flash<()> {
         if std::mem::take(&mut self.passes.suspect) {
-            self.drop_trimmed(io, true)?;
+            self.drop_trimmed(io)?;
         }
         Ok(())
     }
