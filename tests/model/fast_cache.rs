@@ -1,6 +1,7 @@
-//! The fixed share of a fast cache (`ftl.slc_fixed`), or the dynamic share of layers without one: random requests against the
-//! shadow, counted and timed, failing programs and erases, folding in idle time, and power cuts with and without
-//! checkpoints. Also checks on flash that blocks of the share, and no others, are fast, and hold the host's data only.
+//! The fixed share of a fast cache (`ftl.slc_fixed`), or the dynamic share of layers without one: random requests
+//! against the shadow, counted and timed, failing programs and erases, folding in idle time, and power cuts with and
+//! without checkpoints. Also checks on flash that blocks of the fixed share, and no others, are fast, and hold the
+//! host's data only.
 
 use crate::background::idle_with;
 use crate::drives::{Limits, Shape, draw_with, pick, with};
