@@ -117,5 +117,5 @@ def fill(
         ),
         plotly=plotly_source() if drawn or frames or timelines else "",
         data=script_data(data),
-        script=asset("gantt.js") + asset("report.js"),
+        script=asset("gantt.js") + asset("report.js") + asset("tables.js"),
     )

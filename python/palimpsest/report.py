@@ -4,18 +4,18 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import charts, summary, units
+from . import against, charts, summary, units
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
 from .metrics import (
-    SECTIONS,
     best,
     factor,
     labelled_notes,
     modelled,
     relative,
     response_time,
+    sections,
     unequal_promises,
     verdicts,
 )
@@ -44,7 +44,7 @@ def _metrics_table(results: Sequence[Result]) -> str:
     """Every figure, a column for each layer, with ratios to the first if there are several."""
     heads = _heads(results)
     rows = [row(heads, "th")]
-    for section, metrics in SECTIONS:
+    for section, metrics in sections(results):
         shown = [metric for metric in metrics if metric.is_shown(results)]
         if shown:
             rows.append(_section(heads, section))
@@ -54,9 +54,12 @@ def _metrics_table(results: Sequence[Result]) -> str:
             cells: list[str] = []
             for index, value in enumerate(values):
                 text = escape(metric.cell(results[index]))
-                cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
+                exact = "" if value is None else f' data-value="{value}"'
+                cells.append(f"<td{exact}>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
                 if index:
-                    cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
+                    ratio = relative(value, values[0])
+                    exact = "" if ratio is None else f' data-value="{ratio}"'
+                    cells.append(f'<td class="ratio"{exact}>{factor(ratio)}</td>')
             rows.append(f'<tr><th scope="row">{escape(metric.label)}</th>{"".join(cells)}</tr>')
     return table("figures", rows)
 
@@ -68,6 +71,8 @@ def _facts(results: Sequence[Result]) -> str:
         name = "layer" if len(results) == 1 else result.label
         speed = f"simulated in {summary.speed_line(result)}"
         facts.append((name, f"{result.label}; seed {result['seed']}; {speed}" if len(results) == 1 else speed))
+        if of := summary.amplification(result):
+            facts.append(("write amplification", of if len(results) == 1 else f"{name}: {of}"))
     return "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in facts)
 
 
@@ -258,6 +263,7 @@ def _sections(
     over_time = "time" if "time" in drawn else "progress"
     bodies = (
         ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
+        ("against", "Beside fio", "".join(against.html(each["against"]) for each in results if "against" in each)),
         ("why", charts.CHARTS["why"].title, figures("why")),
         ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, figures("volumes") + _volume_table(results)),

@@ -76,6 +76,7 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<columns::Columns>(),
     Format::of_lines::<etw::Etw>(),
     Format::of_lines::<iolog::Iolog>(),
+    Format::of_lines::<iolog::Iolog<true>>(),
     Format::of_lines::<msr::Msr>(),
     Format::of_lines::<alibaba::Alibaba>(),
     Format::of_lines::<spc::Spc>(),
@@ -244,7 +245,9 @@ pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &Trace
 
 fn find_forced(name: &str) -> Result<&'static Format> {
     Format::named(name).ok_or_else(|| {
-        let what = format!("unknown trace format {name:?}; expected one of {}", format_names());
+        let names = FORMATS.iter().map(|format| format.name);
+        let what =
+            format!("unknown trace format {name:?}{}", palimpsest_flash::keys::expected_name(name, names, "traces"));
         Error::input(format!("--from {name}"), what)
     })
 }
@@ -321,7 +324,8 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
     let what = match best.max_by_key(|(_, reading)| reading.columns) {
         Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
-            format!("{shown} is no request in a known format; as {}, the nearest, {}", format.name, reading.fault)
+            let fault = reading.fault.trim_end_matches(&format!(", found {shown}"));
+            format!("{shown} is no request in a known format; as {}, the nearest, {fault}", format.name)
         }
         _ => {
             format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")
@@ -333,10 +337,6 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
 const OF_A_FORMAT: &str = "in a format of `palimpsest list traces`";
 
 const LEAST_COLUMNS: usize = 2;
-
-fn format_names() -> String {
-    names_of(|_| true)
-}
 
 fn names_of(is_meant: impl Fn(&Format) -> bool) -> String {
     let names: Vec<&str> = FORMATS.iter().filter(|format| is_meant(format)).map(|format| format.name).collect();

@@ -7,10 +7,12 @@ from string import Template
 from typing import Any
 
 from .. import charts as colours
-from ..page import details, escape, plotly_source, script_data
+from ..metrics import metric_of, unit
+from ..page import asset, details, escape, plotly_source, row, script_data, table
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
+from .frontier import frontier
 from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
@@ -39,14 +41,14 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
                 cells.append(f"<td{sort}>{escape(metric.cell(point.result))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
-    table = f'<table class="points"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return f'<div class="wide">{table}</div>{more}'
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return table("points", [body]) + more
 
 
 def fragment(sweep: FinishedPoints) -> str:
     """The points as an HTML table without a page, for notebooks."""
-    table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
-    return f"<p>{escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
+    rows = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
+    return f"<p>{escape(summary_line(sweep))}</p>{rows}{_failures(sweep)}"
 
 
 def _failures(sweep: FinishedPoints) -> str:
@@ -77,10 +79,11 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
         "axes": axes,
         "points": points,
         "figures": [
-            {"name": name, "label": charts.label(name), "unit": charts.unit(name), "values": values}
+            {"name": name, "label": metric_of(name).label, "unit": unit(name), "values": values}
             for name, values in kept.items()
         ],
         "shown": charts.first_shown(sweep),
+        "slo": None if (found := frontier(sweep)) is None else found.to_dict(),
         "light": colours.LIGHT,
         "dark": colours.DARK,
     }
@@ -104,6 +107,17 @@ def _notes(sweep: FinishedPoints) -> str:
     return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
 
+def _slo(sweep: FinishedPoints) -> str:
+    """The frontier of the sweep's conditions: sentence, place of the chart, and table; empty without conditions."""
+    if (found := frontier(sweep)) is None:
+        return ""
+    headings, *rows = found.rows(MOST_ROWS)
+    figures = '<div class="chart" id="slo" role="img" aria-label="figures of the first condition"></div>' * bool(rows)
+    body = [row((each.replace("\n", " ") for each in headings), "th"), *map(row, rows)]
+    listed = table("slo points", body) if rows else ""
+    return f"<h2>Conditions</h2><p><b>{escape(found.sentence)}</b></p>{figures}{listed}"
+
+
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
@@ -116,6 +130,8 @@ def page(sweep: FinishedPoints) -> str:
         failures=_failures(sweep),
         points=_rows(sweep, MOST_ROWS),
         configs="".join(details(name, escape(text)) for name, text in configs if text),
+        slo=_slo(sweep),
         plotly=plotly_source(),
+        tables=asset("tables.js"),
         data=script_data(_data(sweep)),
     )
