@@ -43,15 +43,35 @@ def table(name: str, rows: Iterable[str]) -> str:
     return f'<div class="wide"><table class="{name}">{"".join(rows)}</table></div>'
 
 
-def tiles(shown: Iterable[tuple[str, str]]) -> str:
-    """Key figures: labels and values."""
-    divisions = (f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for label, value in shown)
-    return f'<div class="tiles">{"".join(divisions)}</div>'
+def tiles(shown: Iterable[Sequence[str]]) -> str:
+    """Cards of key figures: label, value, and perhaps a difference."""
+    tags = ("span", "b", "em")
+    cards = ("".join(f"<{tag}>{escape(text)}</{tag}>" for tag, text in zip(tags, card, strict=False)) for card in shown)
+    return f'<div class="tiles">{"".join(f"<div>{card}</div>" for card in cards)}</div>'
+
+
+def notes(warnings: Iterable[str]) -> str:
+    """Warnings that change the meaning of a figure."""
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in warnings)
+
+
+def views(figures: Iterable[str], names: Mapping[str, str], first: str) -> str:
+    """Figures by name, of which buttons show one at a time; paper shows all."""
+    buttons = "".join(
+        f'<button type="button" data-shows="{name}" aria-pressed="{str(name == first).lower()}">{text}</button>'
+        for name, text in names.items()
+    )
+    return f'<div class="controls" data-views>{buttons}</div>{"".join(figures)}'
+
+
+def folded(summary: str, body: str) -> str:
+    """HTML that opens by a click on the summary."""
+    return f"<details><summary>{escape(summary)}</summary>{body}</details>"
 
 
 def details(summary: str, text: str) -> str:
     """Preformatted HTML that opens by a click on the summary."""
-    return f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>"
+    return folded(summary, f"<pre>{text}</pre>")
 
 
 def asset(name: str) -> str:

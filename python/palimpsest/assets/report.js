@@ -50,7 +50,7 @@ const CONFIG = {displaylogo: false,
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]};
 function draw(name) {
   const place = byId(name), chart = report.charts[name];
-  if (!place || (place.closest("[hidden]") && !printing)) return;
+  if (!place || !chart || (place.closest("[hidden]") && !printing)) return;
   const data = chart.data.map(painted);
   Plotly.react(place, data, arranged(chart.layout, data), {...CONFIG, displayModeBar: innerWidth < 600 ? false : "hover"});
 }
