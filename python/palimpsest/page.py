@@ -113,16 +113,18 @@ def fill(
     frames: Sequence[Mapping[str, Any]] = (),
     timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
+    data: Mapping[str, Any] | None = None,
+    script: str = "",
 ) -> str:
     """The page: `drawn` has charts by the names of `chart`, `frames` and `timelines` data for the scripts.
 
     Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` more
-    CSS.
+    CSS, `script` the name of an asset that draws `data`.
     """
-    data = {
+    whole = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
         "timelines": timelines,
-        "states": _colours(STATES), "subpages": _colours(SUBPAGES),
+        "states": _colours(STATES), "subpages": _colours(SUBPAGES), **(data or {}),
     }  # fmt: skip
     return Template(asset("report.template.html")).substitute(
         title=escape(title),
@@ -135,7 +137,7 @@ def fill(
         sections="".join(
             f'<section id="{each.id}"><h2>{escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
-        plotly=plotly_source() if drawn or frames or timelines else "",
-        data=script_data(data),
-        script=asset("gantt.js") + asset("report.js"),
+        plotly=plotly_source() if drawn or frames or timelines or data else "",
+        data=script_data(whole),
+        script="".join(asset(name) for name in ("gantt.js", "report.js", script) if name),
     )
