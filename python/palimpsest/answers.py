@@ -19,7 +19,8 @@ _ASKED: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 """Path of a figure, and verb and noun of a difference; figures without a verb have a card only."""
 
-_TOLD = 0.05
+_LEAST = 0.05
+"""The least difference in the sentence on a comparison."""
 _INFORMS = re.compile(r"the trace was read as |every .* was verified |the timeline has the first ")
 _LISTED = 3
 
@@ -68,8 +69,10 @@ def _card(results: Sequence[Result], metric: Metric) -> tuple[str, str, str]:
     ratio = relative(values[winner], values[rest[0]]) if rest else None
     said = "" if ratio is None else f", {amount(ratio)} than {results[rest[0]].label}".replace(" the than", "")
     names = [result.label for result, mark in zip(results, marks, strict=True) if mark]
-    return metric.label, _listed(names if len(names) < _LISTED else [names[0], f"{len(names) - 1} more"]), (
-        metric.cell(results[winner]) + said
+    return (
+        metric.label,
+        _listed(names if len(names) < _LISTED else [names[0], f"{len(names) - 1} more"]),
+        (metric.cell(results[winner]) + said),
     )
 
 
@@ -89,7 +92,7 @@ def comparison(results: Sequence[Result]) -> str:
     worse: list[tuple[str, str, str]] = []
     for metric, verb, noun in asked:
         ratio = relative(metric.of(subject), metric.of(other))
-        if ratio and abs(ratio - 1) >= _TOLD:
+        if ratio and abs(ratio - 1) >= _LEAST:
             link = "of" if ratio >= 2 else "than"
             said = (verb, f"{amount(ratio)} {noun}", f" {link} {other.label}")
             (better if (ratio < 1) == (metric.better == "low") else worse).append(said)

@@ -70,8 +70,8 @@ def _facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 
 _TILES = {
-    "read p99": "read p99", "write p99": "write p99", "write amplification": "write amplification", "TBW": "endurance (TBW)",
-    "IOPS": "IOPS", "erases": "erases", "map DRAM, peak": "map DRAM",
+    "read p99": "read p99", "write p99": "write p99", "write amplification": "write amplification",
+    "TBW": "endurance (TBW)", "IOPS": "IOPS", "erases": "erases", "map DRAM, peak": "map DRAM",
 }  # fmt: skip
 """Figures of the first screen of a run, by their labels in the table."""
 

@@ -24,7 +24,8 @@ _WORDS = {
     "host.iodepth": "queue depth (requests)", "workload.bs": "request size", "workload.rwmixread": "reads (%)",
     "workload.rate_iops": "rate (requests/s)", "workload.size": "addressed range", "part.page_size": "page size",
     "ssd.over_provisioning": "over-provisioning", "ssd.blocks_per_plane": "blocks of a plane",
-    "part.pages_per_block": "pages of a block", "buffer.size": "write buffer", "part.endurance": "rated erases of a block",
+    "part.pages_per_block": "pages of a block", "buffer.size": "write buffer",
+    "part.endurance": "rated erases of a block",
 }  # fmt: skip
 
 

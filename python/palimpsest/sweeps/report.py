@@ -106,15 +106,15 @@ def _notes(sweep: FinishedPoints) -> str:
         notes.append(f"No point has the figure {figure} of the sweep file.")
     found = dict.fromkeys(note for point in sweep if point.result is not None for note in point.result.get("notes", []))
     listed = "".join(f"<li>{escape(note)}</li>" for note in list(found)[:MOST_NOTES])
-    return shell.notes(notes) + (shell.folded(f"Notes of the runs ({len(found):,})", f"<ul>{listed}</ul>") * bool(found))
+    folded = shell.folded(f"Notes of the runs ({len(found):,})", f"<ul>{listed}</ul>") if found else ""
+    return shell.notes(notes) + folded
 
 
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
     axes = ", ".join(
-        f"{words} ({len(sweep.values(axis))})"
-        for axis, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
+        f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
     )
     sections = (
         ("failed", "Failed points", _failures(sweep)),
