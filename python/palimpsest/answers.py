@@ -1,7 +1,7 @@
 """Answers for the first screen of a page: sentences and cards on results, and notes by weight.
 
-A comparison is answered by the layer that is best at most of the figures of `_ASKED`. Latencies are left out if layers
-acknowledge writes at different times.
+A comparison is answered by the layer that is best at most of the figures of `_ASKED`. Latencies, and rates of requests
+that wait for them, are left out if layers acknowledge writes at different times.
 """
 
 import re
@@ -38,7 +38,8 @@ def _compared(results: Sequence[Result]) -> list[tuple[Metric, str, str]]:
     """The asked figures that these results have and that compare."""
     by_path = {".".join(metric.path): metric for metric in METRICS}
     equal = unequal_promises((result.label, result) for result in results) is None
-    found = [(by_path[path], verb, noun) for path, verb, noun in _ASKED if equal or not path.startswith("latency")]
+    skipped = () if equal else ("latency", "throughput")
+    found = [(by_path[path], verb, noun) for path, verb, noun in _ASKED if not path.startswith(skipped)]
     return [each for each in found if any(each[0].of(result) for result in results)]
 
 

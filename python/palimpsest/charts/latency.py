@@ -10,6 +10,7 @@ from ..result import Result
 from .common import DASHES, Specification, label, layer, part, tick, trace
 
 _TICKS = {1.0: "all", 0.5: "p50", 0.1: "p90", 0.01: "p99", 0.001: "p99.9", 1e-4: "p99.99", 1e-5: "p99.999"}
+_TICKS_APART = 1e-3
 
 _STEP = 1.004
 _SHARE = 0.002
@@ -120,9 +121,12 @@ def latency(results: Sequence[Result]) -> Specification | None:
     traces = _lines(results, exceedance, "%{y:.3%} take at least %{x:,.1f} us")
     if not traces:
         return None
+    # With many decades the label of p50 has no room.
+    least = min(share for each in traces for share in each["y"])
+    ticks = {share: name for share, name in _TICKS.items() if least > _TICKS_APART or name != "p50"}
     axis = {
         "type": "log", "title": {"text": "share of requests that take longer"},
-        "tickvals": list(_TICKS), "ticktext": list(_TICKS.values()),
+        "tickvals": list(ticks), "ticktext": list(ticks.values()),
     }  # fmt: skip
     times = [time for each in traces for time in each["x"] if time > 0]
     return {"data": traces, "layout": {"xaxis": _time_axis(min(times), max(times)), "yaxis": axis}}

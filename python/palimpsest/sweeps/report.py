@@ -132,5 +132,5 @@ def page(sweep: FinishedPoints) -> str:
     )
 
 
-_CHOICES = """<form class="choices" id="controls" aria-label="what is drawn"></form>
-<p class="caption" id="said"></p><div class="facets" id="facets"></div>"""
+_CHOICES = """<div class="explorer"><form class="choices" id="controls" aria-label="what is drawn"></form>
+<p class="caption" id="said"></p><div class="facets" id="facets"></div></div>"""
