@@ -41,7 +41,7 @@ function wrapped(text, most) {
 const LEGEND_LETTERS = 44, LABEL_LETTERS = 24;
 function fitted(trace) {
   if (!isNarrow()) return trace;
-  const y = trace.orientation === "h" ? {y: trace.y.map(name => wrapped(name, LABEL_LETTERS))} : {};
+  const y = trace.orientation === "h" ? {y: trace.y.map(name => typeof name === "string" ? wrapped(name, LABEL_LETTERS) : name)} : {};
   return {...trace, ...(trace.name ? {name: wrapped(trace.name, LEGEND_LETTERS)} : {}), ...y};
 }
 function legendRows(data, narrow) {
@@ -62,7 +62,7 @@ function arranged(layout, data) {
     margin: {l: narrow ? 52 : 70, r: narrow ? 8 : 20, t: shown ? narrow ? 38 : 42 : 18, b: 53, ...layout.margin},
     legend: {orientation: "h", x: 0, y: 1, yanchor: "bottom", maxheight: 0.9, ...layout.legend}};
   const more = shown ? Math.max(0, legendRows(data, narrow) - 2) * (narrow ? 17 : 20) : 0;
-  const labels = data[0]?.orientation === "h" ? data[0].y.map(name => name.split("<br>").length) : [];
+  const labels = data[0]?.orientation === "h" ? Array.from(data[0].y, name => String(name).split("<br>").length) : [];
   full.height += more + 15 * labels.length * Math.max(0, Math.max(0, ...labels) - 2);
   full.margin.t += more;
   if (printing) Object.assign(full, {width: PAPER_PX, height: Math.min(full.height, PAPER_HEIGHT_PX)});
