@@ -40,6 +40,15 @@ def test_a_probe_beside_a_load_has_figures_of_its_own(palimpsest: Command, tmp_p
     assert [job["latency_ns"] for job in counted["jobs"]] == [None, None]
 
 
+def test_comparisons_and_pages_have_figures_by_job(palimpsest: Command, tmp_path: Path) -> None:
+    shown = palimpsest("compare", "mga", "page", *SMALL, "--workload", LOAD + PROBE, "--out", str(tmp_path)).stdout
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for row in ("by job", "load IOPS", "load write p99.9", "probe read mean", "probe write p99"):
+        assert row in shown
+        assert f">{row}<" in page
+    assert "by job" not in palimpsest("compare", "mga", "page", *SMALL, "--workload", "rw=read,n=9").stdout
+
+
 def _sections(line: str) -> list[str]:
     """The job file of a line of jobs, whose rates have several values."""
     text = line.replace("rate_iops=100,9900", "rate_iops=100;9900")

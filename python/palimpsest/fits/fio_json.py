@@ -3,10 +3,12 @@
 A group is a job. Copies of a job (`numjobs`) are joined, and run as copies here; fio prints a job for each copy, with
 the same name, or one for all with `group_reporting`. Jobs that ran together become the sections of one job file, and
 the figures of each section are compared; all run until simulated time ends them. The output has no `stonewall`, but
-jobs after one have the next `groupid` (jobs after `new_group` look the same). Options about the machine (engine, file
-name, run time, ...) are ignored, and so is that one of several jobs may have ended before the others.
+jobs after one have the next `groupid` (jobs after `new_group` look the same). An engine that waits for each request has
+one in flight, whatever `iodepth` says. The output of the fit names the options that do not reach the drive, or only end
+the run; other options are refused. Ignored: that one of several jobs may have ended before the others.
 """
 
+import fnmatch
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,13 +21,33 @@ from ..validate.measures import MEASURES, measure, percentile, rate
 from .measured import GroupRuns, How, JobFolder, Measurement, Target, check_workload, tolerance
 from .space import Drive
 
-KEPT = (
+KEPT = frozenset((
     "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
     "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
-    "numjobs", "kb_base", "random_generator", "randrepeat", "nrfiles", "filesize", "rate_process", "thinktime",
-    "thinktime_blocks", "thinktime_blocks_type", "fsync",
-)  # fmt: skip
+    "rate_min", "rate_iops_min", "rate_cycle", "ratecycle", "rate_process", "numjobs", "kb_base",
+    "random_generator", "randrepeat", "randseed", "nrfiles", "filesize", "openfiles", "thinktime",
+    "thinktime_blocks", "thinktime_blocks_type", "latency_target", "latency_window", "latency_percentile",
+    "latency_run", "fsync", "sync", "write_hint", "plids", "fdp_pli",
+))  # fmt: skip
 """Options of fio that describe the requests."""
+_WAITS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "sg"})
+"""Engines that wait for each request."""
+_QUEUES = frozenset({
+    "libaio", "io_uring", "io_uring_cmd", "posixaio", "solarisaio", "windowsaio", "spdk", "spdk_bdev", "xnvme",
+})  # fmt: skip
+_READ = frozenset({"ioengine", "direct", "buffered", "fdatasync", "stonewall", "wait_for_previous", "name"})
+"""Options that this module reads itself; fio adds `name`."""
+_OUTSIDE = (
+    "*filename*", "directory", "description", "thread", "invalidate", "*group*", "runtime", "timeout", "time_based",
+    "*delay", "ramp_time", "io_size", "io_limit", "number_ios", "loops", "fill_device", "create_*", "fallocate",
+    "end_fsync", "fsync_on_close", "file_append", "unlink*", "*log*", "*percentile*", "*reporting*",
+    "*significant_figures", "disable_*", "*gtod*", "clocksource", "exec_*", "ss*", "steadystate*", "cpu*", "numa_*",
+    "nice", "prio*", "mem", "iomem*", "lockmem", "hugepage-size", "*buffers", "buffer_*", "dedupe_*", "hipri*",
+    "sqthread_*", "fixedbufs", "registerfiles", "nonvectored", "uncached", "force_async", "cmd_type",
+    "userspace_reap", "allow_mounted_write", "eta*", "unit_base", "*error*", "exitall*", "random_seed",
+    "allrandrepeat",
+)  # fmt: skip
+"""Options that do not reach the drive, or only limit the run: runs here have their own end."""
 _LEAST, _MOST = 2_000, 20_000
 _PERCENTILES = {"50.000000": "p50", "90.000000": "p90", "95.000000": "p95", "99.000000": "p99", "99.900000": "p99.9"}
 
@@ -41,11 +63,14 @@ def read(path: Path, how: How) -> Measurement:
     jobs = data.get("jobs") if isinstance(data, dict) else None
     if not isinstance(jobs, list) or not jobs or not all(isinstance(job, dict) for job in jobs):
         raise InputError(f"{path}: the output has no jobs; expected fio's output of --output-format=json")
-    common = data.get("global options", {})
     groups: dict[str, list[dict[str, Any]]] = {}
     for at, job in enumerate(jobs, start=1):
         groups.setdefault(str(job.get("jobname", f"job {at}")), []).append(job)
-    made = [_Job(f"{path}: job {name}", name, each, common) for name, each in groups.items()]
+    try:
+        common = data.get("global options", {})
+        made = [_Job(f"{path}: job {name}", name, each, common) for name, each in groups.items()]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: expected options and figures of jobs as fio prints them: {error}") from None
     together = _together(made)
     folder = JobFolder()
     files = {job.name: _job_file(folder.path, at, jobs) for at, jobs in enumerate(together) for job in jobs}
@@ -68,7 +93,9 @@ def read(path: Path, how: How) -> Measurement:
         # The folder lives as long as this function.
         return _figure(target, result, target.group if folder and files[target.group] is not None else None)
 
-    return GroupRuns(path.name, targets, run, figure)
+    ignored = ", ".join(dict.fromkeys(key for job in made for key in job.ignored))
+    note = f"not used of fio's options, because requests go to the whole drive until our own end: {ignored}"
+    return GroupRuns(path.name, targets, run, figure, notes=(note,) if ignored else ())
 
 
 def _together(jobs: "Sequence[_Job]") -> "list[list[_Job]]":
@@ -113,7 +140,18 @@ class _Job:
         self.name = name
         self.options = {**common, **copies[0].get("job options", {})}
         self._numbers = {copy.get("groupid") for copy in copies}
+        own = [key for key in self.options if key not in KEPT]
+        self.ignored = [key for key in own if any(fnmatch.fnmatch(key, each) for each in _OUTSIDE)]
+        for key in {*own} - _READ - {*self.ignored}:
+            raise InputError(f"{place}: {key} is not modelled and may change the requests; expected jobs without it")
+        if str(self.options.get("direct", "1")) == "0" or str(self.options.get("buffered", "0")) == "1":
+            raise InputError(f"{place}: the host's page cache served these requests; expected jobs with direct=1")
         kept = {key: str(value) for key, value in self.options.items() if key in KEPT}
+        if (engine := self.options.get("ioengine", "libaio")) in _WAITS:
+            kept["iodepth"] = "1"
+        elif str(engine).partition(":")[0] not in _QUEUES:
+            known = ", ".join(sorted(_QUEUES | _WAITS))
+            raise InputError(f"{place}: the engine {engine} is none of block requests; expected one of {known}")
         if "fdatasync" in self.options:
             # A drive is sent the same flush.
             kept["fsync"] = str(self.options["fdatasync"])
@@ -121,7 +159,8 @@ class _Job:
             raise InputError(f"{place}: the options name no rw; expected fio's own `job options`, or `global options`")
         size = kept.get("size", "")
         if not size.endswith("%"):
-            # Requests go to all of our drive, which has another size than the real file or device.
+            # Our drive has another size than the real file or device.
+            self.ignored += ["size"] if size else []
             kept["size"] = "100%"
         self.lines = [key if value == "" else f"{key}={value}" for key, value in kept.items()]
         self.spec = ",".join(self.lines)
