@@ -28,7 +28,7 @@ function painted(trace) {
   const key = trace.type === "scatter" ? "line" : "marker";
   return {...trace, [key]: {...trace[key], color: (isDark() ? report.dark : report.light)[meta.slot]}};
 }
-const isNarrow = () => !printing && innerWidth < 600;
+const isNarrow = () => !printing && root.clientWidth < 600;
 /* Names of layers may be long: on a phone they are wrapped. */
 function wrapped(text, most) {
   const lines = [""];
@@ -46,7 +46,7 @@ function fitted(trace) {
 }
 function legendRows(data, narrow) {
   const names = data.filter(trace => trace.showlegend !== false).flatMap(trace => (trace.name || "").split("<br>"));
-  const widest = Math.max(...names.map(name => name.length)) * (narrow ? 6 : 7) + 50, room = printing ? PAPER_PX : innerWidth;
+  const widest = Math.max(...names.map(name => name.length)) * (narrow ? 6 : 7) + 50, room = printing ? PAPER_PX : root.clientWidth;
   return Math.ceil(names.length / Math.max(1, Math.floor((Math.min(room, 1200) - 90) / widest)));
 }
 function arranged(layout, data) {
