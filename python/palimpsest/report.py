@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import answers, charts, summary, units, why
+from . import against, answers, charts, summary, units, why
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
@@ -276,6 +276,12 @@ def _sections(
     over_time = "time" if "time" in drawn else "progress"
     bodies = (
         ("response", "Response times", "Response", _response_times(results) if "cdf" in drawn else ""),
+        (
+            "against",
+            "Beside fio",
+            "fio",
+            "".join(against.html(each["against"]) for each in results if "against" in each),
+        ),
         ("why", charts.CHARTS["why"].title, "Why", _why(results)),
         ("over-time", charts.CHARTS[over_time].title, "Over time", figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, "Volumes", figures("volumes") + _volume_table(results)),
