@@ -106,11 +106,12 @@ def fill(
     frames: Sequence[Mapping[str, Any]] = (),
     timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
+    script: str = "",
 ) -> str:
     """The page: `drawn` has charts by the names of `chart`, `frames` and `timelines` data for the scripts.
 
-    Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` more
-    CSS.
+    Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` and
+    `script` more CSS and JavaScript.
     """
     data = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
@@ -130,5 +131,5 @@ def fill(
         ),
         plotly=plotly_source() if drawn or frames or timelines else "",
         data=script_data(data),
-        script=asset("gantt.js") + asset("report.js"),
+        script=asset("gantt.js") + asset("report.js") + script,
     )

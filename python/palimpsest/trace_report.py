@@ -150,11 +150,14 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
     if not any(any(row) for row in cells):
         return None
     width, is_time = counts["column_width"], counts["is_time"]
+    places = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+    end = len(cells) * counts["row_bytes"]
+    place, bytes_ = next((each for each in places if end >= 2 * each[1]), places[-1])
     unit, factor = _time_unit(width * len(cells[0])) if is_time else ("", 1)
     heat = {
         "type": "heatmap",
         "x": [column * width / factor for column in range(len(cells[0]))],
-        "y": [row * counts["row_bytes"] / 2**30 for row in range(len(cells))],
+        "y": [row * counts["row_bytes"] / bytes_ for row in range(len(cells))],
         # Few cells have most requests: the colour is the logarithm.
         "z": [[math.log10(number) + 0.1 if number else None for number in row] for row in cells],
         "text": cells,
@@ -168,7 +171,7 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
         "layout": {
             "showlegend": False,
             "xaxis": {"title": {"text": f"arrival ({unit})" if is_time else "request"}},
-            "yaxis": {"title": {"text": "address (GiB)"}},
+            "yaxis": {"title": {"text": f"address ({place})"}},
         },
     }
 
@@ -276,10 +279,10 @@ def _volume_table(description: Description) -> str:
             f"{size(window['mean_bytes'])} in {_window(window)}", size(window["max_bytes"]),
             percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
         )  # fmt: skip
-        body.append(shell.row((volume["volume"], *cells)))
+        body.append((volume["volume"], *cells))
     left = len(description["volumes"]) - len(body)
     under = f"<p>{left:,} more with fewer page accesses are in trace.json.</p>" if left else ""
-    return shell.table("volumes", [shell.row(heads, "th"), *body]) + under
+    return shell.records(heads, body) + under
 
 
 def _locality_charts(description: Description) -> dict[str, tuple[str, str, charts.Specification | None]]:
