@@ -193,12 +193,12 @@ def relative(value: float | None, base: float | None) -> float | None:
 
 
 def labelled_notes(results: Sequence[Result]) -> list[str]:
-    """The notes of several results, each once with the labels of its results; those of one result without a label."""
+    """The notes of several results, each once, with the labels of its results unless all have the note."""
     labels: dict[str, dict[str, None]] = {}
     for result in results:
         for note in result.get("notes", []):
             labels.setdefault(note, {})[result.label] = None
-    return list(labels) if len(results) == 1 else [f"{', '.join(of)}: {note}" for note, of in labels.items()]
+    return [note if len(of) == len(results) else f"{', '.join(of)}: {note}" for note, of in labels.items()]
 
 
 def factor(ratio: float | None) -> str:

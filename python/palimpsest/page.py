@@ -56,15 +56,35 @@ def records(heads: Sequence[str], rows: Iterable[Sequence[object]], marks: Seque
     return table("records", [row(heads, "th"), *body])
 
 
-def tiles(shown: Iterable[tuple[str, str]]) -> str:
-    """Key figures: labels and values."""
-    divisions = (f"<div><b>{escape(value)}</b><span>{escape(label)}</span></div>" for label, value in shown)
-    return f'<div class="tiles">{"".join(divisions)}</div>'
+def tiles(shown: Iterable[Sequence[str]]) -> str:
+    """Cards of key figures: label, value, and perhaps a difference."""
+    tags = ("span", "b", "em")
+    cards = ("".join(f"<{tag}>{escape(text)}</{tag}>" for tag, text in zip(tags, card, strict=False)) for card in shown)
+    return f'<div class="tiles">{"".join(f"<div>{card}</div>" for card in cards)}</div>'
+
+
+def notes(warnings: Iterable[str]) -> str:
+    """Warnings that change the meaning of a figure."""
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in warnings)
+
+
+def views(figures: Iterable[str], names: Mapping[str, str], first: str) -> str:
+    """Figures by name, of which buttons show one at a time; paper shows all."""
+    buttons = "".join(
+        f'<button type="button" data-shows="{name}" aria-pressed="{str(name == first).lower()}">{text}</button>'
+        for name, text in names.items()
+    )
+    return f'<div class="controls" data-views>{buttons}</div>{"".join(figures)}'
+
+
+def folded(summary: str, body: str) -> str:
+    """HTML that opens by a click on the summary."""
+    return f"<details><summary>{escape(summary)}</summary>{body}</details>"
 
 
 def details(summary: str, text: str) -> str:
     """Preformatted HTML that opens by a click on the summary."""
-    return f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>"
+    return folded(summary, f"<pre>{text}</pre>")
 
 
 def asset(name: str) -> str:
@@ -106,17 +126,18 @@ def fill(
     frames: Sequence[Mapping[str, Any]] = (),
     timelines: Sequence[Mapping[str, Any]] = (),
     style: str = "",
+    data: Mapping[str, Any] | None = None,
     script: str = "",
 ) -> str:
     """The page: `drawn` has charts by the names of `chart`, `frames` and `timelines` data for the scripts.
 
-    Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` and
-    `script` more CSS and JavaScript.
+    Plotly is included only if there is anything to draw. `title` and `under` are text, `head` is HTML, `style` more
+    CSS, `script` the name of an asset that draws `data`.
     """
-    data = {
+    whole = {
         "charts": drawn, "light": charts.LIGHT, "dark": charts.DARK, "frames": frames,
         "timelines": timelines,
-        "states": _colours(STATES), "subpages": _colours(SUBPAGES),
+        "states": _colours(STATES), "subpages": _colours(SUBPAGES), **(data or {}),
     }  # fmt: skip
     return Template(asset("report.template.html")).substitute(
         title=escape(title),
@@ -129,7 +150,7 @@ def fill(
         sections="".join(
             f'<section id="{each.id}"><h2>{escape(each.title)}</h2>{each.body}</section>' for each in sections
         ),
-        plotly=plotly_source() if drawn or frames or timelines else "",
-        data=script_data(data),
-        script=asset("gantt.js") + asset("report.js") + script,
+        plotly=plotly_source() if drawn or frames or timelines or data else "",
+        data=script_data(whole),
+        script="".join(asset(name) for name in ("gantt.js", "report.js", script) if name),
     )

@@ -4,28 +4,15 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import charts, summary, units
+from . import answers, charts, summary, units, why
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import (
-    SECTIONS,
-    best,
-    factor,
-    labelled_notes,
-    modelled,
-    relative,
-    response_time,
-    unequal_promises,
-    verdicts,
-)
-from .page import Section, details, escape, row, table, tiles
+from .metrics import LATENCIES, SECTIONS, Metric, best, factor, relative, response_time
+from .page import Section, details, escape, folded, row, table, tiles
 from .result import Result, flatten
 
-_PERCENTILES = (
-    ("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("p9999", "p99.99"),
-    ("max", "max"),
-)  # fmt: skip
+_PERCENTILES = (*LATENCIES[:-1], ("p9999", "p99.99"), LATENCIES[-1])
 
 
 def _section(heads: Sequence[str], title: str) -> str:
@@ -40,85 +27,88 @@ def _heads(results: Sequence[Result]) -> list[str]:
     return heads
 
 
+def _rows(results: Sequence[Result], metrics: Iterable[Metric]) -> list[str]:
+    """Rows of figures with ratios to the first layer; the best of a row is strong."""
+    rows = []
+    for metric in metrics:
+        values = [metric.of(result) for result in results]
+        marks = best(metric, values)
+        cells: list[str] = []
+        for index, value in enumerate(values):
+            text = escape(metric.cell(results[index]))
+            cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
+            if index:
+                cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
+        rows.append(f'<tr><th scope="row">{escape(metric.label)}</th>{"".join(cells)}</tr>')
+    return rows
+
+
+def _class(name: str, results: Sequence[Result]) -> str:
+    """The class of a table, with `many` if paper needs small letters for all layers."""
+    return f"{name} many" if len(results) > 3 else name
+
+
 def _metrics_table(results: Sequence[Result]) -> str:
     """Every figure, a column for each layer, with ratios to the first if there are several."""
     heads = _heads(results)
     rows = [row(heads, "th")]
     for section, metrics in SECTIONS:
         shown = [metric for metric in metrics if metric.is_shown(results)]
-        if shown:
-            rows.append(_section(heads, section))
-        for metric in shown:
-            values = [metric.of(result) for result in results]
-            marks = best(metric, values)
-            cells: list[str] = []
-            for index, value in enumerate(values):
-                text = escape(metric.cell(results[index]))
-                cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
-                if index:
-                    cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
-            rows.append(f'<tr><th scope="row">{escape(metric.label)}</th>{"".join(cells)}</tr>')
-    return table("figures", rows)
+        rows += [_section(heads, section), *_rows(results, shown)] if shown else []
+    return table(_class("figures", results), rows)
 
 
-def _facts(results: Sequence[Result]) -> str:
+def _listed(facts: Iterable[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{escape(label)}</dt><dd>{escape(text)}</dd>' for label, text in facts)}</dl>"
+
+
+def _facts(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """Drive and workload; the title has the name of the workload."""
     first = results[0]
-    facts = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
-    for result in results:
-        name = "layer" if len(results) == 1 else result.label
-        speed = f"simulated in {summary.speed_line(result)}"
-        facts.append((name, f"{result.label}; seed {result['seed']}; {speed}" if len(results) == 1 else speed))
-    return "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in facts)
+    workload = summary.workload_line(first).removeprefix(f"{first['workload']}: ")
+    return [("drive", summary.drive_line(first)), ("workload", workload)]
 
 
-def _tiles(result: Result) -> str:
-    latency = result["latency_ns"] or {}
-    throughput = result["throughput"] or {}
-    shown = [
-        ("IOPS", units.count(throughput.get("iops"))),
-        ("read p99", response_time(latency.get("read"), "p99")),
-        ("write p99", response_time(latency.get("write"), "p99")),
-        ("write amplification", units.ratio(result["write_amplification"])),
-        ("erases", units.count(result["flash"]["erases"])),
-        ("map DRAM, peak", units.size(result["mapping"]["bytes_peak"])),
-    ]
-    return tiles((label, value) for label, value in shown if value != units.ABSENT)
+_TILES = {
+    "read p99": "read p99", "write p99": "write p99", "write amplification": "write amplification",
+    "TBW": "endurance (TBW)", "IOPS": "IOPS", "erases": "erases", "map DRAM, peak": "map DRAM",
+}  # fmt: skip
+"""Figures of the first screen of a run, by their labels in the table."""
 
 
-def _notes(results: Sequence[Result]) -> str:
-    unequal = unequal_promises((result.label, result) for result in results)
-    sentences = verdicts(results)
+def _head(results: Sequence[Result]) -> str:
+    """The first screen: an answer in one sentence, cards, warnings, and the rest folded."""
+    if len(results) > 1:
+        said, cards = answers.comparison(results), answers.cards(results)
+    else:
+        said = answers.run(results[0])
+        by_label = {metric.label: metric for _, metrics in SECTIONS for metric in metrics}
+        shown = [(name, by_label[label].cell(results[0])) for label, name in _TILES.items()]
+        cards = [(name, text, "") for name, text in shown if text != units.ABSENT]
+    warnings, informing = answers.weighed_notes(results)
+    speeds = [(result.label, f"seed {result['seed']}, {summary.speed_line(result)}") for result in results]
+    more = "".join(f"<li>{escape(note)}</li>" for note in informing)
     return (
-        (f'<p class="note">{escape(unequal)}</p>' if unequal else "")
-        + "".join(f"<p>{escape(text)}</p>" for text in sentences)
-        + "".join(f'<p class="note">{escape(note)}</p>' for note in labelled_notes(results))
+        f'<p class="answer">{escape(said)}</p>{tiles(cards)}{shell.notes(warnings)}{_listed(_facts(results))}'
+        f"{folded('Notes and speed of the simulator', f'<ul>{more}</ul>' * bool(more) + _listed(speeds))}"
     )
 
 
 def fragment(results: Sequence[Result]) -> str:
     """The figures as HTML tables without a page, for notebooks."""
-    return f"<dl>{_facts(results)}</dl>{_metrics_table(results)}"
+    return f"{_listed(_facts(results))}{_metrics_table(results)}"
 
 
 def _percentiles(results: Sequence[Result]) -> str:
     """Percentiles of reads and writes, beside the distribution."""
     rows = []
     for kind in ("read", "write"):
-        figures = [(result["latency_ns"] or {}).get(kind) or {} for result in results]
-        if not any(result["requests"][kind] and found for result, found in zip(results, figures, strict=True)):
-            continue
-        heads = _heads(results)
-        heads[0] = f"{kind}s" if len(results) > 1 else ""
-        rows.append(row(heads if len(results) > 1 else ["", f"{kind}s"], "th"))
-        for key, name in _PERCENTILES:
-            if any(key in found for found in figures):
-                cells: list[object] = [name]
-                for index, found in enumerate(figures):
-                    cells.append(response_time(found, key))
-                    if index:
-                        cells.append(factor(relative(modelled(found, key), modelled(figures[0], key))))
-                rows.append(row(cells))
-    return table("percentiles", rows) if rows else ""
+        found = [Metric(name, ("latency_ns", kind, key), units.nanoseconds, "low") for key, name in _PERCENTILES]
+        shown = [metric for metric in found if metric.is_shown(results)]
+        if any(result["requests"][kind] for result in results) and shown:
+            heads = _heads(results) if len(results) > 1 else ["", f"{kind}s"]
+            rows += [row([f"{kind}s" if len(results) > 1 else "", *heads[1:]], "th"), *_rows(results, shown)]
+    return table(_class("percentiles", results), rows) if rows else ""
 
 
 def _amounts(
@@ -235,16 +225,44 @@ def _timeline(names: Sequence[str]) -> str:
 
 
 def _response_times(results: Sequence[Result]) -> str:
-    views = (("cdf", "distribution"), ("latency", "tail"))
-    buttons = "".join(
-        f'<button type="button" data-shows="{name}" aria-pressed="{str(name == "cdf").lower()}">{text}</button>'
-        for name, text in views
-    )
-    figures = "".join(shell.chart(name, charts.CHARTS[name].says, hidden=name != "cdf") for name, _ in views)
-    return (
-        f'<div class="beside"><div><div class="controls" data-views>{buttons}</div>{figures}</div>'
-        f"{_percentiles(results)}</div>"
-    )
+    names = {"cdf": "distribution", "latency": "tail"}
+    figures = (shell.chart(name, charts.CHARTS[name].says, hidden=name != "cdf") for name in names)
+    return f'<div class="beside"><div>{shell.views(figures, names, "cdf")}</div>{_percentiles(results)}</div>'
+
+
+def _waterfall(result: Result, kind: str, key: str, name: str) -> str:
+    """Where the time of requests at a percentile went: a bar for each part, from the end of the part before."""
+    latency = why.kinds(result)[kind][key]["latency_ns"]
+    begin, rows = 0.0, []
+    for part, share, is_wait in answers.waits(result, key, kind):
+        percent = f"{100 * share:.0f} %" if share >= 0.01 else "< 1 %"
+        rows.append(
+            f'<li class="{"wait" if is_wait else "work"}"><span>{escape(part)}</span>'
+            f'<i style="margin-left:{100 * begin:.2f}%;width:{100 * share:.2f}%"></i>'
+            f"<b>{escape(percent)}</b><em>{units.nanoseconds(share * latency)}</em></li>"
+        )
+        begin += share
+    head = f"{name}: {units.nanoseconds(latency)}"
+    return f'<div class="fall"><h3>{escape(head)}</h3><ol>{"".join(rows)}</ol></div>'
+
+
+def _why(results: Sequence[Result]) -> str:
+    """Waterfalls of the parts of response times, for one percentile at a time."""
+    if not any(why.kinds(result) for result in results):
+        return ""
+    names = {f"why-{key}": name for key, name in why.PERCENTILES.items()}
+    figures = []
+    for key, name in why.PERCENTILES.items():
+        falls = "".join(
+            _waterfall(result, kind, key, f"{f'{result.label}, ' if len(results) > 1 else ''}{kind} {name}")
+            for kind in ("read", "write")
+            for result in results
+            if kind in why.kinds(result)
+        )
+        hidden = "" if key == "p99" else " hidden"
+        figures.append(f'<figure id="figure-why-{key}"{hidden}><div class="falls">{falls}</div></figure>')
+    says = f"{charts.CHARTS['why'].says} Blue: work for the request; orange: waits. The parts sum to the response time."
+    return f'{shell.views(figures, names, "why-p99")}<p class="caption">{escape(says)}</p>'
 
 
 def _sections(
@@ -257,20 +275,20 @@ def _sections(
 
     over_time = "time" if "time" in drawn else "progress"
     bodies = (
-        ("response", "Response times", _response_times(results) if "cdf" in drawn else ""),
-        ("why", charts.CHARTS["why"].title, figures("why")),
-        ("over-time", charts.CHARTS[over_time].title, figures(over_time)),
-        ("by-volume", charts.CHARTS["volumes"].title, figures("volumes") + _volume_table(results)),
-        ("operations", "Flash operations by cause", figures("flash")),
-        ("timeline-of-operations", "Timeline", _timeline(timed) if timed else ""),
-        ("busy", "Utilisation", figures("utilization")),
-        ("states-of-blocks", "States of blocks", figures("states") + (_player(results) if plays else "")),
-        ("wear-of-blocks", "Wear", figures("wear", "wear_map")),
-        ("reliability-of-reads", "Reliability", figures("reliability") + _reliability_table(results)),
-        ("figures", "Figures", _metrics_table(results)),
-        ("own", "DRAM, energy, layer", _own_table(results)),
+        ("response", "Response times", "Response", _response_times(results) if "cdf" in drawn else ""),
+        ("why", charts.CHARTS["why"].title, "Why", _why(results)),
+        ("over-time", charts.CHARTS[over_time].title, "Over time", figures(over_time)),
+        ("by-volume", charts.CHARTS["volumes"].title, "Volumes", figures("volumes") + _volume_table(results)),
+        ("operations", "Flash operations by cause", "Flash", figures("flash")),
+        ("timeline-of-operations", "Timeline", "Timeline", _timeline(timed) if timed else ""),
+        ("busy", "Utilisation", "Busy", figures("utilization")),
+        ("states-of-blocks", "States of blocks", "Blocks", figures("states") + (_player(results) if plays else "")),
+        ("wear-of-blocks", "Wear", "Wear", figures("wear", "wear_map")),
+        ("reliability-of-reads", "Reliability", "Errors", figures("reliability") + _reliability_table(results)),
+        ("figures", "Figures", "Figures", _metrics_table(results)),
+        ("own", "DRAM, energy, layer", "Costs", _own_table(results)),
     )
-    return [Section(name, title, body) for name, title, body in bodies if body]
+    return [Section(name, title, body, short) for name, title, short, body in bodies if body]
 
 
 def _reliability_table(results: Sequence[Result]) -> str:
@@ -347,7 +365,7 @@ def _configuration(texts: Mapping[str, str]) -> str:
 
 def page(results: Sequence[Result]) -> str:
     """The whole page, of one run or several on the same workload."""
-    specifications = {name: charts.specification(name, results) for name in charts.CHARTS}
+    specifications = {name: charts.specification(name, results) for name in charts.CHARTS if name != "why"}
     drawn = {name: chart for name, chart in specifications.items() if chart is not None}
     drawn.pop("progress" if "time" in drawn else "time", None)
     frames = [found for result in results if (found := blocks.frames(result)) is not None]
@@ -356,12 +374,13 @@ def page(results: Sequence[Result]) -> str:
     configurations = {result.label: result.configuration for result in results if result.configuration}
     if configurations:
         sections.append(Section("configuration", "Configuration", _configuration(configurations)))
-    names = ", ".join(result.label for result in results)
-    first = _tiles(results[0]) if len(results) == 1 else ""
+    names = ", ".join(result.label for result in results[:4])
+    names += f" and {len(results) - 4} more" if len(results) > 4 else ""
+    workload = str(results[0]["workload"])
     return shell.fill(
         title=f"{names} on {results[0]['ssd']}",
-        under=str(results[0]["workload"]),
-        head=f"{first}{_notes(results)}<dl>{_facts(results)}</dl>",
+        under=workload if "=" in workload else workload.rpartition("/")[2],
+        head=_head(results),
         sections=sections,
         drawn=drawn,
         frames=frames if len(frames) == len(results) else (),

@@ -134,9 +134,7 @@ def live_page() -> str:
         '<a href="live.json">JSON</a>.</p>'
     )
     head = f'<p class="answer" id="answer">Waits for the drive.</p><div class="tiles" id="totals"></div>{more}'
-    return page.fill(
-        "Served drive", "Live figures", head, sections, {"series": drawn}, style=_STYLE, script=page.asset("live.js")
-    )
+    return page.fill("Served drive", "Live figures", head, sections, {"series": drawn}, style=_STYLE, script="live.js")
 
 
 _STYLE = "canvas { width: 100%; image-rendering: pixelated; border: 1px solid var(--line); }"

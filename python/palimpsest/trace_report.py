@@ -316,17 +316,22 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
     }
     drawn = {name: each for name, each in specifications.items() if each[2] is not None}
     tiles = [
-        ("requests", count(description["requests"]["all"])),
-        ("reads", percent(description["read_ratio"])),
-        ("footprint", size(description["locality"]["footprint_bytes"])),
-        ("writes to the hottest 20 %", percent(description["locality"]["hot_write_ratio"])),
-        ("sequential", percent(description["sequential_ratio"]["all"])),
+        (f"{kind}: requests, bytes", f"{count(description['requests'][kind])}, {size(description['bytes'][done])}")
+        for kind, done in (("read", "read"), ("write", "written"))
     ]
+    kinds = [(f"mean {kind}", size((description[f"{kind}_bytes"] or {}).get("mean"))) for kind in ("read", "write")]
+    tiles += [*kinds, ("overwrites of pages", percent(description["locality"]["overwrite_ratio"]))]
+    hot, sequential = description["locality"]["hot_write_ratio"], description["sequential_ratio"]["all"]
+    said = (
+        f"{count(description['requests']['all'])} requests, {percent(description['read_ratio'])} reads, to "
+        f"{size(description['locality']['footprint_bytes'])} of addresses; {percent(sequential)} are sequential"
+        + (f", and the most written fifth of pages gets {percent(hot)} of writes." if hot is not None else ".")
+    )
     sections = [Section(f"of-{name}", title, shell.chart(name, says)) for name, (title, says, _) in drawn.items()]
     return shell.fill(
         title="Workload",
         under=str(description["workload"]),
-        head=shell.tiles(tiles),
+        head=f'<p class="answer">{shell.escape(said)}</p>{shell.tiles(tiles)}',
         sections=[
             *sections,
             *([Section("volumes", "Volumes", _volume_table(description))] if description["volumes"] else []),

@@ -6,52 +6,36 @@ Needs Chromium and its driver (Debian: `apt-get install chromium chromium-driver
 import base64
 import json
 import re
-import shutil
-import subprocess
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from conftest import COMMAND, Completed
+from layout import (
+    NEEDS,
+    PHONE,
+    SMALL,
+    WIDE,
+    blank,
+    command,
+    prefer,
+    requested,
+    resize,
+    script,
+    started,
+    visit,
+    wait_until,
+)
 from palimpsest import units
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.contract,
-    pytest.mark.skipif(
-        CHROMIUM is None or DRIVER is None,
-        reason="no Chromium with its driver here (Debian: apt-get install chromium chromium-driver)",
-    ),
-]
-
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--allow-file-access-from-files",
-)  # fmt: skip
-SMALL = (
-    "--set", "ssd.blocks_per_plane=24", "--set", "part.pages_per_block=32", "--set", "ssd.over_provisioning=28%",
-    "--workload", "rw=randrw,bs=4k,n=20000,iodepth=8,random_distribution=zipf:0.9",
-    "--precondition", "fill:100%,random:1x",
-)  # fmt: skip
-WIDE, PHONE = (1400, 900), (390, 844)
-
-
-def command(*arguments: str) -> None:
-    done: Completed = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=1200)
-    assert done.returncode == 0, done.stderr
+pytestmark = NEEDS
 
 
 @pytest.fixture(scope="module")
@@ -68,73 +52,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    options = Options()
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.binary_location = str(CHROMIUM)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-
-
-def resize(browser: webdriver.Chrome, width: int, height: int) -> None:
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def prefer(browser: webdriver.Chrome, scheme: str) -> None:
-    wish = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wish})
-
-
-def blank(browser: webdriver.Chrome, size: tuple[int, int], scheme: str) -> None:
-    """An empty page in a window on a light or a dark desktop. An open page would be drawn again for another size."""
-    browser.get("about:blank")
-    resize(browser, *size)
-    prefer(browser, scheme)
-    browser.get_log("browser")  # type: ignore[no-untyped-call]
-    browser.get_log("performance")  # type: ignore[no-untyped-call]
-
-
-def visit(
-    browser: webdriver.Chrome,
-    page: Path,
-    size: tuple[int, int] = WIDE,
-    scheme: str = "light",
-    changes: str = "everything",
-) -> None:
-    """Opens a page; the page must write nothing to the console and request nothing from the network.
-
-    Drawing a page takes most of the time, so a page stays open as long as tests open it in the same way and change
-    nothing. A test declares its changes: `nothing`, if it restores all, or `everything`. A test of a named part also
-    accepts a page on which other tests changed other parts.
-    """
-    opened = [page.as_uri(), *size, scheme]
-    found = script(browser, "return window.opened || []")
-    changed = script(browser, "return window.changed || []")
-    part = changes not in ("nothing", "everything")
-    if found != opened or "everything" in changed or (changes in changed if part else changed):
-        blank(browser, size, scheme)
-        browser.get(page.as_uri())
-        script(browser, "[window.opened, window.changed] = [arguments[0], []]", opened)
-    else:
-        script(browser, "scrollTo(0, 0)")
-    if changes != "nothing":
-        script(browser, "window.changed.push(arguments[0])", changes)
-    said = browser.get_log("browser")  # type: ignore[no-untyped-call]
-    assert said == [], f"the console of {page.name}"
-    assert requested(browser) <= {page.as_uri()}
-
-
-def requested(browser: webdriver.Chrome) -> set[str]:
-    """The requests since the last call, without data inside the page."""
-    events = [
-        json.loads(entry["message"])["message"]
-        for entry in browser.get_log("performance")  # type: ignore[no-untyped-call]
-    ]
-    urls = {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
-    return {url for url in urls if not url.startswith(("data:", "blob:", "about:"))}
+    yield from started()
 
 
 def drawn(browser: webdriver.Chrome, chart: str) -> int:
@@ -148,16 +66,8 @@ def drawn(browser: webdriver.Chrome, chart: str) -> int:
     return int(browser.execute_script(script, chart))
 
 
-def script(browser: webdriver.Chrome, code: str, *arguments: object) -> Any:
-    return browser.execute_script(code, *arguments)
-
-
 def picture(browser: webdriver.Chrome, selector: str = "#map image") -> str:
     return str(script(browser, "return document.querySelector(arguments[0]).getAttribute('href')", selector))
-
-
-def wait_until(browser: webdriver.Chrome, code: str) -> None:
-    WebDriverWait(browser, 20).until(lambda driver: script(driver, code))
 
 
 def cells(browser: webdriver.Chrome, table: str) -> dict[str, list[str]]:
@@ -174,7 +84,7 @@ def test_axes_have_titles_with_units_and_charts_descriptions(
 ) -> None:
     visit(browser, folders["run"] / "report.html", changes="nothing")
     for chart, axis in (
-        ("cdf", "response time (us)"), ("cdf", "requests (%)"), ("time", "simulated time (s)"),
+        ("cdf", "response time"), ("cdf", " us"), ("cdf", "requests (%)"), ("time", "simulated time (ms)"),
         ("time", "throughput (MB/s)"), ("flash", "flash operations (pages)"), ("utilization", "busy (%)"),
         ("wear", "erases of a block"), ("map", "block of the plane"),
         ("timeline", "time since the start of the measurement (us)"), ("timeline", "channel 7"),

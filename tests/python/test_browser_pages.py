@@ -6,49 +6,45 @@ Names of users hold HTML, which the pages must show as text.
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-import test_browser as shared
+import layout
 from palimpsest.crash import explore
 from palimpsest.fits import determined, outputs, running, search, space
 from palimpsest.fits.measured import OneRun, Target
 from palimpsest.options import RunOptions
-from test_browser import PHONE, blank, drawn, requested, script, visit, wait_until
+from layout import NEEDS, PHONE, blank, command, requested, script, started, visit, wait_until
+from test_browser import drawn
 from test_crash import UNIT, needs_files, overwrite
 from test_serve import READ, WRITE, served, tcp
 
-pytestmark = shared.pytestmark
-browser = shared.browser
+pytestmark = NEEDS
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    yield from started()
+
 
 HOSTILE = "<img src=x onerror=window.hostile=1>"
-SIZES = (PHONE, (768, 1024), (1280, 800))
 
 
-def fits_all_sizes(browser: webdriver.Chrome, page: Path) -> None:
-    """On no screen, light or dark, is the page or a table wider than its place, and no name became markup."""
-    wide = "return [...document.querySelectorAll('.wide, pre')].filter(each => each.scrollWidth > each.clientWidth + 1)"
-    for size in SIZES:
+def reads_everywhere(browser: webdriver.Chrome, page: Path, cards: str = ".tiles div") -> str:
+    """The answer, which the first screen shows at every width; nothing is cut or faint, and no name became markup."""
+    said = ""
+    for width, height in layout.SIZES.items():
         for scheme in ("light", "dark"):
-            visit(browser, page, size, scheme)
-            wait_until(browser, f"return document.documentElement.scrollWidth <= {size[0]}")
-            assert script(browser, wide) == [], (page, size)
+            visit(browser, page, (width, height), scheme)
+            said = layout.answered(browser, cards)
+            assert (layout.faults(browser), layout.faint(browser)) == ([], []), (width, scheme)
             assert not script(browser, "return window.hostile || document.querySelector('[onerror]')")
-
-
-def contrast(browser: webdriver.Chrome, selector: str) -> float:
-    """The contrast of a text with the page, by WCAG 2."""
-    code = """
-      const light = text => text.match(/[0-9.]+/g).slice(0, 3).map(each => each / 255).map(
-        each => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4
-      ).reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
-      const of = (place, name) => light(getComputedStyle(place)[name]);
-      const [one, two] = [of(document.querySelector(arguments[0]), "color"), of(document.body, "backgroundColor")];
-      return (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);"""
-    return float(script(browser, code, selector))
+    assert layout.printed_faults(browser) == []
+    return said
 
 
 def fit_of_passes(passes: int) -> running.Fit:
@@ -81,15 +77,15 @@ def test_a_fit_says_first_what_leans(browser: webdriver.Chrome, tmp_path: Path) 
     assert answer.index("ssd.over_provisioning") < answer.index("part.t_read")
     rows = browser.find_elements(By.CSS_SELECTOR, "table.records tr")
     assert [row.text.split()[0] for row in rows[1:]] == ["ssd.over_provisioning", "part.t_read"]
-    assert rows[1].get_attribute("class") == "bad"
-    assert contrast(browser, "tr.bad td") >= 4.5
+    assert rows[1].get_attribute("class") == "failed"
     band = "return document.querySelectorAll('#measured0 .scatterlayer path.js-fill').length"
-    assert (script(browser, band), drawn(browser, "measured0")) == (1, 5), "a band with its edges, medians of ours and the start"
+    assert (script(browser, band), drawn(browser, "measured0")) == (1, 5), (
+        "a band with its edges, medians of ours and the start"
+    )
     points = "return document.querySelectorAll('#deviations0 .scatterlayer .point').length"
     assert script(browser, points) == 70 * 20
     assert HOSTILE in browser.find_element(By.TAG_NAME, "h1").text
-    fits_all_sizes(browser, page)
-    assert contrast(browser, "tr.bad td") >= 4.5, "in the dark"
+    reads_everywhere(browser, page, "table.records")
 
 
 @needs_files
@@ -99,24 +95,22 @@ def test_an_exploration_shows_sizes_with_units(browser: webdriver.Chrome, tmp_pa
 
     explore(overwrite, check, size="64KiB", out=tmp_path, jobs=1)
     page = tmp_path / "index.html"
-    visit(browser, page)
-    answer = browser.find_element(By.CSS_SELECTOR, ".answer").text
+    answer = reads_everywhere(browser, page)
     assert "lose data, in 1 way" in answer
     assert HOSTILE in answer
     table = browser.find_element(By.CSS_SELECTOR, "table.records").text
     assert "16 KiB" in table
     assert "of 4 units kept" in table
-    fits_all_sizes(browser, page)
 
 
 def test_a_trace_with_a_hostile_name(browser: webdriver.Chrome, tmp_path: Path) -> None:
     path = tmp_path / f"{HOSTILE}.mqsim"
     path.write_text("\n".join(f"{10_000 * at} {at % 3} {8 * (at % 53)} 8 {at % 2}" for at in range(900)) + "\n")
-    shared.command("trace", "info", str(path), "--out", str(tmp_path / "trace"))
-    visit(browser, tmp_path / "trace" / "trace.html")
+    command("trace", "info", str(path), "--out", str(tmp_path / "trace"))
+    said = reads_everywhere(browser, tmp_path / "trace" / "trace.html")
+    assert "900 requests" in said
     assert HOSTILE in browser.find_element(By.TAG_NAME, "header").text
     assert "address (MiB)" in browser.find_element(By.ID, "writes").text
-    fits_all_sizes(browser, tmp_path / "trace" / "trace.html")
 
 
 def test_the_page_of_a_served_drive_lives(browser: webdriver.Chrome) -> None:
@@ -135,7 +129,7 @@ def test_the_page_of_a_served_drive_lives(browser: webdriver.Chrome) -> None:
         client.ask(READ, 0, 4096)
         wait_until(browser, "return document.querySelector('#answer').innerText.startsWith('33 requests')")
         totals = browser.find_element(By.ID, "totals").text.splitlines()
-        assert totals[:8] == ["1", "reads", "32", "writes", "4.00 KiB", "read", "256 KiB", "written"]
+        assert totals[:8] == ["reads", "1", "writes", "32", "read", "4.00 KiB", "written", "256 KiB"]
         wait_until(browser, "return live.samples.length > 1 && document.querySelector('#series path.js-line')")
         wait_until(browser, "return document.documentElement.scrollWidth <= innerWidth")
         process.send_signal(signal.SIGTERM)
@@ -185,7 +179,7 @@ def test_no_table_of_the_documentation_is_cut(browser: webdriver.Chrome, site: P
       const cut = [...document.querySelectorAll(".md-typeset__scrollwrap")].filter(
         each => each.scrollWidth > each.clientWidth + 1);
       return [document.documentElement.scrollWidth <= arguments[0], cut.length];"""
-    for size in SIZES:
+    for size in layout.SIZES.items():
         blank(browser, size, "light")
         for page in sorted(site.glob("*.html")):
             browser.get(page.as_uri())

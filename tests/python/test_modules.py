@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
 interrupts native _core errors files units options states tables result engine timelines metrics intervals sketches
-replicates summary why comparison
+replicates summary why answers comparison
 charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.time charts.volumes
 charts.__init__ page report outputs reruns views listing progress parameters needs commands completion
 run_options images

@@ -287,7 +287,7 @@ def test_rows_that_cannot_fail_are_not_counted() -> None:
     assert "Half of it." in page
     assert "1 of 2 sentences that state a number, an order or a cause are claims" in page
     assert "read off a picture" in page
-    assert page.index("What holds, what does not") < page.index("<h3>Claims</h3>")
+    assert page.index("What holds, what does not") < page.index("<h2>Claims</h2>")
 
 
 def test_the_folder_has_data_pictures_and_one_page(tmp_path: Path) -> None:

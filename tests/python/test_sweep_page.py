@@ -4,12 +4,14 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import Select
 
+import layout
 import palimpsest as ps
 
 pytestmark = pytest.mark.contract
@@ -122,3 +124,37 @@ def test_page_fits_a_phone_in_both_themes(browser: webdriver.Chrome, page: str, 
     assert (background, line) == {
         "light": ("rgb(252, 252, 251)", "#2a78d6"), "dark": ("rgb(26, 26, 25)", "#3987e5"),
     }[theme]  # fmt: skip
+
+
+def test_the_best_point_is_named_and_marked(browser: webdriver.Chrome, page: str, swept: ps.Sweep) -> None:
+    browser.get(page)
+    figure = "latency_ns.write.p99"
+    choose(browser, "figure", figure)
+    frame = (
+        swept.to_polars().group_by("ftl", "workload.iodepth", "ssd.over_provisioning").agg(best=pl.col(figure).mean())
+    )
+    (best,) = frame.sort("best").head(1).rows(named=True)
+    said = browser.find_element("id", "answer").text
+    shown = f"layer {best['ftl']}, queue depth {best['workload.iodepth']}, over-provisioning"
+    assert said.startswith("Write p99 is lowest, ")
+    assert shown in said.partition(";")[0]
+    marks = "return [...document.querySelectorAll('.annotation-text')].map(each => each.textContent)"
+    assert [mark[0] for mark in browser.execute_script(marks)] == ["★"]
+    titles = "return [...document.querySelectorAll('.xtitle, .ytitle')].map(each => each.textContent)"
+    assert set(browser.execute_script(titles)) == {"queue depth (requests)", "write p99 (us)"}
+    assert "★" in browser.find_element("css selector", "table.points").text
+    choose(browser, "figure", "throughput.iops")
+    assert browser.find_element("id", "answer").text.startswith("IOPS is highest, ")
+
+
+def test_the_page_fits_every_width_and_paper(browser: webdriver.Chrome, page: str) -> None:
+    for width, height in layout.SIZES.items():
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if width == 768 else "light"}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        browser.get("about:blank")
+        browser.get(page)
+        layout.answered(browser, ".facets > div:first-child .chart")
+        assert (layout.faults(browser), layout.faint(browser)) == ([], []), width
+    assert layout.printed_faults(browser) == []

@@ -275,8 +275,8 @@ def test_plot_averages_repetitions(sweep: Sweep) -> None:
 def test_page_holds_what_it_draws(sweep: Sweep) -> None:
     page = report.page(sweep)
     assert "<title>a &lt;/script&gt; title" in page
-    start = page.index("const sweep = ") + len("const sweep = ")
-    data = json.loads(page[start : page.index(";\nconst NONE")].replace("<\\/", "</"))
+    head = '<script id="data" type="application/json">'
+    data = json.loads(page[page.index(head) + len(head) :].partition("</script>")[0])["sweep"]
     assert len(data["points"]) == 9
     assert data["points"][8] == [2, 0, 0]
     figure = next(each for each in data["figures"] if each["name"] == "latency_ns.write.p99")

@@ -39,9 +39,9 @@ function totals(now) {
     ["write amplification", ratio(now.write_amplification)], ["erases", some ? count(now.flash.erases) : none],
     ["read p99", time("read", "p99")], ["write p99", time("write", "p99")]];
   byId("totals").replaceChildren(...shown.filter(([, value]) => value !== null).map(([label, value]) => {
-    const [tile, bold, name] = ["div", "b", "span"].map(tag => document.createElement(tag));
-    [bold.textContent, name.textContent] = [value, label];
-    tile.append(bold, name);
+    const [tile, name, bold] = ["div", "span", "b"].map(tag => document.createElement(tag));
+    [name.textContent, bold.textContent] = [label, value];
+    tile.append(name, bold);
     return tile;
   }));
 }

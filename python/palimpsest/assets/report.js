@@ -2,7 +2,7 @@ const report = JSON.parse(document.getElementById("data").textContent);
 const root = document.documentElement;
 const darkPage = matchMedia("(prefers-color-scheme: dark)");
 const byId = id => document.getElementById(id);
-const PAPER_PX = 680, PAPER_HEIGHT_PX = 840;
+const PAPER_PX = 680, PAPER_HEIGHT_PX = 940;
 let printing = false;
 
 /* Themes: as the system has it until the reader says otherwise; what the reader says is remembered. */
@@ -29,19 +29,48 @@ function painted(trace) {
   const key = trace.type === "scatter" && trace.mode !== "markers" ? "line" : "marker";
   return {...trace, [key]: {...trace[key], color}};
 }
+const isNarrow = () => !printing && innerWidth < 600;
+/* Names of layers may be long: on a phone they are wrapped. */
+function wrapped(text, most) {
+  const lines = [""];
+  for (const word of String(text).match(/[^ -]+[ -]*/g) || []) {
+    if (lines.at(-1) && (lines.at(-1) + word).trimEnd().length > most) lines.push("");
+    lines[lines.length - 1] += word;
+  }
+  return lines.join("<br>");
+}
+const LEGEND_LETTERS = 44, LABEL_LETTERS = 24;
+function fitted(trace) {
+  if (!isNarrow()) return trace;
+  const y = trace.orientation === "h" ? {y: trace.y.map(name => wrapped(name, LABEL_LETTERS))} : {};
+  return {...trace, ...(trace.name ? {name: wrapped(trace.name, LEGEND_LETTERS)} : {}), ...y};
+}
+function legendRows(data, narrow) {
+  const names = data.filter(trace => trace.showlegend !== false).flatMap(trace => (trace.name || "").split("<br>"));
+  const widest = Math.max(...names.map(name => name.length)) * (narrow ? 6 : 7) + 50, room = printing ? PAPER_PX : innerWidth;
+  return Math.ceil(names.length / Math.max(1, Math.floor((Math.min(room, 1200) - 90) / widest)));
+}
 function arranged(layout, data) {
   const style = getComputedStyle(root);
   const color = name => style.getPropertyValue(name).trim();
   const [text, line, page] = printing ? ["#000", "#bbb", "#fff"] : [color("--text"), color("--line"), color("--page")];
-  const narrow = !printing && innerWidth < 600;
+  const narrow = isNarrow();
   const shown = data.some(trace => trace.showlegend !== false && trace.type !== "heatmap") && data.length > 1;
   const full = {height: 360, hovermode: "closest", autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: {color: text, size: narrow ? 11 : 13, family: "system-ui, sans-serif"}, showlegend: shown,
         hoverlabel: {bgcolor: page, bordercolor: line, font: {color: text}}, modebar: {color: line, activecolor: text,
     bgcolor: "rgba(0,0,0,0)"}, dragmode: narrow ? false : "zoom", ...layout,
     margin: {l: narrow ? 52 : 70, r: narrow ? 8 : 20, t: shown ? narrow ? 38 : 42 : 18, b: 53, ...layout.margin},
-    legend: {orientation: "h", x: 0, y: 1, yanchor: "bottom", ...layout.legend}};
+    legend: {orientation: "h", x: 0, y: 1, yanchor: "bottom", maxheight: 0.9, ...layout.legend}};
+  const more = shown ? Math.max(0, legendRows(data, narrow) - 2) * (narrow ? 17 : 20) : 0;
+  const labels = data[0]?.orientation === "h" ? data[0].y.map(name => name.split("<br>").length) : [];
+  full.height += more + 15 * labels.length * Math.max(0, Math.max(0, ...labels) - 2);
+  full.margin.t += more;
   if (printing) Object.assign(full, {width: PAPER_PX, height: Math.min(full.height, PAPER_HEIGHT_PX)});
+  /* Panels that paper makes lower have smaller titles. */
+  const lower = printing && layout.height > PAPER_HEIGHT_PX;
+  if (lower) full.annotations = layout.annotations?.map(each => ({...each, font: {size: 9}, yshift: 0}));
+  if (narrow) full.annotations = layout.annotations?.map(each => ({...each, text: wrapped(each.text, LEGEND_LETTERS), align: "left"}));
   for (const key of Object.keys(full).filter(key => /^[xy]axis/.test(key))) {
     full[key] = {gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true, ticklabeloverflow: "allow", ...full[key]};
   }
@@ -51,8 +80,8 @@ const CONFIG = {displaylogo: false,
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]};
 function draw(name) {
   const place = byId(name), chart = report.charts[name];
-  if (!place || (place.closest("[hidden]") && !printing)) return;
-  const data = chart.data.map(painted);
+  if (!place || !chart || (place.closest("[hidden]") && !printing)) return;
+  const data = chart.data.map(painted).map(fitted);
   Plotly.react(place, data, arranged(chart.layout, data), {...CONFIG, displayModeBar: innerWidth < 600 ? false : "hover"});
 }
 function drawAll() {

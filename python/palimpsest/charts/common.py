@@ -22,6 +22,21 @@ def trace(slot: int, **fields: Any) -> Specification:  # noqa: ANN401 - plotly's
     return fields | {"meta": {"slot": slot % SLOTS}}
 
 
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+
+
+def unit_of(times_ns: Sequence[float | None]) -> tuple[float, str]:
+    """Nanoseconds and name of the unit of an axis: the largest of which the longest time has ten or more."""
+    longest = max((time for time in times_ns if time is not None), default=0)
+    return next((each for each in _UNITS if longest >= 10 * each[0]), _UNITS[-1])
+
+
+def tick(microseconds: float) -> str:
+    """A time as the label of a tick: `2 ms`."""
+    factor, unit = next((each for each in _UNITS if 1000.1 * microseconds >= each[0]), _UNITS[-1])
+    return f"{1000 * microseconds / factor:.6g} {unit}"
+
+
 def part(result: Result, name: str) -> dict[str, Any]:
     """A series of a result; empty if the result has none."""
     found = (result.series or {}).get(name)

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ..metrics import modelled, response_time
 from ..result import Result
-from .common import DASHES, Specification, label, layer, part, trace
+from .common import DASHES, Specification, label, layer, part, tick, trace
 
 _TICKS = {1.0: "all", 0.5: "p50", 0.1: "p90", 0.01: "p99", 0.001: "p99.9", 1e-4: "p99.99", 1e-5: "p99.999"}
+_TICKS_APART = 1e-3
 
 _STEP = 1.004
 _SHARE = 0.002
@@ -71,25 +72,47 @@ def _lines(
     return traces
 
 
-def _time_axis(traces: Sequence[Specification]) -> dict[str, Any]:
-    """Decades, with 2 and 5 in between if there were only one or two ticks."""
-    axis: dict[str, Any] = {"type": "log", "title": {"text": "response time (us)"}, "exponentformat": "none"}
-    times = [time for each in traces for time in each["x"] if time > 0]
-    if max(times) >= 100 * min(times):
-        return axis | {"dtick": 1}
-    decades = range(math.floor(math.log10(min(times))) - 1, math.ceil(math.log10(max(times))) + 1)
-    values = [digit * 10.0**decade for decade in decades for digit in (1, 2, 5)]
-    return axis | {"tickvals": values, "ticktext": [f"{value:,.10g}" for value in values]}
+_DIGITS = (
+    *(tuple(1 + step * at for at in range(round(9 / step))) for step in (0.1, 0.2, 0.5, 1)), (1, 2, 5), (1, 3), (1,),
+)  # fmt: skip
+"""Digits of ticks, from many to few."""
+_APART = 0.15
+"""The least distance of ticks as a share of the axis, which a phone has room for."""
+_END = 99.9
+_MOVES = 1.0
+"""A share of requests in per cent that a step has where percentiles begin to move."""
+
+
+def _time_axis(low: float, high: float) -> dict[str, Any]:
+    """A logarithmic axis between two times in microseconds, with ticks in words, such as `2 ms`."""
+    span, ticks = math.log10(high / low) + 0.01, [low]
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in _DIGITS:
+        found = [digit * 10.0**decade for decade in decades for digit in digits]
+        ticks = [value for value in found if 0.999 * low <= value <= 1.001 * high] or ticks
+        if all(math.log10(after / before) >= _APART * span for before, after in pairwise(ticks)):
+            break
+    return {
+        "type": "log", "title": {"text": "response time"}, "tickvals": ticks, "ticktext": list(map(tick, ticks)),
+        "range": [math.log10(low) - 0.02 * span, math.log10(high) + 0.02 * span],
+    }  # fmt: skip
 
 
 def cdf(results: Sequence[Result]) -> Specification | None:
-    """Share of requests that take at most a response time."""
+    """Share of requests that take at most a response time, from the first percentile that moves to p99.9."""
     traces = _lines(results, cumulative, "%{y:.3f} % take at most %{x:,.1f} us")
     if not traces:
         return None
+    firsts, lasts = [], []
+    for each in traces:
+        points = [(time, share) for time, share in zip(each["x"], each["y"], strict=True) if time > 0]
+        firsts.append(next(point for point in points if point[1] >= _MOVES))
+        lasts.append(next(time for time, share in points if share >= _END))
+    bottom = max(0, 5 * math.floor((min(share for _, share in firsts) - 5) / 5))
+    axis = {"title": {"text": "requests (%)"}, "range": [bottom, 100 + (100 - bottom) / 100]}
     return {
         "data": traces,
-        "layout": {"xaxis": _time_axis(traces), "yaxis": {"title": {"text": "requests (%)"}, "range": [0, 101]}},
+        "layout": {"xaxis": _time_axis(min(time for time, _ in firsts), max(lasts)), "yaxis": axis},
     }
 
 
@@ -98,8 +121,12 @@ def latency(results: Sequence[Result]) -> Specification | None:
     traces = _lines(results, exceedance, "%{y:.3%} take at least %{x:,.1f} us")
     if not traces:
         return None
+    # With many decades the label of p50 has no room.
+    least = min(share for each in traces for share in each["y"])
+    ticks = {share: name for share, name in _TICKS.items() if least > _TICKS_APART or name != "p50"}
     axis = {
         "type": "log", "title": {"text": "share of requests that take longer"},
-        "tickvals": list(_TICKS), "ticktext": list(_TICKS.values()),
+        "tickvals": list(ticks), "ticktext": list(ticks.values()),
     }  # fmt: skip
-    return {"data": traces, "layout": {"xaxis": _time_axis(traces), "yaxis": axis}}
+    times = [time for each in traces for time in each["x"] if time > 0]
+    return {"data": traces, "layout": {"xaxis": _time_axis(min(times), max(times)), "yaxis": axis}}

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..result import Result
-from .common import DASHES, Panel, Specification, layer, panels, part, trace
+from .common import DASHES, Panel, Specification, layer, panels, part, trace, unit_of
 
 _DECADES = 50
 
@@ -64,12 +64,10 @@ _Panel = tuple[str, str, tuple[Line, ...], bool]
 
 _PANELS: tuple[_Panel, ...] = (
     ("throughput (MB/s)", "%{y:,.4~g} MB/s", (("throughput", 2, 0, _per_second("bytes", 1e-6)),), False),
-    ("read response time (us): mean, p99 dotted", "%{y:,.4~g} us",
-     (("read mean", 0, 0, _column("read_mean_ns", 1e-3)), ("read p99", 0, 1, _column("read_p99_ns", 1e-3))),
-     True),
-    ("write response time (us): mean, p99 dotted", "%{y:,.4~g} us",
-     (("write mean", 1, 0, _column("write_mean_ns", 1e-3)), ("write p99", 1, 1, _column("write_p99_ns", 1e-3))),
-     True),
+    ("read response time ({unit}): mean, p99 dotted", "%{{y:,.4~g}} {unit}",
+     (("read mean", 0, 0, _column("read_mean_ns")), ("read p99", 0, 1, _column("read_p99_ns"))), True),
+    ("write response time ({unit}): mean, p99 dotted", "%{{y:,.4~g}} {unit}",
+     (("write mean", 1, 0, _column("write_mean_ns")), ("write p99", 1, 1, _column("write_p99_ns"))), True),
     ("outstanding requests (mean)", "%{y:,.4~g} requests", (("outstanding", 4, 0, _column("outstanding")),), False),
     ("write amplification (dotted: so far)", "%{y:.3~f}",
      (("write amplification", 3, 0, _column("write_amplification")), ("so far", 3, 1, _amplification_so_far)),
@@ -121,8 +119,10 @@ def reliability(results: Sequence[Result]) -> Specification | None:
 
 
 def _over_time(results: Sequence[Result], shown: Sequence[_Panel]) -> Specification | None:
-    places = [[start / 1e9 for start in part(result, "time").get("start_ns") or []] for result in results]
-    return panels(_drawn(results, shown, places, "s", {}), "simulated time (s)")
+    starts = [part(result, "time").get("start_ns") or [] for result in results]
+    factor, unit = unit_of([start for each in starts for start in each])
+    places = [[start / factor for start in each] for each in starts]
+    return panels(_drawn(results, shown, places, unit, {}), f"simulated time ({unit})")
 
 
 def progress(results: Sequence[Result]) -> Specification | None:
@@ -138,8 +138,12 @@ def _drawn(
     """Panels with the lines of all results that have places."""
     drawn: list[Panel] = []
     named: set[int] = set()
-    for title, hover, lines, may_be_log in shown:
+    for heading, pointer, lines, may_be_log in shown:
         traces: list[Specification] = []
+        title, hover, scale = heading, pointer, 1.0
+        if "{unit}" in heading:
+            scale, word = unit_of([value for result in results for *_, of in lines for value in of(result)])
+            title, hover = heading.format(unit=word), pointer.format(unit=word)
         for index, result in enumerate(results):
             for what, slot, dash, of in lines if places[index] else ():
                 values = of(result)
@@ -149,7 +153,8 @@ def _drawn(
                 said = what if len(results) == 1 else f"{result['ftl']} {what}"
                 traces.append(
                     trace(slot if len(results) == 1 else index, type="scatter", mode="lines", name=name,
-                          x=places[index], y=values, legendgroup=name,
+                          x=places[index], legendgroup=name,
+                          y=[None if value is None else value / scale for value in values],
                           showlegend=len(results) > 1 and index not in named,
                           hovertemplate=f"{said}: {hover}<br>%{{x:.4~g}} {unit}<extra></extra>",
                           line={"width": 1.5, "dash": DASHES[dash]} | look, connectgaps=what == "so far")

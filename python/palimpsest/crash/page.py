@@ -29,7 +29,7 @@ def _finding(number: int, finding: Finding) -> str:
     cells = ((f"request {each.number:,}", each.outcome, each.amount, exact_size(each.offset), each.owner)
              for each in shown)  # fmt: skip
     rows = [each[: len(heads)] for each in cells]
-    writes = records(heads, rows, ["bad" if each.is_lost else "" for each in shown]) if rows else ""
+    writes = records(heads, rows, ["failed" if each.is_lost else "" for each in shown]) if rows else ""
     more = f"<p>And {left:,} more writes.</p>" if left else ""
     again = f"<p>{finding.count:,} states fail so. This one again: <code>--state {escape(finding.id)}</code></p>"
     output = finding.output.strip()

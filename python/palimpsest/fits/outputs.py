@@ -210,7 +210,7 @@ def _answer(made: Fit) -> str:
 def page(made: Fit) -> str:
     """One self-contained page."""
     known = _ranges(made)
-    keys = shell.records(_HEADS, map(_cells, known), ["bad" if each.leans else "" for each in known])
+    keys = shell.records(_HEADS, map(_cells, known), ["failed" if each.leans else "" for each in known])
     notes = "".join(f"<p>{shell.escape(line)}</p>" for line in _left_out_text(made))
     good = "<p>As good: the mean square of the deviations grows by a fifth at most, other keys moved along.</p>"
     drawn, sections, every = {}, [], _rows(made)

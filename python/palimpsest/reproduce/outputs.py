@@ -2,7 +2,8 @@
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,30 +142,7 @@ def render(made: Reproduction) -> "Group":
     return Group(table, *([Text("\nWhy, where not", style="bold")] if reasons else []), *reasons, Text())
 
 
-STYLE = """
-body { max-width: 1700px; } p { max-width: 90ch; }
-p.made { color: var(--dim); font-size: 13px; overflow-wrap: anywhere; }
-.claims table { font-size: 13px; }
-.claims table :is(td, th) { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; white-space: normal; }
-.claims table td:last-child { min-width: 24ch; }
-.figures h4 { font-size: 15px; margin: 24px 0 4px; } .figures img { width: 100%; background: #fff; }
-@media (max-width: 600px) {
-  .claims tr { display: grid; grid-template-columns: 2fr 2fr 1fr; padding: 4px 0; }
-  .claims tr { border-bottom: 1px solid var(--line); }
-  .claims tr > :is(:first-child, :last-child) { grid-column: 1 / -1; min-width: 0; overflow-wrap: anywhere; }
-  .claims table :is(td, th) { border: 0; padding: 2px 8px 2px 0; } .claims table td:empty { display: none; }
-}
-.claims b.yes { color: light-dark(#00710c, #5fd068); } .claims b.no { color: light-dark(#b3261a, #ff8a7a); }
-.claims b.data { color: var(--dim); } .claims td:last-child { min-width: 40ch; }
-.pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 32px; }
-@media (max-width: 1100px) { .pair { grid-template-columns: minmax(0, 1fr); } }
-@media (min-width: 1101px) { .figures > div:not(.pair) { max-width: 1000px; } }
-/* The pictures are black on white: hue-rotate gives the colours back that invert took. */
-@media screen { :root[data-theme="dark"] .figures img { filter: invert(0.9) hue-rotate(180deg); } }
-@media screen and (prefers-color-scheme: dark) {
-  :root:not([data-theme="light"]) .figures img { filter: invert(0.9) hue-rotate(180deg); }
-}
-"""
+STYLE = shell.asset("study.css")
 
 
 _YES_NO = {None: "-", True: "yes", False: "no: number"}
@@ -174,28 +152,42 @@ def _left_text(claim: Claim, share: float | None) -> str:
     return f"{_left(share)} left: {claim.mechanism}" if share is not None else "-"
 
 
+def _note(claim: Claim) -> str:
+    """The note of a claim; a long one of a claim that agrees opens behind its first sentence."""
+    first, *rest = re.split(r"(?<=\.) (?=[A-Z])", claim.note, maxsplit=1)
+    if len(claim.note) < _LONG or not rest or not claim.agrees:
+        return _cell(claim.note)
+    return f"<details><summary>{_cell(first)}</summary>{_cell(rest[0])}</details>"
+
+
+_LONG = 160
+
+
 def _claims(made: Reproduction) -> str:
     """The claims as a table of the full width: a row for each, with number and mechanism of each setting."""
+    both = made.has_both
+    names = (("assumed", "implied") if both else ("ours",)) + ("real",) * made.has_real
+    heads = ("claim", "paper", *names, "mechanism off", "note")
 
     def measured(claim: Claim, number: float | None, verdict: str) -> str:
         kind = verdict.partition(":")[0]
-        return f'<td>{_cell(_number(number, claim.unit))}<br><b class="{kind}">{_cell(verdict)}</b></td>'
+        shown = _number(number, claim.unit)
+        return "-" if (shown, verdict) == ("-", "-") else f'{_cell(shown)}<br><b class="{kind}">{_cell(verdict)}</b>'
 
-    both = made.has_both
     rows = []
     for claim in made.claims:
         share = claim.implied_left if claim.implied_left is not None else claim.left
-        rows.append(
-            f'<tr><th scope="row">{_cell(claim.claim)}</th>'
-            f"<td>{_cell(_number(claim.paper, claim.unit))}</td>"
-            f"{measured(claim, claim.ours, _verdict(claim))}"
-            f"{measured(claim, claim.implied, _verdict(claim, implied=True)) if both else ''}"
-            f"{measured(claim, claim.real, _YES_NO[claim.real_number_agrees]) if made.has_real else ''}"
-            f"<td>{_cell(claim.data or _left_text(claim, share))}</td><td>{_cell(claim.note)}</td></tr>"
+        cells = [_cell(_number(claim.paper, claim.unit)), measured(claim, claim.ours, _verdict(claim))]
+        cells += [measured(claim, claim.implied, _verdict(claim, implied=True))] if both else []
+        cells += [measured(claim, claim.real, _YES_NO[claim.real_number_agrees])] if made.has_real else []
+        cells += [_cell(claim.data or _left_text(claim, share)), _note(claim)]
+        body = "".join(
+            f'<td data-head="{head}"{" class=none" if cell == "-" else ""}>{cell}</td>'
+            for head, cell in zip(heads[1:], cells, strict=True)
         )
-    names = (("assumed", "implied") if both else ("ours",)) + ("real",) * made.has_real
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("claim", "paper", *names, "mechanism off", "note"))
-    return f'<div class="claims wide"><h3>Claims</h3><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
+        rows.append(f'<tr><th scope="row">{_cell(claim.claim)}</th>{body}</tr>')
+    titles = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    return f'<div class="claims stacked wide"><table><tr>{titles}</tr>{"".join(rows)}</table></div>'
 
 
 def _pictures(made: Reproduction, where: str) -> str:
@@ -224,34 +216,52 @@ def _not_covered(made: Reproduction) -> str:
     return f"<details><summary>{said}; the others</summary>{table}</details>" if rows else f"<p>{said}.</p>"
 
 
-def _section(made: Reproduction, title: str, folder: str) -> shell.Section:
-    about = "".join(f"<p>{_cell(sentence)}</p>" for sentence in made.about)
+def _sections(made: Reproduction, *, alone: bool) -> Iterator[shell.Section]:
+    """Claims, and figures; with other papers beside it a paper has one section."""
+    folder = "" if alone else f"{made.paper}/"
+    about = shell.folded("How it was run", "".join(f"<p>{_cell(sentence)}</p>" for sentence in made.about))
     others = "".join(
         f'<li><a href="{folder}{name}.html">{_cell(text)}</a></li>'
         for name, text in PAGES.items()
         if _pictures(made, name)
     )
-    more = f"<h3>More</h3><ul>{others}</ul>" if others else ""
-    body = (
-        f"{_claims(made)}{_not_covered(made)}<details><summary>How it was run</summary>{about}"
-        f'</details><div class="figures"><h3>Figures</h3>{_pictures(made, "")}</div>{more}'
-    )
-    return shell.Section(made.paper, title, body, short=made.paper)
+    more = f'<div class="links"><h3>More</h3><ul>{others}</ul></div>' if others else ""
+    claims = f"{_claims(made)}{_not_covered(made)}{about}"
+    figures = f'<div class="figures">{_pictures(made, "")}</div>{more}'
+    if alone:
+        yield shell.Section(made.paper, "Claims", claims)
+        yield shell.Section("figures", "Figures", figures)
+    else:
+        yield shell.Section(made.paper, made.title, f"{claims}<h3>Figures</h3>{figures}", short=made.paper)
 
 
-def _summary(made: Sequence[Reproduction]) -> shell.Section:
-    """What holds, what does not, and why: a row and a sentence for each paper."""
-    heads = ("paper", "stated", "covered", "assumed", "implied", "mechanism holds", "cannot fail")
-    rows = [shell.row(heads, "th")]
-    for each in made:
-        counted, data = each.counted, len(each.claims) - len(each.counted)
-        works = [held for claim in counted if (held := _holds(claim)) is not None]
-        implied = [claim.implied_agrees for claim in counted if claim.implied_agrees is not None]
-        shares = (_of([claim.agrees for claim in counted]), _of(implied), _of(works))
-        cells = (each.paper, len(each.stated), each.covered, *shares, data)
-        rows.append(shell.row(cells))
+def _counts(made: Reproduction) -> tuple[str, ...]:
+    """Sentences, and claims that agree under each setting and by mechanism, of those that can fail."""
+    counted, data = made.counted, len(made.claims) - len(made.counted)
+    works = [held for claim in counted if (held := _holds(claim)) is not None]
+    implied = [claim.implied_agrees for claim in counted if claim.implied_agrees is not None]
+    shares = (_of([claim.agrees for claim in counted]), _of(implied), _of(works))
+    return (str(len(made.stated)), str(made.covered), *shares, str(data))
+
+
+_COUNTS = ("stated", "covered", "assumed", "implied", "mechanism holds", "cannot fail")
+
+
+def _head(made: Sequence[Reproduction]) -> str:
+    """The answer: what holds, what does not, and why; cards for one paper, a row for each of several."""
+    head = '<h2 class="first">What holds, what does not, and why</h2>'
+    if len(made) == 1:
+        said = f'{head}<p class="answer">{_cell(made[0].verdict)}</p>' if made[0].verdict else head
+        return said + shell.tiles(zip(_COUNTS, _counts(made[0]), _EXPLAINED, strict=True))
+    rows = [shell.row(("paper", *_COUNTS), "th"), *(shell.row((each.paper, *_counts(each))) for each in made)]
     said = "".join(f"<p><b>{_cell(each.paper)}</b>: {_cell(each.verdict)}</p>" for each in made if each.verdict)
-    return shell.Section("summary", "What holds, what does not, and why", shell.table("summary", rows) + said)
+    return f"{head}{shell.table('summary', rows)}{said}"
+
+
+_EXPLAINED = (
+    "sentences with a number, an order or a cause", "of them are claims here", "claims agree, open settings assumed",
+    "claims agree, settings implied by the paper", "claims vanish without the paper's mechanism", "claims are data",
+)  # fmt: skip
 
 
 def _of(held: Sequence[bool]) -> str:
@@ -275,14 +285,8 @@ def page(made: Sequence[Reproduction]) -> str:
     return shell.fill(
         title=made[0].title if alone else f"Reproductions: {', '.join(each.paper for each in made)}",
         under=_agreement([claim for each in made for claim in each.counted]),
-        head="",
-        sections=[
-            _summary(made),
-            *(
-                _section(each, "Claims and figures" if alone else each.title, "" if alone else f"{each.paper}/")
-                for each in made
-            ),
-        ],
+        head=_head(made),
+        sections=[section for each in made for section in _sections(each, alone=alone)],
         drawn={},
         style=STYLE,
     )
@@ -293,7 +297,7 @@ def _more_pages(made: Reproduction) -> dict[str, bytes | str]:
     pages: dict[str, bytes | str] = {}
     for name, text in PAGES.items():
         if pictures := _pictures(made, name):
-            back = '<p><a href="index.html">Claims and figures</a></p>'
+            back = '<p class="links"><a href="index.html">Claims and figures</a></p>'
             section = shell.Section(name, text, f'{back}<div class="figures">{pictures}</div>')
             pages[f"{name}.html"] = shell.fill(
                 title=made.title, under=text, head="", sections=[section], drawn={}, style=STYLE

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from importlib import resources
-from string import Template
 from typing import Any
 
-from .. import charts as colours
-from ..page import details, escape, plotly_source, script_data
+from .. import page as shell
+from ..metrics import METRICS, best
+from ..page import Section, details, escape
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
@@ -17,44 +16,48 @@ from .values import axis_text
 MOST_NUMBERS = 2_000_000
 """Most numbers of a page; the page of a larger sweep has fewer figures, the table in sweep.parquet has all."""
 MOST_ROWS = 2_000
+MOST_NOTES = 50
 FRAGMENT_ROWS = 30
 
 
 def _rows(sweep: FinishedPoints, most: int) -> str:
     """The table of points as HTML."""
     metrics = key_metrics(sweep)
+    results = [point.result for point in sweep]
+    values = [[None if result is None else metric.of(result) for result in results] for metric in metrics]
+    marks = [best(metric, found) for metric, found in zip(metrics, values, strict=True)]
+    titles = [*zip(sweep.axes, charts.words(sweep.axes), strict=True), *((each.label, each.label) for each in metrics)]
     heads = "".join(
-        f'<th><button type="button">{escape(name)}</button></th>'
-        for name in [*sweep.axes, *(metric.label for metric in metrics)]
+        f'<th title="{escape(title)}"><button type="button">{escape(text)}</button></th>' for title, text in titles
     )
     rows = []
-    for point in sweep[:most]:
+    for at, point in enumerate(sweep[:most]):
         cells = [f"<td>{escape(axis_text(point.axes.get(axis)))}</td>" for axis in sweep.axes]
         if point.result is None:
             cells += ['<td class="failed">failed</td>', *["<td></td>"] * (len(metrics) - 1)] if metrics else []
         else:
-            for metric in metrics:
-                value = metric.of(point.result)
+            for column, metric in enumerate(metrics):
+                value, is_best = values[column][at], marks[column][at]
                 sort = "" if value is None else f' data-value="{value}"'
-                cells.append(f"<td{sort}>{escape(metric.cell(point.result))}</td>")
+                mark = ' class="best"' if is_best else ""
+                cells.append(f"<td{sort}{mark}>{'★ ' * is_best}{escape(metric.cell(point.result))}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
-    table = f'<table class="points"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return f'<div class="wide">{table}</div>{more}'
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return shell.table("points", [body]) + more
 
 
 def fragment(sweep: FinishedPoints) -> str:
     """The points as an HTML table without a page, for notebooks."""
     table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
-    return f"<p>{escape(summary_line(sweep))}</p>{table}{_failures(sweep)}"
+    failures = f"<h2>Failed points</h2>{_failures(sweep)}" if sweep.failed else ""
+    return f"<p>{escape(summary_line(sweep))}</p>{table}{failures}"
 
 
 def _failures(sweep: FinishedPoints) -> str:
-    if not sweep.failed:
-        return ""
     items = "".join(f"<dt>{escape(point.label)}</dt><dd>{escape(point.error)}</dd>" for point in sweep.failed[:200])
     more = f"<p>and {len(sweep.failed) - 200:,} more</p>" if len(sweep.failed) > 200 else ""
-    return f'<h2>Failed points</h2><dl class="failures">{items}</dl>{more}'
+    return f'<dl class="failures">{items}</dl>{more}' if sweep.failed else ""
 
 
 def _shared(sweep: FinishedPoints) -> str:
@@ -71,18 +74,21 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
     figures = charts.figures(sweep)
     most = max(8, MOST_NUMBERS // max(1, len(sweep)))
     kept = dict(list(figures.items())[:most])
-    axes = [charts.axis(sweep, name) for name in sweep.axes]
+    axes = [
+        charts.axis(sweep, name) | {"words": words}
+        for name, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
+    ]
+    better = {".".join(metric.path): metric.better for metric in METRICS}
     points = [[_index(axis["labels"], point.axes.get(axis["name"])) for axis in axes] for point in sweep]
     return {
         "axes": axes,
         "points": points,
         "figures": [
             {"name": name, "label": charts.label(name), "unit": charts.unit(name), "values": values}
+            | {"better": better.get(name, "")}
             for name, values in kept.items()
         ],
         "shown": charts.first_shown(sweep),
-        "light": colours.LIGHT,
-        "dark": colours.DARK,
     }
 
 
@@ -99,23 +105,32 @@ def _notes(sweep: FinishedPoints) -> str:
     if figure is not None and figure not in charts.figures(sweep):
         notes.append(f"No point has the figure {figure} of the sweep file.")
     found = dict.fromkeys(note for point in sweep if point.result is not None for note in point.result.get("notes", []))
-    if found:
-        notes.append(f"Notes of the runs ({len(found):,} different), such as: {next(iter(found))}")
-    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    listed = "".join(f"<li>{escape(note)}</li>" for note in list(found)[:MOST_NOTES])
+    folded = shell.folded(f"Notes of the runs ({len(found):,})", f"<ul>{listed}</ul>") if found else ""
+    return shell.notes(notes) + folded
 
 
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
-    template = Template((resources.files(__package__) / "sweep.template.html").read_text(encoding="utf-8"))
     configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
-    axes = ", ".join(f"{axis} ({len(sweep.values(axis))})" for axis in sweep.axes)
-    return template.substitute(
-        title=escape(sweep.title),
-        under=escape(f"{summary_line(sweep)}. Axes: {axes or 'none'}."),
-        notes=_notes(sweep),
-        failures=_failures(sweep),
-        points=_rows(sweep, MOST_ROWS),
-        configs="".join(details(name, escape(text)) for name, text in configs if text),
-        plotly=plotly_source(),
-        data=script_data(_data(sweep)),
+    axes = ", ".join(
+        f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
     )
+    sections = (
+        ("failed", "Failed points", _failures(sweep)),
+        ("points", "Points", _rows(sweep, MOST_ROWS)),
+        ("configuration", "Configuration", "".join(details(name, escape(text)) for name, text in configs if text)),
+    )
+    return shell.fill(
+        title=sweep.title,
+        under=f"{summary_line(sweep)}. Axes: {axes or 'none'}.",
+        head=f'<p class="answer" id="answer"></p>{_CHOICES}{_notes(sweep)}',
+        sections=[Section(name, title, body) for name, title, body in sections if body],
+        drawn={},
+        data={"sweep": _data(sweep)},
+        script="sweep.js",
+    )
+
+
+_CHOICES = """<div class="explorer"><form class="choices" id="controls" aria-label="what is drawn"></form>
+<p class="caption" id="said"></p><div class="facets" id="facets"></div></div>"""

@@ -129,7 +129,7 @@ def render(made: Validation) -> "Group":
 def _section(made: Validation, table: Table) -> shell.Section:
     rows = made.of(table)
     cells = [(*_cells(row), row.note) for row in rows]
-    marks = ["bad" if row.within is False else "" for row in rows]
+    marks = ["failed" if row.within is False else "" for row in rows]
     pictures = "".join(figure.to_html("figure-") for figure in made.figures if figure.id == table.name)
     source = f"Source: {shell.escape(table.source)}. Preset: {shell.escape(table.drive)}."
     body = (

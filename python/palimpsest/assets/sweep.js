@@ -1,67 +1,12 @@
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title - Palimpsest</title>
-<style>
-:root { color-scheme: light dark; --page: #fcfcfb; --text: #1a1a19; --dim: #6b6a64; --line: #e2e1dc; --tile: #f3f2ee; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #1a1a19; --text: #f0efea; --dim: #a3a29a; --line: #3a3936; --tile: #262523; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1080px; padding: 24px 20px 60px; background: var(--page); color: var(--text);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 26px; margin: 0; } h2 { font-size: 18px; margin: 36px 0 8px; }
-h3 { font-size: 14px; font-weight: 600; margin: 10px 0 0; overflow-wrap: anywhere; }
-.under { color: var(--dim); margin: 2px 0 20px; overflow-wrap: anywhere; }
-.note { border-left: 3px solid #c98500; padding-left: 12px; overflow-wrap: anywhere; }
-.controls { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 10px 14px; padding: 12px 16px;
-  background: var(--tile); border-radius: 8px; }
-.controls .figure { grid-column: span 2; }
-.controls label { display: block; color: var(--dim); font-size: 13px; min-width: 0; }
-.controls select { display: block; width: 100%; font: inherit; font-size: 14px; padding: 3px 4px; color: var(--text);
-  background: var(--page); border: 1px solid var(--line); border-radius: 5px; }
-.facets { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 4px 16px; margin-top: 8px; }
-.facets > div { min-width: 0; overflow: hidden; } .chart { width: 100%; height: 380px; }
-.said { color: var(--dim); font-size: 13px; margin: 6px 0 0; }
-.wide { overflow-x: auto; }
-table.points { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-table.points td, table.points th { padding: 3px 16px 3px 0; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-table.points td:first-child, table.points th:first-child { text-align: left; }
-table.points button { all: unset; cursor: pointer; font-weight: 600; } table.points button:focus-visible { outline: auto; }
-table.points .failed { color: #c0392b; }
-.failures { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 2fr); gap: 4px 16px; overflow-wrap: anywhere; }
-.failures dd { margin: 0; }
-details { margin: 6px 0; } summary { cursor: pointer; }
-pre { background: var(--tile); padding: 12px; overflow-x: auto; border-radius: 8px; font-size: 13px; }
-@media (max-width: 520px) { .failures { grid-template-columns: 1fr; } .failures dd { margin: 0 0 8px 12px; }
-  body { padding: 16px 12px 40px; } .chart { height: 320px; } }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-<p class="under">$under</p>
-$notes
-<form class="controls" id="controls" aria-label="what is drawn"></form>
-<p class="said" id="said"></p>
-<div class="facets" id="facets"></div>
-$failures
-<h2>Points</h2>
-$points
-<h2>Configuration</h2>
-$configs
-<script>$plotly</script>
-<script>
-const sweep = $data;
+/* The page of a sweep: a sentence on the best point, and any figure over any axes, chosen by the reader and kept in the address.
+   Runs behind report.js, whose colours and layout it uses. */
+const sweep = report.sweep;
 const NONE = "", ALL = "all";
-const dark = matchMedia("(prefers-color-scheme: dark)");
 const axisOf = name => sweep.axes.findIndex(axis => axis.name === name);
 const state = {figure: NONE, x: NONE, colour: NONE, facet: NONE, kind: "lines", scale: "linear", ...sweep.shown};
 for (const [key, value] of new URLSearchParams(location.hash.slice(1))) state[key] = value;
 
-// Units: the largest that leaves a number of at least one.
+/* Units: the largest that leaves a number of at least one. */
 const SCALES = {
   ns: [[1, "ns"], [1e3, "us"], [1e6, "ms"], [1e9, "s"]],
   s: [[1, "s"]],
@@ -72,6 +17,38 @@ const SCALES = {
 function scaleFor(unit, values) {
   const most = Math.max(0, ...values.map(Math.abs));
   return (SCALES[unit] || [[1, ""]]).filter(([factor], index) => index === 0 || most >= factor).at(-1);
+}
+
+function quantity(unit, value) {
+  const [factor, name] = scaleFor(unit, [value]);
+  return `${Number((value / factor).toPrecision(3)).toLocaleString("en")}${name && ` ${name}`}`;
+}
+
+/* The best and the worst configuration by a figure; seeds are averaged. */
+function extremes(figure) {
+  const kept = sweep.axes.map((axis, index) => axis.name === "seed" ? -1 : index).filter(index => index >= 0);
+  const groups = new Map();
+  sweep.points.forEach((point, row) => {
+    if (figure.values[row] === null) return;
+    const key = kept.map(index => point[index]).join();
+    groups.set(key, [...(groups.get(key) || []), row]);
+  });
+  const means = [...groups.values()].map(rows => [rows.reduce((sum, row) => sum + figure.values[row], 0) / rows.length, rows[0]]);
+  means.sort(([one], [two]) => figure.better === "high" ? two - one : one - two);
+  const where = row => kept.filter(index => sweep.axes[index].labels.length > 1 && sweep.points[row][index] !== null)
+    .map(index => `${plain(sweep.axes[index].words)} ${sweep.axes[index].labels[sweep.points[row][index]]}`).join(", ");
+  return means.map(([value, row]) => ({value, text: quantity(figure.unit, value), where: where(row)}));
+}
+const plain = words => words.replace(/ \(.*\)$/, "");
+function answer(figure) {
+  const found = extremes(figure);
+  if (!found.length) return "No point has this figure.";
+  const [first, last] = [found[0], found.at(-1)], name = figure.label[0].toUpperCase() + figure.label.slice(1);
+  if (first.text === last.text) return `${name} is ${first.text} at every point.`;
+  const alike = found.filter(each => each.text === first.text).length - 1;
+  const [best, worst] = figure.better === "high" ? ["highest", "lowest"] : ["lowest", "highest"];
+  return `${name} is ${best}, ${first.text}, with ${first.where}${alike ? ` and ${alike} more alike` : ""}; `
+    + `it is ${worst}, ${last.text}, with ${last.where}.`;
 }
 
 function select(key, title, options, wide) {
@@ -87,21 +64,22 @@ function select(key, title, options, wide) {
 }
 
 function controls() {
-  const axes = sweep.axes.map(axis => [axis.name, axis.name]);
+  const words = axis => axis.words === axis.name ? axis.name : `${plain(axis.words)} - ${axis.name}`;
+  const axes = sweep.axes.map(axis => [axis.name, words(axis)]);
   const fields = [
     select("figure", "figure", sweep.figures.map(each => [each.name, each.label === each.name ? each.name : each.label + " - " + each.name]), true),
-    select("x", "x", axes),
-    select("colour", "colour (heat map: y)", [[NONE, "none"], ...axes]),
-    select("facet", "facet", [[NONE, "none"], ...axes]),
+    select("x", "across", axes),
+    select("colour", "colour (heat map: up)", [[NONE, "none"], ...axes]),
+    select("facet", "a chart for each", [[NONE, "none"], ...axes]),
     select("kind", "kind", [["lines", "lines or bars"], ["heat", "heat map"]]),
     select("scale", "scale of the figure", [["linear", "linear"], ["log", "logarithmic"]]),
   ];
-  // Every other axis: repetitions are averaged, anything else is held at one value until one says otherwise.
+  /* Every other axis: repetitions are averaged, anything else is held at one value until the reader chooses. */
   for (const axis of sweep.axes) {
     if ([state.x, state.colour, state.facet].includes(axis.name) || axis.labels.length < 2) continue;
     const each = axis.labels.map((label, index) => [String(index), label]);
     const all = [ALL, "mean of all " + axis.labels.length];
-    fields.push(select("fix:" + axis.name, axis.name, axis.name === "seed" ? [all, ...each] : [...each, all]));
+    fields.push(select("fix:" + axis.name, plain(axis.words), axis.name === "seed" ? [all, ...each] : [...each, all]));
   }
   const form = document.getElementById("controls");
   const focused = document.activeElement?.name;
@@ -121,7 +99,7 @@ function average(values) {
   return {mean: values.reduce((sum, value) => sum + value, 0) / values.length, least: Math.min(...values), most: Math.max(...values), n: values.length};
 }
 
-// Means by facet, colour and x; an axis that is not drawn has one value.
+/* Means by facet, colour and x; an axis that is not drawn has one value. */
 function gather() {
   const figure = sweep.figures.find(each => each.name === state.figure);
   if (!figure) return null;
@@ -138,29 +116,49 @@ function gather() {
   const found = cells.map(lines => lines.map(line => line.map(average)));
   const values = found.flat(2).filter(Boolean).flatMap(each => [each.least, each.most]);
   const [factor, unit] = scaleFor(figure.unit, values);
-  return {figure, x, colour, facet, found, values: values.map(value => value / factor), factor, unit, labels};
+  let best = null;
+  found.forEach((lines, facet) => lines.forEach((cells, line) => cells.forEach((cell, x) => {
+    const wins = cell && (!best || (figure.better === "high" ? cell.mean > best.mean : cell.mean < best.mean));
+    if (figure.better && wins) best = {facet, line, x, mean: cell.mean, cell};
+  })));
+  return {figure, x, colour, facet, found, best, values: values.map(value => value / factor), factor, unit, labels};
 }
 
 function horizontal(axis) {
   if (axis < 0) return {at: [0], layout: {showticklabels: false}, numeric: false};
-  const {name, labels, numbers} = sweep.axes[axis];
-  const layout = {title: {text: name}, automargin: true};
+  const {words, labels, numbers, unit} = sweep.axes[axis];
+  const layout = {title: {text: words}, automargin: true};
   if (!numbers) return {at: labels, layout: {...layout, type: "category"}, numeric: false};
   const low = Math.min(...numbers), high = Math.max(...numbers);
   const log = low > 0 && high / low >= 16;
-  if (numbers.length <= 12) Object.assign(layout, {tickvals: numbers, ticktext: labels});
+  const fit = apart(numbers.map(number => log ? Math.log10(number) : number));
+  if (numbers.length <= 12) Object.assign(layout, {tickvals: fit.map(at => numbers[at]), ticktext: fit.map(at => labels[at])});
+  else if (unit) layout.title.text += ` (${unit})`;
   return {at: numbers, layout: {...layout, type: log ? "log" : "linear"}, numeric: true};
 }
 
-function style() {
-  const computed = getComputedStyle(document.documentElement);
-  return name => computed.getPropertyValue(name).trim();
+/* Ticks whose labels have room on a phone. */
+function apart(places) {
+  const least = (places.at(-1) - places[0]) / (innerWidth < 600 ? 7 : 12), kept = [];
+  places.forEach((place, at) => { if (!kept.length || place - places[kept.at(-1)] >= least) kept.push(at); });
+  return kept;
 }
+
+/* The mark of the best mean that is drawn. */
+function star(data, facet, xaxis, log) {
+  if (!data.best || data.best.facet !== facet) return [];
+  const {x, line, mean} = data.best, lines = data.found[facet].length, {numbers} = data.x < 0 ? {} : sweep.axes[data.x];
+  const bar = x + (line - (lines - 1) / 2) * 0.8 / lines, place = numbers && xaxis.type === "log" ? Math.log10(numbers[x]) : numbers?.[x];
+  return [{x: place ?? bar, y: log ? Math.log10(mean / data.factor) : mean / data.factor, text: `★ ${quantity(data.figure.unit, mean)}`,
+    showarrow: true, arrowhead: 0, ax: x > data.found[facet][line].length / 2 ? -34 : 34, ay: data.figure.better === "high" ? -26 : 26, bgcolor: cssColor("--page"),
+    borderpad: 2}];
+}
+const cssColor = name => getComputedStyle(root).getPropertyValue(name).trim();
 
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 function lines(data, facet, range) {
   const {at, layout: xaxis, numeric} = horizontal(data.x);
-  const palette = dark.matches ? sweep.dark : sweep.light;
+  const palette = isDark() ? report.dark : report.light;
   const traces = data.found[facet].map((line, index) => {
     const colour = palette[index % palette.length];
     const kept = line.map((cell, place) => [cell, at[place]]).filter(([cell]) => cell);
@@ -174,27 +172,28 @@ function lines(data, facet, range) {
       : {...common, type: "bar", marker: {color: colour}};
   }).filter(trace => trace.x.length);
   const bars = !numeric;
-  const yaxis = {title: {text: data.unit}, automargin: true, type: state.scale};
+  const yaxis = {title: {text: data.unit ? `${data.figure.label} (${data.unit})` : data.figure.label}, automargin: true, type: state.scale};
   if (range) yaxis.range = range(bars);
-  return {traces, layout: {xaxis, yaxis, showlegend: data.colour >= 0, barmode: "group", hovermode: "x"}};
+  return {traces, layout: {xaxis, yaxis, showlegend: data.colour >= 0, barmode: "group", hovermode: "x",
+    annotations: star(data, facet, xaxis, state.scale === "log")}};
 }
 
 function heat(data, facet) {
   const log = state.scale === "log";
-  const text = data.found[facet].map(line => line.map(cell => cell ? String(+(cell.mean / data.factor).toPrecision(3)) : ""));
+  const text = data.found[facet].map(line => line.map(cell => cell ? (cell === data.best?.cell ? "★ " : "") + Number((cell.mean / data.factor).toPrecision(3)) : ""));
   const shown = value => log ? (value > 0 ? Math.log10(value) : null) : value;
   const z = data.found[facet].map(line => line.map(cell => cell ? shown(cell.mean / data.factor) : null));
   const all = data.found.flat(2).filter(Boolean).map(cell => shown(cell.mean / data.factor)).filter(value => value !== null);
-  const category = axis => ({type: "category", automargin: true, title: {text: axis < 0 ? "" : sweep.axes[axis].name}});
+  const category = axis => ({type: "category", automargin: true, title: {text: axis < 0 ? "" : sweep.axes[axis].words}});
   const small = data.labels(data.x).length * data.labels(data.colour).length <= 150;
   return {traces: [{type: "heatmap", x: data.labels(data.x), y: data.labels(data.colour), z, text, texttemplate: small ? "%{text}" : "",
     hovertemplate: "%{x}, %{y}: %{text} " + data.unit + "<extra></extra>", zmin: Math.min(...all), zmax: Math.max(...all),
-    colorscale: dark.matches ? [[0, "#1f2a3a"], [1, "#7db4f5"]] : [[0, "#eef4fc"], [1, "#1c5cab"]], xgap: 2, ygap: 2, showscale: !small,
+    colorscale: isDark() ? [[0, "#1f2a3a"], [1, "#7db4f5"]] : [[0, "#eef4fc"], [1, "#1c5cab"]], xgap: 2, ygap: 2, showscale: !small,
     colorbar: {title: {text: (log ? "log10 " : "") + data.unit}, thickness: 12}}],
   layout: {xaxis: category(data.x), yaxis: category(data.colour), showlegend: false}};
 }
 
-// All facets have the range of the figure, so that they can be compared at sight.
+/* All facets have the range of the figure, so that readers can compare them. */
 function sameRange(values) {
   if (state.scale === "log") {
     const positive = values.filter(value => value > 0).map(Math.log10);
@@ -204,7 +203,7 @@ function sameRange(values) {
   return () => [low * 1.06, high * 1.06 || 1];
 }
 
-function draw() {
+function drawSweep() {
   const data = gather(), box = document.getElementById("facets"), said = document.getElementById("said");
   box.querySelectorAll(".chart").forEach(each => Plotly.purge(each));
   box.replaceChildren();
@@ -212,41 +211,40 @@ function draw() {
     said.textContent = sweep.figures.length ? "No finished point has this figure here." : "No point is finished.";
     return;
   }
-  const color = style(), range = sameRange(data.values);
-  const averaged = data.found.flat(2).some(cell => cell && cell.n > 1);
-  said.textContent = data.figure.label + (data.figure.label === data.figure.name ? "" : " (" + data.figure.name + ")")
-    + (data.unit ? ", in " + data.unit : "") + (averaged ? (state.kind === "heat" ? "; means" : "; means, with bars from least to most") : "");
+  const range = sameRange(data.values), averaged = data.found.flat(2).some(cell => cell && cell.n > 1);
+  byId("answer").textContent = answer(data.figure);
+  said.textContent = data.figure.label + (data.figure.label === data.figure.name ? "" : ` (${data.figure.name})`)
+    + (data.unit ? `, in ${data.unit}` : "") + (data.best ? "; ★ best of these" : "")
+    + (averaged ? (state.kind === "heat" ? "; means" : "; means, with bars from least to most") : "");
   const panels = [];
   data.labels(data.facet).forEach((label, facet) => {
     if (!data.found[facet].flat().some(Boolean)) return;
     const panel = document.createElement("div"), chart = document.createElement("div");
     if (data.facet >= 0) {
       const heading = document.createElement("h3");
-      heading.textContent = sweep.axes[data.facet].name + " " + label;
+      heading.textContent = `${plain(sweep.axes[data.facet].words)} ${label}`;
       panel.append(heading);
     }
     chart.className = "chart";
+    chart.setAttribute("role", "img");
+    chart.setAttribute("aria-label", `${data.figure.label}: ${byId("answer").textContent}`);
     panel.append(chart);
     box.append(panel);
     panels.push([facet, chart]);
   });
-  // Only now every panel has its width.
+  /* Only now every panel has its width. */
   for (const [facet, chart] of panels) {
     const {traces, layout} = state.kind === "heat" ? heat(data, facet) : lines(data, facet, range);
-    const whole = {margin: {l: 60, r: 12, t: 10, b: 50}, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: {color: color("--text"), size: 13}, legend: {orientation: "h", y: 1.02, yanchor: "bottom", title: {text: state.colour + " "}}, ...layout};
+    const legend = data.colour < 0 ? {} : {title: {text: `${plain(sweep.axes[data.colour].words)} `}};
+    const whole = arranged({height: innerWidth < 600 ? 320 : 380, legend, ...layout}, traces);
     if (whole.showlegend) whole.margin.t = 44;
-    for (const key of ["xaxis", "yaxis"]) {
-      whole[key] = {gridcolor: color("--line"), linecolor: color("--line"), zerolinecolor: color("--line"), ...whole[key]};
-    }
-    const bar = matchMedia("(hover: hover)").matches ? "hover" : false;
-    Plotly.newPlot(chart, traces, whole, {responsive: true, displaylogo: false, displayModeBar: bar});
+    Plotly.newPlot(chart, traces, whole, {...CONFIG, displayModeBar: innerWidth < 600 ? false : "hover"});
   }
 }
 
 function show() {
   controls();
-  draw();
+  drawSweep();
   const kept = Object.entries(state).filter(([key, value]) => value !== NONE || key in sweep.shown);
   history.replaceState(null, "", "#" + new URLSearchParams(kept));
 }
@@ -266,7 +264,4 @@ for (const table of document.querySelectorAll("table.points")) {
 }
 
 show();
-dark.addEventListener("change", draw);
-</script>
-</body>
-</html>
+players.push({draw: drawSweep});
