@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from . import engine, images, page, reruns
-from .charts.common import panels, trace
+from .charts.common import Panel, panels, trace
 from .commands import command, say, show
 from .errors import Error
 from .options import RunOptions
@@ -112,7 +112,7 @@ def live_page() -> str:
         ("requests a second", ("reads", "writes")), ("MB/s", ("read", "written")),
         ("write amplification", ("since the start",)), ("erases a second", ("erases",)),
     )  # fmt: skip
-    parts = [
+    parts: list[Panel] = [
         (title, [trace(slot, type="scatter", mode="lines", name=name, showlegend=False, x=[], y=[])
                  for slot, name in enumerate(names)], {})
         for title, names in lines

@@ -316,8 +316,8 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
     }
     drawn = {name: each for name, each in specifications.items() if each[2] is not None}
     tiles = [
-        (f"{kind}: requests, bytes", f"{count(description['requests'][kind])}, {size(description['bytes'][done])}")
-        for kind, done in (("read", "read"), ("write", "written"))
+        (f"{kind}: requests, bytes", f"{count(description['requests'][kind])}, {size(description['bytes'][kind])}")
+        for kind in ("read", "write")
     ]
     kinds = [(f"mean {kind}", size((description[f"{kind}_bytes"] or {}).get("mean"))) for kind in ("read", "write")]
     tiles += [*kinds, ("overwrites of pages", percent(description["locality"]["overwrite_ratio"]))]

@@ -14,11 +14,11 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 import layout
+from layout import NEEDS, PHONE, blank, command, requested, script, started, visit, wait_until
 from palimpsest.crash import explore
 from palimpsest.fits import determined, outputs, running, search, space
 from palimpsest.fits.measured import OneRun, Target
 from palimpsest.options import RunOptions
-from layout import NEEDS, PHONE, blank, command, requested, script, started, visit, wait_until
 from test_browser import drawn
 from test_crash import UNIT, needs_files, overwrite
 from test_serve import READ, WRITE, served, tcp
@@ -55,12 +55,12 @@ def fit_of_passes(passes: int) -> running.Fit:
         for number, part in windows
     )
     measurement = OneRun(f"a{HOSTILE}.csv", targets, lambda _drive, _groups: RunOptions(), lambda _result, _groups: {})
-    ours = {each.id: each.real * (1 + 0.02 * (at % 3 - 1)) for at, each in enumerate(targets)}
+    ours: dict[str, float | None] = {each.id: each.real * (1 + 0.02 * (at % 3 - 1)) for at, each in enumerate(targets)}
     keys = [space.parse("part.t_read=30us..90us"), space.parse("ssd.over_provisioning=20%..30%")]
     ranges = (determined.Range(keys[0], 50.0, 48.0, 52.0), determined.Range(keys[1], 20.0, 20.0, 21.0, leans="low"))
     drive = space.Drive("default")
     task = search.Task(drive, tuple(keys), (measurement,), (frozenset(),))
-    best = search.Point({"part.t_read": 50.0, "ssd.over_provisioning": 20.0}, ({},))
+    best = search.Point({"part.t_read": 50.0, "ssd.over_provisioning": 20.0}, ())
     stage = running.Stage("counts", task, best, ranges, 7, {})
     hidden = frozenset(f"pass {number}" for number in range(passes // 2, passes))
     settings = running.Settings(start=f"my{HOSTILE}")
