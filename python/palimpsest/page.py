@@ -154,3 +154,8 @@ def fill(
         data=script_data(whole),
         script="".join(asset(name) for name in ("gantt.js", "report.js", script) if name),
     )
+
+
+def live() -> str:
+    """The page of a served drive, whose script reads `live.json` of the server."""
+    return fill("Served drive", "Live figures", asset("live.html"), (), {}, data={"live": True}, script="live.js")

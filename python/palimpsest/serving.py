@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import click
 
 from . import engine, images, page, reruns
-from .charts.common import Panel, panels, trace
 from .commands import command, say, show
 from .errors import Error
 from .options import RunOptions
@@ -106,38 +105,6 @@ _OPTIONS = (
 )
 
 
-def live_page() -> str:
-    """The page of a served drive, whose script reads `live.json` of the server."""
-    lines = (
-        ("requests a second", ("reads", "writes")), ("MB/s", ("read", "written")),
-        ("write amplification", ("since the start",)), ("erases a second", ("erases",)),
-    )  # fmt: skip
-    parts: list[Panel] = [
-        (title, [trace(slot, type="scatter", mode="lines", name=name, showlegend=False, x=[], y=[])
-                 for slot, name in enumerate(names)], {})
-        for title, names in lines
-    ]  # fmt: skip
-    drawn = panels(parts, "served (s)")
-    assert drawn is not None
-    says = "Rates of each second; where there are two lines, blue is of reads and orange of writes."
-    idle = '<p id="no-series">No request yet.</p>'
-    canvas = (
-        '<canvas id="blocks" role="img" aria-label="Share of valid data in each block; rows are planes"></canvas>'
-        '<p class="under" id="blocks-says"></p>'
-    )
-    sections = [
-        page.Section("over-time", "Over time", idle + page.chart("series", says, hidden=True)),
-        page.Section("of-blocks", "Blocks", canvas),
-    ]
-    more = (
-        '<p>The same as data: <a href="smart.json">SMART</a>, <a href="metrics">Prometheus</a>, '
-        '<a href="live.json">JSON</a>.</p>'
-    )
-    head = f'<p class="answer" id="answer">Waits for the drive.</p><div class="tiles" id="totals"></div>{more}'
-    return page.fill("Served drive", "Live figures", head, sections, {"series": drawn}, style=_STYLE, script="live.js")
-
-
-_STYLE = "canvas { width: 100%; image-rendering: pixelated; border: 1px solid var(--line); }"
 _RECORD_ENDS = "the record ends after"
 """The beginning of the note of the core about an incomplete record, such as on a full disk."""
 
@@ -179,7 +146,7 @@ def run_drive(workload: str, options: dict[str, Any], serving: Mapping[str, obje
     check([dataclasses.replace(chosen, overrides=asked)])
     own_folder(out, [chosen], force=force)
     record = None if record is None else str(record)
-    shown = None if place is None else {"place": place, "html": live_page()}
+    shown = None if place is None else {"place": place, "html": page.live()}
     serving = {**serving, **kept, "clock": clock, "page": shown, "run": run, "record": record}
     with ProgressBoard() as board:
 

@@ -7,6 +7,20 @@ function amount(bytes) {
   const power = bytes < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10));
   return power ? `${(bytes / 1024 ** power).toPrecision(3)} ${"KMGT"[power - 1]}iB` : `${bytes} B`;
 }
+/* Panels below each other over one axis, with a line for each figure. */
+const PANELS = {"requests a second": ["reads", "writes"], "MB/s": ["read", "written"],
+  "write amplification": ["since the start"], "erases a second": ["erases"]};
+report.charts.series = (() => {
+  const data = [], layout = {height: 690, showlegend: false, annotations: [], xaxis: {title: {text: "served (s)"}, anchor: "y4"}};
+  Object.entries(PANELS).forEach(([text, names], at) => {
+    const axis = at ? at + 1 : "", top = 1 - at / 4;
+    layout[`yaxis${axis}`] = {domain: [top - 0.25, top - 0.053], rangemode: "tozero", nticks: 5};
+    layout.annotations.push({text, showarrow: false, x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "top",
+      yshift: -5});
+    names.forEach((name, slot) => data.push({type: "scatter", mode: "lines", name, yaxis: `y${axis}`, meta: {slot}}));
+  });
+  return {data, layout};
+})();
 let live = {samples: []}, earlier = null, last = null;
 try { live = JSON.parse(sessionStorage.getItem(LIVE_KEY)) || live; } catch { /* a browser that keeps nothing */ }
 

@@ -114,6 +114,6 @@ def _by_group(rows: pl.DataFrame, columns: Sequence[str]) -> Specification:
         drawn.append((f"{figure} ({unit})" if unit else figure, traces, axis))
     made = panels(drawn, "run")
     assert made is not None
-    made["layout"]["xaxis"] |= {"type": "category", "tickangle": -30}
+    made["layout"]["xaxis"] |= {"type": "category", "autotickangles": [0, 90]}
     made["layout"]["height"] += 100
     return made
