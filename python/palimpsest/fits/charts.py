@@ -21,11 +21,12 @@ _WINDOWS = 20
 def says(rows: pl.DataFrame) -> tuple[str, str]:
     """How to read both charts of a measurement."""
     held = rows.filter("held_out")["group"].unique(maintain_order=True).to_list()
-    more = "" if not held else f" Held out: {', '.join(held[:6])}{', ...' if len(held) > 6 else ''}."
-    if not is_curve(rows):
-        return "Filled: ours; hollow: measured.", f"Deviation of ours, in percent.{more}"
-    laid = "All passes over each other: the band is the range of ours, the line the median. " if _laid(rows) else ""
-    return f"{laid}Dots are measured; dotted is the median at the start.", f"Deviation of ours, in percent.{more}"
+    more = f" Held out: {', '.join(held[:6])}{', ...' if len(held) > 6 else ''}." if held else ""
+    read = "Filled: ours; hollow: measured."
+    if is_curve(rows):
+        laid = "All passes over each other: the band is the range of ours, the line the median. " if _laid(rows) else ""
+        read = f"{laid}Dots are measured; dotted is the median at the start."
+    return read, f"Deviation of ours, in percent.{more}"
 
 
 def is_curve(rows: pl.DataFrame) -> bool:
@@ -61,20 +62,18 @@ def _laid(rows: pl.DataFrame) -> bool:
 
 def _curve(rows: pl.DataFrame) -> Specification:
     laid = _laid(rows)
-    places = [at % 1 if laid else at for at in rows["at"].to_list()]
+    places = [round(at % 1 if laid else at, 6) for at in rows["at"].to_list()]
     # Readings at any moment of a pass are joined in windows; windows of a table keep their places.
-    few = len({round(place, 6) for place in places}) <= 2 * _WINDOWS
-    if laid and not few:
+    if laid and len(set(places)) > 2 * _WINDOWS:
         places = [(int(place * _WINDOWS) + 0.5) / _WINDOWS for place in places]
 
     def line(name: str, slot: int, column: str, of: Any, **look: Any) -> Specification:  # noqa: ANN401 - of plotly
         found: dict[float, list[float]] = {}
         for place, value in zip(places, rows[column].to_list(), strict=True):
             if value is not None:
-                found.setdefault(round(place, 6), []).append(value)
+                found.setdefault(place, []).append(value)
         xs = sorted(found)
-        ys = [of(found[x]) for x in xs]
-        return trace(slot, type="scatter", mode="lines", name=name, x=xs, y=ys, **look)
+        return trace(slot, type="scatter", mode="lines", name=name, x=xs, y=[of(found[x]) for x in xs], **look)
 
     thin = {"line": {"width": 0}, "hoverinfo": "skip"}
     band = [line("", 1, "ours", min, **thin, showlegend=False), line("range", 1, "ours", max, **thin, fill="tonexty")]
@@ -85,8 +84,7 @@ def _curve(rows: pl.DataFrame) -> Specification:
               marker={"size": 4, "opacity": 0.5}),
         line("ours", 1, "ours", median, line={"width": 2}),
     ]  # fmt: skip
-    unit = rows["unit"][0]
-    title = f"{rows['figure'][0]}{f' ({unit})' if unit else ''}"
+    title = f"{rows['figure'][0]} ({rows['unit'][0]})".removesuffix(" ()")
     axes = {"xaxis": {"title": {"text": "part of a pass over the drive" if laid else _PASSES}}}
     return {"data": drawn, "layout": axes | {"yaxis": {"title": {"text": title}, "rangemode": "tozero"}}}
 
@@ -108,10 +106,9 @@ def _by_group(rows: pl.DataFrame, columns: Sequence[str]) -> Specification:
                           showlegend=not hollow, x=of["group"].to_list(), y=of[column].to_list(),
                           marker={"size": 9 if hollow else 6, "symbol": f"circle{hollow}"})
                 )  # fmt: skip
-        positive = not alone and min(own["real"].to_list()) > 0
-        axis = {"type": "log"} if positive else {"rangemode": "normal"}
+        axis = {"rangemode": "normal"} if alone else {"type": "log"}
         figure = "deviation" if alone else "figures" if len(traces) > len(columns) else str(own["figure"][0])
-        drawn.append((f"{figure} ({unit})" if unit else figure, traces, axis))
+        drawn.append((f"{figure} ({unit})".removesuffix(" ()"), traces, axis))
     made = panels(drawn, "run")
     assert made is not None
     made["layout"]["xaxis"] |= {"type": "category", "autotickangles": [0, 90]}
