@@ -100,11 +100,12 @@ def comparison(results: Sequence[Result]) -> str:
     good, bad = better[:_LISTED], worse[:2]
     if not good and not bad:
         return f"{subject.label} and {other.label} are within 5 % of each other in every figure below."
-    said, last = [], ""
+    words: list[str] = []
+    last = ""
     for verb, what, link in [*good, *bad]:
-        said.append(f"{'' if verb == last else f'{verb} '}{what}{'' if said else link}")
+        words.append(f"{'' if verb == last else f'{verb} '}{what}{'' if words else link}")
         last = verb
-    parts = [_listed(said[: len(good)]), _listed(said[len(good) :])]
+    parts = [_listed(words[: len(good)]), _listed(words[len(good) :])]
     return f"{subject.label} {', but '.join(filter(None, parts))}."
 
 

@@ -23,6 +23,7 @@ from . import _core, completion, engine, errors, interrupts, native, states, tim
 from . import reproduce as reproduction
 from .commands import Commands, forget_unknown_width, help_width, say, show
 from .fits import command as fit_command
+from .needs import is_given
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
 from .parameters import Choice, Folder, cores, jobs_option, json_option, make_folder, out_option
@@ -65,17 +66,25 @@ def cli(ctx: click.Context) -> None:
 
 
 @cli.command()
+@click.argument("job", required=False, metavar="[WORKLOAD]", shell_complete=completion.files_and("workloads"))
 @ftl_option
 @run_options
+@click.option(
+    "--against", type=click.Path(path_type=Path), metavar="FILE",
+    help="Compare with fio's --output-format=json of a real drive; without a workload, play the jobs that it records.",
+)  # fmt: skip
 def run(
-    ftl: str | None, *, out: Path | None, force: bool, operations: Path | str | None, as_json: bool, strict: bool,
-    **options: Any,  # noqa: ANN401
+    job: str | None, ftl: str | None, *, against: Path | None, out: Path | None, force: bool,
+    operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run a workload on a drive, and print its figures.
+
+    WORKLOAD is as with --workload.
 
     \b
     Examples:
       palimpsest run
+      palimpsest run job.fio --against result.json
       palimpsest run --ssd mga-16k --ftl mga --workload trace.csv.zst --precondition fill:90%
       palimpsest run --workload rw=randwrite,bs=4k,n=1e6,iodepth=32 --set ftl.victim=fifo
       palimpsest run --json | jq .write_amplification
@@ -87,14 +96,29 @@ def run(
     if ftl is not None and "," in ftl:
         raise errors.InputError(f"--ftl {ftl}: expected one translation layer; `palimpsest compare` takes several")
     seeds, method = _seeds(options)
+    given = is_given(click.get_current_context(), "workload")
+    if job is not None:
+        if given:
+            raise errors.InputError(f"{job}: --workload names the workload too; expected one of them")
+        options["workload"] = job
     chosen = RunOptions(ftl=ftl, series=out is not None, **_plain(options, operations))
+    beside = None
+    if against is not None:
+        from . import against as measured
+
+        beside = measured.Against(against, chosen, out, given=given or job is not None)
+        chosen = beside.options
     check([chosen], strict=strict)
     own_folder(out, [chosen], force=force)
     if seeds:
         _replicate([chosen], seeds, method, cores(None), out, as_json=as_json)
         return
+    if beside is not None:
+        beside.begin()
     with ProgressBoard() as board:
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
+        if beside is not None:
+            result = beside.compared(result)
     show(result.to_json() if as_json else result)
     if out is not None:
         result.save(out)
@@ -104,6 +128,8 @@ def run(
         from . import why
 
         show(why.render([result]))
+    if not as_json and beside is not None:
+        show(measured.render(result["against"]))
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import summary, units
-from .metrics import SECTIONS, best, factor, labelled_notes, relative, unequal_promises, verdicts
+from .metrics import best, factor, labelled_notes, relative, sections, unequal_promises, verdicts
 from .result import Result
 
 _LABEL_WIDTH = 21
@@ -49,7 +49,7 @@ def _table(results: Sequence[Result], group: list[int]) -> Table:
         heading = "" if index == 0 else " " + "ratio".rjust(_RATIO_WIDTH)
         apart = " " if index > group[0] else ""
         table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
-    for section, metrics in SECTIONS:
+    for section, metrics in sections(results):
         rows = [metric for metric in metrics if metric.is_shown(results)]
         if rows:
             table.add_row(Text(section, style="bold underline"))

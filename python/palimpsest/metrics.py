@@ -39,7 +39,7 @@ def response_time(times: Mapping[str, Any] | None, key: str) -> str:
 def _value(result: Result, path: Sequence[str]) -> object:
     value: object = result.get(path[0])
     for key in path[1:]:
-        value = value.get(key) if isinstance(value, dict) else None
+        value = value[int(key)] if isinstance(value, list) else value.get(key) if isinstance(value, dict) else None
     return value
 
 
@@ -47,7 +47,7 @@ def is_modelled(result: Result, path: Sequence[str]) -> bool:
     """Whether the drive models the time or energy at this path of a result; True for all other figures."""
     value = _value(result, path)
     match path[0]:
-        case "latency_ns" if isinstance(times := _value(result, path[:-1]), dict):
+        case "latency_ns" | "jobs" if "latency_ns" in path and isinstance(times := _value(result, path[:-1]), dict):
             return _is_modelled_time(times, path[-1])
         case "gc" if path[-1].endswith("_ns"):
             return value != 0
@@ -133,6 +133,24 @@ SECTIONS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
         ),
     ),
 )
+
+_MOST_JOBS = 10
+
+
+def sections(results: Sequence[Result]) -> tuple[tuple[str, tuple[Metric, ...]], ...]:
+    """`SECTIONS`, and rates and response times of each of the first sections of a job file, if it has several."""
+    jobs = results[0].get("jobs") or []
+    by_job = []
+    for at, name in enumerate(str(job["job"]) for job in jobs[:_MOST_JOBS]):
+        by_job.append(Metric(f"{name} IOPS", ("jobs", str(at), "throughput", "iops"), units.count, "high"))
+        by_job += [
+            Metric(f"{name} {kind} {heading}", ("jobs", str(at), "latency_ns", kind, key), units.nanoseconds, "low")
+            for kind in ("read", "write")
+            for key, heading in LATENCIES
+            if key in ("mean", "p99", "p999")
+        ]
+    return (*SECTIONS, ("by job", tuple(by_job))) if len(jobs) > 1 else SECTIONS
+
 
 METRICS = tuple(metric for _, metrics in SECTIONS for metric in metrics)
 

@@ -125,7 +125,7 @@ _FIGURE = (
 )
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
-    "run": _RUN,
+    "run": (*_RUN, _without("against", "seeds", "the figures are those of one run; expected one of them")),
     "compare": (
         *_RUN,
         _without("ftl", "runs", "expected runs as arguments, or --ftl, not both"),

@@ -4,11 +4,11 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import answers, charts, summary, units, why
+from . import against, answers, charts, summary, units, why
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
-from .metrics import LATENCIES, SECTIONS, Metric, best, factor, relative, response_time
+from .metrics import LATENCIES, METRICS, Metric, best, factor, relative, response_time, sections
 from .page import Section, details, escape, folded, row, table, tiles
 from .result import Result, flatten
 
@@ -52,7 +52,7 @@ def _metrics_table(results: Sequence[Result]) -> str:
     """Every figure, a column for each layer, with ratios to the first if there are several."""
     heads = _heads(results)
     rows = [row(heads, "th")]
-    for section, metrics in SECTIONS:
+    for section, metrics in sections(results):
         shown = [metric for metric in metrics if metric.is_shown(results)]
         rows += [_section(heads, section), *_rows(results, shown)] if shown else []
     return table(_class("figures", results), rows)
@@ -82,7 +82,7 @@ def _head(results: Sequence[Result]) -> str:
         said, cards = answers.comparison(results), answers.cards(results)
     else:
         said = answers.run(results[0])
-        by_label = {metric.label: metric for _, metrics in SECTIONS for metric in metrics}
+        by_label = {metric.label: metric for metric in METRICS}
         shown = [(name, by_label[label].cell(results[0])) for label, name in _TILES.items()]
         cards = [(name, text, "") for name, text in shown if text != units.ABSENT]
     warnings, informing = answers.weighed_notes(results)
@@ -276,6 +276,12 @@ def _sections(
     over_time = "time" if "time" in drawn else "progress"
     bodies = (
         ("response", "Response times", "Response", _response_times(results) if "cdf" in drawn else ""),
+        (
+            "against",
+            "Beside fio",
+            "fio",
+            "".join(against.html(each["against"]) for each in results if "against" in each),
+        ),
         ("why", charts.CHARTS["why"].title, "Why", _why(results)),
         ("over-time", charts.CHARTS[over_time].title, "Over time", figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, "Volumes", figures("volumes") + _volume_table(results)),
@@ -370,10 +376,10 @@ def page(results: Sequence[Result]) -> str:
     drawn.pop("progress" if "time" in drawn else "time", None)
     frames = [found for result in results if (found := blocks.frames(result)) is not None]
     timelines = [found for result in results if (found := gantt.timeline(result)) is not None]
-    sections = _sections(results, drawn, len(frames) == len(results), [each["ftl"] for each in timelines])
+    parts = _sections(results, drawn, len(frames) == len(results), [each["ftl"] for each in timelines])
     configurations = {result.label: result.configuration for result in results if result.configuration}
     if configurations:
-        sections.append(Section("configuration", "Configuration", _configuration(configurations)))
+        parts.append(Section("configuration", "Configuration", _configuration(configurations)))
     names = ", ".join(result.label for result in results[:4])
     names += f" and {len(results) - 4} more" if len(results) > 4 else ""
     workload = str(results[0]["workload"])
@@ -381,7 +387,7 @@ def page(results: Sequence[Result]) -> str:
         title=f"{names} on {results[0]['ssd']}",
         under=workload if "=" in workload else workload.rpartition("/")[2],
         head=_head(results),
-        sections=sections,
+        sections=parts,
         drawn=drawn,
         frames=frames if len(frames) == len(results) else (),
         timelines=timelines,

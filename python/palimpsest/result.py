@@ -48,7 +48,7 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
     latency = data.get("latency_ns") or {}
     measured = [tuple(times) for times in latency.values() if times]
     times = {kind: latency.get(kind) or dict.fromkeys(measured[0] if measured else _TIMES) for kind in _KINDS}
-    about = ("provenance", "latency_sketch", "why")
+    about = ("provenance", "latency_sketch", "why", "against")
     return flatten({key: times if key == "latency_ns" else value for key, value in data.items() if key not in about})
 
 

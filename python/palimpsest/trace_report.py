@@ -96,6 +96,7 @@ def rows(description: Description) -> list[Row]:
     others = "".join(f", {count(number)} {name}" for name, number in named if number)
     found: list[Row] = [
         ("workload", str(description["workload"])),
+        *(("note", note) for note in description.get("notes") or ()),
         ("format", str(description["format"] or "generated")),
         *([("volumes", _volumes(description["volumes"]))] if description.get("volumes") else []),
         ("requests", f"{count(requests['all'])}: {count(requests['read'])} reads, "

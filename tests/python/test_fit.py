@@ -54,6 +54,14 @@ def test_keys_have_places_in_their_range() -> None:
     assert (whole.whole, whole.at(0.5), whole.text(5.0)) == (True, 6.0, "5")
 
 
+@pytest.mark.contract
+def test_times_of_page_types_are_one_key() -> None:
+    (key,) = space.parse_all(["part.t_read_types=30us..60us"], drive := space.Drive("datacentre-tlc"))
+    assert key.override(40.0) == 'part.t_read_types=["28.24us", "38.72us", "53.04us"]'
+    assert space.values_of(drive, [key]) == {"part.t_read_types": pytest.approx(50)}
+    drive.at([key], {key.name: 40.0}).check()
+
+
 def _written(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
@@ -75,6 +83,22 @@ _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
         ("a.json", "[]", How(), "the output has no jobs"),
         ("a.json", '{"jobs": [{"jobname": "j", "job options": {"bs": "4k"}}]}', How(), "the options name no rw"),
         ("a.json", '{"jobs": [{"jobname": "j", "job options": {"rw": "read"}}]}', How(), "the job has no requests"),
+        ("a.json", '{"jobs": [{"job options": ["rw"]}]}', How(), "expected options and figures of jobs as fio prints"),
+        (
+            "a.json", '{"jobs": [{"job options": {"rw": "read", "iodepth_batch": "4"}}]}', How(),
+            "iodepth_batch is not modelled and may change the requests; expected jobs without it",
+        ),
+        (
+            "a.json", '{"jobs": [{"job options": {"rw": "read", "direct": "0"}}]}', How(),
+            "the host's page cache served these requests; expected jobs with direct=1",
+        ),
+        (
+            "a.json", '{"jobs": [{"job options": {"rw": "read", "ioengine": "mmap"}}]}', How(),
+            "the engine mmap is none of block requests; expected one of io_uring",
+        ),
+        ("a.csv", "rate_per_s,write_p99_us\n10000,\n", How(), "the file has no figure above 0; expected at least one"),
+        ("a.csv", "host_gb,media_gb\n1,0\n2,0\n", _COUNTERS, "the file has no figure above 0; expected at least one"),
+        ("a.toml", '[[figure]]\nmeasure = ["iops"]', How(), "measure is ['iops']; expected one of"),
         ("a.toml", "x = 1", How(), r"expected [[figure]] entries"),
         ("a.toml", '[[figure]]\nmeasure = "speed"', How(), "measure is 'speed'; expected one of"),
         (
@@ -179,13 +203,27 @@ def test_copies_of_a_job_of_fio_are_fitted_together(tmp_path: Path, numjobs: int
 
 
 @pytest.mark.unit
+def test_options_of_fio_outside_the_drive_are_named(tmp_path: Path) -> None:
+    """And an engine that waits for each request has one in flight."""
+    data = _fio_335(1, grouped=True)
+    data["global options"] |= {"ioengine": "psync", "log_avg_msec": "10"}
+    found = files.read(_written(tmp_path / "out.json", json.dumps(data)), How())
+    assert found.notes == (
+        "not used of fio's options, because requests go to the whole drive until our own end: filename, runtime, "
+        "log_avg_msec, group_reporting, size",
+    )
+    assert isinstance(found, GroupRuns)
+    assert "iodepth=1," in found.run(space.Drive("default"), "reads").workload + ","
+
+
+@pytest.mark.unit
 def test_options_of_fio_without_a_meaning_here_are_named(tmp_path: Path) -> None:
     data = _fio_335(2, grouped=True)
-    data["jobs"][0]["job options"]["bsrange"] = "4k-8k"
+    data["jobs"][0]["job options"]["bsrange"] = "8k-4k"
     path = _written(tmp_path / "out.json", json.dumps(data))
     with pytest.raises(InputError) as error:
         files.read(path, How())
-    assert str(error.value).startswith(f"{path}: job reads: bsrange: unknown key; ")
+    assert str(error.value).startswith(f"{path}: job reads: bsrange: expected one to three ranges")
     assert "--workload" not in str(error.value)
 
 

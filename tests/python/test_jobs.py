@@ -1,5 +1,6 @@
 """Jobs of one run: figures of each section, and depths that meet a target."""
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -38,6 +39,43 @@ def test_a_probe_beside_a_load_has_figures_of_its_own(palimpsest: Command, tmp_p
     assert all(row in shown for row in ("load write", "probe read", "probe write"))
     counted = figures(palimpsest("run", *SMALL, "--workload", LOAD + PROBE, "--fidelity", "count", "--json"))
     assert [job["latency_ns"] for job in counted["jobs"]] == [None, None]
+
+
+def test_a_ramp_comes_before_the_figures(palimpsest: Command, tmp_path: Path) -> None:
+    """Reads of one page take the same time each, so the number of requests is a closed form."""
+    line = (*SMALL, "--json", "--workload", str(tmp_path / "job.fio"))
+    for ramp in (0, 2):
+        text = f"[a]\nrw=read\nsize=4k\nramp_time={ramp}ms\nruntime=4ms\ntime_based\n"
+        (tmp_path / "job.fio").write_text(text)
+        result = figures(palimpsest("run", *line))
+        period = 1e9 / result["throughput"]["iops"]
+        assert result["requests"]["read"] == pytest.approx(4e6 / period, abs=1)
+        assert result["simulated_ns"] == pytest.approx(4e6, abs=period)
+    # The requests of the ramp do not count.
+    assert figures(palimpsest("run", *line, "--requests", "3"))["requests"]["read"] == 3
+    done = palimpsest("run", *line, "--warmup", "9")
+    assert (done.returncode, "--warmup: the workload has a ramp_time" in done.stderr) == (2, True)
+
+
+def test_a_job_file_includes_others_and_names_idle_keys(palimpsest: Command, tmp_path: Path) -> None:
+    (tmp_path / "common.inc").write_text("rw=write ; all\nbs=${BLOCK}\nverify=crc32c\n")
+    (tmp_path / "job.fio").write_text("[global]\ninclude common.inc\ndirect=1\n[a]\nsize=(4*16k)\n")
+    line = ("run", *SMALL, "--check", "--json", "--workload", str(tmp_path / "job.fio"))
+    result = figures(palimpsest(*line, env={**os.environ, "BLOCK": "8k"}))
+    assert (result["requests"]["read"], result["requests"]["write"]) == (8, 8)
+    assert "no effect in a simulation: direct" in result["notes"]
+    done = palimpsest(*line, env={**os.environ, "BLOCK": ""})
+    assert done.returncode == 2
+    assert "common.inc:2: bs: expected" in done.stderr
+
+
+def test_comparisons_and_pages_have_figures_by_job(palimpsest: Command, tmp_path: Path) -> None:
+    shown = palimpsest("compare", "mga", "page", *SMALL, "--workload", LOAD + PROBE, "--out", str(tmp_path)).stdout
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for row in ("by job", "load IOPS", "load write p99.9", "probe read mean", "probe write p99"):
+        assert row in shown
+        assert f">{row}<" in page
+    assert "by job" not in palimpsest("compare", "mga", "page", *SMALL, "--workload", "rw=read,n=9").stdout
 
 
 def _sections(line: str) -> list[str]:

@@ -34,7 +34,7 @@ FORMAT = ("t.csv --from csv --columns time=1", "t.csv --from csv")
 DRAWN = "table empty -o t.tex", "bars empty -o t.pdf"
 PROGRAM = "--out out --run ./a --check ./b"
 EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
-    "run": RUNS,
+    "run": {**RUNS, "against": ("--against a.json --seeds 1..2", "--against a.json")},
     "compare": {
         **RUNS,
         "ftl": ("a:ftl=page --ftl mga", "--ftl mga"),
@@ -81,7 +81,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
 """For each row of the table, refused arguments and accepted arguments."""
 
 ALONE = {
-    "run": "ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
+    "run": "job ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
     "arrivals repeat until out as_json state_size strict",
     "compare": "runs jobs workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
     "volumes arrivals repeat until out as_json state_size strict",

@@ -143,7 +143,7 @@ def test_dry_run_lists_and_runs_nothing(palimpsest: Command, file: Path, tmp_pat
         ),
         ('[base]\nworkload = "nope.csv"\n', ":2: workload = nope.csv: there is no preset, no file"),
         ('[grid]\nprecondition = ["none", "fill:190%"]\n', ":2: precondition = fill:190%: a drive can be filled"),
-        ("[base]\nworkload.engine = 1\n", ":2: workload.engine = 1: unknown key; expected one of rw"),
+        ("[base]\nworkload.engine = 1\n", ":2: workload.engine = 1: unknown key; did you mean ioengine?"),
         ("[base]\nrequests = 1.5\n", ":2: requests: expected a whole number"),
         ("[base]\nseed = -1\n", ":2: seed: expected a whole number from 0"),
         ("[base]\nssd = 3\n", ":2: ssd: expected text, found 3"),

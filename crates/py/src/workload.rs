@@ -4,7 +4,7 @@ use crate::ahead::ahead;
 use crate::files::{Checked, Waiting};
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
-use palimpsest_lab::host::fio::{self, FioSpec, JobFile, is_job_file};
+use palimpsest_lab::host::fio::{self, FioSpec, JobFile, Surroundings, is_job_file};
 use palimpsest_lab::host::replay::{Playing, Reopen, Repeat, Replay, Volumes};
 use palimpsest_lab::host::request::Source;
 use palimpsest_lab::host::trace::{self, TraceOptions};
@@ -167,8 +167,17 @@ fn jobs(text: String, path: &str, opening: &Opening<'_>) -> Result<Box<dyn Sourc
     if let Some(option) = option {
         return Err(Error::input(option, format!("{path} is a job file of fio; expected a trace")));
     }
-    let source = Box::new(JobFile::parse(&text, path)?.source(opening.drive_bytes, opening.seed)?);
-    Ok(source)
+    let file =
+        JobFile::parse_in(&text, path, &Surroundings { variable: &|name| std::env::var(name).ok(), include: &include });
+    Ok(Box::new(file?.source(opening.drive_bytes, opening.seed)?))
+}
+
+/// The text of the file called `name`, or of that name beside the file `by`, which includes it.
+fn include(name: &str, by: &str) -> Result<String> {
+    let beside = Path::new(by).with_file_name(name);
+    let path = if Path::new(name).exists() { Path::new(name) } else { &beside };
+    let file = File::open(path).map_err(|error| Error::input(name, describe_io(&error)))?;
+    read_text(file, name)
 }
 
 fn read_text(file: impl Read, path: &str) -> Result<String> {

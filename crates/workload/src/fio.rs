@@ -4,7 +4,7 @@
 //! Commas separate keys. A value may contain commas (`bs=4k,8k,4k`): text after a comma that neither starts with a
 //! letter nor contains `=` continues the previous value. [`keys`](keys()) lists the keys. `runtime` and `startdelay`
 //! are simulated time (`jobs/playing.rs`). Each `name` begins a job, as on fio's command line. `files.rs` has
-//! `nrfiles`, `filesize` and `openfiles`.
+//! `nrfiles`, `filesize` and `openfiles`, and `inert.rs` lists fio's keys without effect and those that are refused.
 //!
 //! As in fio: reads, writes and trims of a sequential mix each keep their own position and share a skewed distribution;
 //! `zipf`, `pareto` and `normal` scatter their ranks over the region; `n` counts no flushes; a `trimwrite` writes each
@@ -24,9 +24,11 @@
 //! - `filegroups` and `mix` describe files that are written in turns, and classes of requests (`groups.rs`).
 //! - The default length is `n=100k` requests, or `runtime`, rather than the size of the region.
 
+mod canonical;
 mod distribution;
 mod files;
 mod groups;
+mod inert;
 mod jobs;
 mod keys;
 mod lfsr;
@@ -35,15 +37,18 @@ mod passes;
 mod pattern;
 mod quantity;
 mod rates;
+mod readback;
 mod region;
+mod rules;
 mod scatter;
 mod source;
 mod spec;
 mod tausworthe;
+mod values;
 mod zipf;
 
 pub use distribution::{Distribution, Zone};
-pub use jobs::{JobFile, JobsSource, is_job_file};
+pub use jobs::{JobFile, JobsSource, Surroundings, is_job_file};
 pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
@@ -68,9 +73,7 @@ pub fn of_text(text: &str, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source
 /// # Errors
 /// As [`FioSource::new`].
 pub fn generated(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<Box<dyn Source>> {
-    let has_checks = spec.target.time > 0 || spec.floor.rates.iter().any(Option::is_some);
-    let has_pace = spec.is_capped() || spec.think.time > 0 || has_checks;
-    if spec.runtime.is_some() || spec.start_delay > 0 || spec.copies > 1 || has_pace {
+    if spec.has_job() {
         return Ok(Box::new(JobsSource::of_spec(spec, drive_bytes, seed)?));
     }
     Ok(Box::new(FioSource::new(spec, drive_bytes, seed)?))

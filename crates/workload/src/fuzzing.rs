@@ -37,6 +37,11 @@ pub const SAMPLES: &[(&str, &str)] = &[
          3000005 /dev/b write 4096 4096\n3000006 /dev/a close\n",
     ),
     (
+        "iolog-program",
+        "fio version 2 iolog\n/dev/a write 32768 4096\n/dev/a wait 1000 0\n/dev/a read 65536 8192\n\
+         /dev/b wait 3000 0\n/dev/b write 4096 4096\n",
+    ),
+    (
         "msr",
         "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
          128166385295514663,hm,0,Write,32768,4096,2833\n128166385305514663,hm,0,Read,65536,8192,2617\n\
@@ -105,10 +110,16 @@ pub const SPECS: &[&str] = &[
     "rw=randrw,rate=2m,1m,rate_min=1m,rate_cycle=50,n=20",
     "rw=randwrite,sync=dsync,write_hint=long,plids=0,3,65535",
     "filegroups=mail/6/16k/lockstep2@4k:index/3/8k/whole,mix=30/read/mail/whole/hot2@50:70/write/index/4k,iodepth=3",
+    "rw=write:-8k,bsrange=4k-16k,512-1k,8k-8k,bs_unaligned,size=1m,verify=crc32c,verify_backlog=3,n=20",
+    "rw=randwrite:4,rw_sequencer=identical,norandommap,size=64k,verify=md5,end_fsync,n=30,iodepth_batch=0,iodepth=4",
+    "rw=randread,random_distribution=sequence:2,0,1,random_sequence_stride,size=48k,io_size=24k,ioengine=psync",
+    "zonesize=8k,zonerange=4k,zoneskip=8k,size=1m,filename=a\\:b,startdelay=1ms-2ms,ramp_time=1ms,n=20",
 ];
 
 /// Small valid job files.
 pub const JOB_FILES: &[&str] = &[
+    "[a]\nflow=1\nn=5\nexitall\n[b]\nflow=2\nn=9\nnumjobs=2\nsize=64k\n[c]\nwait_for=a\nrw=write:4k\nverify=md5\n",
+    "[global]\nramp_time=1ms\nstartdelay=0-3ms\n[a]\nfilename=x:y\nsize=(4*16k)\niodepth=8\niodepth_low=2\nthread\n",
     "# comment\n[global]\nioengine=libaio\ndirect=1\nbs=4k\nsize=1m\n\n[reader]\nrw=randread\niodepth=8\n",
     "; comment\n[a]\nrate_iops=1000\nnumber_ios=30\nrw=read\n[b]\nrate_iops=2k\nn=40\nrw=write\nbssplit=4k/50:8k/50\n",
     "[a]\nnumjobs=2\niodepth=2\nrw=read\nn=20\n[b]\nstonewall\niodepth=4\nrw=trimwrite\nn=10\n",

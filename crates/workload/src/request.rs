@@ -102,7 +102,10 @@ pub trait Jobs {
     /// Notes that `command`, of the job that is its queue, has completed, `latency` after its arrival.
     fn completed(&mut self, command: &Command, latency: Nanos);
 
-    /// A job whose figures begin anew, because the search for its depth ended; the caller must ask after each
+    /// True at `now`, in nanoseconds since the first call, while a job that runs has no figures yet.
+    fn is_ramping(&mut self, now: Nanos) -> bool;
+
+    /// A job whose figures begin anew, because its ramp or its search for a depth ended; the caller must ask after each
     /// [`due`](Self::due), until there is none.
     fn take_restarted(&mut self) -> Option<u32>;
 }

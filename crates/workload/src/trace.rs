@@ -76,6 +76,7 @@ pub const FORMATS: &[Format] = &[
     Format::of_lines::<columns::Columns>(),
     Format::of_lines::<etw::Etw>(),
     Format::of_lines::<iolog::Iolog>(),
+    Format::of_lines::<iolog::Iolog<true>>(),
     Format::of_lines::<msr::Msr>(),
     Format::of_lines::<alibaba::Alibaba>(),
     Format::of_lines::<spc::Spc>(),
@@ -321,7 +322,8 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
     let best = FORMATS.iter().filter_map(|format| Some((format, (format.reads)(head, line)?))).rev();
     let what = match best.max_by_key(|(_, reading)| reading.columns) {
         Some((format, reading)) if reading.columns >= LEAST_COLUMNS => {
-            format!("{shown} is no request in a known format; as {}, the nearest, {}", format.name, reading.fault)
+            let fault = reading.fault.trim_end_matches(&format!(", found {shown}"));
+            format!("{shown} is no request in a known format; as {}, the nearest, {fault}", format.name)
         }
         _ => {
             format!("{shown} is no request in any known format (any columns: --columns time=1:us,op=2,offset=3,size=4)")

@@ -29,7 +29,7 @@ function painted(trace) {
   const key = trace.type === "scatter" && trace.mode !== "markers" ? "line" : "marker";
   return {...trace, [key]: {...trace[key], color}};
 }
-const isNarrow = () => !printing && innerWidth < 600;
+const isNarrow = () => !printing && root.clientWidth < 600;
 /* Names of layers may be long: on a phone they are wrapped. */
 function wrapped(text, most) {
   const lines = [""];
@@ -42,12 +42,12 @@ function wrapped(text, most) {
 const LEGEND_LETTERS = 44, LABEL_LETTERS = 24;
 function fitted(trace) {
   if (!isNarrow()) return trace;
-  const y = trace.orientation === "h" ? {y: trace.y.map(name => wrapped(name, LABEL_LETTERS))} : {};
+  const y = trace.orientation === "h" ? {y: trace.y.map(name => typeof name === "string" ? wrapped(name, LABEL_LETTERS) : name)} : {};
   return {...trace, ...(trace.name ? {name: wrapped(trace.name, LEGEND_LETTERS)} : {}), ...y};
 }
 function legendRows(data, narrow) {
   const names = data.filter(trace => trace.showlegend !== false).flatMap(trace => (trace.name || "").split("<br>"));
-  const widest = Math.max(...names.map(name => name.length)) * (narrow ? 6 : 7) + 50, room = printing ? PAPER_PX : innerWidth;
+  const widest = Math.max(...names.map(name => name.length)) * (narrow ? 6 : 7) + 50, room = printing ? PAPER_PX : root.clientWidth;
   return Math.ceil(names.length / Math.max(1, Math.floor((Math.min(room, 1200) - 90) / widest)));
 }
 function arranged(layout, data) {
@@ -63,7 +63,7 @@ function arranged(layout, data) {
     margin: {l: narrow ? 52 : 70, r: narrow ? 8 : 20, t: shown ? narrow ? 38 : 42 : 18, b: 53, ...layout.margin},
     legend: {orientation: "h", x: 0, y: 1, yanchor: "bottom", maxheight: 0.9, ...layout.legend}};
   const more = shown ? Math.max(0, legendRows(data, narrow) - 2) * (narrow ? 17 : 20) : 0;
-  const labels = data[0]?.orientation === "h" ? data[0].y.map(name => name.split("<br>").length) : [];
+  const labels = data[0]?.orientation === "h" ? Array.from(data[0].y, name => String(name).split("<br>").length) : [];
   full.height += more + 15 * labels.length * Math.max(0, Math.max(0, ...labels) - 2);
   full.margin.t += more;
   if (printing) Object.assign(full, {width: PAPER_PX, height: Math.min(full.height, PAPER_HEIGHT_PX)});

@@ -99,7 +99,9 @@ def _in_log(path: Path, data: object) -> Iterator[tuple[str, float]]:
             continue
         kind, unit = _LOGS[_named(name)]
         try:
-            whole = (int(value["hi"]) << 64) + int(value["lo"]) if isinstance(value, dict) else int(value)
+            whole = (int(value["hi"]) << 64) + int(value["lo"]) if isinstance(value, dict) else int(str(value))
+            if whole < 0:
+                raise ValueError
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}: {name} is {value!r}; expected a whole number, or its parts hi and lo") from None
         yield kind, whole * unit

@@ -184,8 +184,10 @@ def improve(
     return best, points
 
 
-def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, points: Sequence[Point]) -> list[Range]:
-    """The range of each key; `points` are all evaluated ones."""
+def ranges(
+    task: Task, evaluations: Evaluations, budget: Budget, best: Point, points: Sequence[Point]
+) -> tuple[list[Range], list[Point]]:
+    """The range of each key, and the points that fit as well as the best; `points` are all evaluated ones."""
     import numpy as np
 
     chance = _chance(task, evaluations, budget, best)
@@ -219,7 +221,7 @@ def ranges(task: Task, evaluations: Evaluations, budget: Budget, best: Point, po
                 share = [key.name for key, part in zip(keys, vector, strict=True) if abs(part) > 0.35]
                 for name in share:
                     flat[name] = tuple(dict.fromkeys((*flat.get(name, ()), *share)))
-    return [_range(key, best, good, spans.get(key.name, (0.0, 0.0)), flat) for key in task.keys]
+    return [_range(key, best, good, spans.get(key.name, (0.0, 0.0)), flat) for key in task.keys], good
 
 
 def _range(

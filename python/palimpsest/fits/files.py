@@ -65,7 +65,10 @@ def read(path: Path, how: How) -> Measurement:
         raise InputError(f"{path}: there is no such file; expected measurements (see `palimpsest fit --help`)")
     kind = _kind(path)
     if kind is not None:
-        return kind.read(path, how)
+        found = kind.read(path, how)
+        if not found.targets:
+            raise InputError(f"{path}: the file has no figure above 0; expected at least one to fit to")
+        return found
     raise InputError(
         f"{path}: expected fio's output in JSON (.json), its logs (_lat.1.log), logs of SMART and OCP (.json), figures "
         "with their workloads (.toml), a table or counters (.csv), or a trace with response times: MSR Cambridge's, "

@@ -1,10 +1,8 @@
 """Targets of a fit: figures of a real drive, in groups that were measured together, and the runs for ours."""
 
 import math
-import re
 import shutil
 import tempfile
-import tomllib
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ from ..errors import InputError
 from ..options import RunOptions
 from ..reproduce.batch import Batch
 from ..result import Result
+from ..validate.jobs import block_size
+from ..validate.points import host_bytes
 from .space import Drive
 
 if TYPE_CHECKING:
@@ -59,11 +59,15 @@ class How:
 
 
 class Measurement(Protocol):
-    """A file of measurements; if `counted`, its runs count operations only, and times have no effect."""
+    """A file of measurements; if `counted`, its runs count operations only, and times have no effect.
+
+    `notes` say what of the file is not used.
+    """
 
     name: str
     targets: tuple[Target, ...]
     counted: bool
+    notes: tuple[str, ...]
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs these groups on several drives, side by side."""
@@ -106,6 +110,7 @@ class GroupRuns(SingleRuns):
     run: Callable[[Drive, str], RunOptions]
     figure: Callable[[Target, Result], float | None]
     counted: bool = False
+    notes: tuple[str, ...] = ()
 
     def _groups(self, groups: frozenset[str]) -> list[str]:
         return [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
@@ -131,6 +136,7 @@ class OneRun:
     run: Callable[[Drive, frozenset[str]], RunOptions]
     figures: Callable[[Result, frozenset[str]], Mapping[str, float | None]]
     counted: bool = True
+    notes: tuple[str, ...] = ()
 
     def prepare(self, batch: Batch, drives: Sequence[Drive], groups: frozenset[str]) -> None:
         """Runs these groups on several drives, side by side."""
@@ -141,14 +147,10 @@ class OneRun:
         return self.figures(batch[self.run(drive, groups)], groups)
 
     def requests(self, drive: Drive, groups: frozenset[str]) -> float:
-        """Pages of the host over those of a request, by the passes; 0 for requests of several sizes."""
+        """Bytes of the host over those of a request, by the passes; 0 for requests of several sizes."""
         run = self.run(drive, groups)
-        size = _BLOCK.search(run.workload)
-        ssd, part = (tomllib.loads(_core.show(run.ssd, run.ftl, list(run.overrides)))[name] for name in ("ssd", "part"))
-        blocks = math.prod(ssd[key] for key in _BLOCKS) * part["pages_per_block"]
-        share = 1 + float(str(ssd["over_provisioning"]).rstrip("%")) / 100
-        page = _BLOCK.search(f"bs={part['page_size']}")
-        return self.work(groups) * blocks / share * _bytes(page) / _bytes(size) if size else 0.0
+        size = block_size(run.workload)
+        return self.work(groups) * host_bytes(run) / size if size else 0.0
 
     def _ends(self, groups: frozenset[str]) -> dict[str, float]:
         """The last place of each group."""
@@ -164,14 +166,6 @@ class OneRun:
         limit = min(ends.values(), default=0.0) + _EARLY
         chosen = frozenset(group for group, end in ends.items() if end < limit)
         return chosen if len(chosen) < len(groups) and limit < _SAVING * max(ends.values()) else groups
-
-
-_BLOCK = re.compile(r"\b(?:bs|blocksize)=(\d+)([kKmM]?)(?:i?B)?(?=,|$)")
-_BLOCKS = ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane")
-
-
-def _bytes(size: "re.Match[str] | None") -> float:
-    return float(size[1]) * {"": 1, "k": 1024, "m": 1 << 20}[size[2].lower()] if size else 1.0
 
 
 _EARLY = 6.0

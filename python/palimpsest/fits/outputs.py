@@ -47,6 +47,9 @@ def status(made: Fit) -> str:
     hidden = _mean_and_spread(made.of(held_out=True))
     if hidden is not None:
         said += f"; held out: mean {hidden[0]:+.2f} %, mean absolute deviation {hidden[1]:.2f} %"
+    means = [each[0] for at in made.others if (each := _mean_and_spread(made.of(held_out=True, at=at)))]
+    if means:
+        said += f" (at {len(means)} other drives that fit as well: mean {min(means):+.2f} to {max(means):+.2f} %)"
     return said if made.is_validated else f"{said}; fitted, not validated"
 
 
@@ -97,19 +100,23 @@ def configuration(made: Fit) -> str:
 
 def _rows(made: Fit) -> pl.DataFrame:
     rows = []
-    for measurement, ours, start, hidden in zip(made.measurements, made.ours, made.start, made.held_out, strict=True):
+    drives = zip(made.ours, *made.others, strict=True)
+    for measurement, ours, start, hidden in zip(made.measurements, drives, made.start, made.held_out, strict=True):
         for at, target in enumerate(measurement.targets):
-            own = ours.get(target.id)
+            own = ours[0].get(target.id)
+            all_of_them = [value for each in ours if (value := each.get(target.id)) is not None]
             rows.append(
                 {
                     "measurement": measurement.name, "group": target.group, "id": target.id, "figure": target.name,
                     "unit": target.unit, "at": float(at) if target.at is None else target.at, "real": target.real,
                     "start": start.get(target.id), "ours": own,
+                    "least": min(all_of_them, default=None), "most": max(all_of_them, default=None),
                     "deviation_percent": 100 * (own / target.real - 1) if own else None,
                     "residual": residual(target, own), "held_out": target.group in hidden,
                 }
             )  # fmt: skip
-    numbers = dict.fromkeys(("at", "real", "start", "ours", "deviation_percent", "residual"), pl.Float64())
+    texts = ("measurement", "group", "id", "figure", "unit", "held_out")
+    numbers = {name: pl.Float64() for name in rows[0] if name not in texts}
     return pl.DataFrame(rows, schema_overrides=numbers)
 
 
@@ -138,6 +145,7 @@ def to_dict(made: Fit) -> dict[str, Any]:
             for stage in made.stages for known in stage.ranges
         ],
         "without_effect": list(made.without_effect),
+        "notes": {each.name: list(each.notes) for each in made.measurements if each.notes},
         "stages": [
             {"name": stage.name, "evaluations": stage.evaluations, "left_out_rms_tolerances": stage.left_out}
             for stage in made.stages
@@ -161,8 +169,11 @@ def _cells(known: Range) -> tuple[str, ...]:
     return known.key.name, known.key.text(known.best), _range_text(known), space, _remarks(known)
 
 
-def _left_out_text(made: Fit) -> list[str]:
-    said = []
+def _notes(made: Fit) -> list[str]:
+    """Predictions of groups by the others, and what is not used."""
+    said = [f"{each.name}: {note}" for each in made.measurements for note in each.notes]
+    if made.without_effect:
+        said.append(f"without effect, and left as they were: {', '.join(made.without_effect)}")
     for stage in made.stages:
         if stage.left_out:
             worst = max(stage.left_out, key=lambda group: stage.left_out[group])
@@ -182,13 +193,10 @@ def render(made: Fit) -> "Group":
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in _HEADS:
-        table.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold", no_wrap=head == "key")
     for known in _ranges(made):
         table.add_row(*_cells(known), style="red" if known.leans else "")
-    notes = [Text(line) for line in _left_out_text(made)]
-    if made.without_effect:
-        notes.append(Text(f"without effect, and left as they were: {', '.join(made.without_effect)}"))
-    return Group(table, Text(), *notes, Text(status(made)))
+    return Group(table, Text(), *map(Text, _notes(made)), Text(status(made)))
 
 
 def _answer(made: Fit) -> str:
@@ -211,7 +219,7 @@ def page(made: Fit) -> str:
     """One self-contained page."""
     known = _ranges(made)
     keys = shell.records(_HEADS, map(_cells, known), ["failed" if each.leans else "" for each in known])
-    notes = "".join(f"<p>{shell.escape(line)}</p>" for line in _left_out_text(made))
+    notes = "".join(f"<p>{shell.escape(line)}</p>" for line in _notes(made))
     good = "<p>As good: the mean square of the deviations grows by a fifth at most, other keys moved along.</p>"
     drawn, sections, every = {}, [], _rows(made)
     for at, measurement in enumerate(made.measurements):

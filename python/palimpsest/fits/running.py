@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from .. import states
 from ..errors import InputError
 from ..files import digest
 from ..parameters import cores
@@ -26,7 +27,8 @@ from .space import Drive, Key, Values, default_space, parse_all, values_of
 from .work import Work
 
 EFFECT, SEARCH, CHOICES, ALL, RANGES = "effect of keys", "search", "other choices", "all groups", "ranges"
-"""Steps of a stage."""
+PREDICT = "predictions"
+"""Steps of a stage, and of the end."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,21 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stage:
-    """A fit of `counts` or `times`; `left_out` has the residual of each group at the point that the others choose."""
+    """A fit of `counts` or `times`; `left_out` has the residual of each group at the point that the others choose.
+
+    `others` are points that fit as well as the best, far from it and from each other.
+    """
 
     name: str
     task: Task
     best: Point
     ranges: tuple[Range, ...]
+    others: tuple[Values, ...]
     evaluations: int
     left_out: dict[str, float]
+
+
+_Ours = tuple[dict[str, float | None], ...]
 
 
 @dataclass(frozen=True)
@@ -64,15 +73,17 @@ class Fit:
     """The result of a fit.
 
     `ours` and `start` have, for each measurement, our figures by id of the target at the found drive and at the first;
-    `held_out` the groups that the search did not see; `without_effect` the keys that change no target.
+    `others` at drives that fit as well, if groups are held out; `held_out` has the groups that the search did not see,
+    `without_effect` the keys that change no target.
     """
 
     settings: Settings
     measurements: tuple[Measurement, ...]
     stages: tuple[Stage, ...]
     drive: Drive
-    ours: tuple[dict[str, float | None], ...]
-    start: tuple[dict[str, float | None], ...]
+    ours: _Ours
+    start: _Ours
+    others: tuple[_Ours, ...]
     held_out: tuple[frozenset[str], ...]
     without_effect: tuple[str, ...]
 
@@ -81,11 +92,11 @@ class Fit:
         """Whether any group was held out."""
         return any(self.held_out) or any(stage.left_out for stage in self.stages)
 
-    def of(self, *, held_out: bool) -> list[tuple[Measurement, Target, float | None]]:
-        """Figures beside ours, of held-out groups or of the others."""
+    def of(self, *, held_out: bool, at: _Ours | None = None) -> list[tuple[Measurement, Target, float | None]]:
+        """Figures beside ours, or figures `at` another drive, of held-out groups or of the others."""
         return [
             (measurement, target, ours.get(target.id))
-            for measurement, ours, hidden in zip(self.measurements, self.ours, self.held_out, strict=True)
+            for measurement, ours, hidden in zip(self.measurements, at or self.ours, self.held_out, strict=True)
             for target in measurement.targets
             if (target.group in hidden) is held_out
         ]
@@ -139,6 +150,8 @@ def fit(
 
     Raises InputError, also for a varied key without effect.
     """
+    # Points that differ in times share a preconditioned drive.
+    states.share()
     with runner(settings.engine, settings.address, settings.jobs) as run:
         return _fit(paths, settings, folder, work, None if settings.engine == "local" else run)
 
@@ -175,10 +188,10 @@ def _fit(
     if useless and settings.vary:
         raise InputError(
             f"--vary {', '.join(useless)}: no figure of the measurements changes with it; "
-            f"expected {_too_short(task) or 'other keys'}"
+            f"expected {_too_short(task, settings.how) or 'other keys'}"
         )
     if not counted and not timed:
-        expected = _too_short(task) or "--vary KEY=LOW..HIGH with a key that the workload depends on"
+        expected = _too_short(task, settings.how) or "--vary KEY=LOW..HIGH with a key that the workload depends on"
         raise InputError(f"no key that is varied moves a figure; expected {expected}")
     stages = []
     for name, own, is_counted in (("counts", counted, True), ("times", timed, False)):
@@ -191,10 +204,14 @@ def _fit(
             stage = _stage(name, task, evaluations, settings)
             stages.append(stage)
             drive = drive.at(own, stage.best.values)
-    everything = tuple(frozenset(_groups(each)) for each in measurements)
-    start = Drive(settings.start, settings.ftl, settings.overrides)
-    at_start, found = (_ours(each, measurements, everything, evaluations) for each in (start, drive))
-    return Fit(settings, measurements, tuple(stages), drive, found, at_start, hidden, tuple(useless))
+    at: dict[str, float | str] = {name: value for stage in stages for name, value in stage.best.values.items()}
+    alike = [{**at, **values} for stage in stages for values in stage.others] if any(hidden) else []
+    first = Drive(settings.start, settings.ftl, settings.overrides)
+    fitted = [key for stage in stages for key in stage.task.keys]
+    with evaluations.work.step(PREDICT, True, False):
+        found, *others = _ours(first, fitted, [at, *alike], task, evaluations)
+        (start,) = _ours(first, [], [{}], task, evaluations)
+    return Fit(settings, measurements, tuple(stages), drive, found, start, tuple(others), hidden, tuple(useless))
 
 
 def _plan(work: Work, counts: Task, times: Task, settings: Settings) -> None:
@@ -203,10 +220,12 @@ def _plan(work: Work, counts: Task, times: Task, settings: Settings) -> None:
         short, long = (each.work(counted=counted) if task.keys else 0.0 for each in (task.early(), task))
         others = sum(len(key.choices) - 1 for key in task.keys if key.choices)
         steps = _STEPS * step_points(task)
+        last = _all(task)
         work.expect(counted, {
             EFFECT: short * sum(len(key.ends()) for key in task.keys), SEARCH: short * settings.evaluations,
             CHOICES: short * (1 + others) * (1 + steps), ALL: (long > short) * long * (_CONTENDERS + steps),
-            RANGES: long * (range_points(task) + 2),
+            RANGES: long * range_points(task),
+            PREDICT: last.work(counted=counted) * (2 + _OTHERS * (last.groups != task.groups)),
         })  # fmt: skip
 
 
@@ -227,20 +246,32 @@ def _default(drive: Drive, measurements: Sequence[Measurement]) -> tuple[Key, ..
     )
 
 
+def _all(task: Task) -> Task:
+    """The task with all groups of the measurements."""
+    return replace(task, groups=tuple(frozenset(_groups(each)) for each in task.measurements))
+
+
 def _ours(
-    drive: Drive, measurements: tuple[Measurement, ...], groups: tuple[frozenset[str], ...], evaluations: Evaluations
-) -> tuple[dict[str, float | None], ...]:
-    task = Task(drive, (), measurements, groups)
-    point = evaluations.points(task, [{}], Budget(None))[0]
-    values = iter(point.ours)
-    return tuple({target.id: next(values) for target in measurement.targets} for measurement in measurements)
+    drive: Drive, keys: Sequence[Key], wanted: Sequence[Values], task: Task, evaluations: Evaluations
+) -> list[_Ours]:
+    """Our figures of all groups at each point."""
+    found = []
+    for point in evaluations.points(_all(replace(task, drive=drive, keys=tuple(keys))), wanted, Budget(None)):
+        values = iter(point.ours)
+        found.append(tuple({target.id: next(values) for target in each.targets} for each in task.measurements))
+    return found
 
 
-def _too_short(task: Task) -> str:
-    """The measurement that is missing, if drives are written too little for collection; else empty."""
+def _too_short(task: Task, how: How) -> str:
+    """The measurement that is missing, if counters end before collection or are of another drive; else empty."""
     passes = task.work(counted=True)
-    if not passes or task.work(counted=False) or any(target.real > _COLLECTS for target in task.targets()):
+    if not how.capacity or task.work(counted=False):
         return ""
+    if any(target.real > _COLLECTS for target in task.targets()):
+        return "" if passes >= 1 else (
+            f"--workload and --capacity of the real drive, because it collected garbage within the first {passes:.2g} "
+            "passes over the drive, and ours does not"
+        )  # fmt: skip
     return (
         f"counters of more writes: these end after {passes:.2g} passes over the drive, before any garbage collection; "
         "measure until the host has written the capacity three times, or describe older writes with --precondition"
@@ -297,8 +328,21 @@ def _stage(name: str, task: Task, evaluations: Evaluations, settings: Settings) 
             best, points = improve(task, evaluations, budget, _best(task, chosen))
             points += chosen
     with evaluations.work.step(RANGES, counted):
-        known = ranges(task, evaluations, budget, best, points)
-    return Stage(name, task, best, tuple(known), budget.spent, _left_out(task, points))
+        known, good = ranges(task, evaluations, budget, best, points)
+    return Stage(name, task, best, tuple(known), _far(task, best, good), budget.spent, _left_out(task, points))
+
+
+_OTHERS = 4
+
+
+def _far(task: Task, best: Point, good: Sequence[Point]) -> tuple[Values, ...]:
+    """At most `_OTHERS` of the points that fit as well, each the farthest from those before, in widths of the prior."""
+    chosen = [best.values]
+    for _ in range(_OTHERS):
+        left = [point.values for point in good if point.values not in chosen]
+        if left:
+            chosen.append(max(left, key=lambda one: min(prior(replace(task, start=at), one) for at in chosen)))
+    return tuple(chosen[1:])
 
 
 def _best(task: Task, points: Sequence[Point]) -> Point:
@@ -317,7 +361,7 @@ def _choose(task: Task, evaluations: Evaluations, budget: Budget, points: Sequen
             more += [other, *improve(task, evaluations, budget, other, rounds=1)[1]]
         found += more
         before, best = best, _best(task, [best, *more])
-        if best is before:
+        if best is before or budget.is_late():
             break
     return best, found
 

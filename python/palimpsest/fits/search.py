@@ -158,7 +158,6 @@ class Evaluations:
         self._of = of
         self._runner = runner
         self._known: dict[str, tuple[float | None, ...]] = {}
-        self.reused = 0
         self._asked: set[str] = set()
         if file is not None and file.is_file():
             self._load(file)
@@ -173,10 +172,6 @@ class Evaluations:
                     self._known[str(entry["key"])] = tuple(ours)
             except (ValueError, KeyError, TypeError):
                 continue
-        self.reused = len(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
 
     def _name(self, task: Task, values: Values) -> str:
         drive = task.drive.at(task.keys, values)

@@ -67,6 +67,7 @@ class Key:
 
     `spread` is the standard deviation of the normal prior around the drive at the start, in parts of the range: half
     for a given range, whose values are all plausible; a quarter for the default range, from half to twice the value of
+    the drive. A key with a time for each type of page (`part.t_read_types`) is searched by its mean, in the `ratios` of
     the drive.
     """
 
@@ -77,6 +78,7 @@ class Key:
     whole: bool = False
     choices: tuple[str, ...] = ()
     spread: float = 0.5
+    ratios: tuple[float, ...] = ()
 
     @property
     def is_logarithmic(self) -> bool:
@@ -109,7 +111,8 @@ class Key:
 
     def override(self, value: float | str) -> str:
         """`KEY=VALUE`."""
-        return f"{self.name}={self.text(value)}"
+        each = ", ".join(f'"{self.text(value * ratio)}"' for ratio in self.ratios if not isinstance(value, str))
+        return f"{self.name}={f'[{each}]' if self.ratios else self.text(value)}"
 
     def ends(self) -> tuple[float | str, ...]:
         """The bounds, or all choices."""
@@ -151,7 +154,11 @@ def _range(name: str, values: str, place: str) -> Key:
 
 def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
     """Reads keys, and checks that the drive accepts both ends of each, or all choices. Raises InputError."""
-    keys = tuple(parse(text) for text in texts)
+    shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
+    keys = tuple(
+        replace(key, ratios=found[2]) if not key.choices and (found := _amount(_value(shown, key.name))) else key
+        for key in map(parse, texts)
+    )
     for at, key in enumerate(keys):
         if key.name in {each.name for each in keys[:at]}:
             raise InputError(f"--vary {key.name}: the key is given twice; expected each key once")
@@ -165,11 +172,13 @@ def parse_all(texts: Sequence[str], drive: Drive) -> tuple[Key, ...]:
 
 _COUNTED = ("ssd.over_provisioning", "ftl.victim", "ftl.streams")
 _TIMED = (
-    "part.t_read", "part.t_program", "part.bus_rate", "controller.t_read", "controller.t_write", "host.t_request",
-    "host.link_rate", "sim.cache_read",
+    "part.t_read", "part.t_read_types", "part.t_program", "part.bus_rate", "controller.t_read", "controller.t_write",
+    "buffer.t_write", "host.t_request", "host.link_rate", "sim.cache_read", "sim.suspend", "sim.suspend_pulse",
 )  # fmt: skip
 """Default keys for counts, and for times: those that data sheets do not state."""
-_CHOICES = {"sim.cache_read": ("true", "false"), "ftl.streams": ("1", "2")}
+_CHOICES = {
+    "sim.cache_read": ("true", "false"), "ftl.streams": ("1", "2"), "sim.suspend": ("none", "erase", "program-erase"),
+}  # fmt: skip
 
 
 def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...]:
@@ -199,10 +208,21 @@ def values_of(drive: Drive, keys: Sequence[Key]) -> dict[str, float | str]:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if text in key.choices:
             found[key.name] = text
-        match = _NUMBER.fullmatch(text)
-        if match is not None and not key.choices and match[2] == key.unit and key.low <= float(match[1]) <= key.high:
-            found[key.name] = float(match[1])
+        amount = None if key.choices else _amount(value)
+        if amount is not None and amount[1] == key.unit and key.low <= amount[0] <= key.high:
+            found[key.name] = amount[0]
     return found
+
+
+def _amount(value: object) -> tuple[float, str, tuple[float, ...]] | None:
+    """Number, unit, and of a list the ratios to its mean, which is the number; None for other values."""
+    each = [_NUMBER.fullmatch(str(one)) for one in (value if isinstance(value, list) else [value])]
+    known = [(float(one[1]), one[2]) for one in each if one is not None]
+    if not known or len(known) < len(each) or len({unit for _, unit in known}) > 1:
+        return None
+    mean = sum(number for number, _ in known) / len(known)
+    ratios = tuple(number / mean for number, _ in known) if isinstance(value, list) and mean > 0 else ()
+    return mean, known[0][1], ratios
 
 
 def _value(shown: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as TOML has it
@@ -217,7 +237,7 @@ def _around(name: str, value: Any) -> Key | None:  # noqa: ANN401 - as TOML has 
         return Key(name, choices=victims) if value in victims else None
     if name in _CHOICES:
         return Key(name, choices=_CHOICES[name]) if str(value).lower() in _CHOICES[name] else None
-    match = _NUMBER.fullmatch(str(value)) if value is not None else None
-    if match is None or float(match[1]) <= 0:
+    amount = _amount(value)
+    if amount is None or amount[0] <= 0:
         return None
-    return Key(name, float(match[1]) / 2, float(match[1]) * 2, match[2], spread=0.25)
+    return Key(name, amount[0] / 2, amount[0] * 2, amount[1], spread=0.25, ratios=amount[2])

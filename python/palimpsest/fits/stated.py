@@ -65,7 +65,7 @@ def _entry(entry: Any, place: str, how: How) -> dict[str, Any]:  # noqa: ANN401 
         if key not in _KEYS:
             raise InputError(f"{place}: unknown key {key!r}; expected one of {', '.join(_KEYS)}")
     name = entry.get("measure")
-    if name != _AMPLIFICATION and name not in MEASURES:
+    if name != _AMPLIFICATION and (not isinstance(name, str) or name not in MEASURES):
         raise InputError(f"{place}: measure is {name!r}; expected one of {', '.join((*MEASURES, _AMPLIFICATION))}")
     if not isinstance(entry.get("workload"), str):
         raise InputError(f"{place}: the workload is missing; expected one such as rw=randread,bs=4k,iodepth=1")

@@ -54,6 +54,7 @@ class _Rows(SingleRuns):
     """Response times: a group for each row."""
 
     counted = False
+    notes: tuple[str, ...] = ()
 
     def __init__(self, table: truth.Table, form: running.Form) -> None:
         self.name = table.path.name

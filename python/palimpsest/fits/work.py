@@ -7,6 +7,7 @@ runs have different rates. Not modelled: that some points are slower than others
 """
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ class Work(Board):
         self._seconds = {True: 0.0, False: 0.0}
         self._batch: tuple[bool, float, float] | None = None
         self._shares: dict[int, float] = {}
+        self._last: dict[int, int] = {}
         self._runs = 0
         self._requests = 0.0
         self._bar: tuple[Bars, TaskID] | None = None
@@ -56,7 +58,7 @@ class Work(Board):
     def batch(self, counted: bool, units: float, each: float, requests: float) -> Iterator[None]:
         """Runs of together `units` of work, `each` in a run, of `requests` if the simulator does not know how many."""
         with self._lock:
-            self._batch, self._shares = (counted, time.monotonic(), each), {}
+            self._batch, self._shares, self._last = (counted, time.monotonic(), each), {}, {}
             self._requests = requests
         yield
         with self._lock:
@@ -82,6 +84,10 @@ class Work(Board):
         with self._lock:
             self._runs += 1
             number = self._runs
+            # The run before of this thread has ended, whatever it said last.
+            if (before := self._last.get(threading.get_ident())) is not None:
+                self._shares[before] = 1.0
+            self._last[threading.get_ident()] = number
         is_preconditioned = False
 
         def update(phase: str, done: int, expected: int, _simulated_ns: int) -> None:

@@ -22,14 +22,9 @@ FIRST_PASS = 5
 """The first pass of the mean curve, because the passes before show the drive filling up."""
 
 
-def fits(columns: tuple[str, ...]) -> bool:
-    """Whether a table with these columns has this form."""
-    return columns[0] == "pass" and len(columns) > 2
-
-
 def check(table: Table) -> None:
     """Raises InputError unless windows are equal and passes in order."""
-    if not fits(table.columns):
+    if table.columns[0] != "pass" or len(table.columns) < 3:
         raise InputError(
             f"{table.path}:1: expected the columns pass, 0.00, 0.05, ..., found {', '.join(table.columns)}"
         )

@@ -9,6 +9,7 @@ little.
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
@@ -31,11 +32,6 @@ FILLS = {True: "ssd.capacity=16GiB", False: "ssd.capacity=64GiB"}, "part.pages_p
 """Overrides of quick and full runs that fill the drive; planes have a hundred blocks even on a small drive."""
 FULLS = ("ssd.capacity=128GiB", "part.pages_per_block=132")
 """Overrides of runs that write to a full drive: a hundredth of its blocks must be several."""
-
-
-def fits(columns: tuple[str, ...]) -> bool:
-    """Whether a table with these columns has this form."""
-    return set(columns) == set(COLUMNS)
 
 
 def check(table: Table) -> None:
@@ -71,9 +67,9 @@ def _options(table: Table, cells: Mapping[str, str], *, quick: bool) -> RunOptio
     return RunOptions(ssd=drive, overrides=overrides, precondition=precondition, series=True, workload=workload)
 
 
-def _bytes(ssd: str, overrides: tuple[str, ...]) -> float:
-    """Bytes of a drive as the host sees them."""
-    shown = tomllib.loads(_core.show(ssd, None, list(overrides)))
+def host_bytes(options: RunOptions) -> float:
+    """Bytes of the drive of a run as the host sees them."""
+    shown = tomllib.loads(_core.show(options.ssd, options.ftl, list(options.overrides)))
     drive, part = shown["ssd"], shown["part"]
     pages = part["pages_per_block"]
     for key in ("channels", "chips_per_channel", "dies_per_chip", "planes_per_die", "blocks_per_plane"):
@@ -86,7 +82,7 @@ def _measured(table: Table, cells: Mapping[str, str], batch: Batch, *, quick: bo
     options = _options(table, cells, quick=quick)
     if cells["measure"] not in CACHE:
         return figure_of(cells["measure"], batch[options])
-    scale = _bytes(options.ssd, ()) / _bytes(options.ssd, options.overrides)
+    scale = host_bytes(replace(options, overrides=())) / host_bytes(options)
     return CACHE[cells["measure"]](batch[options], scale)
 
 

@@ -20,18 +20,13 @@ from ..reproduce import figures
 from ..reproduce.batch import Batch
 from ..reproduce.figures import Figure
 from ..result import Result
-from .jobs import job_folder, section
+from .jobs import block_size, job_folder, section
 from .judge import Row
 from .measures import REQUESTS, percentile, rate
 from .truth import Table
 
 _FIGURE = re.compile(r"(?:(?:read_)?iops|write_iops|(?:write_)?(?:mean|p\d{1,2}(?:\.\d+)?)_us)")
 _RATES = ("append_MBps", "write_MBps")
-
-
-def fits(columns: tuple[str, ...]) -> bool:
-    """Whether a table with these columns has this form."""
-    return "iodepth" in columns and any(_FIGURE.fullmatch(column) for column in columns)
 
 
 def check(table: Table) -> None:
@@ -41,7 +36,7 @@ def check(table: Table) -> None:
         if column not in known and not _FIGURE.fullmatch(column):
             expected = f"{', '.join(known)}, iops, mean_us, a percentile such as p99.9_us, or write_mean_us"
             raise InputError(f"{table.path}:1: unknown column {column!r}; expected {expected}")
-    if not fits(table.columns):
+    if "iodepth" not in table.columns or not any(map(_FIGURE.fullmatch, table.columns)):
         raise InputError(f"{table.path}:1: expected the columns iodepth and mean_us, found {', '.join(table.columns)}")
     for line, cells in table.rows:
         depth = table.number(line, cells, "iodepth")
@@ -86,8 +81,7 @@ def row_id(table: Table, line: int, cells: Mapping[str, str]) -> str:
 
 def _job_file(table: Table, folder: Path, point: _Point, requests: int) -> str:
     """The job file of a row, with the second job capped at its rate."""
-    size = next((part[3:] for part in table.beside.split(",") if part.startswith("bs=")), "4k")
-    per_second = max(1, round(point.rate * 1e6 / _bytes_of(size)))
+    per_second = max(1, round(point.rate * 1e6 / (block_size(table.beside) or 4096)))
     # Simulated time ends both jobs after the time of the real drive for these reads.
     mean = table.number(point.line, point.cells, "mean_us") or 100.0
     runtime = f"runtime={max(1, round(requests * mean / point.depth))}us"
@@ -96,11 +90,6 @@ def _job_file(table: Table, folder: Path, point: _Point, requests: int) -> str:
     path = folder / f"{point.id}.fio"
     path.write_text(f"{reads}\n{beside}", encoding="utf-8")
     return str(path)
-
-
-def _bytes_of(size: str) -> int:
-    match = re.fullmatch(r"(\d+)([kKmM]?)", size)
-    return int(match[1]) * {"": 1, "k": 1024, "m": 2**20}[match[2].lower()] if match else 4096
 
 
 def _options(table: Table, point: _Point, folder: Path, *, quick: bool) -> RunOptions:

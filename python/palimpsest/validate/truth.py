@@ -169,12 +169,14 @@ def _entry_of(path: Path, own: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
     if path.stem in own:
         return own[path.stem]
     header = _cells(path)[0]
-    like = [name for name in own if _cells(OWN / f"{name}.csv")[0][0] == header[0]]
+    first = {name: _cells(OWN / f"{name}.csv")[0][0] for name in own}
+    like = [name for name, column in first.items() if column == header[0]]
     if len(like) == 1:
         return own[like[0]]
+    columns = ", ".join(dict.fromkeys(first.values()))
     raise InputError(
-        f"{path}: no table is called {path.stem} or begins with the column {header[0]!r}; "
-        f"expected one of {', '.join(own)}, or an entry [{path.stem}] in {path.parent / 'tables.toml'}"
+        f"{path}: no table is called {path.stem} or begins with the column {header[0]!r}; expected a first column of "
+        f"{columns}, or an entry [{path.stem}] in {path.parent / 'tables.toml'}"
     )
 
 

@@ -1,6 +1,7 @@
 //! A histogram of times with 1,024 buckets an octave. Every bucket is narrower than 0.2 % of its values, and stores
 //! their sum, so that a percentile is the mean of a bucket: exact if equal times repeat. Ignored: the order of times.
 
+use palimpsest_flash::prefetch::prefetch;
 use palimpsest_flash::units::Nanos;
 
 const SUB_BITS: u32 = 10;
@@ -34,6 +35,12 @@ impl Histogram {
         let index = index as u64;
         let shift = (index / SUB).saturating_sub(1);
         (index - shift * SUB) << shift
+    }
+
+    /// Prefetches the bucket of a time into the caches.
+    #[inline]
+    pub fn expect(&self, value: Nanos) {
+        prefetch(&self.buckets, Self::bucket_of(value));
     }
 
     /// Adds a time.

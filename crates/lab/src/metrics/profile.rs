@@ -13,13 +13,13 @@ pub mod pages;
 pub mod reuse;
 pub mod working_set;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
 
 use super::histogram::Histogram;
 use grid::{Grid, Map};
-use pages::{Locality, MOST_PAGES, PageCounters};
+use pages::{AHEAD, Locality, MOST_PAGES, PageCounters};
 use palimpsest_flash::units::{KIB, Nanos};
 use palimpsest_workload::request::{Arrivals, Request, RequestKind, SECTOR_BYTES, Source};
 use reuse::{Reuse, ReuseDistances, sampling_hash};
@@ -50,6 +50,9 @@ pub struct Profile {
     pages: PageCounters,
     /// Reuse of all accesses, of reads and of writes.
     reuse: [ReuseDistances; 3],
+    /// Accesses to sampled pages that are not in `reuse` yet, because the records are being prefetched: page, hash and
+    /// kind.
+    coming: VecDeque<(u64, u64, usize)>,
     first_sector: u64,
     end_sector: u64,
     ends: [u64; REMEMBERED_ENDS],
@@ -58,12 +61,16 @@ pub struct Profile {
     sequential: [u64; 2],
     contiguous: [u64; 2],
     latest: Nanos,
+    /// The latest gap, whose bucket is being prefetched.
+    gap: Option<Nanos>,
     gaps: Histogram,
     gap_squares: f64,
     /// The current millisecond with the number of requests, and the distribution over milliseconds.
     in_millisecond: (u64, u64),
     milliseconds: Histogram,
     streams: BTreeSet<u32>,
+    /// The stream of the latest request.
+    stream: Option<u32>,
     grid: Grid,
 }
 
@@ -202,6 +209,7 @@ impl Profile {
             aligned: 0,
             pages: PageCounters::up_to(MOST_PAGES, arrivals == Arrivals::Open),
             reuse: Default::default(),
+            coming: VecDeque::new(),
             first_sector: u64::MAX,
             end_sector: 0,
             ends: [u64::MAX; REMEMBERED_ENDS],
@@ -210,11 +218,13 @@ impl Profile {
             sequential: [0; 2],
             contiguous: [0; 2],
             latest: 0,
+            gap: None,
             gaps: Histogram::new(),
             gap_squares: 0.0,
             in_millisecond: (0, 0),
             milliseconds: Histogram::new(),
             streams: BTreeSet::new(),
+            stream: None,
             grid: Grid::default(),
         }
     }
@@ -227,7 +237,7 @@ impl Profile {
         }
         self.requests[kind] += 1;
         self.bytes[kind] += u64::from(request.extent.sectors) * SECTOR_BYTES;
-        if self.streams.len() < MOST_STREAMS {
+        if self.stream.replace(request.owner()) != Some(request.owner()) && self.streams.len() < MOST_STREAMS {
             self.streams.insert(request.owner());
         }
         if kind < 2 {
@@ -242,7 +252,10 @@ impl Profile {
     fn count_arrival(&mut self, arrival: Nanos) {
         if self.all() > 0 {
             let gap = arrival - self.latest;
-            self.gaps.record(gap);
+            self.gaps.expect(gap);
+            if let Some(before) = self.gap.replace(gap) {
+                self.gaps.record(before);
+            }
             self.gap_squares += gap as f64 * gap as f64;
         }
         self.latest = arrival;
@@ -271,16 +284,32 @@ impl Profile {
         };
         let (first, last) = (sector / PAGE_SECTORS, end.div_ceil(PAGE_SECTORS));
         self.pages.add(time, first, last, kind);
+        for at in [0, 1 + kind] {
+            self.reuse[at].count(last - first);
+        }
         for page in first..last {
             let hash = sampling_hash(page);
-            self.reuse[0].add(page, hash, 0);
-            self.reuse[1 + kind].add(page, hash, 0);
+            if self.reuse[0].expect(page, hash) | self.reuse[1 + kind].expect(page, hash) {
+                self.coming.push_back((page, hash, kind));
+                self.follow_down_to(AHEAD);
+            }
         }
         self.grid.add(time, sector * SECTOR_BYTES, kind);
     }
 
+    /// Follows the earliest accesses that come, except so many.
+    fn follow_down_to(&mut self, left: usize) {
+        while self.coming.len() > left {
+            let Some((page, hash, kind)) = self.coming.pop_front() else { return };
+            self.reuse[0].add(page, hash, 0);
+            self.reuse[1 + kind].add(page, hash, 0);
+        }
+    }
+
     /// The description of the requests so far.
     pub fn description(&mut self) -> Description {
+        self.follow_down_to(0);
+        self.gap.take().into_iter().for_each(|gap| self.gaps.record(gap));
         let [reads, writes, ..] = self.requests;
         let data = reads + writes;
         let is_open = self.arrivals == Arrivals::Open;
@@ -310,7 +339,7 @@ impl Profile {
             contiguous_ratio: shares(self.contiguous, [reads, writes]),
             locality: self.pages.locality(),
             reuse: self.reuse.each_ref().map(|reuse| reuse.figures(1)).into(),
-            working_sets: self.pages.working_sets().each_ref().map(|sets| sets.figures()).into(),
+            working_sets: self.pages.working_sets().each_mut().map(|sets| sets.figures()).into(),
             large_write_ratio: ratio(larges().map(|(_, count)| count).sum(), writes),
             large_write_bytes_ratio: ratio(large_bytes, self.bytes[1]),
             interarrival_ns: spread_of(&self.gaps),

@@ -78,6 +78,9 @@ pub struct Session<'a> {
     pub(super) watch: Watch<'a>,
     intake: Intake,
     idle: Idle,
+    /// The jobs have a ramp, and it is not over; and the requests in it.
+    pub(super) ramps: bool,
+    ramped: u64,
     /// The reason why the drive is worn out.
     pub(super) worn_out: Option<String>,
 }
@@ -126,6 +129,8 @@ impl<'a> Session<'a> {
             watch: Watch::new(watcher),
             intake: Intake::new(),
             idle: Idle::new(config),
+            ramps: false,
+            ramped: 0,
             worn_out: None,
         })
     }
@@ -224,7 +229,27 @@ impl<'a> Session<'a> {
                 return Err(Error::input("--warmup", format!("{what}; expected fewer")));
             }
         }
+        self.ramp(source)?;
         self.start_measuring();
+        Ok(())
+    }
+
+    /// Runs the `ramp_time` of the first jobs, whose requests `--requests` does not count.
+    fn ramp(&mut self, source: &mut dyn Source) -> Result<()> {
+        let is_timed = self.options.fidelity == Fidelity::Timed;
+        let now = self.drive.engine.now();
+        self.ramps = is_timed && source.jobs().is_some_and(|jobs| jobs.is_ramping(now));
+        if !self.ramps {
+            return Ok(());
+        }
+        if self.intake.submitted > 0 {
+            let what = "the workload has a ramp_time, its own warm-up; expected only one of the two";
+            return Err(Error::input("--warmup", what));
+        }
+        self.expect(Phase::Warmup, 0)?;
+        self.drive.reports.warming_up = true;
+        self.drive_some(source, u64::MAX)?;
+        (self.drive.reports.warming_up, self.ramps, self.ramped) = (false, false, self.intake.submitted);
         Ok(())
     }
 
@@ -287,7 +312,7 @@ impl<'a> Session<'a> {
 
     /// Runs the rest of the workload.
     pub(super) fn drive_all(&mut self, source: &mut dyn Source) -> Result<()> {
-        let limit = self.options.requests.unwrap_or(u64::MAX);
+        let limit = self.options.requests.map_or(u64::MAX, |requests| requests.saturating_add(self.ramped));
         let rest = limit.saturating_sub(self.intake.submitted);
         let expected = source.expected_requests().map_or(0, |all| all.saturating_sub(self.intake.submitted));
         let expected = if expected == 0 { self.options.requests.map_or(0, |_| rest) } else { expected.min(rest) };

@@ -1,9 +1,9 @@
 //! Kept states: a run loads the state of an earlier, equally preconditioned drive. The result must be the same.
 //!
 //! A state contains flash, layer and the host's data, with all counters and random sources. It depends on all settings
-//! of the drive except [`UNREAD_TABLES`], on the preconditioning, the payload, the seed, and whether times are
-//! verified; the [`Key`] contains them all. Preconditioning is counted, so one state serves counted and timed runs. The
-//! caller stores states ([`States`]).
+//! of the drive except [`UNREAD_TABLES`] and [`TIMES`], on the preconditioning, the payload, the seed, and whether
+//! times are verified; the [`Key`] contains them all. Preconditioning is counted, so one state serves counted and timed
+//! runs, and drives that differ in times. The caller stores states ([`States`]).
 //!
 //! Not kept: drives whose layer has no state ([`palimpsest_ftl_api::Ftl::state`]), that store bytes or lose power,
 //! superblocks as blocks of the layer, and `layout`, which depends on the workload.
@@ -20,6 +20,23 @@ use palimpsest_flash::state::{Loaded, Reader, State};
 use palimpsest_workload::request::Source;
 use std::fmt::Write;
 use std::sync::Arc;
+
+/// Keys of a part that change times alone.
+const TIMES: [&str; 13] = [
+    "part.t_read",
+    "part.t_read_high",
+    "part.t_read_types",
+    "part.t_read_slc",
+    "part.t_read_retry",
+    "part.t_program",
+    "part.t_program_high",
+    "part.t_program_slc",
+    "part.t_erase",
+    "part.t_suspend",
+    "part.t_suspend_erase",
+    "part.t_resume",
+    "part.bus_rate",
+];
 
 /// Least bytes of a state for each physical subpage, and the size up to which a state is made without asking for space.
 const LEAST_SUBPAGE_BYTES: u64 = 4;
@@ -84,7 +101,7 @@ pub fn key(resolved: &Resolved, options: &Options) -> Option<Key> {
     let mut text = format!("{precondition:?}, payload {payload:?}, seed {seed}, times verified: {verifies}\n");
     for (key, value) in resolved.values() {
         let table = key.split_once('.').map_or(key, |(table, _)| table);
-        if !UNREAD_TABLES.contains(&table) {
+        if !UNREAD_TABLES.contains(&table) && !TIMES.contains(&key) {
             let _ = writeln!(text, "{key} = {value:?}");
         }
     }

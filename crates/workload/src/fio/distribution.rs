@@ -48,6 +48,8 @@ pub enum Distribution {
         /// Percent of the requests that begin at a hot block.
         access_percent: f64,
     },
+    /// Blocks in this order, again and again.
+    Sequence(Vec<u64>),
     /// Uniform within each zone; sizes and accesses both add up to 100.
     Zoned(Vec<Zone>),
 }
@@ -55,13 +57,17 @@ pub enum Distribution {
 /// The notations of a distribution.
 pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 \
                             < H < 1), normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, \
-                            zoned:ACCESS%/SIZE%:... or hotspot:SIZE%/ACCESS%";
+                            zoned:ACCESS%/SIZE%:..., hotspot:SIZE%/ACCESS% or sequence:BLOCK,BLOCK,...";
 
 impl Distribution {
     /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for
     /// `zoned:80/20:20/80`.
     pub fn parse(text: &str) -> Option<Distribution> {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(blocks) = text.strip_prefix("sequence:") {
+            let blocks: Option<Vec<u64>> = blocks.split(',').map(|block| block.parse().ok()).collect();
+            return blocks.filter(|blocks| blocks.len() <= 4096).map(Distribution::Sequence);
+        }
         let within = |low: f64, high: f64| number(value).filter(|&parsed| parsed > low && parsed <= high);
         match name {
             "random" if value.is_empty() => Some(Distribution::Random),
@@ -144,6 +150,10 @@ impl fmt::Display for Distribution {
             Distribution::Pareto(h) => write!(f, "pareto:{h}"),
             Distribution::Normal(deviation) => write!(f, "normal:{deviation}"),
             Distribution::HotBlocks { count, access_percent } => write!(f, "hotblocks:{count}/{access_percent}"),
+            Distribution::Sequence(blocks) => {
+                let blocks: Vec<String> = blocks.iter().map(u64::to_string).collect();
+                write!(f, "sequence:{}", blocks.join(","))
+            }
             Distribution::Zoned(zones) => {
                 let parts: Vec<String> =
                     zones.iter().map(|zone| format!("{}/{}", zone.access_percent, zone.size_percent)).collect();
@@ -156,7 +166,7 @@ impl fmt::Display for Distribution {
 /// Draws slots `0..n` from a distribution.
 #[derive(Debug, Clone)]
 pub enum Sampler {
-    /// The caller draws uniformly itself, over the slots that fit the request's size.
+    /// The caller draws uniformly itself, or in sequence, over the slots that fit the request's size.
     Uniform,
     /// Zipf ranks, scattered.
     Zipf(Zipf, Scatter),
@@ -177,7 +187,7 @@ impl Sampler {
     pub fn new(distribution: &Distribution, n: u64, key: u64) -> Self {
         let scatter = || Scatter::new(n, key);
         match distribution {
-            Distribution::Random => Sampler::Uniform,
+            Distribution::Random | Distribution::Sequence(_) => Sampler::Uniform,
             Distribution::Zipf { theta, center: None } => Sampler::Zipf(Zipf::new(n, *theta), scatter()),
             Distribution::Zipf { theta, center: Some(center) } => {
                 Sampler::ZipfFrom(Zipf::new(n, *theta), n, (n as f64 * center) as u64)

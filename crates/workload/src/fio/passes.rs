@@ -10,13 +10,13 @@
 //! `source.rs` draws independently for `norandommap`, skewed distributions, files, `sequential_from`, and `blockalign`
 //! other than the smallest size (for which fio has no map either).
 //!
-//! Ignored: fio's `bs_unaligned`, `rw_sequencer`, zones, verification, and decisions that depend on measured time.
+//! Ignored: zones of `zonemode=zbd`, verification (`readback.rs`), and decisions that depend on measured time.
 
 use super::distribution::Distribution;
 use super::lfsr::Lfsr;
 use super::map::{BlockMap, MOST_BLOCKS};
 use super::region::Region;
-use super::spec::{FioSpec, Generator, direction, place};
+use super::spec::{FioSpec, Generator, Strides, direction, place};
 use super::tausworthe::{Ahead, Seeds, Tausworthe};
 use crate::request::{RequestKind, SECTOR_BYTES};
 use palimpsest_flash::error::{Error, Result};
@@ -52,6 +52,17 @@ pub struct Passes {
     /// The extent just trimmed, which is written next.
     trimmed: Option<(u64, u32)>,
     done: Done,
+    /// Bytes added after a sequential request.
+    skip: i64,
+    /// Requests for each random address, those left, and whether they repeat the last start.
+    run: u64,
+    left: u64,
+    identical: bool,
+    strides: Strides,
+    /// Start of the window, and bytes requested in it.
+    window: (u64, u64),
+    /// Passes that have ended.
+    pub ended: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -73,10 +84,14 @@ struct Lane {
     sizes: Vec<(u64, u64)>,
     /// 100, or 1000 where a share has a decimal.
     scale: u64,
+    /// Sizes are multiples of this between the least and the most; 0: sizes have shares.
+    step: u64,
     /// Share of random requests, in tenths of a percent.
     random_permille: u32,
     /// End of the last request, from the region's start.
     next: u64,
+    /// Start of the last request.
+    last: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -185,6 +200,13 @@ impl Passes {
             mix,
             trimmed: None,
             done: Done::default(),
+            skip: spec.skip,
+            run: spec.run,
+            left: spec.run,
+            identical: spec.identical,
+            strides: spec.zones,
+            window: (0, 0),
+            ended: 0,
         })
     }
 
@@ -196,7 +218,8 @@ impl Passes {
         let [kind] = self.kinds else { return None };
         let lane = &self.lanes[direction(*kind)];
         let even = lane.least == lane.most && self.bytes.is_multiple_of(lane.least);
-        let whole = even && (!self.random || lane.random_permille == 1000) && !self.limits.sized;
+        let is_plain = self.skip == 0 && self.run == 1 && !self.strides.strided;
+        let whole = even && is_plain && (!self.random || lane.random_permille == 1000) && !self.limits.sized;
         whole.then(|| self.limits.all.div_ceil(lane.least))
     }
 
@@ -214,7 +237,8 @@ impl Passes {
                 self.done.requests[at] += 1;
                 self.done.bytes[at] += bytes;
                 self.done.in_pass += bytes;
-                self.lanes[at].next = start + bytes;
+                (self.lanes[at].last, self.lanes[at].next) = (start, start + bytes);
+                self.window.1 += bytes;
                 return Some((kind, (self.first + start) / SECTOR_BYTES, (bytes / SECTOR_BYTES) as u32));
             }
             if !self.begins_again() {
@@ -261,8 +285,10 @@ impl Passes {
             self.draws = Draws::new(&self.seeds, self.long, blocks);
         }
         for lane in &mut self.lanes {
-            lane.next = 0;
+            (lane.next, lane.last) = (0, 0);
         }
+        (self.left, self.window) = (self.run, (0, 0));
+        self.ended += 1;
         self.mix.until = 0;
         self.trimmed = None;
         self.done.in_pass = 0;
@@ -276,8 +302,16 @@ impl Passes {
         }
         let kind = self.kind(turn);
         let lane = direction(kind);
-        let random = self.random && self.is_random(lane);
-        let (start, drawn) = if random {
+        self.left -= 1;
+        let is_hit = self.left == 0;
+        if is_hit {
+            self.left = self.run;
+        }
+        self.stride(lane);
+        let random = self.random && is_hit && self.is_random(lane);
+        let (start, drawn) = if self.random && !is_hit && self.identical {
+            (self.lanes[lane].last, false)
+        } else if random {
             (self.block(lane)? * self.lanes[lane].least, true)
         } else {
             match self.following(lane) {
@@ -370,7 +404,32 @@ impl Passes {
     fn following(&self, lane: usize) -> Option<u64> {
         let next = self.lanes[lane].next;
         let start = if next >= self.bytes && self.limits.endless { 0 } else { next };
-        (start < self.bytes).then_some(start)
+        match self.skip {
+            _ if start >= self.bytes => None,
+            skip if skip != 0 && start > 0 => {
+                // As in fio, beyond an end of the region the other end is next.
+                let moved = start.checked_add_signed(skip).filter(|&moved| moved < self.bytes);
+                Some(moved.unwrap_or(if skip > 0 { 0 } else { self.bytes.saturating_add_signed(skip) }))
+            }
+            _ => Some(start),
+        }
+    }
+
+    /// Moves the window of strided requests, or begins it again.
+    fn stride(&mut self, lane: usize) {
+        let Strides { strided, bytes, range, skip } = self.strides;
+        if !strided {
+            return;
+        }
+        let (first, requested) = self.window;
+        if requested >= bytes {
+            let next = first.saturating_add(range).saturating_add(skip);
+            self.window = (if next < self.bytes { next } else { 0 }, 0);
+            self.lanes[lane].next = self.window.0;
+        }
+        if self.lanes[lane].next >= self.window.0.saturating_add(range) {
+            self.lanes[lane].next = self.window.0;
+        }
     }
 
     /// Bytes of a request at `start`; `None` if not even the smallest fits.
@@ -381,6 +440,15 @@ impl Passes {
             return Some(lane.least);
         }
         // A size without a share never comes.
+        if lane.step > 0 {
+            let mut draw = || {
+                let part = generator.next() as f64 / (generator.most() as f64 + 1.0);
+                let drawn = lane.least + (lane.most as f64 * part) as u64;
+                (drawn - drawn % lane.step).min(lane.most)
+            };
+            let fits = std::iter::repeat_with(&mut draw).find(|&bytes| bytes <= left || lane.least > left);
+            return fits.filter(|&bytes| bytes <= left);
+        }
         if lane.sizes.iter().all(|&(size, _)| size - size % lane.least > left) {
             return None;
         }
@@ -421,8 +489,14 @@ impl Lane {
             most: shares.iter().map(|share| share.bytes).max().expect("every direction has a size"),
             sizes,
             scale: if tenths { 1000 } else { 100 },
+            step: match spec.uniform[direction(kind)] {
+                true if spec.unaligned => SECTOR_BYTES,
+                true => shares[0].bytes,
+                false => 0,
+            },
             random_permille: spec.random_permille[direction(kind)],
             next: 0,
+            last: 0,
         }
     }
 }

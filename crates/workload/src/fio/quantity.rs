@@ -141,6 +141,53 @@ impl Units {
         plain + rest
     }
 
+    /// `text` with the value of the expression in place of the expression, if `text` begins with a parenthesis.
+    pub fn evaluated(self, text: &str) -> Option<String> {
+        let mut rest = text;
+        let value = if text.starts_with('(') { self.product(&mut rest, 0)? } else { return Some(text.into()) };
+        u64::try_from(value).ok().map(|value| format!("{value}{rest}"))
+    }
+
+    /// A sum, in parentheses below the first level.
+    fn sum(self, rest: &mut &str, level: u32) -> Option<i128> {
+        let mut sum = self.product(rest, level)?;
+        while let Some(tail) = rest.trim_start().strip_prefix(['+', '-']) {
+            let sign = if rest.trim_start().starts_with('-') { -1 } else { 1 };
+            *rest = tail;
+            sum = sum.checked_add(sign * self.product(rest, level)?)?;
+        }
+        Some(sum)
+    }
+
+    fn product(self, rest: &mut &str, level: u32) -> Option<i128> {
+        let mut product = self.factor(rest, level)?;
+        while let Some(tail) = rest.trim_start().strip_prefix(['*', '/', '%']).filter(|_| level > 0) {
+            let operator = rest.trim_start().as_bytes()[0];
+            *rest = tail;
+            let factor = self.factor(rest, level)?;
+            product = match operator {
+                b'*' => product.checked_mul(factor)?,
+                b'/' => product.checked_div(factor)?,
+                _ => product.checked_rem(factor)?,
+            };
+        }
+        Some(product)
+    }
+
+    /// A number with a unit, or a sum in parentheses.
+    fn factor(self, rest: &mut &str, level: u32) -> Option<i128> {
+        let text = rest.trim_start();
+        if let Some(inner) = text.strip_prefix('(').filter(|_| level < 16) {
+            *rest = inner;
+            let sum = self.sum(rest, level + 1)?;
+            *rest = rest.trim_start().strip_prefix(')')?;
+            return Some(sum);
+        }
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(text.len());
+        *rest = &text[end..];
+        self.without(&text[..end], 1).parse().ok()
+    }
+
     fn scale(self, unit: &str) -> Option<u128> {
         let unit = unit.to_ascii_lowercase();
         let power = "kmgtp".find(unit.chars().next()?)? as u32 + 1;

@@ -7,9 +7,18 @@ use super::quantity::{Amount, size_text};
 use super::spec::{FioSpec, place};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::GIB;
 
 /// Largest drive, because floating point counts more slots inexactly.
 const DRIVE_LIMIT: u64 = 1 << 60;
+
+/// Bytes of the drive for the file of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// First byte, and number of bytes.
+    pub first: u64,
+    pub bytes: u64,
+}
 
 /// A run of sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,16 +32,17 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region of `spec` on a drive of `drive_bytes`.
+    /// The region of `spec` for copy `copy` (from 0) in `room`, which is the drive in percentages and messages.
     ///
     /// # Errors
     /// [`Error::Input`] if the region reaches beyond the drive or is too small for the largest request.
-    pub fn new(spec: &FioSpec, drive_bytes: u64) -> Result<Region> {
+    pub fn new(spec: &FioSpec, room: Room, copy: u64) -> Result<Region> {
+        let drive_bytes = room.bytes;
         if drive_bytes > DRIVE_LIMIT {
             return Err(Error::input(place("size"), format!("expected a drive up to {}", shown(DRIVE_LIMIT))));
         }
         let grain = spec.least_block();
-        let offset = spec.offset.bytes_up_to(drive_bytes, grain);
+        let offset = offset(spec, copy, drive_bytes, grain);
         let key = match spec.size {
             Some(_) if spec.groups.is_empty() => "size",
             Some(_) => "filegroups",
@@ -63,7 +73,8 @@ impl Region {
             return Err(Error::input(place(key), what));
         }
         let drawn = drawn(spec, bytes, drive_bytes)?;
-        Ok(Region { first: offset / SECTOR_BYTES, sectors: bytes / SECTOR_BYTES, drawn: drawn / SECTOR_BYTES })
+        let first = (room.first + offset) / SECTOR_BYTES;
+        Ok(Region { first, sectors: bytes / SECTOR_BYTES, drawn: drawn / SECTOR_BYTES })
     }
 
     /// Offset of the requests that are sequential by their size, from the first sector.
@@ -77,6 +88,16 @@ impl Region {
         let bytes = self.sectors * SECTOR_BYTES;
         let loops = spec.loops.map(|loops| loops.saturating_mul(bytes));
         spec.io_size.map(|size| size.bytes_of(bytes, 1)).or(loops).unwrap_or(u64::MAX)
+    }
+}
+
+/// The offset of a copy, rounded up to a multiple of `grain` if a part is a percentage.
+fn offset(spec: &FioSpec, copy: u64, drive_bytes: u64, grain: u64) -> u64 {
+    let step = spec.offset_increment.bytes_of(drive_bytes, 1).saturating_mul(copy);
+    match (spec.offset, spec.offset_increment) {
+        (first, _) if step == 0 => first.bytes_up_to(drive_bytes, grain),
+        (Amount::Bytes(first), Amount::Bytes(_)) => first.saturating_add(step),
+        (first, _) => first.bytes_of(drive_bytes, 1).saturating_add(step).div_ceil(grain).saturating_mul(grain),
     }
 }
 
@@ -101,7 +122,11 @@ fn drawn(spec: &FioSpec, bytes: u64, drive_bytes: u64) -> Result<u64> {
     Ok(bytes - own)
 }
 
-fn shown(bytes: u64) -> String {
-    let short = size_text(bytes);
-    if short.ends_with('B') { short } else { format!("{bytes} bytes") }
+/// Bytes for a message: exact, or with a decimal if that is shorter.
+pub fn shown(bytes: u64) -> String {
+    match size_text(bytes) {
+        short if short.len() > 8 && bytes > GIB => format!("{:.1} GiB", bytes as f64 / GIB as f64),
+        short if short.ends_with('B') => short,
+        _ => format!("{bytes} bytes"),
+    }
 }

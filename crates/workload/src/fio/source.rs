@@ -4,12 +4,14 @@
 //! `norandommap`, of skewed distributions and of files. Kinds, addresses, sizes and arrival gaps have separate streams
 //! of random numbers, so that a change of one aspect of a workload does not change the others.
 
+use super::distribution::Distribution;
 use super::distribution::Sampler;
 use super::files::{Files, Layout};
 use super::groups::ClassMix;
 use super::passes::Passes;
 use super::rates::Schedule;
-use super::region::Region;
+use super::readback::ReadBack;
+use super::region::{Region, Room};
 use super::spec::{FioSpec, direction};
 use crate::request::{Arrivals, Command, Directives, Extent, Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::Result;
@@ -25,6 +27,7 @@ pub struct FioSource {
     lanes: [Lane; 3],
     random: bool,
     sampler: Sampler,
+    sequence: Option<Sequence>,
     /// Sectors between the slots of the sampler.
     slot_sectors: u64,
     depth: u32,
@@ -33,6 +36,10 @@ pub struct FioSource {
     latest: Nanos,
     flushes: Flushes,
     marks: Marks,
+    reads: Option<ReadBack>,
+    /// Passes whose writes were read back, and whether the last request begins to read.
+    passes_read: u64,
+    begins_reads: bool,
     requests_left: u64,
     bytes_left: u64,
     issued: u64,
@@ -75,6 +82,14 @@ struct Lane {
     /// Start of the next sequential request, from the region's start.
     next: u64,
     random_permille: u32,
+    /// Requests for each random address, those left, and whether they repeat the last start.
+    run: u64,
+    left: u64,
+    identical: bool,
+    last: u64,
+    /// Sectors between the sizes from the first to the last of `sizes`; 0: sizes have shares. Sectors for all.
+    step: u64,
+    room: u64,
     /// Start of the next request that is sequential by size, from the region's start.
     follow: u64,
 }
@@ -90,11 +105,37 @@ struct SizeChoice {
     follows: bool,
 }
 
+/// Blocks in a fixed order: `random_distribution=sequence`.
+#[derive(Debug, Clone)]
+struct Sequence {
+    blocks: Vec<u64>,
+    /// Added for each cycle.
+    stride: u64,
+    /// Requests of each direction.
+    issued: [u64; 3],
+}
+
+impl Sequence {
+    fn new(spec: &FioSpec) -> Option<Sequence> {
+        let Distribution::Sequence(blocks) = &spec.distribution else { return None };
+        let stride = if spec.stride { blocks.len() as u64 } else { 0 };
+        Some(Sequence { blocks: blocks.clone(), stride, issued: [0; 3] })
+    }
+
+    fn next(&mut self, lane: usize, slots: u64) -> u64 {
+        let (cycle, length) = (self.issued[lane], self.blocks.len() as u64);
+        self.issued[lane] += 1;
+        (self.blocks[(cycle % length) as usize] + cycle / length * self.stride) % slots
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Flushes {
     every: Option<u64>,
     writes: u64,
     due: bool,
+    /// A flush follows the last request.
+    at_end: bool,
 }
 
 /// Directives of writes.
@@ -127,15 +168,15 @@ impl FioSource {
     /// [`Error::Input`](palimpsest_flash::error::Error::Input), with both sizes, when the region exceeds the drive or
     /// is too small for a request.
     pub fn new(spec: &FioSpec, drive_bytes: u64, seed: u64) -> Result<FioSource> {
-        FioSource::of_job(spec, drive_bytes, seed, 1)
+        FioSource::of_job(spec, Room { first: 0, bytes: drive_bytes }, seed, (1, 0))
     }
 
-    /// The requests of `spec` as job `number` (from 1) of a run with `seed`.
+    /// The requests of `spec` in `room` as job `number` (from 1) of a run with `seed`, and as copy `copy` (from 0).
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn of_job(spec: &FioSpec, drive_bytes: u64, seed: u64, number: u64) -> Result<FioSource> {
-        let region = Region::new(spec, drive_bytes)?;
+    pub fn of_job(spec: &FioSpec, room: Room, seed: u64, (number, copy): (u64, u64)) -> Result<FioSource> {
+        let region = Region::new(spec, room, copy)?;
         let run_seed = seed;
         let seed = spec.seed.unwrap_or(seed);
         let seed = if number == 1 { seed } else { mix(seed ^ mix(number - 1)) };
@@ -157,6 +198,7 @@ impl FioSource {
             false => None,
         };
         let expected = match &passes {
+            Some(_) if spec.reads_back() || spec.end_flush => None,
             Some(passes) => passes.expected().and_then(|by_bytes| expected_requests(spec, by_bytes, true)),
             None => expected_by_bytes(spec, io_bytes).and_then(|by_bytes| expected_requests(spec, by_bytes, false)),
         };
@@ -173,11 +215,15 @@ impl FioSource {
             lanes,
             random: spec.pattern.random,
             sampler: Sampler::new(&spec.distribution, slots, mix(seed)),
+            sequence: Sequence::new(spec),
             slot_sectors,
             depth: spec.iodepth,
             schedule: Schedule::new(spec, seed),
             latest: 0,
-            flushes: Flushes { every: spec.writes_per_flush, ..Flushes::default() },
+            flushes: Flushes { every: spec.writes_per_flush, at_end: spec.end_flush, ..Flushes::default() },
+            reads: ReadBack::new(spec),
+            passes_read: 0,
+            begins_reads: false,
             marks: Marks {
                 given: Directives { fua: spec.sync, lifetime: spec.write_hint, ..Directives::NONE },
                 handles: spec.plids.clone(),
@@ -208,8 +254,13 @@ impl FioSource {
             };
             return Some(Request::new(self.latest, Command::FLUSH));
         }
-        if self.requests_left == 0 || self.bytes_left == 0 || !self.fetch(now) {
-            return None;
+        self.begins_reads = false;
+        if let Some(request) = self.read_back(now) {
+            return Some(request);
+        }
+        if !self.has_more(now) {
+            let ends = std::mem::take(&mut self.flushes.at_end);
+            return ends.then(|| Request::new(self.latest.max(now.unwrap_or(0)), Command::FLUSH));
         }
         let Drawn { kind, sector, sectors, at: arrival } = self.fetched.take().expect("it was fetched");
         let bytes = u64::from(sectors) * SECTOR_BYTES;
@@ -231,7 +282,47 @@ impl FioSource {
             RequestKind::Write => self.marks.next(stream),
             _ => Directives { owner: stream, ..Directives::NONE },
         };
-        Some(Request::new(arrival, Command::new(kind, Extent { sector, sectors }).with(directives)))
+        let extent = Extent { sector, sectors };
+        if let (RequestKind::Write, Some(reads)) = (kind, &mut self.reads) {
+            reads.wrote(extent);
+        }
+        Some(Request::new(arrival, Command::new(kind, extent).with(directives)))
+    }
+
+    /// True if the last request must not begin before the writes in flight have completed.
+    pub fn is_behind_writes(&self) -> bool {
+        self.begins_reads
+    }
+
+    #[inline]
+    fn has_more(&mut self, now: Option<Nanos>) -> bool {
+        self.requests_left > 0 && self.bytes_left > 0 && self.fetch(now)
+    }
+
+    /// The next read of what was written, if due before the next request.
+    fn read_back(&mut self, now: Option<Nanos>) -> Option<Request> {
+        if !self.reads.as_ref()?.is_reading() {
+            let is_due = self.reads.as_ref()?.is_due();
+            let passes = if is_due { 0 } else { self.passes_after(now) };
+            if !is_due && passes == self.passes_read {
+                return None;
+            }
+            self.passes_read = if is_due { self.passes_read } else { passes };
+            self.begins_reads = self.reads.as_mut()?.begin(!is_due);
+        }
+        let extent = self.reads.as_mut()?.take()?;
+        self.latest = self.latest.max(now.unwrap_or(0));
+        let owner = self.files.as_ref().map_or(0, |(files, _)| files.stream(extent.sector - self.region.first));
+        let read = Command::new(RequestKind::Read, extent).with(Directives { owner, ..Directives::NONE });
+        Some(Request::new(self.latest, read))
+    }
+
+    /// The number of passes before the next request; the greatest number at the end.
+    fn passes_after(&mut self, now: Option<Nanos>) -> u64 {
+        match self.has_more(now) {
+            true => self.passes.as_ref().map_or(0, |passes| passes.ended),
+            false => u64::MAX,
+        }
     }
 
     /// Draws the next request unless already drawn; false at the end.
@@ -286,8 +377,8 @@ impl FioSource {
     }
 
     #[inline]
-    fn draw_extent(&mut self, lane: usize) -> (u64, u32) {
-        let lane = &mut self.lanes[lane];
+    fn draw_extent(&mut self, direction: usize) -> (u64, u32) {
+        let lane = &mut self.lanes[direction];
         let size = lane.draw_size(&mut self.size_rng);
         if size.follows {
             let (first, end) = (self.region.following(), self.region.sectors);
@@ -295,15 +386,26 @@ impl FioSource {
             lane.follow = start + u64::from(size.sectors);
             return (start, size.sectors);
         }
-        let is_random = match (self.random, lane.random_permille) {
+        lane.left -= 1;
+        let is_hit = lane.left == 0;
+        if is_hit {
+            lane.left = lane.run;
+        }
+        let is_random = match (self.random && is_hit, lane.random_permille) {
             (false, _) => false,
             (true, 1000) => true,
             (true, permille) => self.kind_rng.below(1000) < u64::from(permille),
         };
+        let repeated = lane.identical && self.random && !is_hit && lane.last + u64::from(size.sectors) <= lane.room;
         let start = match (&self.sampler, &self.files) {
+            _ if repeated => lane.last,
             (_, Some((files, _))) if !is_random => files.following(lane.next, u64::from(size.sectors)),
             _ if !is_random && lane.next + u64::from(size.sectors) <= self.region.drawn => lane.next,
             _ if !is_random => 0,
+            _ if self.sequence.is_some() => {
+                let sequence = self.sequence.as_mut().expect("there is a sequence");
+                sequence.next(direction, size.slots) * lane.align
+            }
             (Sampler::Uniform, _) => self.address_rng.below(size.slots) * lane.align,
             (sampler, _) => {
                 let slot = sampler.draw(size.slots, &mut self.address_rng);
@@ -314,7 +416,7 @@ impl FioSource {
             Some((files, _)) => files.within(start, u64::from(size.sectors), lane.align),
             None => start,
         };
-        lane.next = start + u64::from(size.sectors);
+        (lane.last, lane.next) = (start, start + u64::from(size.sectors));
         (start, size.sectors)
     }
 }
@@ -376,13 +478,27 @@ impl Lane {
         };
         let sizes = shares.iter().map(choice).collect();
         let random_permille = spec.random_permille[direction(kind)];
-        Lane { sizes, align, next: 0, random_permille, follow: region.following() }
+        let largest = shares.iter().map(|share| share.bytes).max().expect("every direction has a size");
+        let room = files.map_or(region.drawn, |files| files.room_for(largest / SECTOR_BYTES));
+        let step = match spec.uniform[direction(kind)] {
+            true if spec.unaligned => 1,
+            true => smallest / SECTOR_BYTES,
+            false => 0,
+        };
+        let (run, identical, follow) = (spec.run, spec.identical, region.following());
+        Lane { sizes, align, next: 0, random_permille, run, left: run, identical, last: 0, step, room, follow }
     }
 
     #[inline]
     fn draw_size(&self, rng: &mut Rng) -> SizeChoice {
         match &self.sizes[..] {
             [only] => *only,
+            [least, most] if self.step > 0 => {
+                let steps = u64::from(most.sectors - least.sectors) / self.step + 1;
+                let sectors = u64::from(least.sectors) + rng.below(steps) * self.step;
+                let slots = self.room.saturating_sub(sectors) / self.align + 1;
+                SizeChoice { sectors: sectors as u32, slots, ..*least }
+            }
             sizes => {
                 let draw = rng.below(1000);
                 *sizes.iter().find(|size| draw < size.upto_permille).expect("shares add up to 100")
@@ -396,6 +512,7 @@ fn expected_by_bytes(spec: &FioSpec, io_bytes: u64) -> Option<u64> {
     let mut sizes = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind)).map(|share| share.bytes);
     let first = sizes.next().expect("every direction has a size");
     match io_bytes {
+        _ if spec.reads_back() || spec.end_flush => None,
         u64::MAX => Some(u64::MAX),
         _ if !spec.groups.is_empty() => None,
         bytes if sizes.all(|size| size == first) => Some(bytes.div_ceil(first)),

@@ -1,13 +1,13 @@
 //! The parsed, validated specification with all defaults.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::distribution::Distribution;
-use super::groups::{FileGroup, GroupLayout, RequestClass, groups_text, mix_text};
+use super::groups::{FileGroup, GroupLayout, RequestClass};
 use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
-use super::quantity::{Amount, Units, duration_text, size_text};
+use super::quantity::{Amount, Units};
+use super::rules;
 use crate::request::{Lifetime, RequestKind};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::{KIB, Nanos};
@@ -48,6 +48,82 @@ pub struct Think {
     pub requests: u64,
     /// `thinktime_blocks_type`: whether requests count when issued, or when complete.
     pub of_issued: bool,
+    /// `thinktime_iotime`: the time between two pauses; 0: requests alone count.
+    pub after: Nanos,
+}
+
+/// How a job fills its queue again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refill {
+    /// `iodepth_low`: the most requests in flight at which a queue that was full gets requests again; 65,536.
+    pub low: u32,
+    /// `iodepth_batch`: requests that are submitted together; 1, and 0 for all of the depth.
+    pub submit: u32,
+    /// `iodepth_batch_complete`: completions for which a full queue waits; 1.
+    pub complete: u32,
+}
+
+/// Reading back the writes of a job: fio's `verify`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// `verify`: the writes of the job are read back.
+    pub on: bool,
+    /// `do_verify`; true.
+    pub reads: bool,
+    /// `verify_backlog`: writes before a read-back; 0: all of a pass.
+    pub backlog: u64,
+    /// `verify_backlog_batch`: reads of such a read-back; 0: the backlog.
+    pub batch: u64,
+}
+
+/// Jobs that end with a job: fio's `exit_what`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitScope {
+    /// The jobs of the same group of reports.
+    Group,
+    /// The jobs that run.
+    Phase,
+    /// All jobs.
+    All,
+}
+
+/// Begin and end of a job among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// `stonewall`: the job begins after all jobs before.
+    pub stonewall: bool,
+    /// `wait_for`: the job begins after this one.
+    pub after: Option<String>,
+    /// `new_group`: the job begins a group of reports.
+    pub new_group: bool,
+    /// `exitall`: other jobs end with the job.
+    pub exits: bool,
+    /// `exit_what`; the group.
+    pub scope: ExitScope,
+}
+
+/// The share of a job in the requests of the jobs of the same `flow_id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flow {
+    /// `flow`; 0: none.
+    pub weight: u64,
+    /// `flow_id`.
+    pub id: u64,
+    /// `flow_sleep`: the pause of a job that is ahead, after its requests in flight; 0: none.
+    pub sleep: Nanos,
+}
+
+/// Strided requests: after `bytes` in a window of `range` the window moves on by `range` and `skip`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Strides {
+    /// `zonemode=strided`.
+    pub strided: bool,
+    /// `zonesize`, in bytes.
+    pub bytes: u64,
+    /// `zonerange`, in bytes; `zonesize`.
+    pub range: u64,
+    /// `zoneskip`, in bytes.
+    pub skip: u64,
 }
 
 /// The search for the highest depth whose requests are fast enough: fio's `latency_target`.
@@ -88,10 +164,22 @@ pub enum Generator {
 pub struct FioSpec {
     /// `rw`; read.
     pub pattern: Pattern,
-    /// `bs` or `bssplit`; 4 KiB.
+    /// Bytes added after a sequential request, as in `rw=read:-8k`; 0.
+    pub skip: i64,
+    /// Requests for each random address, as in `rw=randread:8`; 1.
+    pub run: u64,
+    /// `rw_sequencer=identical`: the requests of a run repeat the address; false: each follows the one before.
+    pub identical: bool,
+    /// `bs`, `bssplit`, or both ends of `bsrange`; 4 KiB.
     pub block_sizes: [Vec<SizeShare>; 3],
+    /// Sizes are uniform between the two of `block_sizes`, in steps of the least.
+    pub uniform: [bool; 3],
+    /// `bs_unaligned`: in steps of 512 bytes instead.
+    pub unaligned: bool,
     /// `offset` of the region from the drive's start; 0.
     pub offset: Amount,
+    /// `offset_increment`: added for each copy before; 0.
+    pub offset_increment: Amount,
     /// `size` of the region; default: the drive from the offset on.
     pub size: Option<Amount>,
     /// `n`, not counting flushes; 100,000 if neither `io_size`, `loops` nor `runtime` bounds the run.
@@ -102,6 +190,10 @@ pub struct FioSpec {
     pub loops: Option<u64>,
     /// `iodepth`; 1.
     pub iodepth: u32,
+    /// `ioengine` waits for each request, so that the depth is 1; false.
+    pub waits: bool,
+    /// `iodepth_low`, `iodepth_batch` and `iodepth_batch_complete`: requests follow each completion.
+    pub refill: Refill,
     /// `random_distribution`; uniform.
     pub distribution: Distribution,
     /// `rwmixread`, in tenths of a percent; 50 %.
@@ -120,6 +212,10 @@ pub struct FioSpec {
     pub time_based: bool,
     /// `startdelay`: delay of the first request; 0.
     pub start_delay: Nanos,
+    /// A range of `startdelay`: the most that is added for a copy; 0.
+    pub delay_spread: Nanos,
+    /// `ramp_time`: the time before the figures begin; 0.
+    pub ramp: Nanos,
     /// `thinktime`, `thinktime_blocks` and `thinktime_blocks_type`; no pauses.
     pub think: Think,
     /// `latency_target`, `latency_window`, `latency_percentile` and `latency_run`; `iodepth` is the depth of the job.
@@ -128,6 +224,12 @@ pub struct FioSpec {
     pub block_align: Option<u64>,
     /// `fsync`: a flush after this many writes; none.
     pub writes_per_flush: Option<u64>,
+    /// `end_fsync`: a flush follows the last request; false.
+    pub end_flush: bool,
+    /// `random_sequence_stride`: each cycle of a sequence begins after the one before; false.
+    pub stride: bool,
+    /// `zonemode`, `zonesize`, `zonerange` and `zoneskip`; none.
+    pub zones: Strides,
     /// `percentage_random` of random patterns, in tenths of a percent; 100 %.
     pub random_permille: [u32; 3],
     /// `sequential_from`: requests of this size and more of a random pattern are sequential; none.
@@ -142,6 +244,10 @@ pub struct FioSpec {
     pub repeat: bool,
     /// `randseed`, in place of the run's seed.
     pub seed: Option<u64>,
+    /// `filename`, `directory` and `filename_format`; none: the drive.
+    pub paths: Vec<String>,
+    pub folders: Vec<String>,
+    pub name_format: Option<String>,
     /// `nrfiles`; default: as many as fill the region, if sizes are given.
     pub files: Option<u64>,
     /// `filesize`: share of the files of each size; default: equal sizes, if their number is given.
@@ -162,6 +268,14 @@ pub struct FioSpec {
     pub write_hint: Lifetime,
     /// `plids`: the placement handles that writes name in turn; none: the default handle.
     pub plids: Vec<u16>,
+    /// `fdp`, while the keys are read: whether writes name the handles.
+    pub places: Option<bool>,
+    /// `verify`; none.
+    pub check: Check,
+    /// `stonewall`, `wait_for`, `exitall`, `exit_what` and `new_group`; none.
+    pub order: Order,
+    /// `flow`, `flow_id` and `flow_sleep`; none.
+    pub flow: Flow,
     /// `numjobs`: copies of the job that run at the same time; 1.
     pub copies: u64,
 }
@@ -174,12 +288,20 @@ impl Default for FioSpec {
         FioSpec {
             pattern: PATTERNS[0],
             block_sizes: std::array::from_fn(|_| vec![SizeShare { bytes: 4 * KIB, permille: 1000 }]),
+            skip: 0,
+            run: 1,
+            identical: false,
+            uniform: [false; 3],
+            unaligned: false,
             offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
             size: None,
             requests: Some(DEFAULT_REQUESTS),
             io_size: None,
             loops: None,
             iodepth: 1,
+            waits: false,
+            refill: Refill { low: 65_536, submit: 1, complete: 1 },
             distribution: Distribution::Random,
             read_permille: 500,
             rates: [None; 3],
@@ -189,10 +311,15 @@ impl Default for FioSpec {
             runtime: None,
             time_based: false,
             start_delay: 0,
-            think: Think { time: 0, requests: 1, of_issued: false },
+            delay_spread: 0,
+            ramp: 0,
+            think: Think { time: 0, requests: 1, of_issued: false, after: 0 },
             target: Target { time: 0, window: 0, share: 100_000, continues: false },
             block_align: None,
             writes_per_flush: None,
+            end_flush: false,
+            stride: false,
+            zones: Strides::default(),
             random_permille: [1000; 3],
             sequential_from: None,
             sequential_size: None,
@@ -200,6 +327,9 @@ impl Default for FioSpec {
             generator: Generator::Short,
             repeat: true,
             seed: None,
+            paths: Vec::new(),
+            folders: Vec::new(),
+            name_format: None,
             files: None,
             file_sizes: None,
             open_files: 1,
@@ -210,6 +340,10 @@ impl Default for FioSpec {
             sync: false,
             write_hint: Lifetime::Unknown,
             plids: Vec::new(),
+            places: None,
+            check: Check { on: false, reads: true, backlog: 0, batch: 0 },
+            order: Order { stonewall: false, after: None, new_group: false, exits: false, scope: ExitScope::Group },
+            flow: Flow::default(),
             copies: 1,
         }
     }
@@ -235,7 +369,7 @@ impl FioSpec {
                 .map_err(|()| Error::input(place(name), format!("expected {}, found {value:?}", key.expected)))?;
             given.push((key, plain));
         }
-        keys::reconcile(&mut spec, &given)?;
+        rules::reconcile(&mut spec, &given)?;
         Ok(spec)
     }
 
@@ -252,7 +386,7 @@ impl FioSpec {
         let mut kept = Vec::new();
         for (name, value) in pairs(base)? {
             let name = keys::find(name)?.name;
-            if !replacing.iter().any(|change| keys::replaces(change, name)) {
+            if !replacing.iter().any(|change| rules::replaces(change, name)) {
                 kept.push((name, value));
             }
         }
@@ -269,6 +403,20 @@ impl FioSpec {
     pub fn least_block(&self) -> u64 {
         let sizes = self.block_sizes.iter().flatten().map(|share| share.bytes);
         sizes.min().expect("every direction has a size")
+    }
+
+    /// True if the writes of the job are read back.
+    pub fn reads_back(&self) -> bool {
+        self.check.on && self.check.reads && self.pattern.kinds.contains(&RequestKind::Write)
+    }
+
+    /// True if the workload needs jobs: times, copies, or more than draws.
+    pub fn has_job(&self) -> bool {
+        let has_checks = self.target.time > 0 || self.floor.rates.iter().any(Option::is_some);
+        let has_pace = self.is_capped() || self.think.time > 0 || has_checks || self.reads_back();
+        let has_times = self.runtime.is_some() || self.start_delay + self.delay_spread + self.ramp > 0;
+        let full = Refill { low: 65_536, submit: 1, complete: 1 };
+        has_pace || has_times || self.copies > 1 || self.refill != full
     }
 
     /// The sizes of requests of `kind`.
@@ -316,118 +464,6 @@ impl FromStr for FioSpec {
     fn from_str(text: &str) -> Result<FioSpec> {
         FioSpec::parse(text)
     }
-}
-
-/// The canonical form: every key with a value, defaults included.
-impl fmt::Display for FioSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.groups[..] {
-            [] => {
-                write!(f, "rw={}", self.pattern.name)?;
-                write_sizes(f, &self.block_sizes)?;
-            }
-            groups => {
-                let mix = mix_text(&self.mix, keys::tenths_text);
-                write!(f, "filegroups={},mix={mix}", groups_text(groups))?;
-            }
-        }
-        let optional = |f: &mut fmt::Formatter<'_>, key: &str, value: Option<String>| match value {
-            Some(value) => write!(f, ",{key}={value}"),
-            None => Ok(()),
-        };
-        write!(f, ",offset={}", self.offset)?;
-        let has_region = self.groups.is_empty();
-        optional(f, "size", self.size.filter(|_| has_region).map(|size| size.to_string()))?;
-        optional(f, "n", self.requests.map(|n| n.to_string()))?;
-        optional(f, "io_size", self.io_size.map(|size| size.to_string()))?;
-        optional(f, "loops", self.loops.map(|loops| loops.to_string()))?;
-        optional(f, "iodepth", (!self.open_loop).then(|| self.iodepth.to_string()))?;
-        if has_region {
-            write!(f, ",random_distribution={}", self.distribution)?;
-            write!(f, ",rwmixread={}", keys::tenths_text(self.read_permille))?;
-        }
-        write_rates(f, self.rates, ["rate", "rate_iops"])?;
-        write_rates(f, self.floor.rates, ["rate_min", "rate_iops_min"])?;
-        let cycle = Some(self.floor.cycle).filter(|&cycle| cycle != 1_000_000_000);
-        optional(f, "rate_cycle", cycle.map(|cycle| (cycle / 1_000_000).to_string()))?;
-        optional(f, "open_loop", self.open_loop.then(|| "1".to_string()))?;
-        write!(f, ",rate_process={}", if self.pacing == Pacing::Linear { "linear" } else { "poisson" })?;
-        optional(f, "runtime", self.runtime.map(duration_text))?;
-        optional(f, "time_based", self.time_based.then(|| "1".to_string()))?;
-        optional(f, "startdelay", Some(self.start_delay).filter(|&delay| delay > 0).map(duration_text))?;
-        let Think { time, requests, of_issued } = self.think;
-        optional(f, "thinktime", Some(time).filter(|&time| time > 0).map(duration_text))?;
-        optional(f, "thinktime_blocks", Some(requests).filter(|&requests| requests != 1).map(|each| each.to_string()))?;
-        optional(f, "thinktime_blocks_type", of_issued.then(|| "issue".to_string()))?;
-        write!(f, "{}", self.target)?;
-        optional(f, "blockalign", self.block_align.map(size_text))?;
-        optional(f, "fsync", self.writes_per_flush.map(|writes| writes.to_string()))?;
-        if has_region {
-            let [read, write, trim] = self.random_permille.map(keys::tenths_text);
-            write!(f, ",percentage_random={read},{write},{trim}")?;
-        }
-        optional(f, "sequential_from", self.sequential_from.map(size_text))?;
-        optional(f, "sequential_size", self.sequential_size.map(|size| size.to_string()))?;
-        optional(f, "norandommap", self.no_map.then(|| "1".to_string()))?;
-        optional(f, "random_generator", keys::generator_name(self.generator))?;
-        optional(f, "randrepeat", (!self.repeat).then(|| "0".to_string()))?;
-        optional(f, "randseed", self.seed.map(|seed| seed.to_string()))?;
-        optional(f, "nrfiles", self.files.map(|files| files.to_string()))?;
-        optional(f, "filesize", self.file_sizes.as_deref().map(split_text))?;
-        let says = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
-        optional(f, "openfiles", says.then(|| self.open_files.to_string()))?;
-        optional(f, "sync", self.sync.then(|| "dsync".to_string()))?;
-        optional(f, "write_hint", keys::hint_name(self.write_hint))?;
-        let plids: Vec<String> = self.plids.iter().map(u16::to_string).collect();
-        optional(f, "plids", (!plids.is_empty()).then(|| plids.join(",")))?;
-        optional(f, "numjobs", (self.copies > 1).then(|| self.copies.to_string()))
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.time == 0 {
-            return Ok(());
-        }
-        let [time, window] = [self.time, self.window].map(duration_text);
-        let share = keys::thousandths_text(self.share);
-        write!(f, ",latency_target={time},latency_window={window},latency_percentile={share}")?;
-        if self.continues { write!(f, ",latency_run=1") } else { Ok(()) }
-    }
-}
-
-/// Writes rates as the key of bytes or the key of requests in `keys`.
-fn write_rates(f: &mut fmt::Formatter<'_>, rates: [Option<Rate>; 3], keys: [&str; 2]) -> fmt::Result {
-    let Some(first) = rates.iter().flatten().next() else { return Ok(()) };
-    let key = keys[usize::from(matches!(first, Rate::Requests(_)))];
-    let texts = rates.map(|rate| match rate {
-        None => String::new(),
-        Some(Rate::Requests(thousandths)) => keys::thousandths_text(thousandths),
-        Some(Rate::Bytes(bytes)) => size_text(bytes),
-    });
-    let is_one = rates.iter().all(|rate| *rate == rates[0]);
-    write!(f, ",{key}={}", if is_one { texts[0].clone() } else { texts.join(",") })
-}
-
-fn split_text(shares: &[SizeShare]) -> String {
-    let parts: Vec<String> = shares
-        .iter()
-        .map(|share| format!("{}/{}", size_text(share.bytes), keys::tenths_text(share.permille)))
-        .collect();
-    parts.join(":")
-}
-
-fn write_sizes(f: &mut fmt::Formatter<'_>, sizes: &[Vec<SizeShare>; 3]) -> fmt::Result {
-    let join = |parts: Vec<String>, between: &str| parts.join(between);
-    if sizes.iter().all(|shares| shares.len() == 1) {
-        let texts: Vec<String> = sizes.iter().map(|shares| size_text(shares[0].bytes)).collect();
-        let same = texts.iter().all(|text| *text == texts[0]);
-        return write!(f, ",bs={}", if same { texts[0].clone() } else { join(texts, ",") });
-    }
-    let same = sizes.iter().all(|shares| *shares == sizes[0]);
-    let texts: Vec<String> =
-        if same { vec![split_text(&sizes[0])] } else { sizes.iter().map(|shares| split_text(shares)).collect() };
-    write!(f, ",bssplit={}", join(texts, ","))
 }
 
 #[cfg(test)]

@@ -48,6 +48,10 @@ impl Jobs for Replay {
         self.inner_jobs().completed(command, latency);
     }
 
+    fn is_ramping(&mut self, now: Nanos) -> bool {
+        self.inner_jobs().is_ramping(now)
+    }
+
     fn take_restarted(&mut self) -> Option<u32> {
         self.inner_jobs().take_restarted()
     }

@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 use super::TOLERATED_DISORDER;
 use super::blkparse::{is_fua, kind_of_letters, letters};
 use super::columns::hash;
-use super::fields::{Fault, Parse, decimal, number};
+use super::fields::{Fault, Parse, decimal, lost_or, number};
 use super::line_format::{Holds, LineFormat, Parsed, Seconds};
 use crate::request::{Request, RequestKind};
 use palimpsest_flash::units::SECTOR_BYTES;
@@ -45,7 +45,8 @@ impl LineFormat for Biosnoop {
             count += 1;
         }
         let (Some(op), 3 | 4) = (op, count) else {
-            return Err(Fault::new(
+            return Err(lost_or(
+                line,
                 "expected the columns DISK T SECTOR BYTES [QUE(ms)] LAT(ms) at the end of the line",
             ));
         };

@@ -9,7 +9,7 @@
 use std::fmt::{self, Write};
 
 use super::blkparse::{is_fua, kind_of_letters, letters};
-use super::fields::{Fields, Parse};
+use super::fields::{Fields, Parse, is_of_loss, lost_or};
 use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{Request, RequestKind};
 
@@ -25,7 +25,7 @@ impl LineFormat for Bpftrace {
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let mut fields = Fields::blank(line);
-        let time = fields.number("nsecs")?;
+        let time = fields.number("nsecs").map_err(|fault| lost_or(line, &fault.what))?;
         let device = fields.number("dev")?;
         let letters = fields.text("rwbs")?;
         let (sector, sectors) = (fields.number("sector")?, fields.number("nr_sector")?);
@@ -40,7 +40,7 @@ impl LineFormat for Bpftrace {
     }
 
     fn is_header(&self, line: &[u8]) -> bool {
-        !line.first().is_some_and(u8::is_ascii_digit)
+        !line.first().is_some_and(u8::is_ascii_digit) && !is_of_loss(line)
     }
 
     fn print(&mut self, request: &Request, _file: Option<&str>, out: &mut String) -> fmt::Result {

@@ -26,6 +26,21 @@ impl Fault {
 /// Result of reading a line or a part of a line.
 pub type Parse<T> = Result<T, Fault>;
 
+/// The fault of a line by which a tracer says that it lost events; else `other`.
+#[cold]
+pub fn lost_or(line: &[u8], other: &str) -> Fault {
+    Fault::new(if is_of_loss(line) {
+        "the kernel lost events here; expected a whole trace, or --skip-bad"
+    } else {
+        other
+    })
+}
+
+/// True for lines such as `CPU:2 [LOST 9 EVENTS]`, `Lost 9 events` and `Possibly lost 9 samples`.
+pub fn is_of_loss(line: &[u8]) -> bool {
+    line.windows(5).any(|word| word.eq_ignore_ascii_case(b"lost "))
+}
+
 /// `bytes` for a message: escaped and shortened.
 #[cold]
 pub fn quoted(bytes: &[u8]) -> String {

@@ -9,7 +9,7 @@
 use std::fmt::{self, Write};
 
 use super::blkparse::{device_number, is_fua, kind_of_letters, letters};
-use super::fields::{Fault, Fields, Parse, decimal, number};
+use super::fields::{Fields, Parse, decimal, lost_or, number};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed, Seconds};
 use crate::request::{Request, RequestKind};
@@ -73,9 +73,7 @@ impl LineFormat for Ftrace {
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let Some(event) = event(line) else {
-            let lost = line.windows(5).any(|word| word == b"LOST ");
-            let what = if lost { "the kernel lost events here" } else { "expected `seconds: event:` in the line" };
-            return Err(Fault::new(what));
+            return Err(lost_or(line, "expected `seconds: event:` in the line"));
         };
         if event.name != self.0.as_bytes() {
             return Ok(Parsed::Skip);

@@ -8,6 +8,9 @@ use crate::request::{Arrivals, FileNames, Request, Source};
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 
+/// Bytes of a message beyond which the description of the format is left out.
+const LONGEST: usize = 190;
+
 /// Opens a trace of the format `F`.
 pub fn open<F: LineFormat>(opened: Opened) -> Result<Box<dyn Source>> {
     Ok(open_as(opened, F::default()))
@@ -132,9 +135,11 @@ impl<F: LineFormat> LineSource<F> {
             Some(line) => format!("recognised as {} by line {line}", F::NAME),
             None => format!("read as {}", F::NAME),
         };
-        let shown = if step == Step::TooLong { String::new() } else { format!(" in {}", quoted(line)) };
-        let what = format!("{}{shown}{cut}; the file is {reading}, {}", fault.what, F::ABOUT);
-        Err(Error::input(self.place(), what))
+        let is_shown = step == Step::TooLong || fault.what.ends_with(&quoted(line));
+        let shown = if is_shown { String::new() } else { format!(" in {}", quoted(line)) };
+        let what = format!("{}{shown}{cut}; the file is {reading}", fault.what);
+        let about = if what.len() + F::ABOUT.len() < LONGEST { format!(", {}", F::ABOUT) } else { String::new() };
+        Err(Error::input(self.place(), what + &about))
     }
 
     #[cold]

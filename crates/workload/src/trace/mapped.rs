@@ -7,8 +7,8 @@
 //! `op=3:read=1` the value 1 is a read and any other a write, with `op=3:write=W` the reverse, and with
 //! `op=3:read=0|2:write=1|3` no other value is legal. A volume is a number, or else a name, of which it is the hash.
 //! Without `time` the trace is a closed loop of depth 1; without `op` all requests are writes. The first line is a
-//! heading if no field begins with a digit and the operation is no word; a note names the heading. Ignored: quotes,
-//! files.
+//! heading if no field begins with a digit and the operation is no word; a note names the heading. Fields may be in
+//! double quotes, without a separator within. Ignored: files.
 
 use std::fmt;
 
@@ -145,7 +145,7 @@ impl Mapped {
         for found in 0..at {
             fields.text(name).map_err(|_| short(found))?;
         }
-        fields.text(name).map(<[u8]>::trim_ascii).map_err(|_| short(at))
+        fields.text(name).map(unquoted).map_err(|_| short(at))
     }
 }
 
@@ -170,8 +170,16 @@ fn kind_of(op: &[u8]) -> Parse<RequestKind> {
     kind_of_word(op).or_else(|fault| kind_of_letters(op, 1).ok().flatten().ok_or(fault))
 }
 
+/// `field` without blanks around it, and without double quotes.
+fn unquoted(field: &[u8]) -> &[u8] {
+    match field.trim_ascii() {
+        [b'"', inner @ .., b'"'] => inner,
+        other => other,
+    }
+}
+
 fn begins_as_number(field: &[u8]) -> bool {
-    let digits = field.trim_ascii_start();
+    let digits = unquoted(field);
     digits.strip_prefix(b"-").unwrap_or(digits).first().is_some_and(u8::is_ascii_digit)
 }
 

@@ -65,8 +65,9 @@ impl LocalityByVolume {
         let Counters { reuse, sets } = self.counters.entry(request.owner()).or_insert_with(none);
         let now = sets.clock(self.latest);
         sets.go_to(now);
-        let end = request.extent.end();
-        for page in request.extent.sector / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) {
+        let pages = request.extent.sector / PAGE_SECTORS..request.extent.end().div_ceil(PAGE_SECTORS);
+        reuse.count(pages.end - pages.start);
+        for page in pages {
             let weight = 1 << reuse.halvings();
             if let Some(before) = reuse.add(page, sampling_hash(page), now) {
                 sets.count(before, weight);

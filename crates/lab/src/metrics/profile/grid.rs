@@ -11,7 +11,7 @@ const ROWS: u64 = 128;
 /// The counts.
 #[derive(Debug)]
 pub struct Grid {
-    /// Reads and writes, row by row.
+    /// Reads and writes, column by column, because requests of about one time are near each other.
     cells: Vec<[u64; 2]>,
     /// Time of a column and bytes of a row, as powers of two.
     column_bits: u32,
@@ -50,18 +50,18 @@ impl Grid {
             self.fold_rows();
         }
         self.used = true;
-        let cell = (address >> self.row_bits) * COLUMNS + (time >> self.column_bits);
+        let cell = (time >> self.column_bits) * ROWS + (address >> self.row_bits);
         self.cells[cell as usize][kind] += 1;
     }
 
     fn fold_columns(&mut self) {
         self.column_bits += 1;
-        self.fold(|row, column| row * COLUMNS + column / 2);
+        self.fold(|row, column| column / 2 * ROWS + row);
     }
 
     fn fold_rows(&mut self) {
         self.row_bits += 1;
-        self.fold(|row, column| row / 2 * COLUMNS + column);
+        self.fold(|row, column| column * ROWS + row / 2);
     }
 
     fn fold(&mut self, to: impl Fn(u64, u64) -> u64) {
@@ -70,7 +70,7 @@ impl Grid {
         }
         let mut folded = vec![[0; 2]; self.cells.len()];
         for (at, [read, write]) in self.cells.iter().enumerate() {
-            let cell: &mut [u64; 2] = &mut folded[to(at as u64 / COLUMNS, at as u64 % COLUMNS) as usize];
+            let cell: &mut [u64; 2] = &mut folded[to(at as u64 % ROWS, at as u64 / ROWS) as usize];
             cell[0] += read;
             cell[1] += write;
         }
@@ -81,11 +81,10 @@ impl Grid {
     pub fn map(&self, is_time: bool) -> Map {
         let used = |at: usize| self.cells[at] != [0; 2];
         let cells = (0..self.cells.len()).filter(|&at| used(at));
-        let rows = cells.clone().map(|at| at / COLUMNS as usize + 1).max().unwrap_or(0);
-        let columns = cells.map(|at| at % COLUMNS as usize + 1).max().unwrap_or(0);
+        let rows = cells.clone().map(|at| at % ROWS as usize + 1).max().unwrap_or(0);
+        let columns = cells.map(|at| at / ROWS as usize + 1).max().unwrap_or(0);
         let of = |kind: usize| {
-            let row =
-                |row: usize| (0..columns).map(|column| self.cells[row * COLUMNS as usize + column][kind]).collect();
+            let row = |row: usize| (0..columns).map(|column| self.cells[column * ROWS as usize + row][kind]).collect();
             (0..rows).map(row).collect()
         };
         let (column_width, row_bytes) = (1 << self.column_bits, 1 << self.row_bits);

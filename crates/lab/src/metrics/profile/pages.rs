@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::PAGE_BYTES;
-use super::page_table::PageTable;
+use super::page_table::{BLOCK, PageTable};
 use super::working_set::WorkingSets;
 use palimpsest_flash::rng::mix;
 
@@ -21,10 +21,10 @@ pub const MOST_PAGES: usize = 1 << 21;
 const CURVE_STEPS: u64 = 50;
 
 /// Accesses between the fetch of a page's counters and their use.
-const AHEAD: usize = 16;
+pub const AHEAD: usize = 16;
 
 /// Most pages of an access whose counters are prefetched.
-const FETCHED: u64 = 4;
+const FETCHED: u64 = 16 * BLOCK;
 
 /// No access yet.
 const NEVER: u32 = u32::MAX;
@@ -115,7 +115,11 @@ impl PageCounters {
     /// Counts a read (`kind` 0) or a write (1) at `time` of the pages from `first` to before `end`.
     pub fn add(&mut self, time: u64, first: u64, end: u64, kind: usize) {
         self.touches[kind] += end - first;
-        (first..end.min(first + FETCHED)).for_each(|page| self.counts.expect(page));
+        let mut page = first;
+        while page < end.min(first + FETCHED) {
+            self.counts.expect(page, end);
+            page += BLOCK - page % BLOCK;
+        }
         self.coming.push_back(Access { time, first, end, kind });
         if self.coming.len() > AHEAD {
             self.count_next();
@@ -134,10 +138,10 @@ impl PageCounters {
         let Some(Access { time, first, end, kind }) = self.coming.pop_front() else { return };
         let now = self.sets[0].clock(time);
         self.sets.iter_mut().for_each(|sets| sets.go_to(now));
-        let weight = 1 << self.halvings;
+        let (weight, mut near) = (1 << self.halvings, usize::MAX);
         for page in first..end {
             if is_sampled(page, self.halvings) {
-                let [any, own] = self.counts.of(page).note(kind, now);
+                let [any, own] = self.counts.of_near(page, &mut near).note(kind, now);
                 self.sets[0].count(any, weight);
                 self.sets[1 + kind].count(own, weight);
             }
@@ -153,8 +157,7 @@ impl PageCounters {
     pub fn locality(&mut self) -> Locality {
         self.settle();
         let [reads, writes] = [0, 1].map(|kind| {
-            let mut counts: Vec<u32> =
-                self.counts.iter().map(|(_, counts)| counts.of[kind]).filter(|&n| n > 0).collect();
+            let mut counts: Vec<u32> = self.counts.iter().map(|counts| counts.of[kind]).filter(|&n| n > 0).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts
         });
@@ -176,9 +179,9 @@ impl PageCounters {
     }
 
     /// Working sets of all accesses, of reads and of writes.
-    pub fn working_sets(&mut self) -> &[WorkingSets; 3] {
+    pub fn working_sets(&mut self) -> &mut [WorkingSets; 3] {
         self.settle();
-        &self.sets
+        &mut self.sets
     }
 
     /// Page reads and page writes.

@@ -2,8 +2,8 @@
 //!
 //! The reuse distance of an access is the number of other pages accessed since the previous access to the same page. An
 //! LRU cache of C pages hits if the distance is below C (Mattson et al., "Evaluation techniques for storage
-//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). A Fenwick tree holds live pages in the order of their
-//! latest accesses and counts later ones in logarithmic time.
+//! hierarchies", IBM Systems Journal 9(2), 1970, section 4). A map of bits holds live pages in the order of their
+//! latest accesses; counts of its words and of groups of words make the number of later ones a short sum.
 //!
 //! A sample of pages, chosen by a hash of their numbers, bounds memory (Waldspurger et al., "Efficient MRC Construction
 //! with SHARDS", FAST 2015, section 3: fixed size). One difference: if there are too many sampled pages, their share is
@@ -26,8 +26,11 @@ pub const MOST_FOLLOWED: usize = 1 << 14;
 /// Sizes of caches between two powers of two.
 const STEPS: u64 = 4;
 
-/// Slots of the smallest tree.
+/// Slots of the smallest map.
 const LEAST_SLOTS: usize = 64;
+
+/// Words of a group: 2,048 slots.
+const GROUP: usize = 32;
 
 /// Slot of a page without an access.
 const NO_SLOT: u32 = u32::MAX;
@@ -58,8 +61,11 @@ impl Default for Page {
 pub struct ReuseDistances {
     // Renumbered in the order of slots: the order of the table never affects a result.
     pages: PageTable<Page>,
-    /// A Fenwick tree over slots: one where a page has its latest access.
-    tree: Vec<u32>,
+    /// A bit for each slot with the latest access of a page.
+    words: Vec<u64>,
+    /// Bits set in each word, and in each group of words.
+    in_word: Vec<u8>,
+    in_group: Vec<u32>,
     next: usize,
     /// One page in 2^halvings is followed.
     halvings: u32,
@@ -120,7 +126,9 @@ impl ReuseDistances {
     pub fn up_to(most: usize) -> ReuseDistances {
         ReuseDistances {
             pages: PageTable::default(),
-            tree: vec![0; LEAST_SLOTS + 1],
+            words: vec![0; LEAST_SLOTS / 64],
+            in_word: vec![0; LEAST_SLOTS / 64],
+            in_group: vec![0; 1],
             next: 0,
             halvings: 0,
             most,
@@ -135,16 +143,31 @@ impl ReuseDistances {
         self.halvings
     }
 
-    /// Counts an access at `at` to a page; `hash` ([`sampling_hash`]) samples. For a page in the sample, returns the
-    /// time of the previous access, if any.
+    /// Counts accesses to pages, which must be given to [`add`](Self::add) in their order if in the sample.
+    #[inline]
+    pub fn count(&mut self, pages: u64) {
+        self.accesses += pages;
+    }
+
+    /// Whether a page is in the sample; prefetches its record into the caches.
+    #[inline]
+    pub fn expect(&self, page: u64, hash: u64) -> bool {
+        let found = is_followed(hash, self.halvings);
+        if found {
+            self.pages.expect(page, page + 1);
+        }
+        found
+    }
+
+    /// Adds an access at `at` to a page; `hash` ([`sampling_hash`]) samples. For a page in the sample, returns the time
+    /// of the previous access, if any.
     #[inline]
     pub fn add(&mut self, page: u64, hash: u64, at: u32) -> Option<Option<u32>> {
-        self.accesses += 1;
         if !is_followed(hash, self.halvings) { None } else { Some(self.follow(page, at)) }
     }
 
     fn follow(&mut self, page: u64, at: u32) -> Option<u32> {
-        if self.next + 1 == self.tree.len() {
+        if self.next == self.words.len() * 64 {
             self.renumber();
         }
         let (slot, weight) = (self.next, 1 << self.halvings);
@@ -153,18 +176,17 @@ impl ReuseDistances {
         let before = (before.slot != NO_SLOT).then_some(before);
         match before {
             Some(before) => {
-                let older = self.count_upto(before.slot as usize);
-                let distance = (self.pages.len() as u64 - u64::from(older)) << self.halvings;
+                let distance = u64::from(self.count_after(before.slot as usize)) << self.halvings;
                 let bucket = bucket_of(distance);
                 if self.buckets.len() <= bucket {
                     self.buckets.resize(bucket + 1, 0);
                 }
                 self.buckets[bucket] += weight;
-                self.change(before.slot as usize, u32::MAX);
+                self.flip(before.slot as usize, false);
             }
             None => self.first += weight,
         }
-        self.change(slot, 1);
+        self.flip(slot, true);
         if self.pages.len() > self.most {
             while self.pages.len() > self.most {
                 self.halvings += 1;
@@ -176,42 +198,39 @@ impl ReuseDistances {
         before.map(|before| before.at)
     }
 
-    /// Pages whose latest access is at `slot` or before.
-    fn count_upto(&self, slot: usize) -> u32 {
-        let (mut at, mut sum) = (slot + 1, 0u32);
-        while at > 0 {
-            sum = sum.wrapping_add(self.tree[at]);
-            at &= at - 1;
-        }
-        sum
+    /// Pages whose latest access is after `slot`.
+    fn count_after(&self, slot: usize) -> u32 {
+        let word = slot / 64;
+        let group = word / GROUP;
+        let words = self.in_word.len().min((group + 1) * GROUP);
+        let in_words: u32 = self.in_word[word + 1..words].iter().map(|&count| u32::from(count)).sum();
+        let in_groups: u32 = self.in_group[group + 1..].iter().sum();
+        (self.words[word] >> (slot % 64) >> 1).count_ones() + in_words + in_groups
     }
 
-    fn change(&mut self, slot: usize, by: u32) {
-        let mut at = slot + 1;
-        while at < self.tree.len() {
-            self.tree[at] = self.tree[at].wrapping_add(by);
-            at += at & at.wrapping_neg();
-        }
+    fn flip(&mut self, slot: usize, is_live: bool) {
+        let (word, by) = (slot / 64, if is_live { 1 } else { -1 });
+        self.words[word] ^= 1 << (slot % 64);
+        self.in_word[word] = self.in_word[word].wrapping_add_signed(by);
+        self.in_group[word / GROUP] = self.in_group[word / GROUP].wrapping_add_signed(by.into());
     }
 
     /// Gives the live pages the first slots, in their order, and leaves three times as many free.
     fn renumber(&mut self) {
-        let mut live: Vec<(u32, u64)> = self.pages.iter().map(|(page, found)| (found.slot, page)).collect();
-        live.sort_unstable();
-        let slots = (4 * live.len()).max(LEAST_SLOTS);
-        self.tree.clear();
-        self.tree.resize(slots + 1, 0);
-        for (slot, &(_, page)) in live.iter().enumerate() {
-            self.pages.of(page).slot = slot as u32;
-            self.tree[slot + 1] = 1;
+        let mut words = vec![0u64; self.words.len()];
+        self.pages.iter().for_each(|page| words[page.slot as usize / 64] |= 1 << (page.slot % 64));
+        let mut before = vec![0];
+        words.iter().for_each(|word| before.push(before[before.len() - 1] + word.count_ones()));
+        for page in self.pages.iter_mut() {
+            let (word, bit) = (page.slot as usize / 64, page.slot % 64);
+            page.slot = before[word] + (words[word] & ((1 << bit) - 1)).count_ones();
         }
-        for at in 1..=slots {
-            let above = at + (at & at.wrapping_neg());
-            if above <= slots {
-                self.tree[above] += self.tree[at];
-            }
-        }
-        self.next = live.len();
+        self.next = self.pages.len();
+        let slots = (4 * self.next).max(LEAST_SLOTS).next_multiple_of(64);
+        self.words = vec![0; slots / 64];
+        self.in_word = vec![0; slots / 64];
+        self.in_group = vec![0; (slots / 64).div_ceil(GROUP)];
+        (0..self.next).for_each(|slot| self.flip(slot, true));
     }
 
     /// Bytes of distinct pages.

@@ -19,8 +19,10 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MILLISECOND;
 const HOUR: u64 = 3600 * SECOND;
 
+const LENGTHS: usize = 10;
+
 /// Lengths in nanoseconds.
-const OF_TIME: [u64; 10] = [
+const OF_TIME: [u64; LENGTHS] = [
     10 * MILLISECOND,
     100 * MILLISECOND,
     SECOND,
@@ -34,7 +36,7 @@ const OF_TIME: [u64; 10] = [
 ];
 
 /// Lengths in requests.
-const OF_REQUESTS: [u64; 10] =
+const OF_REQUESTS: [u64; LENGTHS] =
     [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
 
 /// Windows of one length; sizes are in pages.
@@ -73,6 +75,10 @@ impl Windows {
 pub struct WorkingSets {
     is_time: bool,
     levels: Vec<Windows>,
+    /// The first time of the present window of each length: never later than of a shorter one.
+    begins: [u32; LENGTHS],
+    /// Pages, since the latest change of the time, that were new in the windows of so many lengths, shorter ones first.
+    fresh: [u64; LENGTHS + 1],
     now: u32,
 }
 
@@ -95,9 +101,9 @@ impl WorkingSets {
     /// No accesses yet, of a workload with times or without.
     pub fn new(is_time: bool) -> WorkingSets {
         let lengths = if is_time { OF_TIME } else { OF_REQUESTS };
-        let width = |length: u64| u32::try_from(length / lengths[0]).ok();
-        let levels = lengths.into_iter().map_while(width).map(|width| Windows { width, ..Windows::default() });
-        WorkingSets { is_time, levels: levels.collect(), now: 0 }
+        let width = |length: u64| u32::try_from(length / lengths[0]).expect("the longest is 10^9 of the shortest");
+        let levels = lengths.map(|length| Windows { width: width(length), ..Windows::default() }).into();
+        WorkingSets { is_time, levels, begins: [0; LENGTHS], fresh: [0; LENGTHS + 1], now: 0 }
     }
 
     /// The number of the shortest window at `time`: the clock of [`count`](Self::count).
@@ -111,32 +117,39 @@ impl WorkingSets {
     #[inline]
     pub fn go_to(&mut self, now: u32) {
         if now != self.now {
+            self.settle();
             self.now = now;
-            for level in &mut self.levels {
-                if level.index != now / level.width {
-                    level.end_at(now / level.width);
+            for (level, begin) in self.levels.iter_mut().zip(&mut self.begins) {
+                // Longer windows end with this one or later.
+                if now - *begin < level.width {
+                    break;
                 }
+                level.end_at(now / level.width);
+                *begin = level.index * level.width;
             }
+        }
+    }
+
+    /// Adds the fresh pages to the present windows.
+    fn settle(&mut self) {
+        let mut pages = 0;
+        for (level, fresh) in self.levels.iter_mut().zip(&mut self.fresh[1..]).rev() {
+            pages += std::mem::take(fresh);
+            level.pages += pages;
         }
     }
 
     /// Counts an access, now, to a page that represents `weight` and was accessed last `before`.
     #[inline]
     pub fn count(&mut self, before: Option<u32>, weight: u64) {
-        if before == Some(self.now) {
-            return;
-        }
-        for level in &mut self.levels {
-            if before.is_some_and(|before| before / level.width == level.index) {
-                break;
-            }
-            level.pages += weight;
-        }
+        let lengths = before.map_or(LENGTHS, |before| self.begins.iter().filter(|begin| before < **begin).count());
+        self.fresh[lengths] += weight;
     }
 
     /// The working set by the length of the window: all lengths with at least two windows in the workload, or else the
     /// shortest.
-    pub fn figures(&self) -> Vec<WorkingSet> {
+    pub fn figures(&mut self) -> Vec<WorkingSet> {
+        self.settle();
         let shortest = if self.is_time { OF_TIME[0] } else { OF_REQUESTS[0] };
         let of = |level: &Windows| {
             let length = u64::from(level.width) * shortest;

@@ -11,6 +11,8 @@ impl Session<'_> {
     /// The next action of the jobs of `source`, with at most `depth` requests in flight.
     pub(super) fn due_of_jobs(&mut self, source: &mut dyn Source, depth: u32, left: &mut u64) -> Result<Due> {
         let now = self.drive.engine.now();
+        let has_ramped = self.ramps && !jobs_of(source).is_ramping(self.scaled(now, self.config.host.speedup));
+        *left = if has_ramped { 0 } else { *left };
         let due = if *left == 0 || self.watch.interrupted {
             Due::Nothing
         } else if self.drive.outstanding() >= depth {

@@ -107,6 +107,20 @@ fn same_with_and_without(resolved: &Resolved, fidelity: Fidelity, payload: Paylo
 }
 
 #[test]
+fn drives_of_other_times_share_a_state() {
+    let times = ["part.t_read=77us", "part.t_program=333us", "part.t_erase=1ms", "part.bus_rate=300MB/s"];
+    for layer in crate::layers::layers() {
+        let (mut states, options) = (Memory::default(), options(Fidelity::Timed, Payload::Tag, "fill:90%,random:2x"));
+        outcome(&drive(layer, &[]), &options, &mut states);
+        let other = drive(layer, &times);
+        let without = printed(&outcome(&other, &options, &mut NotKept));
+        let with = printed(&outcome(&other, &options, &mut states));
+        assert_eq!((states.found, states.kept.len()), (1, 1), "{}", layer.name);
+        assert!(with == without, "{}: the result from the state of another drive differs", layer.name);
+    }
+}
+
+#[test]
 fn results_are_the_same_on_every_layer() {
     for layer in crate::layers::layers() {
         for (fidelity, payload) in [
@@ -140,11 +154,12 @@ fn states_are_of_all_that_preconditioning_reads() {
     };
     let usual = of(&[], "steady", Fidelity::Timed, Payload::None);
     assert!(usual.is_some());
-    for shared in ["host.iodepth=7", "host.speedup=2", "sim.scheduler=fifo", "controller.t_read=3us"] {
+    for shared in ["host.iodepth=7", "host.speedup=2", "sim.scheduler=fifo", "controller.t_read=3us", "part.t_read=1us"]
+    {
         assert_eq!(of(&[shared], "steady", Fidelity::Timed, Payload::None), usual, "{shared}");
     }
     assert_eq!(of(&[], "steady", Fidelity::Count, Payload::None), usual);
-    for other in ["ftl.victim=fifo", "ssd.blocks_per_plane=17", "part.t_read=1us", "buffer.size=2MiB"] {
+    for other in ["ftl.victim=fifo", "ssd.blocks_per_plane=17", "part.endurance=77", "buffer.size=2MiB"] {
         assert_ne!(of(&[other], "steady", Fidelity::Timed, Payload::None), usual, "{other}");
     }
     assert_ne!(of(&[], "fill:90%", Fidelity::Timed, Payload::None), usual);

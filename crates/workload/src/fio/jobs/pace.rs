@@ -162,7 +162,7 @@ impl Search {
 /// The least rates of a job, and the completed requests or bytes of each direction.
 #[derive(Debug, Clone)]
 pub struct Floor {
-    floor: spec::Floor,
+    pub floor: spec::Floor,
     begin: Nanos,
     done: [u64; 3],
     /// Begin of the period, and the count until then.

@@ -2,11 +2,15 @@
 //!
 //! With a clock ([`Jobs`]), as in fio: a closed job issues a request while fewer than `iodepth` are outstanding, but
 //! not before the job's rate allows one; an open job issues requests at arrival times. A job begins `startdelay` after
-//! the phase and ends `runtime` later, or with the last request; a phase ends when all requests have completed. If
+//! the phase (or after the job of `wait_for`) and ends `runtime` after `ramp_time`, or with the last request; a phase
+//! ends when all requests have completed. If
 //! several requests are due, open jobs go first, by arrival, then closed jobs in turn. A request of a closed job
 //! arrives when the job issues the request. After each `thinktime_blocks` requests, flushes included, a job waits for
-//! its requests in flight, and then for `thinktime`; a rate goes on meanwhile, and the job catches up. `pace.rs` varies
-//! the depth of a job with `latency_target`, and ends a job that is slower than `rate_min`.
+//! its requests in flight, and then for `thinktime`; a rate goes on meanwhile, and the job catches up. A queue that was
+//! full gets requests again when `iodepth_low`, `iodepth_batch` and `iodepth_batch_complete` allow. A job with a `flow`
+//! waits while its share of the requests exceeds its share of the weights (`order.rs`, as `exitall`). Reads of a
+//! read-back begin after the writes in flight. `pace.rs` varies the depth of a job with `latency_target`, and ends a
+//! job that is slower than `rate_min`.
 //!
 //! Without a clock ([`Source::next_request`]: counted runs, and traces written from a workload), open jobs and jobs
 //! with rates for all directions are merged by the times of their requests. Other jobs take turns of `iodepth`
@@ -14,12 +18,15 @@
 //! need times.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
+use super::super::region::Room;
 use super::super::source::FioSource;
-use super::super::spec::{FioSpec, Think};
+use super::super::spec::{FioSpec, Flow, Order, Refill, Think};
 use super::pace::{Floor, Search};
 use crate::request::{Arrivals, Command, Due, FoundDepth, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::rng::Rng;
 use palimpsest_flash::units::Nanos;
 
 /// The requests of jobs on one drive: of a [`JobFile`](super::JobFile), or of one specification that has times.
@@ -38,6 +45,11 @@ pub struct JobsSource {
     /// Names and copies of the jobs, and the outcome of each copy that has ended.
     sections: Vec<(String, u32)>,
     ended: Vec<Outcome>,
+    /// Notes on the keys of the jobs.
+    pub(super) notes: Vec<String>,
+    /// Numbers of the first job of each section, and of groups of reports.
+    firsts: Vec<u32>,
+    groups: u32,
     /// Without a clock: start of the phase.
     base: Nanos,
     latest: Nanos,
@@ -47,34 +59,52 @@ pub struct JobsSource {
 
 /// Jobs that run at the same time.
 #[derive(Debug, Clone, Default)]
-struct Phase {
-    jobs: Vec<Playing>,
+pub(super) struct Phase {
+    pub(super) jobs: Vec<Playing>,
     /// Number of the first job.
-    first: u32,
+    pub(super) first: u32,
     /// The job that is next, and the requests left in that turn.
     turn: usize,
     left: u32,
     began: Option<Nanos>,
+    /// A job has ended, and with it all jobs.
+    pub(super) is_last: bool,
 }
 
 /// A running job.
 #[derive(Debug, Clone)]
-struct Playing {
+pub(super) struct Playing {
     source: FioSource,
     /// Most requests outstanding; `None` for an open loop.
     depth: Option<u32>,
+    /// Most requests outstanding when a full queue gets requests again, and whether it does.
+    low: u32,
+    refills: bool,
     is_capped: bool,
     /// Each request has an arrival time.
     has_times: bool,
+    /// Begin of the job in the phase, without delay; `None` before the end of the jobs `after`.
+    pub(super) begin: Option<Nanos>,
+    pub(super) after: Range<u32>,
     delay: Nanos,
     runtime: Option<Nanos>,
+    /// The time without figures, and whether it is over.
+    ramp: Nanos,
+    ramped: bool,
+    restarted: bool,
     pending: Option<Request>,
-    ended: bool,
-    outstanding: u32,
+    pub(super) ended: bool,
+    pub(super) outstanding: u32,
     think: Think,
     /// Requests since the last pause, and the end of that pause.
     since_pause: u64,
-    paused_until: Nanos,
+    pub(super) paused_until: Nanos,
+    /// Ends of other jobs with this one, once.
+    pub(super) order: Order,
+    pub(super) group: u32,
+    pub(super) flow: Flow,
+    /// Requests that count for the flow.
+    pub(super) flowed: u64,
     search: Option<Search>,
     floor: Option<Floor>,
 }
@@ -112,8 +142,31 @@ impl Playing {
     }
 
     /// Begin and end of the job, counted from the begin of the phase.
-    fn span(&self) -> (Nanos, Nanos) {
-        (self.delay, self.runtime.map_or(Nanos::MAX, |runtime| self.delay.saturating_add(runtime)))
+    pub(super) fn span(&self) -> (Nanos, Nanos) {
+        let Some(begin) = self.begin else { return (Nanos::MAX, Nanos::MAX) };
+        let (begin, rest) = (begin.saturating_add(self.delay), self.runtime.map(|rest| rest.saturating_add(self.ramp)));
+        (begin, rest.map_or(Nanos::MAX, |rest| begin.saturating_add(rest)))
+    }
+
+    /// True before the end of the ramp of a job that has one and has requests left.
+    fn is_ramping(&self, since: Nanos) -> bool {
+        let is_waiting = self.ramp > 0 && !(self.ended && self.outstanding == 0);
+        is_waiting && self.begin.is_some() && since < self.span().0.saturating_add(self.ramp)
+    }
+
+    /// Begins the job `since` nanoseconds after the begin of the phase.
+    pub(super) fn begin_at(&mut self, since: Nanos) {
+        let begin = since.saturating_add(self.delay);
+        self.begin = Some(since);
+        self.search = self.search.take().map(|old| Search::new(old.target, self.depth.unwrap_or(1), begin));
+        self.floor = self.floor.take().map(|old| Floor::new(old.floor, begin));
+    }
+
+    /// Restarts the figures of the job at the end of its ramp.
+    fn ramp(&mut self, since: Nanos) {
+        if !self.ramped && since >= self.span().0.saturating_add(self.ramp) {
+            (self.ramped, self.restarted) = (true, true);
+        }
     }
 
     /// The next request, which stays pending until taken. `now` counts from the begin of the job; `None` without a
@@ -128,7 +181,9 @@ impl Playing {
 
     /// `since`, or the end of the pause; `None` if the pause begins after requests in flight.
     fn after_pause(&mut self, since: Nanos) -> Option<Nanos> {
-        if self.think.time > 0 && self.since_pause >= self.think.requests {
+        let begun = self.paused_until.max(self.span().0);
+        let is_over = self.think.after > 0 && since >= begun.saturating_add(self.think.after);
+        if self.think.time > 0 && (self.since_pause >= self.think.requests || is_over) {
             if self.outstanding > 0 {
                 return None;
             }
@@ -137,7 +192,7 @@ impl Playing {
         Some(since.max(self.paused_until))
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         (self.pending, self.ended) = (None, true);
     }
 
@@ -155,20 +210,28 @@ impl Playing {
     /// The time of the next request, past or future, `since` nanoseconds after the begin of the phase; `None` before a
     /// request completes.
     fn due(&mut self, since: Nanos) -> Option<Nanos> {
+        self.begin?;
+        self.ramp(since);
         let (begin, end) = self.span();
         let depth = self.depth_at(since);
         if self.depth.is_none() {
             return self.within(Some(since.saturating_sub(begin)));
         }
         if self.outstanding >= depth {
+            self.refills = false;
             return None;
         }
+        if !self.refills && self.outstanding > self.low.min(depth - 1) {
+            return None;
+        }
+        self.refills = true;
         let since = self.after_pause(since)?;
         if since >= end {
             self.end();
         }
         let now = Some(since.saturating_sub(begin));
-        if self.is_capped { self.within(now) } else { self.fill(now).map(|_| begin.max(since)) }
+        let due = if self.is_capped { self.within(now) } else { self.fill(now).map(|_| begin.max(since)) };
+        due.filter(|_| self.outstanding == 0 || !self.source.is_behind_writes())
     }
 }
 
@@ -179,14 +242,30 @@ impl Phase {
 
     /// The request or event due `since` nanoseconds after the begin; [`Due::Nothing`] after the end.
     fn due(&mut self, since: Nanos) -> Due {
+        loop {
+            self.begin_jobs(since);
+            let due = self.due_now(since);
+            if matches!(due, Due::Request(_)) || !self.is_changed(since) {
+                return due;
+            }
+        }
+    }
+
+    fn due_now(&mut self, since: Nanos) -> Due {
         let count = self.jobs.len();
         // The open job with the earliest arrival; the first closed job in turn.
         let (mut open, mut closed): (Option<(Nanos, usize)>, Option<usize>) = (None, None);
-        let (mut next, mut outstanding) = (Nanos::MAX, 0);
+        let (mut next, mut outstanding, mut ahead) = (Nanos::MAX, 0, None);
         for at in (0..count).map(|step| (self.turn + step) % count) {
+            let due = self.jobs[at].due(since);
+            let is_ahead = due.is_some_and(|when| when <= since) && self.is_ahead(at, since);
             let job = &mut self.jobs[at];
             outstanding += job.outstanding;
-            match job.due(since) {
+            match due {
+                _ if is_ahead => {
+                    next = next.min(job.sleep(since));
+                    ahead = ahead.or(Some(at));
+                }
                 None => {}
                 Some(when) if when > since => next = next.min(when),
                 Some(when) if job.depth.is_none() => {
@@ -195,12 +274,15 @@ impl Phase {
                 Some(_) => _ = closed.get_or_insert(at),
             }
         }
-        if let Some(at) = open.map(|(_, at)| at).or(closed) {
+        // If all others have ended, a job that is ahead continues.
+        let last = ahead.filter(|_| next == Nanos::MAX && outstanding == 0);
+        if let Some(at) = open.map(|(_, at)| at).or(closed).or(last) {
             let job = &mut self.jobs[at];
             let mut request = job.pending.take().expect("it is due");
             job.outstanding += 1;
+            job.flowed += 1;
             job.since_pause += u64::from(job.think.of_issued);
-            request.arrival = if open.is_some() { job.delay.saturating_add(request.arrival) } else { since };
+            request.arrival = if open.is_some() { job.span().0.saturating_add(request.arrival) } else { since };
             if open.is_none() {
                 self.turn = (at + 1) % count;
             }
@@ -216,6 +298,16 @@ impl Phase {
 
     /// The next request without a clock, and the job's number; `None` after the end.
     fn next(&mut self, latest: Nanos, base: Nanos) -> Option<(Request, u32)> {
+        loop {
+            self.begin_jobs(0);
+            let next = self.next_now(latest, base);
+            if next.is_some() || !self.is_changed(0) {
+                return next;
+            }
+        }
+    }
+
+    fn next_now(&mut self, latest: Nanos, base: Nanos) -> Option<(Request, u32)> {
         let count = self.jobs.len();
         if self.has_times() {
             let mut first: Option<(Nanos, usize)> = None;
@@ -230,9 +322,11 @@ impl Phase {
         for _ in 0..=count {
             let at = self.turn;
             let job = &mut self.jobs[at];
-            let has = if job.has_times { job.within(None).is_some() } else { job.fill(None).is_some() };
-            if self.left > 0 && has {
+            let begun = job.begin.is_some();
+            let has = begun && if job.has_times { job.within(None).is_some() } else { job.fill(None).is_some() };
+            if self.left > 0 && has && !self.is_ahead(at, 0) {
                 self.left -= 1;
+                self.jobs[at].flowed += 1;
                 let request = self.jobs[at].pending.take().expect("it was filled");
                 return Some((Request { arrival: latest, ..request }, self.first + at as u32));
             }
@@ -256,6 +350,9 @@ impl JobsSource {
             jobs: 0,
             sections: Vec::new(),
             ended: Vec::new(),
+            notes: Vec::new(),
+            firsts: Vec::new(),
+            groups: 0,
             base: 0,
             latest: 0,
             last: (0, 0),
@@ -271,14 +368,24 @@ impl JobsSource {
         let mut source = JobsSource { streams: spec.copies > 1, ..JobsSource::new("--workload") };
         source.begin_section("the workload", spec);
         for number in 1..=spec.copies {
-            source.push(spec, FioSource::of_job(spec, drive_bytes, seed, number)?, number == 1);
+            let room = Room { first: 0, bytes: drive_bytes };
+            source.push(spec, FioSource::of_job(spec, room, seed, (number, number - 1))?, number - 1, seed);
         }
         Ok(source)
     }
 
     /// Begins a section, whose copies follow.
     pub(super) fn begin_section(&mut self, name: &str, spec: &FioSpec) {
+        let Order { stonewall, new_group, .. } = spec.order;
         self.sections.push((name.to_string(), spec.copies as u32));
+        self.firsts.push(self.jobs);
+        self.groups += u32::from(stonewall || new_group);
+    }
+
+    /// The numbers of the jobs of the section called `name`.
+    fn numbers(&self, name: &str) -> Range<u32> {
+        let at = self.sections.iter().position(|(other, _)| other == name);
+        at.map_or(0..0, |at| self.firsts[at]..self.firsts[at] + self.sections[at].1)
     }
 
     /// The outcomes of all copies so far, in order.
@@ -288,13 +395,29 @@ impl JobsSource {
     }
 
     /// Adds a job with the requests of `source`.
-    pub(super) fn push(&mut self, spec: &FioSpec, source: FioSource, starts_phase: bool) {
+    pub(super) fn push(&mut self, spec: &FioSpec, source: FioSource, copy: u64, seed: u64) {
+        let Refill { low, submit, complete } = spec.refill;
+        let submit = if submit == 0 { spec.iodepth } else { submit };
+        let spread = Rng::new(seed, 7 + u64::from(self.jobs)).below(spec.delay_spread.saturating_add(1));
+        let delay = spec.start_delay.saturating_add(spread);
+        let after = spec.order.after.as_deref().map_or(0..0, |name| self.numbers(name));
         let job = Playing {
             source,
             depth: (!spec.open_loop).then_some(spec.iodepth),
+            low: low.min(spec.iodepth.saturating_sub(submit.max(complete))),
+            refills: true,
+            begin: after.is_empty().then_some(0),
+            after,
+            ramp: spec.ramp,
+            ramped: spec.ramp == 0,
+            restarted: false,
+            order: spec.order.clone(),
+            group: self.groups,
+            flow: spec.flow,
+            flowed: 0,
             is_capped: spec.is_capped(),
             has_times: spec.has_times() && spec.think.time == 0,
-            delay: spec.start_delay,
+            delay,
             runtime: spec.runtime,
             pending: None,
             ended: false,
@@ -302,10 +425,10 @@ impl JobsSource {
             think: spec.think,
             since_pause: 0,
             paused_until: 0,
-            search: (spec.target.time > 0).then(|| Search::new(spec.target, spec.iodepth, spec.start_delay)),
-            floor: spec.floor.rates.iter().any(Option::is_some).then(|| Floor::new(spec.floor, spec.start_delay)),
+            search: (spec.target.time > 0).then(|| Search::new(spec.target, spec.iodepth, delay)),
+            floor: spec.floor.rates.iter().any(Option::is_some).then(|| Floor::new(spec.floor, delay)),
         };
-        if starts_phase || self.phases.is_empty() {
+        if (spec.order.stonewall && copy == 0) || self.phases.is_empty() {
             self.phases.push_back(Phase { first: self.jobs, left: job.turn(), ..Phase::default() });
         }
         self.arrivals = match (self.arrivals, job.depth.filter(|_| !job.has_times)) {
@@ -319,8 +442,11 @@ impl JobsSource {
         let phase = self.phases.back_mut().expect("one was pushed");
         let ends_by_clock = job.runtime.is_some() && !job.has_times;
         let has_pace = job.is_capped || job.think.time > 0 || job.search.is_some() || job.floor.is_some();
+        let is_full = job.depth.is_none_or(|depth| job.low >= depth - 1);
+        let is_bound = job.flow.weight > 0 || job.order.exits || job.begin.is_none() || spec.reads_back();
         self.has_pace |= has_pace;
-        self.clocked |= phases > 1 || has_pace || job.delay > 0 || ends_by_clock;
+        self.clocked |=
+            phases > 1 || has_pace || job.delay > 0 || job.ramp > 0 || ends_by_clock || is_bound || !is_full;
         phase.jobs.push(job);
         self.clocked |= phase.jobs.len() > 1 && !phase.has_times();
         self.jobs += 1;
@@ -345,8 +471,9 @@ impl Jobs for JobsSource {
                 Due::At(since) => return Ok(Due::At(began.saturating_add(since))),
                 Due::Completion => return Ok(Due::Completion),
                 Due::Nothing => {
-                    self.ended.extend(phase.jobs.iter().map(Playing::outcome));
-                    self.phases.pop_front();
+                    let over = if phase.is_last { self.phases.len() } else { 1 };
+                    let over: Vec<Phase> = self.phases.drain(..over).collect();
+                    self.ended.extend(over.iter().flat_map(|phase| &phase.jobs).map(Playing::outcome));
                 }
             }
         }
@@ -378,9 +505,17 @@ impl Jobs for JobsSource {
         }
     }
 
+    fn is_ramping(&mut self, now: Nanos) -> bool {
+        let Some(phase) = self.phases.front_mut() else { return false };
+        let since = now - *phase.began.get_or_insert(now);
+        phase.jobs.iter().any(|job| job.is_ramping(since))
+    }
+
     fn take_restarted(&mut self) -> Option<u32> {
         let phase = self.phases.front_mut()?;
-        let is_restarted = |job: &mut Playing| job.search.as_mut().is_some_and(Search::take_restarted);
+        let is_restarted = |job: &mut Playing| {
+            std::mem::take(&mut job.restarted) || job.search.as_mut().is_some_and(Search::take_restarted)
+        };
         phase.jobs.iter_mut().position(is_restarted).map(|at| phase.first + at as u32)
     }
 }
@@ -388,9 +523,9 @@ impl Jobs for JobsSource {
 impl Source for JobsSource {
     fn next_request(&mut self) -> Result<Option<Request>> {
         while let Some(phase) = self.phases.front_mut() {
-            if phase.jobs.iter().any(|job| job.search.is_some() || job.floor.is_some()) {
-                let what = "latency_target and the least rates need simulated time; expected a timed run without a \
-                            depth of the host (host.iodepth), or a workload without them";
+            if phase.jobs.iter().any(|job| job.search.is_some() || job.floor.is_some() || job.ramp > 0) {
+                let what = "latency_target and the least rates need simulated time, as ramp_time does; expected a \
+                            timed run without a depth of the host (host.iodepth), or a workload without them";
                 return Err(Error::input(&self.name, what));
             }
             if phase.jobs.iter().any(|job| job.runtime.is_some() && !job.has_times) {
@@ -401,7 +536,8 @@ impl Source for JobsSource {
             if let Some((request, job)) = phase.next(self.latest, self.base) {
                 return Ok(Some(self.given(request, job)));
             }
-            self.phases.pop_front();
+            let over = if phase.is_last { self.phases.len() } else { 1 };
+            self.phases.drain(..over);
             self.base = self.latest;
         }
         Ok(None)
@@ -441,7 +577,7 @@ impl Source for JobsSource {
             (None, Some(why)) => Some(format!("{name} found no depth: {why}")),
             (None, None) => None,
         };
-        names.zip(self.outcomes()).filter_map(of).collect()
+        self.notes.iter().cloned().chain(names.zip(self.outcomes()).filter_map(of)).collect()
     }
 
     fn jobs(&mut self) -> Option<&mut dyn Jobs> {

@@ -121,7 +121,8 @@ fn copies_of_a_specification_are_those_of_a_job() {
     let mut source = crate::fio::generated(&spec, GIB, 1).unwrap();
     assert_eq!(source.arrivals(), Arrivals::Closed { depth: 6 });
     let copies: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
-    assert_eq!(copies, requests("[a]\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
+    // Without a filename the copies of a job file have files of their own.
+    assert_eq!(copies, requests("[a]\nfilename=x\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
     assert_eq!(copies.len(), 3 * 40);
     let mut one = crate::fio::generated(&FioSpec { copies: 1, ..spec }, GIB, 1).unwrap();
     assert_eq!(one.next_request().unwrap().map(|request| request.owner()), Some(0));
@@ -327,8 +328,6 @@ fn mistakes_name_line_and_key() {
     for (text, line, says) in [
         ("[a]\nrw=read\nruntime=soon\n", 3, "runtime: expected simulated time in seconds"),
         ("[a]\nrw=read\ntime_based\n", 3, "time_based: expected runtime too"),
-        ("[a]\nrw=read\nramp_time=5\n", 3, "ramp_time: unknown key"),
-        ("[a]\nrw=read\nramp_time=5\n", 3, "expected --warmup"),
         ("[a]\nlatency_target=5ms\n", 2, "latency_target: expected latency_window too"),
         ("[a]\nlatency_target=5\nlatency_window=1s\nrate_iops=5\nopen_loop\n", 2, "latency_target: an open loop has"),
         ("[a]\nlatency_run\n", 2, "latency_run: expected latency_target too"),
@@ -337,17 +336,20 @@ fn mistakes_name_line_and_key() {
         ("[a]\nrate_cycle=100\n", 2, "rate_cycle: the least rate is averaged over this time; expected rate_min"),
         ("[a]\nrate_min=1m\nrate_iops_min=5\n", 2, "rate_min: rate_iops_min is given too"),
         ("[a]\nrate_iops=,5\nrate_iops_min=9\n", 3, "rate_iops_min: the cap is lower"),
-        ("[a]\ngroup_reporting=0\n", 2, "group_reporting: expected nothing, or 1"),
-        ("[global]\ndirectory=/mnt\n[a]\nrw=read\n", 2, "expected filename too"),
         ("[a]\niodpeth=3\n", 2, "did you mean iodepth?"),
+        ("[a]\nramp_time=soon\n", 2, "ramp_time: expected simulated time in seconds"),
+        ("[a]\ngroup_reportin=0\n", 2, "group_reportin (line 2"),
+        ("[a]\nioengine=rbd\n", 2, "needs a server instead of a drive: ioengine=rbd (line 2)"),
+        ("[a]\nioengine=libaoi\n", 2, "ioengine: expected libaio"),
+        ("[a]\nsize=${SIZE}\n", 2, "because the variable SIZE is not set"),
+        ("[a]\nzonemode=strided\n", 2, "zonemode: expected zonesize too"),
+        ("[a]\nrw=randread\nzonesize=1m\n", 3, "zonesize: only sequential requests"),
+        ("[a]\nfdp=1\n", 2, "fdp: expected plids too"),
+        ("[a]\nrw=read:4\n", 2, "rw: expected one of read"),
+        ("[a]\nverify=crc32c\nrate_iops=5\nopen_loop\nrw=write\n", 2, "verify: reads wait for the writes"),
+        ("[a]\nbsrange=16k-4k\n", 2, "bsrange: expected one to three ranges"),
         ("[global]\n\n[a]\nrw=sideways\n", 4, "rw: expected one of read"),
-        ("[a]\nbs=4k\nbs=8k\n", 3, "bs: the key is given twice, first in line 2"),
-        ("[a]\ndirect=0\n", 2, "direct: expected 1"),
-        ("[a]\nioengine=rbd\n", 2, "ioengine: expected libaio"),
-        ("[a]\niodepth=8\nioengine=psync\n", 3, "expected iodepth=1"),
-        ("[a]\nfilename=/dev/x\nn=1\n[b]\nstonewall\nfilename=/dev/y\n", 6, "filename: expected"),
         ("[a]\nnumjobs=0\n", 2, "numjobs: expected a whole number"),
-        ("[a]\nsize=${SIZE}\n", 2, "without variables"),
         ("[a]\nrw=read\nsize=2g\n", 3, "size: the region of 2GiB"),
         ("[a]\nrwmixread=30\nrwmixwrite=30\n", 3, "rwmixwrite: expected rwmixread + rwmixwrite = 100"),
         ("[a]\nio_size=1m\nloops=2\n", 3, "loops: io_size is given too"),
@@ -360,6 +362,225 @@ fn mistakes_name_line_and_key() {
     }
     assert!(wrong("[global]\nbs=4k\n").contains("j.fio: the file has no job"));
     assert!(wrong("[a]\nnumjobs=1024\nrate_iops=1\n[b]\nrate_iops=1\n").contains("expected at most 1024"));
+}
+
+/// Variables, included files, comments behind values, keys given twice, and expressions.
+#[test]
+fn the_syntax_is_that_of_fio() {
+    let variable = |name: &str| (name == "BS").then(|| "8k".to_string());
+    let include = |name: &str, by: &str| match (name, by) {
+        ("common.inc", "j.fio") => Ok("rw=write ; as before\nbs=4k\n".to_string()),
+        _ => Ok("[x]\n".to_string()),
+    };
+    let surroundings = Surroundings { variable: &variable, include: &include };
+    let read = |text: &str| JobFile::parse_in(text, "j.fio", &surroundings);
+    let text = "[global]\ninclude common.inc\n[a] # one\nbs=${BS}\t; two\nsize = (4 * 8k)# three\nstonewall\ndirect\n";
+    let plain = "[a]\nrw=read\nrw=write\nbs=8k\nsize=32k\ndirect=1\n";
+    let mut source = read(text).unwrap().source(GIB, 1).unwrap();
+    let found: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
+    assert_eq!((found.len(), &found), (4, &requests(plain)));
+    let wrong = |text: &str| read(text).unwrap_err().to_string();
+    let message = wrong("[a]\nbs=${SIZE}\n");
+    assert!(message.starts_with("j.fio:2: bs: ") && message.ends_with("the variable SIZE is not set"), "{message}");
+    assert!(wrong("[a]\ninclude other\n").starts_with("other:1: an included file has keys alone"));
+    assert!(super::JobFile::parse("[a]\ninclude x\n", "j.fio").unwrap_err().to_string().contains("j.fio:2: include x"));
+    let endless = Surroundings { variable: &variable, include: &|_, _| Ok("include a\n".into()) };
+    let message = JobFile::parse_in("[a]\ninclude a\n", "j.fio", &endless).unwrap_err().to_string();
+    assert!(message.contains("at most 8 files"), "{message}");
+}
+
+#[test]
+fn keys_without_effect_are_named_and_others_refused() {
+    let file = JobFile::parse("[a]\ndirect=0\nthread\nprio=3\nprio=4\nnum_range=1\nn=1\n", "j.fio").unwrap();
+    let notes = file.source(GIB, 1).unwrap().notes();
+    assert_eq!(notes, ["no effect in a simulation: direct, thread, prio, num_range"]);
+    let text = "[global]\nioengine=http\nhttps=on\niodpeth=4\n[a]\nhttps=off\nzonemode=zbd\nverify_only\n";
+    let message = JobFile::parse(text, "j.fio").unwrap_err().to_string();
+    let expected = "j.fio:2: needs a server instead of a drive: ioengine=http (line 2), https (line 3); unknown key: \
+                    iodpeth (line 4; did you mean iodepth?); needs a drive with zones: zonemode=zbd (line 7); needs \
+                    the state of an earlier run: verify_only (line 8); expected a key of docs/workloads.md";
+    assert_eq!(message, expected);
+    let file = JobFile::parse("[a]\niodepth=8\nioengine=psync\nn=3\n", "j.fio").unwrap();
+    let source = file.source(GIB, 1).unwrap();
+    assert_eq!(source.arrivals(), Arrivals::Closed { depth: 1 });
+    assert_eq!(source.notes(), ["iodepth is 1 for a, because the ioengine waits for each request"]);
+}
+
+fn sectors(text: &str) -> Vec<u64> {
+    requests(text).iter().map(|request| request.extent.sector).collect()
+}
+
+#[test]
+fn files_of_jobs_have_places() {
+    // One file: copies are apart by the increment. Files of copies are apart by whole MiB.
+    let one = "[a]\nfilename=/dev/x\nnumjobs=3\noffset=4k\noffset_increment=1m\nsize=4k\nn=1\n";
+    assert_eq!(sectors(one), [8, 8 + 2048, 8 + 4096]);
+    assert_eq!(sectors("[a]\nnumjobs=2\noffset=25%\noffset_increment=50%\nn=1\n"), [1 << 19, 3 << 19]);
+    assert_eq!(sectors("[a]\nsize=8k\nnumjobs=2\nn=1\n[b]\nsize=1m\nn=1\n"), [0, 2048, 4096]);
+    assert_eq!(sectors("[a]\nfilename=x\nsize=8k\nn=1\n[b]\nfilename=y\nn=1\n[c]\nfilename=x\nn=1\n"), [0, 1 << 20, 0]);
+    let list = "[a]\nfilename=x\\:1:y\nsize=64k\nn=16\n[b]\nfilename=z\nsize=1m\nn=1\n";
+    assert_eq!(sectors(list)[..9], [0, 2048, 8, 16, 24, 32, 40, 48, 56]);
+    let notes = JobFile::parse(list, "j.fio").unwrap().source(GIB, 1).unwrap().notes();
+    assert_eq!(notes, ["the 2 files of the jobs have ranges of their own"]);
+    // The whole drive, as without a file.
+    assert_eq!(sectors("[a]\nsize=50%\nn=1\n[b]\nn=1\n[c]\nfill_device=1\nsize=4k\nn=1\n"), [0, 0, 0]);
+    let large = wrong("[a]\nsize=800m\nnumjobs=2\n");
+    assert_eq!(large, "j.fio: the 2 files of the jobs take 1600MiB; expected at most the drive's 1GiB");
+    assert!(
+        wrong("[a]\nfilename=x:y\nn=1\n[b]\nfilename=y\nn=1\n").starts_with("j.fio:5: filename: y is in another list")
+    );
+}
+
+/// As in fio: the address after a request is moved, and beyond an end of the region the other end is next.
+#[test]
+fn addresses_of_sequential_patterns_are_moved() {
+    assert_eq!(sectors("[a]\nrw=read:-8k\nsize=16k\n"), [0, 16, 8, 0]);
+    assert_eq!(sectors("[a]\nrw=write:4k\nsize=16k\n"), [0, 16, 0, 16]);
+    assert_eq!(sectors("[a]\nzonesize=8k\nzoneskip=8k\nsize=32k\n"), [0, 8, 32, 40, 0, 8, 32, 40]);
+    assert_eq!(sectors("[a]\nzonemode=strided\nzonesize=8k\nzonerange=4k\nsize=16k\n"), [0, 0, 8, 8]);
+    for map in ["", "norandommap\n"] {
+        let of = |keys: &str| sectors(&format!("[a]\nrw=randread:4\nsize=1g\nnumber_ios=12\n{map}{keys}"));
+        let found = of("");
+        assert_eq!(found[..3], [0, 8, 16]);
+        assert!(found[3..].chunks(4).all(|run| run.windows(2).all(|pair| pair[1] == pair[0] + 8)), "{found:?}");
+        assert_ne!(found[7], found[3] + 32);
+        let found = of("rw_sequencer=identical\n");
+        assert!(
+            found[..3] == [0; 3] && found[3..].chunks(4).all(|run| run.iter().all(|&at| at == run[0])),
+            "{found:?}"
+        );
+    }
+    let sequence = "[a]\nrw=randread\nsize=48k\nio_size=24k\nrandom_distribution=sequence:2,0,1\n";
+    assert_eq!(sectors(sequence), [16, 0, 8, 16, 0, 8]);
+    assert_eq!(sectors(&format!("{sequence}random_sequence_stride=1\n")), [16, 0, 8, 40, 24, 32]);
+}
+
+/// Each multiple of the least size is as frequent, in fio's order and with our generator.
+#[test]
+fn sizes_of_a_range_are_uniform() {
+    let (fio, own) = ("write", "randwrite\nnorandommap");
+    // fio draws a size up to the most and the least together, so that the most has all that is beyond.
+    for (keys, step, each) in [(fio, 8, 1500), (own, 8, 1500), (fio, 1, 187), (own, 1, 240)] {
+        let unaligned = if step == 1 { "bs_unaligned\n" } else { "" };
+        let text = format!("[a]\nbsrange=4k-16k\nn=6000\nio_size=1g\n{unaligned}rw={keys}\n");
+        let mut counts = BTreeMap::new();
+        requests(&text).iter().for_each(|request| *counts.entry(request.extent.sectors).or_insert(0u32) += 1);
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), (8..=32).step_by(step).collect::<Vec<_>>(), "{keys}");
+        let mut all_but_last = counts.iter().filter(|(sectors, _)| **sectors < 32);
+        assert!(all_but_last.all(|(_, count)| count.abs_diff(each) < 5 * each.isqrt()), "{keys} {counts:?}");
+    }
+    assert_eq!(requests("[a]\nbsrange=4k-4k,8k-16k\nn=9\nrw=read\n").len(), 9);
+}
+
+fn kinds(text: &str) -> String {
+    let letter = |request: &Request| match request.kind {
+        RequestKind::Read => 'r',
+        RequestKind::Write => 'w',
+        RequestKind::Trim => 't',
+        RequestKind::Flush => 'f',
+    };
+    requests(text).iter().map(letter).collect()
+}
+
+#[test]
+fn writes_are_read_back() {
+    let write = "[a]\nrw=write\nsize=16k\nverify=crc32c\n";
+    assert_eq!((kinds(write), sectors(write)), ("wwwwrrrr".into(), vec![0, 8, 16, 24, 0, 8, 16, 24]));
+    for (keys, expected) in [
+        ("verify_backlog=2\n", "wwrrwwrr"),
+        ("verify_backlog=3\n", "wwwrrrwr"),
+        ("verify_backlog=2\nverify_backlog_batch=1\n", "wwrwwrrr"),
+        ("loops=2\n", "wwwwrrrrwwwwrrrr"),
+        ("do_verify=0\n", "wwww"),
+        ("verify=0\n", "wwww"),
+        ("end_fsync=1\n", "wwwwrrrrf"),
+        ("rw=read\n", "rrrr"),
+    ] {
+        assert_eq!(kinds(&format!("{write}{keys}")), expected, "{keys}");
+    }
+    // Writes that may overlap are read by address, once.
+    let random = "[a]\nrw=randwrite\nnorandommap\nsize=256k\nnumber_ios=60\nverify=md5\n";
+    let (written, read) = (sectors(random)[..60].to_vec(), sectors(random)[60..].to_vec());
+    let distinct: Vec<u64> = std::collections::BTreeSet::from_iter(written).into_iter().collect();
+    assert_eq!((read, kinds(random).contains("rw")), (distinct, false));
+    // Reads wait for the writes in flight.
+    let text = "[a]\nrw=write\nsize=16k\niodepth=3\nverify=crc32c\n";
+    assert_eq!(played(text, 100).iter().map(|seen| seen.0).collect::<Vec<_>>(), [0, 0, 0, 100, 200, 200, 200, 300]);
+    // A read-back follows in a clocked run, too, after each pass.
+    assert_eq!(played(&format!("{text}loops=2\n"), 100).len(), 16);
+}
+
+#[test]
+fn jobs_wait_for_each_other_and_end_together() {
+    let seen = played("[a]\nn=2\n[b]\nwait_for=a\nn=1\n[c]\nn=1\n", 100);
+    assert_eq!(seen, [(0, 0), (0, 2), (100, 0), (200, 1)]);
+    // The end of a job is known when its next request would be due.
+    let ends = |keys: &str, rest: &str| {
+        let seen = played(&format!("[a]\nn=2\nexitall\n{keys}[b]\nn=100\n{rest}[c]\nstonewall\nn=1\n"), 100);
+        [1, 2].map(|job| seen.iter().filter(|(_, other)| *other == job).count())
+    };
+    assert_eq!(ends("", ""), [2, 1]);
+    assert_eq!(ends("", "new_group\n"), [100, 1]);
+    assert_eq!(ends("exit_what=stonewall\n", "new_group\n"), [2, 1]);
+    assert_eq!(ends("exit_what=all\n", ""), [2, 0]);
+    for (text, line) in [("[a]\n[b]\nwait_for=c\n", 3), ("[a]\nwait_for=a\n", 2), ("[a]\n[a]\n[b]\nwait_for=a\n", 4)] {
+        assert!(wrong(text).starts_with(&format!("j.fio:{line}: wait_for: expected one earlier job")), "{text}");
+    }
+}
+
+/// The requests of jobs of a flow are as their weights; a job alone has all.
+#[test]
+fn flows_share_requests_by_weight() {
+    for (weights, sleep) in [([1, 3], ""), ([2, 2], ""), ([1, 8], "flow_sleep=1000\n")] {
+        let [a, b] = weights;
+        let text = format!(
+            "[global]\n{sleep}runtime=1\ntime_based\nsize=1g\nfilename=x\niodepth=4\n[a]\nflow={a}\n[b]\nflow={b}\n"
+        );
+        let seen = played(&text, 100_000);
+        let [first, second] = [0, 1].map(|job| seen.iter().filter(|(_, other)| *other == job).count() as u64);
+        assert!((first * b).abs_diff(second * a) <= 5 * (a + b), "{weights:?}: {first} {second}");
+        assert!(first + second > 5000, "{weights:?}: {first} {second}");
+    }
+    assert_eq!(played("[a]\nflow=1\nn=5\n[b]\nflow=9\nn=1\n", 100).len(), 6);
+}
+
+/// A drive that serves one request after the other, in 100 ns each.
+#[test]
+fn queues_fill_again_as_their_marks_say() {
+    let at = |keys: &str| {
+        let text = format!("[a]\nsize=1g\niodepth=4\nn=8\n{keys}");
+        let mut source = JobFile::parse(&text, "j.fio").unwrap().source(GIB, 1).unwrap();
+        let (mut free, mut seen) = (0, Vec::new());
+        let end = |now: Nanos| {
+            free = now.max(free) + 100;
+            free
+        };
+        drive_until(source.jobs().unwrap(), end, |now, _| seen.push(now));
+        seen
+    };
+    assert_eq!(at("iodepth_low=3\nstartdelay=0\nruntime=1\n"), [0, 0, 0, 0, 100, 200, 300, 400]);
+    assert_eq!(at("iodepth_batch_complete=2\n"), [0, 0, 0, 0, 200, 200, 400, 400]);
+    assert_eq!(at("iodepth_low=1\n"), [0, 0, 0, 0, 300, 300, 300, 600]);
+    assert_eq!(at("iodepth_batch=0\n"), [0, 0, 0, 0, 400, 400, 400, 400]);
+    assert_eq!(at("iodepth_batch_submit=3\niodepth_batch_complete_min=1\n"), [0, 0, 0, 0, 300, 300, 300, 600]);
+}
+
+#[test]
+fn ramps_delays_and_pauses_are_simulated_time() {
+    let ramp = "[a]\nramp_time=1ms\nruntime=1ms\ntime_based\nsize=4k\nfilename=x\n[b]\nstartdelay=500us\nn=1\n";
+    assert_eq!(played(ramp, 300_000).iter().filter(|seen| seen.1 == 0).count(), 7);
+    let mut source = JobFile::parse(ramp, "j.fio").unwrap().source(GIB, 1).unwrap();
+    let jobs = source.jobs().unwrap();
+    let Due::Request(first) = jobs.due(0).unwrap() else { panic!("a request is due") };
+    assert_eq!((jobs.is_ramping(999_999), jobs.is_ramping(1_000_000), jobs.take_restarted()), (true, false, None));
+    jobs.completed(&first.command, 1_000_000);
+    assert!(matches!(jobs.due(1_000_000), Ok(Due::Request(_))));
+    assert_eq!((jobs.take_restarted(), jobs.take_restarted()), (Some(0), None));
+    let seen = played("[a]\nstartdelay=1ms-2ms\nn=1\nnumjobs=50\n", 100);
+    assert!(seen.iter().all(|(at, _)| (1_000_000..=2_000_000).contains(at)) && seen[0].0 < seen[49].0 - 500_000);
+    let text = "[a]\nrw=write\nthinktime=1000\nthinktime_iotime=500us\nn=4\n";
+    let at: Vec<Nanos> = played(text, 300_000).iter().map(|seen| seen.0 / 1000).collect();
+    assert_eq!(at, [0, 300, 1600, 1900]);
 }
 
 #[test]

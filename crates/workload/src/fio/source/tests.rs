@@ -211,7 +211,8 @@ fn percentages_are_rounded_as_in_fio() {
     // 20 % of 100 blocks of 4 KiB and one sector are 20 blocks and a part of a sector.
     let drive = 100 * 4096 + 512;
     let region = |keys: &str| {
-        let region = Region::new(&FioSpec::parse(&format!("rw=randwrite,{keys}")).unwrap(), drive).unwrap();
+        let room = Room { first: 0, bytes: drive };
+        let region = Region::new(&FioSpec::parse(&format!("rw=randwrite,{keys}")).unwrap(), room, 0).unwrap();
         (region.first, region.sectors, region.drawn)
     };
     let (blocks, rest) = (100 * 8 + 1, 84 * 8);

@@ -45,6 +45,7 @@ fn libbpf_tools_have_letters_and_a_queue() {
 fn wrong_lines_name_the_column() {
     for (line, said) in [
         ("0.1 bash 4179 nvme0n1 10", "expected the columns DISK T SECTOR"),
+        ("Possibly lost 12 samples", "the kernel lost events here"),
         ("0.1 bash x nvme0n1 W 1 512 0.1", "column PID"),
         ("0.1 bash 1 nvme0n1 Q 1 512 0.1", "letters of blktrace"),
         ("t bash 1 nvme0n1 W 1 512 0.1", "column TIME(s)"),

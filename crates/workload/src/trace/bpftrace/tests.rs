@@ -16,10 +16,17 @@ fn lines_of_the_one_liner_are_requests() {
     assert_eq!(found, [(0, Write, 259 << 20), (50, Flush, 259 << 20), (200, Read, 259 << 20)]);
     for (line, said) in [
         ("100 8 Q 2048 8", "letters of blktrace"),
+        ("Lost 33 events", "the kernel lost events here"),
         ("100 8 W 2048", "before column nr_sector"),
         ("100 8 W 2048 8 fio", "expected 5 columns"),
     ] {
         let fault = Bpftrace.parse(line.as_bytes()).unwrap_err().what;
         assert!(fault.contains(said), "{line}: {fault}");
     }
+}
+
+/// A former bug: a loss before the first request passed as a part of the header.
+#[test]
+fn a_loss_is_no_header() {
+    assert!(Bpftrace.is_header(b"Attaching 1 probe...") && !Bpftrace.is_header(b"Lost 33 events"));
 }

@@ -107,3 +107,11 @@ fn several_codes_name_one_operation() {
     let wrong = kinds("0;0;512\n3;0;512\n").unwrap_err().to_string();
     assert!(wrong.contains("t:2: column op: expected a value that --columns names, found \"3\""), "{wrong}");
 }
+
+/// A former bug: lines whose fields are all in quotes were headings.
+#[test]
+fn fields_may_be_in_quotes() {
+    let found = read("op=1,offset=2,size=3", "\"W\",\"512\",\"1024\"\n\"R\", \"0\" ,512\n").unwrap();
+    let read: Vec<_> = found.iter().map(|each| (each.kind, each.extent.sector, each.extent.sectors)).collect();
+    assert_eq!(read, [(RequestKind::Write, 1, 2), (RequestKind::Read, 0, 1)]);
+}

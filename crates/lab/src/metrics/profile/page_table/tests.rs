@@ -24,5 +24,5 @@ fn it_is_a_map() {
         values.sort_unstable();
         values
     };
-    assert_eq!(sorted(table.iter().map(|(_, kept)| *kept).collect()), sorted(map.into_values().collect()));
+    assert_eq!(sorted(table.iter().copied().collect()), sorted(map.into_values().collect()));
 }

@@ -25,6 +25,7 @@ fn miss_ratio(distances: &[Option<u64>], cache: u64) -> f64 {
 fn followed(pages: &[u64], most: usize) -> ReuseDistances {
     let mut found = ReuseDistances::up_to(most);
     for (at, &page) in pages.iter().enumerate() {
+        found.count(1);
         found.add(page, sampling_hash(page), at as u32);
     }
     found
@@ -79,7 +80,11 @@ fn a_sample_is_near_all() {
     let exact = followed(&pages, 1 << 20).figures(1);
     for (most, error) in [(1 << 13, 0.01), (1 << 10, 0.03)] {
         let sampled = followed(&pages, most);
-        assert!(sampled.pages.len() <= most && sampled.halvings() > 0 && sampled.tree.len() <= 4 * (most + 1) + 1);
+        assert!(
+            sampled.pages.len() <= most
+                && sampled.halvings() > 0
+                && sampled.words.len() <= (4 * (most + 1)).div_ceil(64)
+        );
         let sampled = sampled.figures(1);
         let of = |size: u64| {
             let point = sampled.misses.iter().rev().find(|point| point.cache_bytes <= size);
