@@ -61,7 +61,7 @@ def fit_of_passes(passes: int) -> running.Fit:
     drive = space.Drive("default")
     task = search.Task(drive, tuple(keys), (measurement,), (frozenset(),))
     best = search.Point({"part.t_read": 50.0, "ssd.over_provisioning": 20.0}, ())
-    stage = running.Stage("counts", task, best, ranges, 7, {})
+    stage = running.Stage("counts", task, best, ranges, (), 7, {})
     hidden = frozenset(f"pass {number}" for number in range(passes // 2, passes))
     settings = running.Settings(start=f"my{HOSTILE}")
     return running.Fit(settings, (measurement,), (stage,), drive, (ours,), (dict(ours),), (hidden,), ())
