@@ -64,7 +64,7 @@ def fit_of_passes(passes: int) -> running.Fit:
     stage = running.Stage("counts", task, best, ranges, (), 7, {})
     hidden = frozenset(f"pass {number}" for number in range(passes // 2, passes))
     settings = running.Settings(start=f"my{HOSTILE}")
-    return running.Fit(settings, (measurement,), (stage,), drive, (ours,), (dict(ours),), (hidden,), ())
+    return running.Fit(settings, (measurement,), (stage,), drive, (ours,), (dict(ours),), (), (hidden,), ())
 
 
 def test_a_fit_says_first_what_leans(browser: webdriver.Chrome, tmp_path: Path) -> None:
