@@ -162,7 +162,7 @@ def compare(
     """
     seeds, method = _seeds(options)
     base = RunOptions(series=out is not None, **_plain(options, operations))
-    names = runs or _names(ftl or ",".join(COMPARED_FTLS))
+    names = runs or _names(",".join(COMPARED_FTLS) if ftl is None else ftl)
     chosen = [base.labelled(text) for text in names]
     labels = [each.label or each.ftl or "" for each in chosen]
     for label in labels:
@@ -418,7 +418,7 @@ def _plain(options: dict[str, Any], operations: Path | str | None) -> dict[str, 
         window = operations
     return options | {
         "overrides": tuple(options["overrides"]),
-        "operations": None if operations is None else window or FIRST_OPERATIONS,
+        "operations": None if operations is None else FIRST_OPERATIONS if window is None else window,
     }
 
 
@@ -522,7 +522,9 @@ def _usage_text(error: click.UsageError) -> str:
         # The user set the environment variable, not the option.
         if source == click.core.ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
             name = error.param.envvar
-        return f"{name}: {error.message}"
+        if "expected" in error.message:
+            return f"{name}: {error.message}"
+        error = click.UsageError(f"{name}: {error.message}", error.ctx)
     given = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in cli.commands else ""
     command = error.ctx.command_path if error.ctx else f"palimpsest {given}".rstrip()
     return f"{error.format_message().rstrip('.')}; expected as `{command} --help` says"

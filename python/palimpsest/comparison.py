@@ -12,57 +12,63 @@ from rich.table import Table
 from rich.text import Text
 
 from . import summary, units
-from .metrics import best, factor, labelled_notes, relative, sections, unequal_promises, verdicts
+from .metrics import Metric, best, factor, labelled_notes, relative, sections, unequal_promises, verdicts
 from .result import Result
 
-_LABEL_WIDTH = 21
-_RATIO_WIDTH = 7
-_COLUMN_WIDTH = 20
+_ROOMY = 50
+_Column = tuple[str, list[list[Text]]]
+"""Heading, and the cells of each section."""
 
 
-def _cell(shown: str, ratio: float | None, is_best: bool, is_first: bool) -> Text:
-    if shown == units.NOT_MODELLED:
-        # These words take the place of the ratio.
-        return Text(f"{shown} ", no_wrap=True)
-    times = "" if is_first else factor(ratio)
-    text = Text(f"{shown}{'*' if is_best else ' '}{'' if is_first else times.rjust(_RATIO_WIDTH)}", no_wrap=True)
-    if is_best:
-        text.stylize("bold green")
-    return text
+def _column(results: Sequence[Result], index: int, gap: int) -> _Column:
+    """The column of a layer: values with the mark of the best, and their ratios, each aligned to the right."""
+    shown = [
+        [_cell(results, index, metric, gap) for metric in metrics if metric.is_shown(results)]
+        for _, metrics in sections(results)
+    ]
+    values, ratios = (max((len(cell[at]) for cells in shown for cell in cells), default=0) for at in (0, 1))
+    heading = results[index].label
+    values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + gap) * (index > 0)
+    texts = [
+        [Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value)) for value, ratio in cells]
+        for cells in shown
+    ]
+    return f"{heading} ".rjust(values) + ("ratio".rjust(ratios) if index else ""), texts
+
+
+def _cell(results: Sequence[Result], index: int, metric: Metric, gap: int) -> tuple[str, str]:
+    """A value, and its ratio to the first layer after a gap; words take the place of a ratio."""
+    values = [metric.of(each) for each in results]
+    shown, is_best = metric.cell(results[index]), best(metric, values)[index]
+    ratio = factor(relative(values[index], values[0])) if index and shown != units.NOT_MODELLED else ""
+    return f"{shown}{'*' if is_best else ' '}", ratio and " " * gap + ratio
 
 
 def _side_by_side(results: Sequence[Result], width: int) -> Iterator[RenderableType]:
     """The tables, as many layers in each as fit."""
-    # A blank precedes each column but the first.
-    fitting, total = max(1, (width - _LABEL_WIDTH + 1) // _COLUMN_WIDTH), len(results)
-    for start in range(0, total, fitting):
-        if start:
+    # A value ends in a blank or its mark, so that a narrow gap is enough.
+    gap, indent = (2, "  ") if width >= _ROOMY else (1, "")
+    columns = [_column(results, index, gap) for index in range(len(results))]
+    of = sections(results)
+    labels = [[f"{indent}{metric.label}" for metric in metrics if metric.is_shown(results)] for _, metrics in of]
+    left = max((len(label) for names in labels for label in names), default=0)
+    while columns:
+        room, fitting = width - left, 0
+        while fitting < len(columns) and (not fitting or room >= len(columns[fitting][0]) + gap):
+            room -= len(columns[fitting][0]) + gap
+            fitting += 1
+        table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+        for heading in ("", *(heading for heading, _ in columns[:fitting])):
+            table.add_column(heading, header_style="bold", no_wrap=True)
+        for at, (section, _) in enumerate(of):
+            if labels[at]:
+                table.add_row(Text(section, style="bold underline"))
+            for number, label in enumerate(labels[at]):
+                table.add_row(label, *(cells[at][number] for _, cells in columns[:fitting]))
+        yield table
+        columns = columns[fitting:]
+        if columns:
             yield Text()
-        yield _table(results, list(range(start, min(start + fitting, total))))
-
-
-def _table(results: Sequence[Result], group: list[int]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for index in group:
-        name = results[index].label
-        heading = "" if index == 0 else " " + "ratio".rjust(_RATIO_WIDTH)
-        apart = " " if index > group[0] else ""
-        table.add_column(f"{apart}{name}{heading or ' '}", justify="right", header_style="bold", no_wrap=True)
-    for section, metrics in sections(results):
-        rows = [metric for metric in metrics if metric.is_shown(results)]
-        if rows:
-            table.add_row(Text(section, style="bold underline"))
-        for metric in rows:
-            values = [metric.of(result) for result in results]
-            marks = best(metric, values)
-            cells = [
-                Text(" " if index > group[0] else "")
-                + _cell(metric.cell(results[index]), relative(values[index], values[0]), marks[index], index == 0)
-                for index in group
-            ]
-            table.add_row(f"  {metric.label}", *cells)
-    return table
 
 
 def render(results: Sequence[Result]) -> RenderableType:
@@ -77,6 +83,8 @@ def render(results: Sequence[Result]) -> RenderableType:
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))
         parts += [Text(sentence) for sentence in verdicts(results)]
+    split = {result.label: summary.amplification(result) for result in results}
+    parts += [Text(f"write amplification of {label}: {of}") for label, of in split.items() if of]
     parts += [Text(f"note: {note}", style="yellow") for note in labelled_notes(results)]
     speed = "; ".join(f"{result.label} {summary.speed_line(result)}" for result in results)
     parts.append(Text(f"simulator: {speed}", style="dim"))

@@ -10,6 +10,7 @@ __all__ = [
     "RuleError", "WorkloadIoError", "did_you_mean", "exit_status", "one_line",
 ]  # fmt: skip
 
+_LONGEST = 160
 EXIT_FAILURE = 1
 EXIT_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -25,8 +26,9 @@ def exit_status(error: BaseException) -> int:
 
 
 def one_line(error: BaseException | str) -> str:
-    """The text of an error as one line."""
-    text = " ".join(str(error).split())
+    """The text of an error as one line; the middle of a word that fills more than a line is left out."""
+    words = str(error).split()
+    text = " ".join(each if len(each) <= _LONGEST else f"{each[:24]}...{each[-8:]}" for each in words)
     return text or type(error).__name__
 
 

@@ -189,6 +189,48 @@ def is_figure(name: str) -> bool:
     return name in _ALONE or (table in _FIGURES and re.fullmatch(_FIGURES[table], key) is not None)
 
 
+SHORT = {
+    "iops": "throughput.iops", "bandwidth": "throughput.bytes_per_s", "wa": "write_amplification",
+    "erases": "flash.erases", "dram": "mapping.bytes_peak", "energy": "energy_uj.total", "power": "power_w.peak",
+    "tbw": "endurance.tbw", "dwpd": "endurance.dwpd_5_years", "lifetime": "endurance.years",
+    **{f"{of}.{time}": f"latency_ns.{of}.{time}" for of in ("all", "read", "write") for time in _TIMES.split("|")},
+}  # fmt: skip
+"""Short words for figures, in conditions."""
+
+_TIMED = re.compile(r"(latency_ns|throughput|power_w)\..+|.*_ns(\..+)?|endurance\.(dwpd|years|host_bytes_per_day)")
+
+
+def is_timed(name: str) -> bool:
+    """Whether only a run with times has this figure; at count fidelity the figure is null."""
+    return _TIMED.fullmatch(name) is not None
+
+
+def unit(name: str) -> str:
+    """Unit of a figure: `ns`, `bytes`, `bytes_per_s`, `uJ`, `s`, `TB`, `years`, `W`, or nothing."""
+    last = name.rpartition(".")[2]
+    if name.startswith("latency_ns.") or last.endswith("_ns"):
+        return "ns"
+    if last.endswith("bytes_per_s"):
+        return "bytes_per_s"
+    if "bytes" in last or name.startswith("mapping."):
+        return "bytes"
+    tables = {"energy_uj": "uJ", "power_w": "W", "endurance.tbw": "TB", "endurance.years": "years"}
+    found = tables.get(name) or tables.get(name.partition(".")[0])
+    return found or ("s" if last.endswith("_s") and not last.endswith("per_s") else "")
+
+
+_SHOWN: dict[str, Callable[[float | None], str]] = {
+    "ns": units.nanoseconds, "bytes": units.size, "bytes_per_s": units.rate, "uJ": units.energy, "": units.own,
+}  # fmt: skip
+
+
+def metric_of(name: str) -> Metric:
+    """The figure of this name, with its heading if tables have one."""
+    path, of = tuple(name.split(".")), unit(name)
+    found = next((each for each in METRICS if each.path == path), None)
+    return found or Metric(name, path, _SHOWN.get(of) or (lambda value: f"{units.ratio(value)} {of}"), "")
+
+
 def best(metric: Metric, values: Sequence[float | None]) -> list[bool]:
     """Marks the best values, compared as printed; none if all are equal or no side is better."""
     known = [value for value in values if value is not None]
@@ -220,12 +262,12 @@ def labelled_notes(results: Sequence[Result]) -> list[str]:
 
 
 def factor(ratio: float | None) -> str:
-    """A ratio as text: `1.61x`, and `1/617` below a tenth."""
+    """A ratio as text: `1.61x`, `21x`, and `617x less` below a tenth."""
     if not ratio:
         return "" if ratio is None else "0"
     if ratio < 0.1:
-        return f"1/{units.number(1 / ratio)}"
-    return f"{ratio:.2f}x" if ratio < 99.95 else f"{units.number(ratio)}x"
+        return f"{factor(1 / ratio)} less"
+    return f"{ratio:.2f}x" if ratio < 9.995 else f"{units.count(round(ratio))}x".replace(" ", "")
 
 
 def change(ratio: float) -> str:

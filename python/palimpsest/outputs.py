@@ -26,6 +26,7 @@ from .files import named, parquet, write_in_order, write_whole
 from .result import Comparison, Result
 
 _PAGE = "report.html"
+_REQUIRED = ("ftl", "ssd", "workload", "seed", "requests", "host", "flash", "mapping", "gc", "sim")
 
 
 def _page(results: Sequence[Result]) -> str:
@@ -158,8 +159,13 @@ def _read_summary(folder: Path) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         line = getattr(error, "lineno", 1)
         raise InputError(f"{path}:{line}: expected the JSON that `run --out` wrote: {error}") from error
-    if not isinstance(data, dict) or not ("runs" in data or "ftl" in data):
-        raise InputError(f"{path}:1: expected a result with the keys `ftl` or `runs`")
+    runs = data.get("runs", [data]) if isinstance(data, dict) else None
+    if (
+        not isinstance(data, dict)
+        or not isinstance(runs, list)
+        or not all(isinstance(run, dict) and set(_REQUIRED) <= run.keys() for run in runs)
+    ):
+        raise InputError(f"{path}:1: expected results that `run --out` wrote, each with {', '.join(_REQUIRED)}")
     return data
 
 
@@ -194,8 +200,6 @@ def _read_results(folder: Path) -> tuple[dict[str, Any], list[Result]]:
     together = "runs" in data
     results = []
     for run in data["runs"] if together else [data]:
-        if not isinstance(run, dict) or "ftl" not in run:
-            raise InputError(f"{folder / 'summary.json'}:1: expected runs with the key `ftl`")
         results.append(_read_run(run, _inside(folder, str(run.get("label") or run["ftl"])) if together else folder))
     if not results:
         raise InputError(f"{folder / 'summary.json'}:1: expected at least one run")

@@ -152,7 +152,7 @@ def fill(
         ),
         plotly=plotly_source() if drawn or frames or timelines or data else "",
         data=script_data(whole),
-        script="".join(asset(name) for name in ("gantt.js", "report.js", script) if name),
+        script="".join(asset(name) for name in ("gantt.js", "report.js", script, "tables.js") if name),
     )
 
 

@@ -86,7 +86,12 @@ class OperationsFile(ParquetFile):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Returns the path, or the window as text; fails as a `ParquetFile`."""
-        return value if str(value).startswith("slowest:") else super().convert(value, param, ctx)
+        window, colon, number = str(value).partition(":")
+        if (window, colon) != ("slowest", ":"):
+            return super().convert(value, param, ctx)
+        if not (number.isascii() and number.isdecimal() and 1 <= int(number[:9]) <= 1000):
+            self.fail(f"{value}: expected 1 to 1000 requests, such as slowest:20", param, ctx)
+        return value
 
 
 def _is_made(folder: Path, out: object) -> bool:
@@ -110,7 +115,7 @@ def make_folder(folder: Path) -> None:
 
 
 class Parsed(click.ParamType[_Value]):
-    """A value that `read` makes of a text; the ValueError of `read` is the message."""
+    """A value that `read` makes of a text; the ValueError or InputError of `read` is the message."""
 
     def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
         self.name = name
@@ -122,7 +127,7 @@ class Parsed(click.ParamType[_Value]):
             return value  # type: ignore[no-any-return]  # a default, which is a value
         try:
             return self._read(value)
-        except ValueError as error:
+        except (ValueError, InputError) as error:
             self.fail(str(error), param, ctx)
 
 

@@ -27,6 +27,10 @@ def _heads(results: Sequence[Result]) -> list[str]:
     return heads
 
 
+def _exact(value: float | None) -> str:
+    return "" if value is None else f' data-value="{value}"'
+
+
 def _rows(results: Sequence[Result], metrics: Iterable[Metric]) -> list[str]:
     """Rows of figures with ratios to the first layer; the best of a row is strong."""
     rows = []
@@ -36,9 +40,10 @@ def _rows(results: Sequence[Result], metrics: Iterable[Metric]) -> list[str]:
         cells: list[str] = []
         for index, value in enumerate(values):
             text = escape(metric.cell(results[index]))
-            cells.append(f"<td>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
+            cells.append(f"<td{_exact(value)}>{f'<strong>{text}</strong>' if marks[index] else text}</td>")
             if index:
-                cells.append(f'<td class="ratio">{factor(relative(value, values[0]))}</td>')
+                ratio = relative(value, values[0])
+                cells.append(f'<td class="ratio"{_exact(ratio)}>{factor(ratio)}</td>')
         rows.append(f'<tr><th scope="row">{escape(metric.label)}</th>{"".join(cells)}</tr>')
     return rows
 
@@ -66,7 +71,9 @@ def _facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     """Drive and workload; the title has the name of the workload."""
     first = results[0]
     workload = summary.workload_line(first).removeprefix(f"{first['workload']}: ")
-    return [("drive", summary.drive_line(first)), ("workload", workload)]
+    of = [(result.label, text) for result in results if (text := summary.amplification(result))]
+    found = [("write amplification", text if len(results) == 1 else f"{label}: {text}") for label, text in of]
+    return [("drive", summary.drive_line(first)), ("workload", workload), *found]
 
 
 _TILES = {

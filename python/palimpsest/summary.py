@@ -236,6 +236,21 @@ def _throughput_line(result: Result) -> str:
 _CAUSES = {"gc": "GC", "read_ahead": "read-ahead"}
 
 
+def amplification(result: Result) -> str:
+    """Write amplification by cause, with the reason of the host's part; empty near 1, or if pages are in parts."""
+    flash = result["flash"]
+    programs = {cause: each["programs"] for cause, each in flash["by_cause"].items() if each["programs"]}
+    share = (result["write_amplification"] or 0) / max(1, sum(programs.values()))
+    if flash["partial_programs"] or share * max(programs.values(), default=0) <= 1.05:
+        return ""
+    parts = {cause: f"{_CAUSES.get(cause, cause)} {ratio(share * pages)}" for cause, pages in programs.items()}
+    written, page = mean_sizes(result)["write"], units.parse_bytes(config_value(result, "part.page_size"))
+    if share * programs.get("host", 0) > 1.05 and written and page and written < page:
+        why = "read-modify-write" if flash["by_cause"].get("rmw", {}).get("reads") else "padding"
+        parts["host"] += f" ({why}: writes of {size(written)} program pages of {size(page)})"
+    return ", ".join(parts.values())
+
+
 def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
     flash, host = result["flash"], result["host"]
     reads = result["read_amplification"] or {}
@@ -248,11 +263,8 @@ def _flash_rows(result: Result) -> Iterator[tuple[str, str]]:
         f"writes {ratio(result['write_amplification'])} (flash bytes programmed / host bytes written); "
         f"reads {ratio(reads.get('host'))} host, {ratio(reads.get('gc'))} GC (sensed / wanted)",
     )
-    programs = {cause: each["programs"] for cause, each in flash["by_cause"].items() if each["programs"]}
-    share = (result["write_amplification"] or 0) / max(1, sum(programs.values()))
-    if not flash["partial_programs"] and share * max(programs.values(), default=0) > 1.05:
-        parts = (f"{_CAUSES.get(cause, cause)} {ratio(share * pages)}" for cause, pages in programs.items())
-        yield "of these", f"writes: {', '.join(parts)} (programs are whole pages)"
+    if parts := amplification(result):
+        yield "of these", f"writes: {parts}"
     if ahead := result.get("read_ahead"):
         counts = f"{count(ahead['subpages_read'])} subpages read, {count(ahead['subpages_hit'])} hits"
         wasted = f"{count(ahead['subpages_wasted'])} wasted"

@@ -49,6 +49,10 @@ NAMED = {
         ("run --set ftl.victm=fifo", "did you mean ftl.victim?"),
         ("run --set ftl.gc_start=-1", "ftl.gc_start"),
         ("run --requests 1e30", "2^63"),
+        ("run --requests 1,5", "expected one such as 250000"),
+        ("run --operations slowest:0", "--operations: slowest:0: expected 1 to 1000 requests"),
+        ("compare --operations slowest:x", "--operations: slowest:x: expected 1 to 1000 requests"),
+        ("reproduce mga --seed -1", "expected as `palimpsest reproduce --help` says"),
         ("run --out empty", "--out: empty: this is not a folder; expected a folder"),
         ("rnu", "Did you mean 'run'?"),
         ("list ftl", "did you mean ftls?"),
@@ -68,6 +72,36 @@ def test_one_line_says_what_was_expected(palimpsest: Command, tmp_path: Path, ar
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
     assert says in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--ssd", "x"), ("run", "--ftl", "x"), ("run", "--workload", "a" * 5000), ("run", "--from", "x"),
+        ("compare", "--ftl", "page,x"), ("compare", "--ftl", ""), ("run", "--set", "faults.power_cuts=x"),
+        ("run", "--set", "nope.x=1"), ("show", "--ssd", "x"), ("trace", "convert", "t.csv", "t.foo"),
+        ("trace", "info", "bad.csv"), ("run", "--operations", "o.parquet", "--operations-window", ""),
+    ],
+)  # fmt: skip
+def test_no_message_is_a_list_of_all_names(palimpsest: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A former kind of bug: messages of 400 characters, and empty values that counted as absent."""
+    (tmp_path / "bad.csv").write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\nx,R,0,4096\n")
+    (tmp_path / "t.csv").write_text("time_ns,op,offset_bytes,size_bytes\n0,W,0,4096\n")
+    done = palimpsest(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: [^\n]{10,193}\n", done.stderr), done.stderr
+    assert "expected" in done.stderr or "did you mean" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "content", ['{"ftl": 3}', '{"runs": 5}', '{"runs": []}', '{"runs": [{"ftl": "../x"}]}', "[]", "3"]
+)
+@pytest.mark.parametrize("command", ["report", "rerun", "why"])
+def test_a_changed_summary_is_no_result(palimpsest: Command, tmp_path: Path, command: str, content: str) -> None:
+    (tmp_path / "summary.json").write_text(content)
+    done = palimpsest(command, str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"error: {tmp_path}/summary.json:1: expected [^\n]+\n", done.stderr), done.stderr
 
 
 def test_unreadable_file(palimpsest: Command, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ charts.common charts.blocks charts.flash charts.gantt charts.latency charts.part
 charts.__init__ page fio_output against report outputs reruns views listing progress parameters needs commands
 completion run_options images
 serving attaching mounting wear wom traces trace_report trace_commands frames
-sweeps.values sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points sweeps.finished
-sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
+sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
+sweeps.finished sweeps.frontier sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results
 sweeps.cluster sweeps.local sweeps.dask_engine sweeps.ray_engine sweeps.engines sweeps.board
 sweeps.runs sweeps.driver sweeps.command sweeps.__init__
 paper.styles paper.series paper.draw paper.latex paper.command paper.__init__

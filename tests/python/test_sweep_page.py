@@ -1,15 +1,19 @@
 """The page of a sweep in a browser: drawings, links to a view, phones, the dark theme. Skips without Chromium."""
 
+import csv
 import shutil
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import layout
 import palimpsest as ps
@@ -97,6 +101,30 @@ def test_repetitions_are_averaged_until_one_is_chosen(browser: webdriver.Chrome,
     ((trace,),) = browser.execute_script(TRACES)
     assert trace[3][0] == first.filter(first["seed"] == 2)["requests.write"].item()
     assert "fix%3Aseed=1" in browser.current_url
+
+
+def test_tables_are_downloaded_with_numbers(
+    browser: webdriver.Chrome, page: str, swept: ps.Sweep, tmp_path: Path
+) -> None:
+    """The workbook is read as any reader does: parts of a ZIP, each an XML, with numbers as numbers."""
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    browser.get(page)
+    for button in browser.find_elements("css selector", ".export button"):
+        button.click()
+    names = [tmp_path / f"Sweep-points.{ending}" for ending in ("csv", "xlsx")]
+    WebDriverWait(browser, 10).until(lambda _: all(name.exists() for name in names))
+    lines = list(csv.reader(names[0].read_text().splitlines()))
+    with zipfile.ZipFile(names[1]) as book:
+        assert book.testzip() is None
+        parts = {name: ElementTree.fromstring(book.read(name)) for name in book.namelist()}
+    space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    cells = [[*row] for row in parts["xl/worksheets/sheet1.xml"].iter(f"{space}row")]
+    assert [["".join(cell.itertext()) for cell in row] for row in cells] == lines
+    column = lines[0].index("read p99 (ns)")
+    frame = swept.to_polars()
+    assert [float(line[column]) for line in lines[1:]] == frame["latency_ns.read.p99"].to_list()
+    assert {row[column].get("t") for row in cells[1:]} == {None}
+    assert float(lines[1][lines[0].index("ssd.over_provisioning (%)")]) == 28
 
 
 def test_points_are_sorted_by_a_column(browser: webdriver.Chrome, page: str) -> None:

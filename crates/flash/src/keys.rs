@@ -88,6 +88,13 @@ pub fn keys_of(groups: &[&'static [Key]]) -> Vec<&'static Key> {
 /// A share of something: a ratio up to 1.
 pub const SHARE: ValueType = ValueType::Ratio { max: 1.0 };
 
+/// The end of the refusal of `name`: names that look like it, and the command that prints all names of `kind`.
+pub fn expected_name<'a>(name: &str, names: impl Iterator<Item = &'a str>, kind: &str) -> String {
+    let near = near(name, names);
+    let near = if near.is_empty() { ";" } else { &near };
+    format!("{near} expected one that `palimpsest list {kind}` prints")
+}
+
 /// Up to three of `names` that look like `name`, best first, as "; did you mean ...?", or nothing.
 pub fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     // Comparison is quadratic, and a longer name is no typing error.

@@ -198,8 +198,8 @@ fn unknown(text: &str) -> Error {
     let near = palimpsest_lab::ftl::keys::near(text, presets.iter().map(|preset| preset.name));
     let what = match near.is_empty() {
         false => format!("there is no preset and no file of this name{near}"),
-        true => "there is no preset, no file and no specification of this name; expected one that `palimpsest list \
-                 workloads` prints, a trace file, or a specification such as rw=randwrite,bs=4k"
+        true => "there is no preset, no file and no specification of this name; expected one of `palimpsest list \
+                 workloads`, a file, or text such as rw=randwrite"
             .into(),
     };
     Error::input(format!("--workload {text}"), what)

@@ -245,7 +245,9 @@ pub fn open_trace_file(mut input: Box<dyn ReadSeek>, name: &str, options: &Trace
 
 fn find_forced(name: &str) -> Result<&'static Format> {
     Format::named(name).ok_or_else(|| {
-        let what = format!("unknown trace format {name:?}; expected one of {}", format_names());
+        let names = FORMATS.iter().map(|format| format.name);
+        let what =
+            format!("unknown trace format {name:?}{}", palimpsest_flash::keys::expected_name(name, names, "traces"));
         Error::input(format!("--from {name}"), what)
     })
 }
@@ -335,10 +337,6 @@ fn nearest(head: &Head<'_>) -> Option<(u64, String)> {
 const OF_A_FORMAT: &str = "in a format of `palimpsest list traces`";
 
 const LEAST_COLUMNS: usize = 2;
-
-fn format_names() -> String {
-    names_of(|_| true)
-}
 
 fn names_of(is_meant: impl Fn(&Format) -> bool) -> String {
     let names: Vec<&str> = FORMATS.iter().filter(|format| is_meant(format)).map(|format| format.name).collect();

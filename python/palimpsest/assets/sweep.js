@@ -16,7 +16,7 @@ const SCALES = {
 };
 function scaleFor(unit, values) {
   const most = Math.max(0, ...values.map(Math.abs));
-  return (SCALES[unit] || [[1, ""]]).filter(([factor], index) => index === 0 || most >= factor).at(-1);
+  return (SCALES[unit] || [[1, unit]]).filter(([factor], index) => index === 0 || most >= factor).at(-1);
 }
 
 function quantity(unit, value) {
@@ -263,5 +263,36 @@ for (const table of document.querySelectorAll("table.points")) {
   }));
 }
 
+/* Conditions: the figure of the first one over the first cost; filled where all conditions hold, and a star for the cheapest. */
+function drawConditions() {
+  const place = byId("slo"), found = sweep.slo;
+  if (!place || !found) return;
+  const [{figure, operator, bound, unit: base}] = found.conditions, label = sweep.figures.find(each => each.name === figure)?.label ?? figure;
+  const axis = sweep.axes.find(each => found.costs.includes(each.name)) ?? sweep.axes.find(each => each.name !== "seed");
+  const groups = new Map();
+  for (const {axes, figures, ...point} of found.configurations) {
+    const others = Object.entries(axes).filter(([name]) => name !== axis?.name).map(pair => pair.join(" ")).join(", ");
+    const all = groups.get(others) ?? groups.set(others, []).get(others);
+    if (figures[figure] !== null) all.push({...point, x: String(axes[axis?.name] ?? "-"), y: figures[figure]});
+  }
+  const lines = [...groups];
+  const [factor, unit] = scaleFor(base, lines.flatMap(([, points]) => points.map(point => point.y)).concat(bound));
+  const palette = isDark() ? report.dark : report.light, limit = bound / factor;
+  const traces = lines.map(([name, points], index) => {
+    const at = label => axis?.numbers ? axis.numbers[axis.labels.indexOf(label)] : label;
+    const ordered = axis ? points.toSorted((a, b) => axis.labels.indexOf(a.x) - axis.labels.indexOf(b.x)) : points;
+    const symbol = point => point.cheapest ? "star" : point.holds ? "circle" : "circle-open";
+    return fitted({name, type: "scatter", mode: "lines+markers", x: ordered.map(point => at(point.x)), y: ordered.map(point => point.y / factor),
+      marker: {symbol: ordered.map(symbol), size: ordered.map(point => point.cheapest ? 14 : 9)}, line: {color: palette[index % palette.length], width: 1}});
+  });
+  const text = cssColor("--text"), xaxis = horizontal(axis ? sweep.axes.indexOf(axis) : -1).layout;
+  Plotly.react(place, traces, arranged({
+    shapes: [{type: "line", xref: "paper", x0: 0, x1: 1, y0: limit, y1: limit, line: {color: text, dash: "dash", width: 1}}],
+    annotations: [{xref: "paper", x: 1, xanchor: "right", y: limit, yanchor: "bottom", text: `${label} ${operator} ${+limit.toPrecision(3)} ${unit}`,
+      showarrow: false}],
+    xaxis, yaxis: {title: {text: unit ? `${label} (${unit})` : label}, rangemode: "tozero"}}, traces), {...CONFIG, displayModeBar: false});
+}
+
 show();
-players.push({draw: drawSweep});
+drawConditions();
+players.push({draw: drawSweep}, {draw: drawConditions});

@@ -9,7 +9,7 @@ from ..result import Result
 from ..result import figures as figures_of
 from .finished import FinishedPoints
 from .table import is_time
-from .values import axis_text, numbers
+from .values import axis_text, measures
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -38,13 +38,7 @@ def words(axes: Sequence[str]) -> list[str]:
 def axis(sweep: FinishedPoints, name: str) -> dict[str, Any]:
     """An axis: `labels` of its values in order, `numbers` if all are numbers or quantities, and their `unit`."""
     values = sweep.values(name)
-    plain = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    found: list[float | None] | None = None
-    base = ""
-    if values and len(plain) == len(values):
-        found = [float(value) for value in plain]
-    elif quantities := numbers(name, values):
-        found, base = quantities
+    found, base = measures(name, values) or (None, "")
     if found is not None:
         pairs = sorted(zip(found, values, strict=True), key=lambda pair: pair[0] or 0.0)
         found, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -77,26 +71,6 @@ def _number(value: object) -> float | None:
 
 def _constant(values: Sequence[float | None]) -> bool:
     return len({value for value in values if value is not None}) < 2
-
-
-def unit(name: str) -> str:
-    """Unit of a figure: `ns`, `bytes`, `bytes_per_s`, `uJ`, `s` or nothing."""
-    last = name.rpartition(".")[2]
-    if name.startswith("latency_ns.") or last.endswith("_ns"):
-        return "ns"
-    if last.endswith("bytes_per_s"):
-        return "bytes_per_s"
-    if "bytes" in last or name.startswith("mapping."):
-        return "bytes"
-    if name.startswith("energy_uj."):
-        return "uJ"
-    return "s" if last.endswith("_s") and not last.endswith("per_s") else ""
-
-
-def label(name: str) -> str:
-    """A figure in words, if known."""
-    found = next((metric.label for metric in METRICS if ".".join(metric.path) == name), None)
-    return found or name
 
 
 def first_shown(sweep: FinishedPoints) -> dict[str, str]:

@@ -7,13 +7,19 @@ import click
 
 from .. import errors
 from ..commands import command, say, show
-from ..parameters import DURATION, Choice, jobs_option, json_option, out_option, state_options
+from ..parameters import DURATION, Choice, Parsed, jobs_option, json_option, out_option, state_options
 from ..run_options import strict_option
 from . import driver
 from .board import SweepBoard
+from .conditions import conditions
 from .engines import ENGINES, find
 from .results import Sweep, load
 from .store import is_sweep, read_points
+
+
+def _slo(text: str) -> str:
+    conditions(text)
+    return text
 
 
 @command(short_help="Run a grid of configurations and workloads.")
@@ -24,13 +30,17 @@ from .store import is_sweep, read_points
 @click.option("--address", metavar="ADDRESS", help="Cluster of dask (tcp://host:8786) or ray (host:6379, auto).")
 @click.option("--dry-run", is_flag=True, help="Check and list the points without running them.")
 @click.option("--point-timeout", type=DURATION, help="A point that takes longer fails, such as 90s or 10min.")
+@click.option(
+    "--slo", type=Parsed("CONDITIONS", _slo),
+    help="Which configurations hold them, and the cheapest: read.p99<500us,dwpd>=1.",
+)  # fmt: skip
 @strict_option("points")
 @click.option("--fresh", is_flag=True, help="Run finished points again.")
 @state_options
 @json_option("points and key figures")
 def sweep(
     file: Path, *, out: Path | None, jobs: int | None, engine: str, address: str | None, dry_run: bool,
-    point_timeout: float | None, strict: bool, fresh: bool, as_json: bool,
+    point_timeout: float | None, slo: str | None, strict: bool, fresh: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a grid or list of configurations and workloads, on all cores or on a cluster.
 
@@ -52,11 +62,12 @@ def sweep(
       palimpsest sweep op.toml --dry-run
       palimpsest sweep op.toml --out results/op --jobs 4
       palimpsest sweep op.toml --state states
+      palimpsest sweep op.toml --slo "read.p99<500us,wa<4"
       palimpsest sweep op.toml --json | jq '.points[].figures'
       palimpsest sweep op.toml --engine dask --address tcp://host:8786
       palimpsest sweep op.toml --engine ray --address auto
     """
-    planned = driver.plan(file, out, strict=strict)
+    planned = driver.plan(file, out, strict=strict, slo=slo)
     for note in planned.notes:
         say(f"note: {note}")
     if dry_run:

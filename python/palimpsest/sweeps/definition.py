@@ -5,7 +5,7 @@
     [[zip]]                                 axes of equal length that change together, as one axis of the grid
     [[points]]                              a single point, beside the grid
     [[exclude]]                             points of the grid with all of these values are left out
-    [report]                                default selection of the report: figure, x, colour, facet
+    [report]                                default selection of the report: figure, x, colour, facet; conditions: slo
 
 This module runs and looks up nothing; `points` resolves and checks the points.
 """
@@ -21,6 +21,7 @@ from typing import Any
 
 from ..errors import InputError, did_you_mean
 from ..metrics import METRICS, is_figure
+from .conditions import conditions
 from .lines import line_of
 from .values import Value, expand, is_range
 
@@ -34,7 +35,7 @@ _DOTTED = re.compile(r"^(\s*)((?:ftl|ssd|workload)(?:\.\w+)+)(\s*=)", re.MULTILI
 LARGEST_SWEEP = 100_000
 """Most points of a sweep."""
 
-_REPORT = ("figure", "x", "colour", "facet")
+_REPORT = ("figure", "x", "colour", "facet", "slo")
 _TABLES = ("title", "base", "grid", "zip", "points", "exclude", "report")
 _TITLE = "Sweep"
 
@@ -179,7 +180,7 @@ class _Reader:
                 what = "no point of the grid has these values; expected values as the axes have them"
                 raise self.wrong(("exclude", index), what)
         for key, name in found.report.items():
-            if key != "figure" and name not in found.axes:
+            if key not in ("figure", "slo") and name not in found.axes:
                 axes = ", ".join(found.axes) or "none, as there is no axis"
                 raise self.wrong(("report", key), f"{name} is no axis of this sweep; expected {axes}")
         return found
@@ -254,7 +255,7 @@ class _Reader:
             if key not in OPTIONS and "." not in key:
                 raise self.wrong(
                     where,
-                    f"unknown option{did_you_mean(key, OPTIONS)}; expected one of {', '.join(OPTIONS)}, "
+                    f"unknown option{did_you_mean(key, OPTIONS)}; expected an option of `palimpsest run` such as seed, "
                     "or a configuration key such as ftl.victim",
                 )
             yield key, value, where
@@ -278,6 +279,11 @@ class _Reader:
                 )
             if not isinstance(value, str):
                 raise self.wrong(("report", key), f"expected the name of a figure or an axis, found {value!r}")
+            if key == "slo":
+                try:
+                    conditions(value)
+                except InputError as error:
+                    raise self.wrong(("report", key), str(error)) from error
             if key == "figure" and not is_figure(value):
                 meant = did_you_mean(value, [".".join(metric.path) for metric in METRICS])
                 raise self.wrong(

@@ -10,13 +10,14 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import Error, InputError
 from ..files import parquet, read_text
 from . import engines
+from .conditions import conditions, expect_measured
 from .definition import Definition, from_mapping, from_text
 from .finished import PointResult
 from .points import Point, resolve
@@ -57,23 +58,37 @@ class Plan:
         return Sweep(made.title, made.axes, points, len(self.points), self.folder, made.text, made.report)
 
 
-def plan(source: str | Path | Mapping[str, Any], out: str | Path | None = None, *, strict: bool = False) -> Plan:
-    """Reads and checks a sweep; `out` defaults to results/NAME of a file. Raises InputError, also as `strict` says."""
+def plan(
+    source: str | Path | Mapping[str, Any], out: str | Path | None = None, *, strict: bool = False,
+    slo: str | None = None,
+) -> Plan:  # fmt: skip
+    """Reads and checks a sweep; `out` defaults to results/NAME of a file, `slo` to the conditions of the file.
+
+    Raises InputError, also as `strict` says.
+    """
     if isinstance(source, Mapping):
-        definition = from_mapping(source, Path.cwd())
-        points, notes = resolve(definition, strict=strict)
-        return Plan(definition, points, None if out is None else Path(out), notes)
-    path = Path(source)
+        definition, name = from_mapping(source, Path.cwd()), None
+    else:
+        definition = _read(Path(source))
+        name = re.sub(r"[^\w.-]", "-", Path(source).stem) or "sweep"
+    if slo is not None:
+        definition = replace(definition, report=definition.report | {"slo": slo})
+    wanted = conditions(definition.report["slo"]) if "slo" in definition.report else []
+    points, notes = resolve(definition, strict=strict)
+    for fidelity in dict.fromkeys(point.options.fidelity for point in points):
+        expect_measured(wanted, fidelity)
+    folder = Path(out) if out is not None else None if name is None else Path("results") / name
+    return Plan(definition, points, folder, notes)
+
+
+def _read(path: Path) -> Definition:
     try:
         text = read_text(path)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: the file is not UTF-8 text; expected a TOML file") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; expected a sweep file, see `palimpsest sweep --help`") from error
-    definition = from_text(text, str(path), path.parent.absolute())
-    name = re.sub(r"[^\w.-]", "-", path.stem) or "sweep"
-    points, notes = resolve(definition, strict=strict)
-    return Plan(definition, points, Path(out) if out is not None else Path("results") / name, notes)
+    return from_text(text, str(path), path.parent.absolute())
 
 
 def run(
@@ -161,6 +176,7 @@ def sweep(
     fresh: bool = False,
     point_timeout: float | None = None,
     progress: bool | None = None,
+    slo: str | None = None,
 ) -> Sweep:
     """Runs a grid or list of configurations and workloads, on all cores or on a cluster.
 
@@ -176,6 +192,7 @@ def sweep(
         fresh: run finished points again.
         point_timeout: seconds after which a running point fails; for `local`.
         progress: show progress on standard error; None for at a terminal only.
+        slo: conditions such as `"read.p99<500us,dwpd>=1"`, whose frontier `Sweep.frontier` returns.
 
     Returns:
         The finished points; a failed point has its error.
@@ -191,7 +208,7 @@ def sweep(
     from ..progress import at_terminal
     from .board import SweepBoard
 
-    planned = plan(source, out)
+    planned = plan(source, out, slo=slo)
     for line in planned.notes:
         warnings.warn(line, UserWarning, stacklevel=2)
     shown = at_terminal() if progress is None else progress

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
     """
     resolver = _Resolver(definition)
     listed, points = [], []
-    notes: dict[str, None] = {}
+    left: Counter[str] = Counter()
     refused: InputError | None = None
     for table, settings in definition.points():
         try:
@@ -76,7 +77,10 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
             if strict or table != "grid" or not _CONFLICT.search(str(error)):
                 raise
             refused = refused or error
-            notes[f"a point is left out: {error}"] = None
+            left[_reason(str(error))] += 1
+    notes = dict.fromkeys(
+        f"{'a point is' if number == 1 else f'{number:,} points are'} left out: {why}" for why, number in left.items()
+    )
     if not points:
         empty = InputError(f"{definition.name}: no point is left; expected [grid], [[zip]] or [[points]] to give some")
         raise refused or empty
@@ -85,6 +89,15 @@ def resolve(definition: Definition, *, strict: bool = False) -> tuple[list[Point
             raise resolver.placed(*listed[found.run], f"{found.place}: {found.what}; expected {found.expected}")
         notes[found.what] = None
     return points, list(notes)
+
+
+def _reason(text: str) -> str:
+    """A conflict of keys in short: without the key that repeats its place, and without the sources of the others."""
+    place, _, said = text.partition(": ")
+    rest = re.sub(r" \([^()]*:\d+\)| \((?:default|--set[^()]*)\)", "", said)
+    key, _, keys = rest.partition(": ")
+    others, _, reason = keys.removeprefix(f"{key}, ").partition(": ")
+    return f"{place}: {key}: with {others}, {reason}" if keys.startswith(f"{key}, ") else f"{place}: {rest}"
 
 
 class _Resolver:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import page as shell
-from ..metrics import METRICS, best
-from ..page import Section, details, escape
+from ..metrics import METRICS, best, metric_of, unit
+from ..page import Section, details, escape, row, table
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
+from .frontier import frontier
 from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
@@ -44,14 +45,14 @@ def _rows(sweep: FinishedPoints, most: int) -> str:
         rows.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(sweep) - most:,} more, all in sweep.parquet</p>" if len(sweep) > most else ""
     body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return shell.table("points", [body]) + more
+    return table("points", [body]) + more
 
 
 def fragment(sweep: FinishedPoints) -> str:
     """The points as an HTML table without a page, for notebooks."""
-    table = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
+    rows = _rows(sweep, FRAGMENT_ROWS).replace('<button type="button">', "").replace("</button>", "")
     failures = f"<h2>Failed points</h2>{_failures(sweep)}" if sweep.failed else ""
-    return f"<p>{escape(summary_line(sweep))}</p>{table}{failures}"
+    return f"<p>{escape(summary_line(sweep))}</p>{rows}{failures}"
 
 
 def _failures(sweep: FinishedPoints) -> str:
@@ -84,11 +85,12 @@ def _data(sweep: FinishedPoints) -> dict[str, Any]:
         "axes": axes,
         "points": points,
         "figures": [
-            {"name": name, "label": charts.label(name), "unit": charts.unit(name), "values": values}
+            {"name": name, "label": metric_of(name).label, "unit": unit(name), "values": values}
             | {"better": better.get(name, "")}
             for name, values in kept.items()
         ],
         "shown": charts.first_shown(sweep),
+        "slo": None if (found := frontier(sweep)) is None else found.to_dict(),
     }
 
 
@@ -110,6 +112,17 @@ def _notes(sweep: FinishedPoints) -> str:
     return shell.notes(notes) + folded
 
 
+def _slo(sweep: FinishedPoints) -> str:
+    """The frontier of the sweep's conditions: sentence, place of the chart, and table; empty without conditions."""
+    if (found := frontier(sweep)) is None:
+        return ""
+    headings, *rows = found.rows(MOST_ROWS)
+    figures = '<div class="chart" id="slo" role="img" aria-label="figures of the first condition"></div>' * bool(rows)
+    body = [row((each.replace("\n", " ") for each in headings), "th"), *map(row, rows)]
+    listed = table("slo points", body) if rows else ""
+    return f"<p><b>{escape(found.sentence)}</b></p>{figures}{listed}"
+
+
 def page(sweep: FinishedPoints) -> str:
     """The whole page."""
     configs = (("Sweep file", sweep.text), ("Configuration of all points", _shared(sweep)))
@@ -117,6 +130,7 @@ def page(sweep: FinishedPoints) -> str:
         f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
     )
     sections = (
+        ("conditions", "Conditions", _slo(sweep)),
         ("failed", "Failed points", _failures(sweep)),
         ("points", "Points", _rows(sweep, MOST_ROWS)),
         ("configuration", "Configuration", "".join(details(name, escape(text)) for name, text in configs if text)),

@@ -10,6 +10,7 @@ from ..intervals import interval
 from ..result import figures as figures_of
 from ..sketches import Sketch, merged
 from .finished import FinishedPoints, PointResult
+from .frontier import Frontier, frontier
 from .store import MANIFEST, read_points
 from .values import Value
 
@@ -118,17 +119,22 @@ class Sweep(FinishedPoints):
                     "figures": None if point.result is None else {name: flat.get(name) for name in names},
                 }
             )  # fmt: skip
+        found = frontier(self)
         return {
             "schema_version": SCHEMA_VERSION, "title": self.title,
             "axes": {axis: self.values(axis) for axis in self.axes}, "total": self.total,
             "done": len(self._points) - len(self.failed), "failed": len(self.failed),
             "reused": sum(point.reused for point in self._points),
             "out": None if self.folder is None else str(self.folder), "points": points,
-        }  # fmt: skip
+        } | ({} if found is None else {"slo": found.to_dict()})  # fmt: skip
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent)
+
+    def frontier(self) -> Frontier | None:
+        """The configurations that hold the conditions of `slo`, and the cheapest of them; None without conditions."""
+        return frontier(self)
 
     def plot(self, figure: str | None = None, x: str | None = None, colour: str | None = None) -> "go.Figure":
         """A figure over the axis `x`, a line for each value of `colour`, as a plotly chart.

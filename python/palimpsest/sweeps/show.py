@@ -7,14 +7,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..metrics import METRICS, Metric, unequal_promises
+from ..metrics import METRICS, Metric, metric_of, unequal_promises
 from ..summary import ByWidth
-from .finished import FinishedPoints, PointResult
+from .finished import FinishedPoints
+from .frontier import Frontier, frontier
 from .points import Point
 from .values import axis_text
 
 MOST_ROWS = 60
 """Most points of the table; sweep.parquet has all."""
+
+MOST_HOLDING = 20
+"""Most configurations that hold conditions; JSON has all."""
+FAILED = "failed"
 
 _GAP = 2
 _KEY_PATHS = (
@@ -25,17 +30,11 @@ KEY_METRICS = tuple(metric for path in _KEY_PATHS for metric in METRICS if metri
 """The figures of a row."""
 
 
-def key_metrics(points: Sequence[PointResult]) -> list[Metric]:
-    """The key figures that at least one point has."""
-    results = [point.result for point in points if point.result is not None]
-    return [metric for metric in KEY_METRICS if metric.is_shown(results)]
-
-
-def _table(axes: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
-    for heading in _headings(axes):
-        table.add_column(heading, overflow="fold", header_style="bold")
-    return table
+def key_metrics(sweep: FinishedPoints) -> list[Metric]:
+    """The figure of the sweep file, then the key figures that at least one point has."""
+    results = [point.result for point in sweep if point.result is not None]
+    first = [metric_of(sweep.shown["figure"])] if "figure" in sweep.shown else []
+    return first + [metric for metric in KEY_METRICS if metric.is_shown(results) and metric not in first]
 
 
 def _headings(axes: Sequence[str]) -> list[str]:
@@ -44,28 +43,51 @@ def _headings(axes: Sequence[str]) -> list[str]:
     return [name if short.count(name) == 1 else axis for name, axis in zip(short, axes, strict=True)]
 
 
-def _points(sweep: FinishedPoints, width: int) -> Iterator[Table]:
-    """The table, with as many figures as fit."""
-    axes, points = sweep.axes, sweep[:MOST_ROWS]
-    cells = [[axis_text(point.axes.get(axis)) for axis in axes] for point in points]
-    left = width - sum(
-        max(len(heading), *(len(row[column]) for row in cells)) + _GAP for column, heading in enumerate(_headings(axes))
-    )
-    table = _table(axes)
-    shown: list[list[str]] = []
-    for metric in key_metrics(sweep):
-        texts = ["" if point.result is None else metric.cell(point.result) for point in points]
-        left -= max(len(metric.label), *map(len, texts)) + _GAP
-        if shown and left < 0:
-            break
-        shown.append(texts)
-        table.add_column(metric.label, justify="right", header_style="bold", no_wrap=True)
-    for row, point in enumerate(points):
-        if point.result is None:
-            table.add_row(*cells[row], *([Text("failed", style="red")] if shown else []))
-        else:
-            table.add_row(*cells[row], *(texts[row] for texts in shown))
+def _table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int, *, least: int | None = None
+) -> Iterator[RenderableType]:
+    """Rows of texts, the first `left` columns to the left, without the last columns that do not fit.
+
+    Where `least` columns (None for all) do not fit, each row becomes a sentence, because cut cells are unreadable.
+    """
+    columns = zip(headings, *rows, strict=True)
+    wide = [max(len(line) for text in column for line in text.split("\n")) for column in columns]
+    number = next((at for at in range(len(wide)) if sum(wide[: at + 1]) + _GAP * at > width), len(wide))
+    if number < (len(wide) if least is None else least):
+        for row in rows:
+            pairs = zip(headings, row, strict=True)
+            named = [" ".join([*name.split("\n")[:1], cell]).strip() for name, cell in pairs if cell]
+            yield Text(", ".join(named), style="red" if FAILED in row else "")
+        return
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
+    for at, heading in enumerate(headings[:number]):
+        table.add_column(heading, justify="left" if at < left else "right", header_style="bold", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell, style="red" if cell == FAILED else "") for cell in row[:number]))
     yield table
+
+
+def _points(sweep: FinishedPoints, width: int) -> Iterator[RenderableType]:
+    """The table of points, with as many figures as fit."""
+    axes, metrics = sweep.axes, key_metrics(sweep)
+    rows = []
+    for point in sweep[:MOST_ROWS]:
+        failed = [FAILED, *[""] * (len(metrics) - 1)] if metrics else []
+        shown = failed if point.result is None else [metric.cell(point.result) for metric in metrics]
+        rows.append([*(axis_text(point.axes.get(axis)) for axis in axes), *shown])
+    headings = [*_headings(axes), *(metric.label for metric in metrics)]
+    yield from _table(headings, rows, len(axes), width, least=len(axes) + bool(metrics))
+
+
+def _frontier(found: Frontier, width: int) -> Iterator[RenderableType]:
+    """The configurations that hold the conditions, and the sentence."""
+    yield Text()
+    if found.holding:
+        headings, *rows = found.rows(MOST_HOLDING)
+        axes = len(headings) - len(found.conditions) - 1
+        yield from _table([*_headings(headings[:axes]), *headings[axes:]], rows, axes, width)
+        yield Text()
+    yield Text(found.sentence)
 
 
 def render(sweep: FinishedPoints) -> RenderableType:
@@ -78,6 +100,8 @@ def render(sweep: FinishedPoints) -> RenderableType:
     parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
     if len(sweep.failed) > 10:
         parts.append(Text(f"and {len(sweep.failed) - 10} more failed", style="yellow"))
+    if found := frontier(sweep):
+        parts.append(ByWidth(partial(_frontier, found)))
     parts += [Text(), Text(summary_line(sweep, with_reused=True))]
     return Group(*parts)
 
@@ -99,12 +123,12 @@ def summary_line(sweep: FinishedPoints, *, with_reused: bool = False) -> str:
 
 def render_plan(axes: Sequence[str], points: Sequence[Point], finished: frozenset[str]) -> RenderableType:
     """The points that a sweep would run."""
-    table = _table(["#", *axes, ""])
-    for number, point in enumerate(points, start=1):
-        state = "finished" if point.identity in finished else ""
-        table.add_row(str(number), *(axis_text(point.axes.get(axis)) for axis in axes), Text(state, style="dim"))
+    rows = [
+        [str(number), *(axis_text(point.axes.get(axis)) for axis in axes), "finished" * (point.identity in finished)]
+        for number, point in enumerate(points, start=1)
+    ]
     left = {point.identity for point in points} - finished
     kept = len({point.identity for point in points}) - len(left)
     count = "1 point" if len(points) == 1 else f"{len(points):,} points"
     line = f"{count}, {len(left):,} to run" + (f", {kept:,} finished before" if kept else "")
-    return Group(table, Text(), Text(line))
+    return Group(ByWidth(partial(_table, ["#", *_headings(axes), ""], rows, len(axes) + 2)), Text(), Text(line))

@@ -18,12 +18,14 @@ LARGEST_RANGE = 10_000
 _RANGE_KEYS = {"from", "to", "step", "factor"}
 _EXAMPLE = "{from = 1, to = 16, factor = 2} or {from = 0, to = 10, step = 2}"
 _QUANTITY = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z%/]*)\s*")
-_UNITS: dict[str, tuple[Decimal, str]] = {
+UNITS: dict[str, tuple[Decimal, str]] = {
     "%": (Decimal("0.01"), "share"),
     "ns": (Decimal(1), "ns"),
     "us": (Decimal(10**3), "ns"),
     "ms": (Decimal(10**6), "ns"),
     "s": (Decimal(10**9), "ns"),
+    "min": (Decimal(60 * 10**9), "ns"),
+    "h": (Decimal(3600 * 10**9), "ns"),
     "B": (Decimal(1), "bytes"),
     **{f"{letter}B": (Decimal(1000) ** power, "bytes") for power, letter in enumerate("kMGT", 1)},
     "KB": (Decimal(1000), "bytes"),
@@ -31,6 +33,8 @@ _UNITS: dict[str, tuple[Decimal, str]] = {
     **{f"{letter}B/s": (Decimal(1000) ** power, "bytes_per_s") for power, letter in enumerate("kMGT", 1)},
     **{f"{letter}iB/s": (Decimal(1024) ** power, "bytes_per_s") for power, letter in enumerate("KMGT", 1)},
 }
+"""Units of quantities: the factor to the base unit, and the base unit."""
+
 _FIO_SIZES = {"workload.bs", "workload.size", "workload.io_size", "workload.filesize"}
 _FIO_UNITS = {letter: Decimal(1024) ** power for power, letter in enumerate("kmgt", 1)}
 
@@ -47,7 +51,7 @@ def expand(value: Mapping[str, object]) -> list[Value]:
         raise ValueError(f"expected a range such as {_EXAMPLE}")
     (first, unit), (last, last_unit) = _number(value["from"]), _number(value["to"])
     if unit != last_unit:
-        raise ValueError(f"both ends of a range have the same unit; found {value['from']!r} and {value['to']!r}")
+        raise ValueError(f"expected the same unit at both ends of a range; found {value['from']!r} and {value['to']!r}")
     by_factor = "factor" in value
     by, by_unit = _number(value["factor" if by_factor else "step"])
     if by_unit not in (("",) if by_factor else ("", unit)):
@@ -58,9 +62,9 @@ def expand(value: Mapping[str, object]) -> list[Value]:
         return [_shown(first, unit)]
     if by_factor:
         if first * last <= 0 or by <= 0 or (by > 1) != (abs(last) > abs(first)) or by == 1:
-            raise ValueError("a factor leads from the first value to the last: above 1 upwards, below 1 downwards")
+            raise ValueError("expected a factor from the first value to the last: above 1 upwards, below 1 downwards")
     elif by == 0 or (by > 0) != (last > first):
-        raise ValueError("a step leads from the first value to the last")
+        raise ValueError("expected a step that leads from the first value to the last")
     found: list[Value] = []
     at = first
     while abs(at - first) <= abs(last - first):
@@ -98,10 +102,17 @@ def quantity(key: str, value: Value) -> tuple[float, str] | None:
     number, unit = Decimal(match[1].replace("_", "")), match[2]
     if key in _FIO_SIZES and unit.lower() in _FIO_UNITS:
         return float(number * _FIO_UNITS[unit.lower()]), "bytes"
-    if unit not in _UNITS:
+    if unit not in UNITS:
         return None
-    factor, base = _UNITS[unit]
+    factor, base = UNITS[unit]
     return float(number * factor), base
+
+
+def measures(key: str, values: Sequence[Value]) -> tuple[list[float | None], str] | None:
+    """An axis of numbers or quantities, and the base unit, empty for numbers; None for any other axis."""
+    if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return [float(value) for value in values], ""
+    return numbers(key, values)
 
 
 def numbers(key: str, values: Sequence[Value | None]) -> tuple[list[float | None], str] | None:

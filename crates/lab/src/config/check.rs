@@ -93,7 +93,11 @@ fn refuse(values: &Values, unfit: &Unfit) -> Result<()> {
     let blamed = named.iter().rev().max_by_key(|key| key.rank).expect("a refusal names a key");
     let shown = |key: &&ResolvedKey| match key.source == blamed.source {
         true => format!("{} = {}", key.key.name, key.value.to_text()),
-        false => format!("{} = {} ({})", key.key.name, key.value.to_text(), key.source),
+        false => {
+            // The key is beside its option.
+            let source = if key.source.starts_with("--set ") { "--set" } else { key.source.as_str() };
+            format!("{} = {} ({source})", key.key.name, key.value.to_text())
+        }
     };
     let shown: Vec<String> = named.iter().map(shown).collect();
     Err(Error::input(&blamed.source, format!("{}: {}", shown.join(", "), unfit.what)))

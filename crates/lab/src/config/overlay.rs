@@ -127,7 +127,7 @@ impl Overlay {
         let Some(key) = schema::position(name) else {
             let about = if describes == Describes::Options { &[] } else { ABOUT };
             let near = near(name, keys().iter().map(|key| key.name).chain(about.iter().copied()));
-            let near = if near.is_empty() { "; `palimpsest show` prints all keys".into() } else { near };
+            let near = if near.is_empty() { "; expected one that `palimpsest show` prints".into() } else { near };
             return Err(Error::input(place, format!("unknown key {}{near}", shown(name))));
         };
         if describes == Describes::Part && keys()[key].split().0 != "part" {

@@ -182,13 +182,10 @@ const PATH: &str = ", or a path with a '/' or ending in .toml or .pal";
 
 fn find(presets: &'static [Preset], what: &str, name: &str, place: &str, or: &str) -> Result<&'static Preset> {
     presets.iter().find(|preset| preset.name == name).ok_or_else(|| {
-        let names: Vec<&str> = presets.iter().map(|preset| preset.name).collect();
-        let near = match palimpsest_ftl_api::keys::near(name, names.iter().copied()) {
-            near if near.is_empty() => ";".into(),
-            near => near,
-        };
+        let kind = if what == "part" { "parts" } else { "ssds" };
+        let expected = palimpsest_ftl_api::keys::expected_name(name, presets.iter().map(|preset| preset.name), kind);
         let name = palimpsest_flash::units::parse::shown(name);
-        Error::input(place, format!("no {what} is called \"{name}\"{near} expected one of {}{or}", names.join(", ")))
+        Error::input(place, format!("no {what} is called \"{name}\"{expected}{or}"))
     })
 }
 

@@ -6,7 +6,7 @@ use palimpsest_flash::nand::errors::{self, growth};
 use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
-use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, is, keys_of, near};
+use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, expected_name, is, keys_of};
 use palimpsest_ftl_api::{Entry, keys};
 use palimpsest_sim::faults::FAULTS;
 use palimpsest_sim::settings::{CONTROLLER, ENGINE, READ_AHEAD};
@@ -63,8 +63,7 @@ fn layer_name(text: &str) -> Parsed<String> {
     if layer_names().contains(&text) {
         return Ok(text.into());
     }
-    let near = near(text, layer_names().into_iter());
-    Err(format!("there is no such translation layer{near}; expected {}", expected_layers()))
+    Err(format!("there is no such translation layer{}", expected_name(text, layer_names().into_iter(), "ftls")))
 }
 
 /// A key of the schema.

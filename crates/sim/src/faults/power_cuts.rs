@@ -59,7 +59,7 @@ struct PowerCuts(Schedule);
 impl Notated for PowerCuts {
     const WORDS: &'static [&'static str] = &["never"];
     const EXPECTED: &'static str =
-        "never, every:50k, at:1000,2000 (ascending), or poisson:50k, with whole numbers of flash operations from 1";
+        "never, every:50k, at:1000,2000 (ascending), or poisson:50k, in flash operations from 1";
 
     fn parse(text: &str) -> Parsed<PowerCuts> {
         Schedule::parse(text, false, "power cuts", Self::EXPECTED).map(PowerCuts)

@@ -90,8 +90,8 @@ impl Target {
                 let ending = stem.rsplit_once('.').map_or("", |(_, ending)| ending);
                 Format::of_ending(ending).ok_or_else(|| {
                     let what = format!(
-                        "no format has the ending {ending:?}; expected --format, or a format as the ending: {}",
-                        names_of(|format| format.create.is_some())
+                        "no format has the ending {ending:?}; expected an ending such as .csv, .msr or .parquet, or \
+                         --format with a name that `palimpsest list traces` prints"
                     );
                     Error::input(name, what)
                 })?
