@@ -34,17 +34,19 @@ FEATURES = {
     "read-ahead": ("controller.read_ahead=8",),
 }
 """Settings that switch each feature on. A feature works on a layer if one of `PRESETS` takes the settings."""
+OF_OTHER_CELLS = {"one-shot word lines": ("part.pages_per_program=4",)}
+"""The same, for layers that need QLC."""
 FIXED_BY_SOME = "ftl.streams"
 """A key that features need on some layers and other layers fix."""
 PRESETS = ("tlc-32g", "default", "spread-16g", "mga-16k", "llh-64g", "womv-16g", "codesign-8ch")
 
 
-def refusal(layer: str, settings: tuple[str, ...]) -> str | None:
-    """Why `layer` does not take `settings`, in the words of the program; none if some preset does."""
-    why = None
+def refusal(layer: str, feature: str) -> str | None:
+    """Why `layer` does not take the settings of `feature`, in the words of the program; none if some preset does."""
+    why, settings = None, FEATURES[feature]
     # A layer may need the cells of the preset.
     own_cells = tuple(setting for setting in settings if not setting.startswith("part.cell="))
-    for preset, tried in product(PRESETS, dict.fromkeys((own_cells, settings))):
+    for preset, tried in product(PRESETS, dict.fromkeys((own_cells, settings, OF_OTHER_CELLS.get(feature, settings)))):
         try:
             _core.show(preset, layer, [])
         except InputError:
@@ -68,7 +70,7 @@ def refusal(layer: str, settings: tuple[str, ...]) -> str | None:
 def features() -> str:
     """The table of layers and features, and the reason of each refusal."""
     names = [name for name, _ in _core.list_registry("ftls")]
-    cells = {(name, feature): refusal(name, settings) for name in names for feature, settings in FEATURES.items()}
+    cells = {(name, feature): refusal(name, feature) for name in names for feature in FEATURES}
     rows = [
         f"| `{name}` | {' | '.join('refused' if cells[name, feature] else 'yes' for feature in FEATURES)} |"
         for name in names

@@ -398,7 +398,7 @@ fn no_write_waits_for_a_block_that_is_moved_to_level_wear() {
 #[test]
 fn writes_from_an_offset_in_percent_are_whole_pages() {
     let ssd = drive("d5-p5336-30.72t", "");
-    let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,offset=20%,n=5000,norandommap");
+    let mut run = Run::new(&ssd, "rw=randwrite,bs=16k,offset=20%,n=4992,norandommap");
     (run.precondition, run.fidelity) = ("fill:1%", Fidelity::Count);
     assert_eq!(run.result().write_amplification, Some(1.0));
 }

@@ -22,7 +22,7 @@ fn full_drive(fixed: &str, more: &str) -> Resolved {
 /// Pages of the fixed share.
 fn cached_pages(ssd: &Resolved) -> u64 {
     let geometry = &ssd.drive.geometry;
-    let pages = u64::from(geometry.pages_per_block / ssd.drive.part.cell.bits());
+    let pages = u64::from(geometry.pages_per_block / ssd.drive.part.stored_bits());
     u64::from(ssd.drive.fixed_single()) * u64::from(geometry.planes()) * pages
 }
 

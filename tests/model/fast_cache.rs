@@ -1,6 +1,7 @@
-//! The fixed share of a fast cache (`ftl.slc_fixed`), with each layer that supports one: random requests against the
-//! shadow, counted and timed, failing programs and erases, folding in idle time, and power cuts with and without
-//! checkpoints. Also checks on flash that blocks of the share, and no others, are fast, and hold the host's data only.
+//! The fixed share of a fast cache (`ftl.slc_fixed`), or the dynamic share of layers without one: random requests
+//! against the shadow, counted and timed, failing programs and erases, folding in idle time, and power cuts with and
+//! without checkpoints. Also checks on flash that blocks of the fixed share, and no others, are fast, and hold the
+//! host's data only.
 
 use crate::background::idle_with;
 use crate::drives::{Limits, Shape, draw_with, pick, with};
@@ -33,7 +34,10 @@ fn cached(rng: &mut Rng) -> Vec<&'static str> {
     settings
 }
 
-/// For a layer that programs pages again: how often, and in which order.
+const DYNAMIC: [&str; 3] = ["ftl.slc_cache=1 blocks", "ftl.slc_cache=2 blocks", "ftl.slc_cache=4 blocks"];
+const LARGE: [&str; 3] = ["part.pages_per_block=32", "part.pages_per_block=48", "part.pages_per_block=64"];
+
+/// For a layer that programs pages again: how often, and in which order, or the word lines of its code.
 fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
     let rng = &mut Rng::new(seed, 0xfa5a);
     match entry.programs {
@@ -41,7 +45,12 @@ fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
             pick(rng, &["part.nop=1", "part.nop=2", "part.nop=4"]),
             pick(rng, &["part.order=strict", "part.order=ascending"]),
         ],
-        _ => Vec::new(),
+        // Word lines of four pages, and the dynamic share alone.
+        Programs::OverData => {
+            let dynamic = ["ftl.slc_fixed=0 blocks", "ftl.slc_full=direct", pick(rng, &DYNAMIC)];
+            [vec!["part.cell=qlc", pick(rng, &LARGE)], dynamic.to_vec()].concat()
+        }
+        Programs::Once => Vec::new(),
     }
 }
 
@@ -52,13 +61,13 @@ fn shape(entry: &'static Entry, seed: u64, limits: Limits, more: &[&str]) -> Opt
     let settings = with(&with(&settings, &programs(entry, seed)), more);
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let shape = draw_with(entry.name, &mut rng, limits, &settings)?;
-    assert!(shape.drive.fixed_single() > 0);
+    assert!(shape.drive.fixed_single() > 0 || !entry.lists("ftl.slc_fixed"));
     Some((shape, rng))
 }
 
 /// Layers without a fast cache are done.
 fn can(entry: &Entry) -> bool {
-    entry.lists("ftl.slc_fixed")
+    entry.lists("ftl.slc_cache")
 }
 
 #[test]
@@ -152,7 +161,11 @@ fn cuts_in_timed_runs() {
 #[test]
 fn folding_while_the_host_is_idle() {
     for_each_seed("fast_cache::folding_while_the_host_is_idle", 8, |entry, seed| {
-        !can(entry) || idle_with(entry, seed, &cached(&mut Rng::new(seed, 0xfa59))).is_some()
+        let cached: Vec<String> = cached(&mut Rng::new(seed, 0xfa59)).into_iter().map(String::from).collect();
+        let coded = if entry.programs == Programs::OverData { programs(entry, seed) } else { Vec::new() };
+        let settings = with(&cached, &coded);
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        !can(entry) || idle_with(entry, seed, &settings).is_some()
     });
 }
 
@@ -162,13 +175,13 @@ fn folding_while_the_host_is_idle() {
 fn the_fixed_share_and_no_other_block_holds_one_bit_a_cell() {
     let (folds, erases) = (Cell::new(0), Cell::new([0; 2]));
     for_each_seed("fast_cache::the_fixed_share_and_no_other_block_holds_one_bit_a_cell", 12, |entry, seed| {
-        if !can(entry) {
+        if !entry.lists("ftl.slc_fixed") {
             return true;
         }
         let Some((shape, _)) = shape(entry, seed, SMALL, &["ftl.slc_cache=0 blocks"]) else { return false };
         note(&shape.settings);
         let mut model = Model::new(&shape, entry, Payload::Tag, seed);
-        let pages = shape.drive.geometry.pages_per_block / shape.drive.part.cell.bits();
+        let pages = shape.drive.geometry.pages_per_block / shape.drive.part.stored_bits();
         for (number, command) in requests(&shape, seed).into_iter().enumerate() {
             model.count(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
             let nand = &model.drive.io.nand;

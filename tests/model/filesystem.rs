@@ -18,6 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A drive for a file system: about `blocks` blocks, of which the smaller part is logical space.
 pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
+    draw_with(entry, rng, blocks, &[])
+}
+
+/// As [`draw`], with `more` settings.
+pub fn draw_with(entry: &Entry, rng: &mut Rng, blocks: u64, more: &[&str]) -> Option<Shape> {
     let (channels, dies, planes) = pick(rng, &[(1, 1, 1), (2, 1, 1), (2, 1, 2), (4, 1, 1), (2, 2, 1), (8, 1, 1)]);
     let subpages = pick(rng, &[1u32, 1, 2, 4]);
     let subpages = subpages.max(entry.least_subpages());
@@ -39,7 +44,7 @@ pub fn draw(entry: &Entry, rng: &mut Rng, blocks: u64) -> Option<Shape> {
     let drawn = draw_below(entry, rng, &settings);
     // Another source of random numbers, so that the drives of each seed stay as they were.
     let features = features(entry, &mut Rng::new(rng.clone().next_u64(), 0xfea7));
-    build(entry.name, &with(&drawn, &features)).ok()
+    build(entry.name, &with(&with(&drawn, &features), more)).ok()
 }
 
 /// Features of the controller and of the part that some drives have.
@@ -59,7 +64,9 @@ fn features(entry: &Entry, rng: &mut Rng) -> Vec<&'static str> {
     if entry.word_lines && rng.below(4) == 0 {
         features.extend(WORD_LINES);
     } else if entry.takes_parity && rng.below(4) == 0 {
-        features.extend(["ftl.superblocks=collected", "part.cell=slc", "part.order=strict"]);
+        let of_dies = ["ftl.superblocks=collected", "ftl.superblocks=collected", "ftl.rain=1", "ftl.rain=3"];
+        features.push(pick(&mut Rng::new(rng.next_u64(), 0x5b15), &of_dies));
+        features.extend(["part.cell=slc", "part.order=strict"]);
     }
     features
 }

@@ -93,6 +93,18 @@ const CACHE: &[&str] = &[
     "part.endurance=300",
     "ssd.over_provisioning=150%",
 ];
+/// The same of QLC, whose cells may have a code.
+const CACHE_OF_QLC: &[&str] = &[
+    "part.cell=qlc",
+    "part.pages_per_block=48",
+    "part.nop=1",
+    "ftl.streams=2",
+    "part.t_program=900us",
+    "part.t_program_slc=70us",
+    "part.t_read_slc=20us",
+    "part.endurance=300",
+    "ssd.over_provisioning=150%",
+];
 /// More log blocks than the fixed share of the cache has.
 const CACHE_OF_LOGS: &[&str] =
     &["part.cell=tlc", "part.nop=1", "ftl.log_blocks=6", "ftl.slc_fixed=2 blocks", "ssd.over_provisioning=300%"];
@@ -133,10 +145,13 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.slc_cache", CACHE),
     ("ftl.slc_fixed", CACHE),
     ("ftl.slc_full", CACHE),
+    ("ftl.slc_cache", CACHE_OF_QLC),
     ("ftl.slc_full", CACHE_OF_LOGS),
     ("part.t_read_slc", CACHE),
     ("part.t_program_slc", CACHE),
     ("part.endurance_slc", CACHE),
+    ("part.t_read_slc", CACHE_OF_QLC),
+    ("part.t_program_slc", CACHE_OF_QLC),
     ("ecc.strength", ERRORS),
     ("ecc.t_retries", ERRORS),
     ("ecc.retry_rates", ERRORS),

@@ -43,7 +43,7 @@ pub fn has_room(io: &Io, shape: &Shape) -> bool {
         let usable: Vec<u32> = blocks.filter(|&block| !nand.is_bad(block) && !nand.is_always_single(block)).collect();
         // A block of single bits has fewer pages, and frees a whole block.
         let is_single = |block: u32| nand.is_single(block) && nand.next_page(block) > 0;
-        let single = geometry.pages_per_block / nand.part().cell.bits();
+        let single = geometry.pages_per_block / nand.part().stored_bits();
         let size = |block: u32| if is_single(block) { single } else { geometry.pages_per_block };
         let left_out = |block: u32| nand.left_out(block).len() as u32;
         let erased = |block: u32| size(block).saturating_sub(nand.next_page(block)) + left_out(block);

@@ -2,12 +2,14 @@
 //! counted, timed and with power cuts. Counts equal the counts of a drive whose blocks are that large.
 
 use crate::drives::{Limits, Shape, build, draw_with, pick, plain, with};
-use crate::harness::{Model, count_cuts, for_each_seed, note};
+use crate::filesystem;
+use crate::harness::{Model, count_cuts, for_each_seed, for_each_seed_of, note};
 use crate::power::{Cuts, cut_everywhere};
 use crate::word_lines::word_lines;
 use crate::workload::{Mix, fill};
 use palimpsest_ftl_api::plan::{ParityIo, PowerIo};
 use palimpsest_lab::ftl::{Entry, Programs};
+use palimpsest_lab::host::fs::layers::ENTRIES;
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::faults::power_cuts::draws;
@@ -38,10 +40,21 @@ fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
         let order = pick(&mut Rng::new(seed, 0x5b13), &["part.order=ascending", "part.order=strict"]);
         settings = with(&settings, &[order]);
     }
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let shape = draw_with(entry.name, &mut rng, Limits { subpages: 2048, planes: 8 }, &settings)?;
+    let shape = draw_striped(entry, &mut rng, &settings)?;
     note(&shape.settings);
     shape.drive.stripes.is_some().then_some(shape)
+}
+
+/// A drive with `settings`; drives of file systems are larger.
+pub fn draw_striped(entry: &'static Entry, rng: &mut Rng, settings: &[String]) -> Option<Shape> {
+    // Read errors would lose data, too.
+    let without = ["ftl.checkpoint=0B", "ecc.strength=0", "ftl.patrol=0ns"].map(String::from);
+    let own: Vec<&str> = settings.iter().map(String::as_str).collect();
+    if !entry.is_file_system() {
+        return draw_with(entry.name, rng, Limits { subpages: 2048, planes: 8 }, &own);
+    }
+    let settings = with(&without, &own);
+    filesystem::draw_with(entry, rng, 200, &settings.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 pub fn life(entry: &'static Entry, seed: u64) -> bool {
@@ -125,10 +138,20 @@ fn sequences() {
     for_each_seed("superblocks::sequences", 40, life);
 }
 
+fn either(entry: &'static Entry, seed: u64) -> bool {
+    if seed % 3 == 0 { cut_again_and_again(entry, seed) } else { life(entry, seed) }
+}
+
+#[test]
+fn below_file_systems() {
+    for_each_seed_of(ENTRIES, "superblocks::below_file_systems", 6, either);
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_sequences() {
     for_each_seed("--ignored superblocks::long_sequences", 1000, |entry, seed| life(entry, seed + 1000));
+    for_each_seed_of(ENTRIES, "--ignored superblocks::long_sequences", 200, |entry, seed| either(entry, seed + 1000));
 }
 
 /// The power fails in every third operation of a workload, partial erases of a superblock included, then in recovery,

@@ -202,6 +202,13 @@ def test_all_commands_are_here(palimpsest: Command) -> None:
             assert full in (*COMMANDS, "trace", "image"), f"{full}: its examples are not run"
 
 
+def test_few_features_of_layers_are_refused(tmp_path: Path) -> None:
+    page = tmp_path / "reference.md"
+    subprocess.run([sys.executable, str(ROOT / "tools" / "reference.py"), str(page)], check=True)
+    [refused] = re.findall(r"^(\d+) of \d+ cells are refused:$", page.read_text(encoding="utf-8"), re.M)
+    assert int(refused) <= 20
+
+
 def test_no_block_escapes() -> None:
     """A fence that the parser misses would be a block that is never run."""
     for page in documents.pages():

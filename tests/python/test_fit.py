@@ -314,7 +314,8 @@ def test_a_trace_with_response_times_is_replayed(tmp_path: Path, suffix: str) ->
     found = files.read(path, How(precondition="fill:100%"))
     assert [target.group for target in found.targets] == ["reads"] * 6
     assert found.targets[0].real == pytest.approx((400 + 999.5) / 10)
-    drive = space.Drive("default", "page", (*SMALL, "part.t_read=50us"))
+    alike = ("part.t_read=50us", "part.t_read_types=[]", "controller.read_ahead=0")
+    drive = space.Drive("default", "page", (*SMALL, *alike))
     batch = Batch()
     found.prepare(batch, [drive], frozenset({"reads"}))
     ours = found.ours(batch, drive, frozenset({"reads"}))

@@ -88,7 +88,9 @@ def test_a_drive_that_is_not_full_needs_more_writes(tmp_path: Path) -> None:
     """Counters of less than one pass: the refusal names the measurement that is missing."""
     path = _written(tmp_path / "a.csv", "host_gb,media_gb\n0.1,0.1\n0.2,0.2\n0.4,0.4\n")
     how = How(workload="rw=randwrite,bs=128k,randrepeat=0", capacity=10**9)
-    settings = running.Settings(start="enterprise-tlc-7.68t", overrides=SMALL, evaluations=1, how=how)
+    # A shot gathers three pages, so that a part of the writes is still in the buffer.
+    drive = (*SMALL, "part.pages_per_program=1")
+    settings = running.Settings(start="enterprise-tlc-7.68t", overrides=drive, evaluations=1, how=how)
     said = "these end after 0.4 passes over the drive, before any garbage collection; measure until the host"
     with pytest.raises(InputError, match=f"^no key that is varied moves a figure; .*{said}"):
         running.fit([path], settings)
@@ -133,7 +135,8 @@ def test_jobs_that_ran_together_are_one_job_file(tmp_path: Path) -> None:
 @pytest.mark.contract
 def test_sections_are_found_again_on_their_drive(tmp_path: Path) -> None:
     """The figures of two sections as fio would print them are those of the drive that they came from."""
-    drive = space.Drive("default", "page", SMALL)
+    plain = ("part.t_read_types=[]", "sim.suspend_pulse=0us", "controller.read_ahead=0", "part.t_suspend_erase=20us")
+    drive = space.Drive("default", "page", (*SMALL, *plain))
     options = [
         {"rw": "randread", "bs": "4k", "iodepth": "2"},
         {"rw": "write", "bs": "16k", "rate_iops": "2000"},

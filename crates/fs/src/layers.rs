@@ -1,7 +1,8 @@
 //! The registry of file systems above layers, and the device that each layer is to its file system.
 //!
 //! `codesign` is above the block map, which keeps two blocks of each plane for copies after failures; the file system
-//! has all other blocks. `fs-page` is the same file system above the page map, without hints: the map chooses channels
+//! has all other blocks. With superblocks or parity, a channel of the file system is a group of dies, and the scheme
+//! chooses among groups. `fs-page` is the same file system above the page map, without hints: the map chooses channels
 //! in turn (`fs.scheme` has no effect), and keeps half of the spare blocks for its own collection.
 //!
 //! The others are above layers that map subpages. Their page is a subpage, so that a small write is one subpage at the
@@ -56,19 +57,12 @@ const CLASSIFIERS: &[&str] = &["ftl.classifier", "ftl.hot_below"];
 /// A file system does not rewrite an address that waits in a buffer.
 const ABSORBED: &[&str] = &["ftl.absorb"];
 
-const BY_CHANNEL: &str = "the file system chooses the channel of each block, and a superblock is on several channels";
-
 const PACKED: fn() -> Vec<&'static Key> = || keys_of(&[KEYS, DISCARD]);
 
 /// File systems above layers.
 pub const ENTRIES: &[Entry] = &[
-    Entry {
-        takes_parity: false,
-        superblocks: false,
-        reasons: &[("ftl.rain", BY_CHANNEL), ("ftl.superblocks", BY_CHANNEL)],
-        ..file_system!("codesign", block::ENTRY, MappedUnit::Block, keys_with_schemes, &[], varies;
-            "file system that updates out of place and chooses channels (fs.scheme), above the block map")
-    },
+    file_system!("codesign", block::ENTRY, MappedUnit::Block, keys_with_schemes, &[], varies;
+        "file system that updates out of place and chooses channels (fs.scheme), above the block map"),
     file_system!("fs-page", page::ENTRY, MappedUnit::Page, || keys_of(&[TURN, KEYS, DISCARD]), CLASSIFIERS,
         varies_with_discards;
         "the same file system above the page map, which chooses channels in turn"),

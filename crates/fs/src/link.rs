@@ -255,6 +255,14 @@ impl Attached<'_> {
         Ok(self.io.used(signal))
     }
 
+    /// Buses and dies of a channel of the device. With superblocks, the channel is a group of dies on several buses;
+    /// ignored: other groups on these buses.
+    fn width(&self) -> (Nanos, Nanos) {
+        let (seen, physical) = (self.io.geometry(), self.io.nand().physical());
+        let members = physical.dies() / seen.dies();
+        (members.min(physical.channels).into(), (physical.dies() / seen.channels).into())
+    }
+
     /// The dies of `channel`, the inverse of [`palimpsest_flash::geometry::Geometry::channel_of_die`].
     fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
         let geometry = self.io.geometry();
@@ -411,26 +419,24 @@ impl Device for Attached<'_> {
         self.io.plan.timed && self.dies_of(channel).any(|die| self.io.reading(die) > 0)
     }
 
-    /// Bus and dies work in parallel: the longer of both counts.
+    /// Buses and dies work in parallel: the longer of both counts.
     fn queued(&self, channel: u32) -> Nanos {
         if !self.io.plan.timed {
             return 0;
         }
-        let (mut bus, mut array, mut dies) = (0, 0, 0);
+        let ((buses, dies), mut bus, mut array) = (self.width(), 0, 0);
         for die in self.dies_of(channel) {
             let reads = Nanos::from(self.io.reading(die));
             let others = Nanos::from(self.io.load(die)) - reads;
             bus += (reads + others) * self.link.transfer_time;
             array += reads * self.link.sense_time + others * self.link.program_time;
-            dies += 1;
         }
-        bus.max(array / dies)
+        (bus / buses).max(array / dies)
     }
 
     fn page_times(&self) -> (Nanos, Nanos) {
-        let geometry = self.io.geometry();
-        let dies = Nanos::from(geometry.dies() / geometry.channels);
-        let transfer = self.link.transfer_time;
+        let (buses, dies) = self.width();
+        let transfer = self.link.transfer_time / buses;
         (transfer.max(self.link.program_time / dies), transfer.max(self.link.sense_time / dies))
     }
 

@@ -147,7 +147,7 @@ impl BlockMap {
             programmed: vec![Gate::NONE; shape.planes() as usize],
             erased: vec![Gate::NONE; shape.planes() as usize],
             begun: vec![(NO_BLOCK, Gate::NONE); striped as usize],
-            cached: Cached::new(&settings, &shape, io.nand().part().cell),
+            cached: Cached::new(&settings, &shape, io.nand().part().stored_bits()),
             dead: vec![false; shape.planes() as usize],
             contents: vec![Data::ZERO; shape.subpages_per_page as usize],
             counters: Counters::default(),

@@ -35,6 +35,7 @@ use palimpsest_flash::nand::errors::ErrorSettings;
 use palimpsest_flash::nand::faults::{FaultSettings, Faults};
 use palimpsest_flash::nand::part::{Part, ReadMode};
 use palimpsest_flash::nand::stripes::StripeShape;
+use palimpsest_flash::units::Nanos;
 use palimpsest_ftl::log::settings::LogSettings;
 use palimpsest_ftl_api::keys::{Fallback, Value};
 use palimpsest_ftl_api::plan::checkpoint::Contents;
@@ -239,6 +240,7 @@ pub fn resolve(ssd: &str, ftl: Option<&str>, overrides: &[String], read_file: Re
 
     let mut resolved = merge(&overlays, ssd)?;
     read_of_layer(&mut resolved)?;
+    scale_page_types(&mut resolved);
     capacity::apply(&mut resolved, &overlays)?;
     let name = overlays.iter().rev().find_map(|overlay| overlay.name.clone()).unwrap_or_else(|| stem(ssd).into());
     let values = build::Values::new(&resolved);
@@ -328,6 +330,20 @@ fn read_of_layer(resolved: &mut [ResolvedKey]) -> Result<()> {
          no ftl.read"
     );
     Err(Error::input(&resolved[read].source, what))
+}
+
+/// A `part.t_read` of a later overlay is the mean of `part.t_read_types`, whose ratios stay.
+fn scale_page_types(resolved: &mut [ResolvedKey]) {
+    let (read, types) = (index("part.t_read"), index("part.t_read_types"));
+    let (Value::Time(mean), Value::Times(times)) = (&resolved[read].value, &resolved[types].value) else { return };
+    let (count, sum) = (times.len() as u128, times.iter().map(|&time| u128::from(time)).sum::<u128>());
+    if sum == 0 || resolved[read].rank <= resolved[types].rank {
+        return;
+    }
+    let scale = |&time: &Nanos| Nanos::try_from(u128::from(time) * u128::from(*mean) * count / sum).unwrap_or(*mean);
+    let value = Value::Times(times.iter().map(scale).collect());
+    let (source, rank) = (resolved[read].source.clone(), resolved[read].rank);
+    resolved[types].set(value, source, rank);
 }
 
 /// Every key with the value of the last overlay that sets it.

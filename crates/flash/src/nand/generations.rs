@@ -2,7 +2,8 @@
 //!
 //! A page of such a part is a word line ([`super::part::Part::coded`]). Every payload counts generations, because a
 //! controller knows them from the levels. If contents are bytes, levels are stored, each program is decoded again, and
-//! no level may fall. Ignored: errors, and drift of levels.
+//! no level may fall. A block with one bit a cell is programmed once; its contents are stored as levels of the first
+//! generation. Ignored: errors, and drift of levels.
 //!
 //! `generations`, `data` and `image` use each other: contents, levels and generations are stored in an image, and an
 //! image stores them by their own types.
@@ -144,7 +145,7 @@ impl Nand {
         rules::check_generation(&GenerationView {
             bad: state.bad,
             torn: state.torn,
-            generations: code.generations(),
+            generations: if state.single { 1 } else { code.generations() },
             generation,
             before: self.generation(ppn),
             pass: state.pass.into(),

@@ -146,7 +146,8 @@ crate::keys! {
         pub t_read: Nanos = "part.t_read", Time, required, rules[OPERATION];
         /// sensing a high page
         pub t_read_high: Nanos = "part.t_read_high", Time, (as "part.t_read"), rules[OPERATION];
-        /// sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all
+        /// sensing the pages of a word line of tlc (3) or qlc (4), in the order of programs; none: part.t_read for all;
+        /// a part.t_read set later is their mean, and their ratios stay
         pub t_read_types: Vec<Nanos> = "part.t_read_types", Times, "[]";
         /// sensing a page of a block that holds one bit a cell
         pub t_read_slc: Nanos = "part.t_read_slc", Time, (as "part.t_read"), rules[OPERATION],
@@ -226,6 +227,8 @@ crate::keys! {
         pub wear: WearTable = WearTable::new(settings);
         /// The code of the cells, if any: a page here is then a word line ([`Part::coded`]).
         pub code: Option<Coded> = None;
+        /// Pages of a program that cross the bus one by one: those of a word line that is programmed in one shot.
+        pub loads: u8 = 1;
     }
 }
 
@@ -242,36 +245,41 @@ impl CellKind {
 }
 
 impl Part {
-    /// The part under `code`: the layer's page is a word line. One shot programs all N pages of the word line, again
-    /// for each generation, and they store k pages.
+    /// The part under `code`, as given or after [`Self::shot`]: the layer's page is a word line. All N pages of the
+    /// word line are programmed together, again for each generation, and they store k pages.
     ///
     /// The levels cross the bus, N pages for k. Sensing, and programs of any generation, take the times and energies of
-    /// the N pages in sequence, because the few levels that a generation raises are not assumed to be faster. Other
-    /// read commands and their tables are dropped. Wear still counts erases, because no cell gets more charge between
-    /// two erases than the highest level has. `None` if the part has no such cells, or no whole word lines.
+    /// the N pages in sequence, or of one shot, because the few levels that a generation raises are not assumed to be
+    /// faster. A page in a block of single bits is k word lines, programmed and sensed in sequence. Other read commands
+    /// and their tables are dropped. Wear still counts erases, because no cell gets more charge between two erases than
+    /// the highest level has. `None` if the part has no such cells, or no whole word lines.
     pub fn coded(&self, code: &'static dyn CellCode) -> Option<Part> {
         let (stored, pages) = (code.data_bits(), code.cell_bits());
-        if self.cell.bits() != pages || !self.pages_per_block.is_multiple_of(pages) {
+        let (at_once, lines) = (self.pages_per_program, self.pages_per_block * self.pages_per_program / pages);
+        if self.cell.bits() != pages || lines * pages != self.pages_per_block * at_once {
             return None;
         }
         let (time, energy) = (Nanos::from(pages), Picojoules::from(pages));
+        let shots = pages / at_once;
+        let (program, program_energy) = (self.t_program * Nanos::from(shots), self.e_program * Picojoules::from(shots));
         let sensing = match &self.t_read_types[..] {
             [] => self.t_read * time,
             types => types.iter().sum(),
         };
         Some(Part {
-            page_bytes: self.page_bytes * stored,
-            spare_bytes: self.spare_bytes * stored,
-            pages_per_block: self.pages_per_block / pages,
+            page_bytes: self.page_bytes / at_once * stored,
+            spare_bytes: self.spare_bytes / at_once * stored,
+            pages_per_block: lines,
+            pages_per_program: 1,
             nop: code.generations(),
             order: ProgramOrder::Strict,
             t_read: sensing,
             t_read_high: sensing,
             t_read_types: Vec::new(),
-            t_read_slc: sensing,
-            t_program_slc: self.t_program * time,
-            t_program: self.t_program * time,
-            t_program_high: self.t_program * time,
+            t_read_slc: self.t_read_slc * Nanos::from(stored),
+            t_program_slc: self.t_program_slc * Nanos::from(stored),
+            t_program: program,
+            t_program_high: program,
             t_read_retry: self.t_read_retry * time,
             bus_rate: Rate(self.bus_rate.0 * u64::from(stored) / u64::from(pages)),
             t_read_words: Vec::new(),
@@ -279,11 +287,11 @@ impl Part {
             e_read: self.e_read * energy,
             e_read_high: self.e_read * energy,
             e_read_words: Vec::new(),
-            e_program: self.e_program * energy,
-            e_program_high: self.e_program * energy,
-            e_reprogram: self.e_program * energy,
-            e_program_low_first: self.e_program * energy,
-            e_program_high_second: self.e_program * energy,
+            e_program: program_energy,
+            e_program_high: program_energy,
+            e_reprogram: program_energy,
+            e_program_low_first: program_energy,
+            e_program_high_second: program_energy,
             code: Some(Coded(code)),
             ..self.clone()
         })
@@ -302,8 +310,26 @@ impl Part {
             spare_bytes: self.spare_bytes * pages,
             pages_per_block: self.pages_per_block / pages,
             pages_per_program: pages,
+            loads: pages as u8,
             ..self.clone()
         })
+    }
+
+    /// Bits that a cell stores: under a code fewer than the levels allow. A block with one bit a cell has so many
+    /// times fewer pages.
+    #[inline]
+    pub fn stored_bits(&self) -> u32 {
+        self.code.map_or(self.cell.bits(), |Coded(code)| code.data_bits())
+    }
+
+    /// Bytes at the rate of the bus for `bytes` of a page. The rate of a part with a code counts the levels of all bits
+    /// of a cell, and a block of single bits (`single`) has none to send.
+    #[inline]
+    pub fn bytes_on_bus(&self, bytes: u32, single: bool) -> u32 {
+        match self.code {
+            Some(Coded(code)) if single => bytes * code.data_bits() / code.cell_bits(),
+            _ => bytes,
+        }
     }
 
     /// Bytes that a read senses: a page, or one page of a word line that is programmed in one shot.
@@ -515,6 +541,7 @@ pub mod samples {
             e_program_high_second: 16_000_000,
             e_erase_reused: 120_000_000,
             code: None,
+            loads: 1,
         }
     }
 }

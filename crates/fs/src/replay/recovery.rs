@@ -14,6 +14,8 @@ impl Replay {
     pub(super) fn mount(&mut self, io: &mut Io) -> Flash<()> {
         self.link.restart();
         self.link.end_group(io);
+        // A die may have failed since the drive was new.
+        self.lost_pages = self.lost_pages.or(io.nand().reads_fail().then_some(0));
         let scheme = schemes::new(&self.settings.scheme).expect("the configuration checked the name");
         let mut device = Attached { io, store: &mut *self.store, link: &mut self.link };
         let mounted = match FileSystem::mount(&mut device, self.thresholds, scheme) {

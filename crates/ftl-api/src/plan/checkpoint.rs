@@ -546,7 +546,7 @@ impl Io {
 
     fn scan_changed(&mut self, found: &mut Found, block: u32) -> u64 {
         let (per_block, first) = (self.geometry().pages_per_block, block * self.geometry().pages_per_block);
-        let bits = if self.nand.is_single(block) { self.nand.part().cell.bits() } else { 1 };
+        let bits = if self.nand.is_single(block) { self.nand.part().stored_bits() } else { 1 };
         let pages = per_block / bits;
         let (at, blocks) = (block as usize * BLOCK, self.geometry().blocks());
         let used = u32::from_le_bytes(found.bytes[at + 8..at + 12].try_into().unwrap_or_default());

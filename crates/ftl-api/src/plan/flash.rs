@@ -168,16 +168,17 @@ impl Io {
         counters.wanted[cause as usize] += u64::from(bytes.wanted);
         if self.plan.timed {
             let (part, (block, page)) = (self.nand.part(), self.nand.place(from));
+            let single = self.nand.is_single(self.nand.block_of(from));
             let array = match command.mode {
                 ReadMode::Spread => part.t_read_words[(command.words.count_ones() - 1) as usize],
-                _ if self.nand.is_single(self.nand.block_of(from)) => part.t_read_slc,
+                _ if single => part.t_read_slc,
                 _ => part.sensing_time(page, subpages.trailing_zeros()),
             };
             let retry = steps + if retry { part.retry_time(command.mode, array) } else { 0 };
             let operation = Operation {
                 page: page as u16,
                 block,
-                bytes: bytes.moved,
+                bytes: part.bytes_on_bus(bytes.moved, single),
                 link_bytes,
                 array: (array + retry) as u32,
                 retry: retry as u32,
@@ -299,7 +300,7 @@ impl Io {
             let pages = word_lines::single_pages(part, &{ *program });
             (moved, single) = (pages * part.sensed_bytes(), Nanos::from(pages) * single);
         }
-        let loads = if program.single { 1 } else { part.pages_per_program as u8 };
+        let loads = if program.single { 1 } else { part.loads };
         let counters = &mut self.counters;
         counters.programs[cause as usize] += 1;
         counters.data_bytes += u64::from(bytes - padding);
@@ -312,7 +313,7 @@ impl Io {
             let operation = Operation {
                 page: page as u16,
                 block,
-                bytes: moved,
+                bytes: part.bytes_on_bus(moved, program.single),
                 array: array as u32,
                 after: match over {
                     Over::Pass | Over::Data => self.all_of(&[program.after, self.plan.barrier]),

@@ -122,7 +122,8 @@ impl CodedIo for Io {
 impl Io {
     /// Programs a word line as a generation of the code of its cells. The first program of a pass destroys data of
     /// earlier passes as an erase would, so it follows the programs that replace that data, and the barrier. The pass
-    /// over a superblock begins on one die, and the programs on the other dies follow.
+    /// over a superblock begins on one die, and the programs on the other dies follow. A block with one bit a cell has
+    /// one generation.
     pub(super) fn program_generation(&mut self, program: &Program<'_>, own: Own<'_>) -> Flash<Outcome> {
         let (block, page) = self.nand.split(program.ppn);
         let begins = program.generation > self.nand.pass(block);
@@ -132,6 +133,10 @@ impl Io {
             self.before_loss(self.pages_of(block), Some(block), program.after);
         }
         let Program { ppn, generation, logical, data, .. } = *program;
+        if self.nand.pass(block) == 0 && self.nand.next_page(block) == 0 {
+            self.nand.note_single(ppn, program.single);
+        }
+        assert_eq!(program.single, self.nand.is_single(block), "all word lines of a block store as many bits a cell");
         self.time_program(ppn, program.written);
         let outcome = self.nand.program_generation(ppn, generation, logical, data, own)?;
         self.programmed(program, outcome, if begins { Over::Pass } else { Over::Erased });

@@ -12,7 +12,6 @@ use crate::log::settings::{LogSettings, WearLeveling, WhenFull};
 use crate::log::single::Single;
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::Flash;
-use palimpsest_flash::nand::part::CellKind;
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::Settings;
 
@@ -43,12 +42,12 @@ palimpsest_flash::state!(Cached { single, merged } parts { free } built { fixed,
 
 impl Cached {
     /// No block is free yet.
-    pub fn new(settings: &LogSettings, shape: &Geometry, cell: CellKind) -> Self {
+    pub fn new(settings: &LogSettings, shape: &Geometry, bits: u32) -> Self {
         let size = shape.blocks_per_plane;
-        let fixed = if cell.bits() > 1 { settings.slc_fixed.of(size) } else { 0 };
+        let fixed = if bits > 1 { settings.slc_fixed.of(size) } else { 0 };
         let planes = if fixed > 0 { shape.planes() } else { 0 };
         Cached {
-            single: Single::new(settings, shape, cell, 0),
+            single: Single::new(settings, shape, bits, 0),
             free: (0..planes).map(|plane| FreeBlocks::none_of(plane * size..plane * size + fixed)).collect(),
             fixed,
             most: settings.slc_cache.of(size),

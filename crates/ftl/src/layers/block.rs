@@ -396,11 +396,15 @@ impl MapsPages for Block {
         after: Gate,
         signal: Gate,
     ) -> Flash<()> {
+        let per_block = self.geometry.pages_per_block;
+        // A file system writes the pages of a block in order: a moved block for each written block.
+        if page.is_multiple_of(per_block) && io.nand().is_rebuilding() {
+            self.background(io)?;
+        }
         self.contents.clear();
         self.contents.extend_from_slice(contents);
         self.arrived.clear();
         self.arrived.push(after);
-        let per_block = self.geometry.pages_per_block;
         self.store(io, PageRun { block: page / per_block, first: page % per_block, count: 1, cause, signal })
     }
 

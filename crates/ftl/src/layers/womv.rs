@@ -6,11 +6,12 @@
 //! block that collection emptied is written again from the first word line on, as the next generation, and erased after
 //! the last one. Recovery reads the generations from flash. The next pass over a block that trims touched begins at
 //! once, because restored trimmed data could take the room of collection. Source: the paper's abstract; docs/wom-v.md
-//! lists the unknowns. Ignored: the paper's encoding optimization, reads of word lines before a program, time of
+//! lists the unknowns. Blocks of the fast cache hold single bits without the code, so a page there is k word lines.
+//! Ignored: the paper's encoding optimization, reads of word lines before a program, time of
 //! encoding and decoding.
 
 use super::subpage;
-use crate::log::settings::{keys_of, keys_of_log};
+use crate::log::settings::{CACHE, keys_of, keys_of_log};
 use palimpsest_flash::nand::cells::CellCode;
 use palimpsest_flash::nand::part::{CellKind, Part, ReadMode};
 use palimpsest_flash::rng::Rng;
@@ -24,13 +25,10 @@ use palimpsest_wom::levels::{LevelCode, WOM_V};
 pub const ENTRY: Entry = Entry {
     name: "womv",
     about: "fine-grained map on QLC with a voltage code: blocks are written several times between two erases",
-    keys: || [keys_of_log(), keys_of(&[KEYS])].concat(),
+    keys: || [keys_of_log(), keys_of(&[CACHE, KEYS])].concat(),
     part: |settings, part| coded(settings, &part).unwrap_or(part),
-    // The word lines are programmed together already.
-    word_lines: false,
     programs: Programs::OverData,
     takes_parity: false,
-    reasons: &[("ftl.slc_fixed", "the code of this layer uses the levels of all bits of a cell")],
     check,
     model: Model {
         needs: &["part.cell=qlc", "part.order=strict", "part.nop=1", "part.t_dma_words=[]"],
@@ -74,7 +72,8 @@ fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     let pages = code.cell_bits();
     refuse_if!(part.cell != CellKind::Qlc => "ftl.name", "part.cell";
         "WOM-v codes raise the levels of four-bit cells; expected part.cell = qlc (part qlc-16k has them)");
-    refuse_if!(!part.pages_per_block.is_multiple_of(pages) => "part.pages_per_block", "part.cell";
+    refuse_if!(!(part.pages_per_block * part.pages_per_program).is_multiple_of(pages)
+        => "part.pages_per_block", "part.cell";
         "{pages} pages share a word line; expected a multiple of {pages}");
     refuse_if!(ReadPolicy::new(settings).mode == ReadMode::Spread || !part.t_dma_words.is_empty()
         => "ftl.name", "ftl.read", "part.t_dma_words";
@@ -84,9 +83,14 @@ fn coded(settings: &Settings, part: &Part) -> Result<Part, Unfit> {
     let subpages = coded.subpages_per_page();
     refuse_if!(subpages > MOST_SUBPAGES => "ftl.womv_code", "part.page_size", "part.subpage_size";
         "{subpages} subpages a word line; at most {MOST_SUBPAGES} can be simulated");
-    for (key, time) in [("part.t_read", coded.t_read + coded.t_read_retry), ("part.t_program", coded.t_program)] {
+    for (key, time, times) in [
+        ("part.t_read", coded.t_read + coded.t_read_retry, pages),
+        ("part.t_program", coded.t_program, pages),
+        ("part.t_read_slc", coded.t_read_slc + coded.t_read_retry, code.data_bits()),
+        ("part.t_program_slc", coded.t_program_slc, code.data_bits()),
+    ] {
         refuse_if!(time > LONGEST => key, "ftl.name";
-            "a word line takes {pages} times that; at most 4 s can be simulated");
+            "a word line takes {times} times that; at most 4 s can be simulated");
     }
     Ok(coded)
 }

@@ -234,7 +234,7 @@ impl<M: Map> Log<M> {
         if self.frontiers.rotation.passes_by(plane) {
             return Ok(false);
         }
-        if self.frontiers.fixed.folds && !self.frontiers.takes_dynamic(plane, stream) {
+        if self.frontiers.fixed.folds && !self.frontiers.takes_dynamic(io.nand(), plane, stream) {
             self.fold_for_host(io, plane)?;
         }
         if self.frontiers.fixed.has_page(plane) {

@@ -74,7 +74,7 @@ impl Frontiers {
         let mut blocks = Blocks::new(geometry, shape.units_per_block, |block| {
             io.nand().is_bad(block) || reserved.get(block as usize).is_some_and(|&reserved| reserved)
         });
-        let (bits, level) = (io.nand().part().cell.bits(), settings.wear_leveling != WearLeveling::None);
+        let (bits, level) = (io.nand().part().stored_bits(), settings.wear_leveling != WearLeveling::None);
         let fixed = Fixed::new(settings, geometry, bits, level, &mut blocks);
         Frontiers {
             rotation: Rotation::new(settings.allocation, settings.dies_in_turn(), geometry),
@@ -94,7 +94,7 @@ impl Frontiers {
             marks: vec![0; geometry.planes() as usize],
             blocks,
             reserved,
-            single: Single::new(settings, geometry, io.nand().part().cell, stored),
+            single: Single::new(settings, geometry, bits, stored),
             fixed,
             left_out: LeftOut::default(),
         }
@@ -297,28 +297,40 @@ impl Frontiers {
     /// Opens a free block of `plane` for `stream`. False if none is free.
     pub fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
         let (nand, level) = (io.nand(), self.level);
-        let opened = self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 });
+        let cached = stream + 1 < self.data_streams && !self.keep_class() && self.caches_next(nand, plane);
+        let erased = cached.then(|| self.erased(nand, plane)).flatten();
+        erased.iter().for_each(|&block| self.blocks.open_this(block));
+        let opened = erased.or_else(|| self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 }));
         let index = self.index(plane, stream);
         let next_page = opened.map_or(0, |block| self.first_page(block));
         self.open[index] = Frontier { block: opened.unwrap_or(NO_BLOCK), next_page };
         self.note_stream(opened, stream);
-        if let Some(block) = opened
-            && stream + 1 < self.data_streams
-            && !self.keep_class()
-        {
-            let free = self.blocks.free_count(plane);
-            self.free_pages[plane as usize] -= self.single.begin(plane, block, free);
+        if let Some(block) = opened.filter(|_| cached) {
+            self.free_pages[plane as usize] -= self.single.begin(plane, block);
         }
         opened.is_some()
     }
 
+    /// True if the next block that the host opens in `plane` holds one bit a cell.
+    fn caches_next(&self, nand: &Nand, plane: u32) -> bool {
+        let free = self.blocks.free_count(plane);
+        free > 0 && self.single.takes(plane, free - 1) && (!nand.has_passes() || self.erased(nand, plane).is_some())
+    }
+
+    /// Under a code of cells: the least worn free block of `plane` without data of an earlier pass.
+    fn erased(&self, nand: &Nand, plane: u32) -> Option<u32> {
+        if !nand.has_passes() {
+            return None;
+        }
+        let free = self.blocks.free_of(plane).iter().filter(|&block| nand.next_page(block) == 0);
+        free.min_by_key(|&block| nand.erases(block))
+    }
+
     /// True if the dynamic share of the fast cache provides the next page of the host's `stream` in `plane`, apart from
     /// the fixed share.
-    pub fn takes_dynamic(&self, plane: u32, stream: u32) -> bool {
+    pub fn takes_dynamic(&self, nand: &Nand, plane: u32, stream: u32) -> bool {
         match self.open[self.index(plane, stream)].block {
-            NO_BLOCK => {
-                self.blocks.free_count(plane) > 0 && self.single.takes(plane, self.blocks.free_count(plane) - 1)
-            }
+            NO_BLOCK => self.caches_next(nand, plane),
             block => self.single.holds(block),
         }
     }

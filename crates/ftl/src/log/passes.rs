@@ -1,5 +1,5 @@
 //! Passes over the blocks of a part with a code of cells. An emptied block is written again, as the next generation of
-//! the code, and erased after the last pass.
+//! the code, and erased after the last pass. A block of the fast cache is erased after its only pass.
 //!
 //! The first program of a pass follows the gates of an erase: copies and replacements of the block's data. Until then
 //! flash still holds data of earlier passes, and after a power cut the newest copy of a unit wins wherever it is. For a
@@ -83,14 +83,13 @@ impl<M: Map> Log<M> {
             return Ok(Some((moved, Gate::NONE)));
         }
         let plane = io.geometry().plane_of_block(victim);
-        let again = io.nand().pass(victim) + 1 < self.passes.most;
         if self.holds_trimmed(io.nand(), victim) {
             let older = self.drop_trimmed(io)?;
             let (after, dropped) = (io.all_of(&[moved, older]), self.drop_gate(io));
             self.passes.dropped[plane as usize] = dropped;
             return if self.mark(io, victim, after, dropped)? { Ok(None) } else { Ok(Some((after, dropped))) };
         }
-        if !again {
+        if !self.has_pass_left(io.nand(), victim) {
             return Ok(Some((moved, Gate::NONE)));
         }
         self.passes.moved[victim as usize] = moved;
@@ -111,7 +110,7 @@ impl<M: Map> Log<M> {
     fn mark(&mut self, io: &mut Io, block: u32, after: Gate, signal: Gate) -> Flash<bool> {
         let (plane, pass) = (io.geometry().plane_of_block(block), io.nand().pass(block));
         let was = u32::from(self.frontiers.is_marked(block));
-        if pass + 1 >= self.passes.most {
+        if !self.has_pass_left(io.nand(), block) {
             return Ok(false);
         }
         if self.shape.pages_per_block == 1 || self.frontiers.marks[plane as usize] - was >= self.passes.most_marks {
@@ -198,7 +197,12 @@ impl<M: Map> Log<M> {
 
     /// After a power cut: true if `block`, fully written, may be freed for another pass.
     pub(super) fn may_have_pass(&self, nand: &Nand, block: u32) -> bool {
-        nand.pass(block) + 1 < self.passes.most && self.frontiers.blocks.valid_count(block) == 0
+        self.has_pass_left(nand, block) && self.frontiers.blocks.valid_count(block) == 0
+    }
+
+    /// True if `block`, which is not erased, may be written again without an erase.
+    fn has_pass_left(&self, nand: &Nand, block: u32) -> bool {
+        !nand.is_single(block) && nand.pass(block) + 1 < self.passes.most
     }
 
     /// Checks that free blocks are erased, or may have a pass and hold no data that a power cut would restore.
@@ -211,7 +215,7 @@ impl<M: Map> Log<M> {
         }
         let blocks = 0..nand.geometry().blocks();
         if let Some(block) =
-            blocks.clone().find(|&block| self.waits_for_pass(nand, block) && nand.pass(block) + 1 >= self.passes.most)
+            blocks.clone().find(|&block| self.waits_for_pass(nand, block) && !self.has_pass_left(nand, block))
         {
             return Err(format!("block {block} is free after its last pass, and not erased"));
         }

@@ -8,13 +8,13 @@
 //! A cached block uses a half (MLC), a third (TLC) or a quarter (QLC) of the pages, each at the times of single bits.
 //! Cleaning folds cached blocks: valid units move to blocks of the stream of moved data, with all bits. Cached blocks
 //! hold so few units that victim policies by valid units prefer them; the background folds the oldest. This file is the
-//! dynamic share; `fixed` has blocks that always hold one bit a cell.
+//! dynamic share; `fixed` has blocks that always hold one bit a cell. Under a code of cells the cache takes erased
+//! blocks only, and a cached block is erased after folding, because no generation follows single bits.
 //!
 //! Ignored: lower wear and energy of single bits.
 
 use super::settings::LogSettings;
 use palimpsest_flash::geometry::Geometry;
-use palimpsest_flash::nand::part::CellKind;
 
 /// Blocks with one bit a cell.
 pub struct Single {
@@ -39,14 +39,14 @@ palimpsest_flash::state!(Single { blocks, count } built {
 });
 
 impl Single {
-    /// None so far, on a drive that holds `stored` pages when full.
-    pub fn new(settings: &LogSettings, geometry: &Geometry, cell: CellKind, stored: u32) -> Self {
+    /// None so far, of cells that store `bits` bits, on a drive that holds `stored` pages when full.
+    pub fn new(settings: &LogSettings, geometry: &Geometry, bits: u32, stored: u32) -> Self {
         let blocks = geometry.blocks_per_plane;
         let most = settings.slc_cache.of(blocks);
         let fixed = settings.slc_fixed.of(blocks);
         let full = stored.div_ceil(geometry.planes() * geometry.pages_per_block);
         let spare = if fixed > 0 { blocks.saturating_sub(fixed + full) } else { 0 };
-        let uses = most + fixed > 0 && cell.bits() > 1;
+        let uses = most + fixed > 0 && bits > 1;
         let mut single = Single {
             blocks: vec![false; if uses { geometry.blocks() as usize } else { 0 }],
             count: vec![0; geometry.planes() as usize],
@@ -55,7 +55,7 @@ impl Single {
             blocks_per_plane: blocks,
             least_free: (settings.gc_stop.of(blocks) + most / 8 + 1).max(spare),
             pages_per_block: geometry.pages_per_block,
-            pages: geometry.pages_per_block / cell.bits(),
+            pages: geometry.pages_per_block / bits,
         };
         single.forget();
         single
@@ -94,12 +94,8 @@ impl Single {
         self.is_used() && self.count(plane) < self.most && free >= self.least_free
     }
 
-    /// Opens `block` of `plane` for the host, with `free` others free. Returns the number of pages that the block
-    /// loses.
-    pub fn begin(&mut self, plane: u32, block: u32, free: u32) -> u32 {
-        if !self.takes(plane, free) {
-            return 0;
-        }
+    /// Opens `block` of `plane` for the host. Returns the number of pages that the block loses.
+    pub fn begin(&mut self, plane: u32, block: u32) -> u32 {
         self.found(plane, block);
         self.pages_per_block - self.pages
     }

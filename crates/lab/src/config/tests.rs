@@ -247,6 +247,11 @@ fn a_code_makes_word_lines_of_pages() {
         assert_eq!((drive.part.t_read, drive.part.t_program, drive.part.t_erase), (680_000, 8_600_000, 10_000_000));
         assert_eq!(drive.part.bus_rate, Rate(200_000_000 * u64::from(stored)));
         assert_eq!(drive.part.e_reprogram, 4 * plain.part.e_program);
+        let at_once = [&format!("ftl.womv_code={code}"), "part.pages_per_program=4", "part.t_program_slc=300us"];
+        let shot = preset("womv-16g", &at_once).unwrap().drive;
+        assert_eq!((shot.geometry, shot.part.loads, shot.part.bus_rate), (drive.geometry, 4, drive.part.bus_rate));
+        assert_eq!((shot.part.t_program, shot.part.e_program), (plain.part.t_program, plain.part.e_program));
+        assert_eq!((shot.part.t_program_slc, shot.part.t_read), (300_000 * u64::from(stored), drive.part.t_read));
         let share = drive.logical_bytes() as f64 / plain.logical_bytes() as f64;
         assert!((share - f64::from(stored) / 4.0).abs() < 1e-3, "{code}: {share} of the uncoded drive");
     }
@@ -329,6 +334,17 @@ fn naming_another_part_drops_what_lower_layers_said_of_it() {
     assert_eq!((other.part.pages_per_block, other.part.nop), (128, 3));
     let written = preset("default", &[]).unwrap().to_toml();
     assert_eq!(file(&written, &["ssd.part=vnand-16k"]).unwrap().drive.part.t_read, 99_000);
+}
+
+#[test]
+fn a_later_sensing_time_scales_the_types_of_pages() {
+    let types = |set: &[&str]| preset("default", set).unwrap().drive.part.t_read_types;
+    assert_eq!(types(&[]), [35_300, 48_400, 66_300]);
+    assert_eq!(types(&["part.t_read=25us"]), [17_650, 24_200, 33_150], "the mean was 50 us");
+    assert!(types(&["part.t_read=25us", "part.t_read_types=[]"]).is_empty());
+    let scaled = preset("default", &["part.t_read=25us"]).unwrap();
+    assert_eq!(source(&scaled, "part.t_read_types"), "--set part.t_read=25us");
+    assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, scaled.drive, "what is printed is the same drive");
 }
 
 #[test]

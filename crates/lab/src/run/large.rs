@@ -84,7 +84,7 @@ fn far_workload(resolved: &Resolved, payload: Payload, requests: u32) -> Summary
 #[test]
 fn a_workload_at_the_far_end_is_served_in_time() {
     let resolved = drive("subpage", &["ssd.capacity=18.5TB"]);
-    assert_eq!(resolved.drive.geometry.subpages_per_page, 4);
+    assert_eq!(resolved.drive.geometry.subpages_per_page, 16, "word lines of four pages");
     let summary = far_workload(&resolved, Payload::None, 20_000);
     assert!(summary.latency_ns.is_some());
 }
@@ -105,7 +105,8 @@ fn a_verified_workload_at_the_far_end_is_served_in_time() {
 /// The largest drive on sale, in its own units: the beginning of a fill and the last unit.
 #[test]
 fn a_drive_of_122_tb_has_a_first_and_a_last_unit() {
-    let resolved = drive("page", &["ssd.capacity=122.88TB", "part.page_size=256KiB", "part.subpage_size=256KiB"]);
+    let plain = ["part.pages_per_program=1", "part.page_size=256KiB", "part.subpage_size=256KiB"];
+    let resolved = drive("page", &[&["ssd.capacity=122.88TB"][..], &plain].concat());
     let sectors = resolved.drive.logical_bytes() / 512;
     assert!(resolved.drive.logical_bytes() >= 122_880_000_000_000);
     let options = options(Fidelity::Count, "fill:0.01%");

@@ -289,7 +289,7 @@ fn lifetime(session: &Session<'_>, figures: &LayerFigures, safe_life: f64, measu
 fn cache_note(session: &Session<'_>) -> Option<String> {
     let (config, geometry) = (session.config, session.drive.io.geometry());
     let fixed = config.fixed_single();
-    let pages = fixed * geometry.planes() * (geometry.pages_per_block / config.part.cell.bits());
+    let pages = fixed * geometry.planes() * (geometry.pages_per_block / config.part.stored_bits());
     (fixed > 0).then(|| {
         format!(
             "{fixed} blocks of each plane always hold one bit a cell, {} of fast cache: over-provisioning is {} \

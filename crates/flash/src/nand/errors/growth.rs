@@ -122,7 +122,7 @@ fn layers(shares: &[f64], part: &Part) -> Vec<[f64; 2]> {
     if shares.is_empty() {
         return Vec::new();
     }
-    let (bits, lines) = (part.cell.bits(), part.word_lines());
+    let (bits, lines) = (part.stored_bits(), part.word_lines());
     let share = |line: u32| shares[(u64::from(line.min(lines - 1)) * shares.len() as u64 / u64::from(lines)) as usize];
     let is_whole = lines == part.pages_per_block;
     let each = (0..part.pages_per_block).map(|page| match (is_whole, part.paired()) {

@@ -20,7 +20,7 @@ impl Mga {
     pub(super) fn cache_takes(&mut self, io: &mut Io, plane: u32) -> Flash<bool> {
         while !self.pages.space.frontiers.fixed.has_page(plane) {
             let frontiers = &self.pages.space.frontiers;
-            let folds = frontiers.fixed.folds() && !frontiers.takes_dynamic(plane, HOST);
+            let folds = frontiers.fixed.folds() && !frontiers.takes_dynamic(io.nand(), plane, HOST);
             let empty = frontiers.fixed.oldest(plane).is_some_and(|block| self.pages.valid_in_block(block) == 0);
             if !(folds || empty) || !self.fold(io, plane)? {
                 return Ok(false);

@@ -43,9 +43,9 @@ pub(super) fn check(drive: &DriveConfig, values: &Values) -> Fit {
          \"together\"");
     refuse_if!(part.cell.bits() < 2 => share, "part.cell";
         "blocks of mlc, tlc and qlc can hold one bit a cell instead; expected part.cell = \"mlc\", \"tlc\" or \"qlc\"");
-    refuse_if!(part.code.is_some() => share, "ftl.name";
-        "the code of this layer uses the levels of all bits of a cell; expected {share} = \"0%\"");
-    refuse_if!(part.pages_per_block < part.cell.bits() => "part.pages_per_block", share, "part.cell";
-        "a block with one bit a cell would have no page; expected at least {} pages", part.cell.bits());
+    refuse_if!(part.stored_bits() < 2 => share, "ftl.womv_code";
+        "cells under that code store one bit in every block; expected {share} = \"0%\", or a code of more bits");
+    refuse_if!(part.pages_per_block < part.stored_bits() => "part.pages_per_block", share, "part.cell";
+        "a block with one bit a cell would have no page; expected at least {} pages", part.stored_bits());
     Ok(())
 }
