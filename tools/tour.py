@@ -76,7 +76,9 @@ def _shown(output: NotebookNode, name: str) -> str:
         return f"```text\n{output.text.rstrip()}\n```\n"
     data = output.data
     if _PLOTLY in data:
-        figure = {key: data[_PLOTLY][key] for key in ("data", "layout")}
+        # A legend at the side would leave no room for the plot on a phone.
+        below = {"legend": {"orientation": "h", "y": -0.25}}
+        figure = {"data": data[_PLOTLY]["data"], "layout": data[_PLOTLY]["layout"] | below}
         drawn = json.dumps(figure).replace("</", "<\\/")
         return (
             f'<div id="{name}" style="height: 26rem"></div>\n'
@@ -84,7 +86,7 @@ def _shown(output: NotebookNode, name: str) -> str:
         )
     if "text/html" in data:
         # A blank line would end the HTML in Markdown.
-        return "<div>" + "".join(line.strip() for line in data["text/html"].splitlines()) + "</div>\n"
+        return '<div class="output">' + "".join(line.strip() for line in data["text/html"].splitlines()) + "</div>\n"
     return f"```text\n{data['text/plain']}\n```\n"
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import zip_longest
 from string import Template
 from typing import Any
 
@@ -41,6 +42,18 @@ def row(cells: Iterable[object], tag: str = "td") -> str:
 def table(name: str, rows: Iterable[str]) -> str:
     """A table of the class `name` that scrolls where the page is narrow."""
     return f'<div class="wide"><table class="{name}">{"".join(rows)}</table></div>'
+
+
+def records(heads: Sequence[str], rows: Iterable[Sequence[object]], marks: Sequence[str] = ()) -> str:
+    """A table whose rows become blocks of names and values on a phone; `marks` has a class for each row, or none."""
+    body = []
+    for cells, mark in zip_longest(rows, marks, fillvalue=""):
+        first, *rest = map(escape, cells)
+        values = "".join(
+            f'<td data-head="{escape(head)}">{cell}</td>' for head, cell in zip(heads[1:], rest, strict=True)
+        )
+        body.append(f'<tr class="{mark}"><th scope="row">{first}</th>{values}</tr>')
+    return table("records", [row(heads, "th"), *body])
 
 
 def tiles(shown: Iterable[Sequence[str]]) -> str:
@@ -141,3 +154,8 @@ def fill(
         data=script_data(whole),
         script="".join(asset(name) for name in ("gantt.js", "report.js", script, "tables.js") if name),
     )
+
+
+def live() -> str:
+    """The page of a served drive, whose script reads `live.json` of the server."""
+    return fill("Served drive", "Live figures", asset("live.html"), (), {}, data={"live": True}, script="live.js")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from . import engine, images, reruns
+from . import engine, images, page, reruns
 from .commands import command, say, show
 from .errors import Error
 from .options import RunOptions
@@ -104,6 +104,7 @@ _OPTIONS = (
     *OUTCOME,
 )
 
+
 _RECORD_ENDS = "the record ends after"
 """The beginning of the note of the core about an incomplete record, such as on a full disk."""
 
@@ -137,7 +138,7 @@ def run_drive(workload: str, options: dict[str, Any], serving: Mapping[str, obje
     """
     options["overrides"] = asked = tuple(options["overrides"])
     kept = images.complete(options)
-    clock, page, run, record = (options.pop(name) for name in ("clock", "page", "run", "record"))
+    clock, place, run, record = (options.pop(name) for name in ("clock", "page", "run", "record"))
     out, force, as_json = (options.pop(name) for name in ("out", "force", "as_json"))
     fidelity = "count" if clock == "none" else "timed"
     chosen = RunOptions(workload=workload, payload="bytes", fidelity=fidelity, series=out is not None, **options)
@@ -145,7 +146,8 @@ def run_drive(workload: str, options: dict[str, Any], serving: Mapping[str, obje
     check([dataclasses.replace(chosen, overrides=asked)])
     own_folder(out, [chosen], force=force)
     record = None if record is None else str(record)
-    serving = {**serving, **kept, "clock": clock, "page": page, "run": run, "record": record}
+    shown = None if place is None else {"place": place, "html": page.live()}
+    serving = {**serving, **kept, "clock": clock, "page": shown, "run": run, "record": record}
     with ProgressBoard() as board:
 
         def say_alone(line: str) -> None:

@@ -151,11 +151,14 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
     if not any(any(row) for row in cells):
         return None
     width, is_time = counts["column_width"], counts["is_time"]
+    places = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+    end = len(cells) * counts["row_bytes"]
+    place, bytes_ = next((each for each in places if end >= 2 * each[1]), places[-1])
     unit, factor = _time_unit(width * len(cells[0])) if is_time else ("", 1)
     heat = {
         "type": "heatmap",
         "x": [column * width / factor for column in range(len(cells[0]))],
-        "y": [row * counts["row_bytes"] / 2**30 for row in range(len(cells))],
+        "y": [row * counts["row_bytes"] / bytes_ for row in range(len(cells))],
         # Few cells have most requests: the colour is the logarithm.
         "z": [[math.log10(number) + 0.1 if number else None for number in row] for row in cells],
         "text": cells,
@@ -169,7 +172,7 @@ def _map_chart(counts: Mapping[str, Any], kind: str) -> charts.Specification | N
         "layout": {
             "showlegend": False,
             "xaxis": {"title": {"text": f"arrival ({unit})" if is_time else "request"}},
-            "yaxis": {"title": {"text": "address (GiB)"}},
+            "yaxis": {"title": {"text": f"address ({place})"}},
         },
     }
 
@@ -277,10 +280,10 @@ def _volume_table(description: Description) -> str:
             f"{size(window['mean_bytes'])} in {_window(window)}", size(window["max_bytes"]),
             percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
         )  # fmt: skip
-        body.append(shell.row((volume["volume"], *cells)))
+        body.append((volume["volume"], *cells))
     left = len(description["volumes"]) - len(body)
     under = f"<p>{left:,} more with fewer page accesses are in trace.json.</p>" if left else ""
-    return shell.table("volumes", [shell.row(heads, "th"), *body]) + under
+    return shell.records(heads, body) + under
 
 
 def _locality_charts(description: Description) -> dict[str, tuple[str, str, charts.Specification | None]]:
@@ -314,17 +317,22 @@ def page(description: Description, counts: Mapping[str, Any]) -> str:
     }
     drawn = {name: each for name, each in specifications.items() if each[2] is not None}
     tiles = [
-        ("requests", count(description["requests"]["all"])),
-        ("reads", percent(description["read_ratio"])),
-        ("footprint", size(description["locality"]["footprint_bytes"])),
-        ("writes to the hottest 20 %", percent(description["locality"]["hot_write_ratio"])),
-        ("sequential", percent(description["sequential_ratio"]["all"])),
+        (f"{kind}: requests, bytes", f"{count(description['requests'][kind])}, {size(description['bytes'][kind])}")
+        for kind in ("read", "write")
     ]
+    kinds = [(f"mean {kind}", size((description[f"{kind}_bytes"] or {}).get("mean"))) for kind in ("read", "write")]
+    tiles += [*kinds, ("overwrites of pages", percent(description["locality"]["overwrite_ratio"]))]
+    hot, sequential = description["locality"]["hot_write_ratio"], description["sequential_ratio"]["all"]
+    said = (
+        f"{count(description['requests']['all'])} requests, {percent(description['read_ratio'])} reads, to "
+        f"{size(description['locality']['footprint_bytes'])} of addresses; {percent(sequential)} are sequential"
+        + (f", and the most written fifth of pages gets {percent(hot)} of writes." if hot is not None else ".")
+    )
     sections = [Section(f"of-{name}", title, shell.chart(name, says)) for name, (title, says, _) in drawn.items()]
     return shell.fill(
         title="Workload",
         under=str(description["workload"]),
-        head=shell.tiles(tiles),
+        head=f'<p class="answer">{shell.escape(said)}</p>{shell.tiles(tiles)}',
         sections=[
             *sections,
             *([Section("volumes", "Volumes", _volume_table(description))] if description["volumes"] else []),

@@ -81,6 +81,15 @@ def size(value: float | None) -> str:
     return _scaled(value, [(1024.0**power, f"{'KMGTP'[power - 1]}iB") for power in range(5, 0, -1)] + [(1, "B")])
 
 
+def exact_size(value: int) -> str:
+    """All digits of an amount of data or a place in bytes: `8 KiB`, `8,264.5 KiB`, `3 B`."""
+    unit, name = next(((unit, name) for unit, name in _EXACT if value >= unit and value % (unit // 2) == 0), (1, "B"))
+    return f"{value / unit:,.1f} {name}".replace(".0 ", " ")
+
+
+_EXACT = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
 def terabytes(value: float | None) -> str:
     """An amount of data in terabytes of 10^12 bytes, as data sheets give endurance: `3,650 TB`."""
     return ABSENT if value is None else f"{number(value)} TB"

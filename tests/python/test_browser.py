@@ -459,7 +459,7 @@ def test_a_trace_shows_its_volumes(browser: webdriver.Chrome, tmp_path: Path) ->
     visit(browser, tmp_path / "trace" / "trace.html")
     assert [drawn(browser, chart) for chart in ("misses", "working", "volume-misses")] == [3, 3, 3]
     found = json.loads((tmp_path / "trace" / "trace.json").read_text())["volumes"]
-    shown = cells(browser, "volumes")
+    shown = cells(browser, "records")
     assert set(shown) >= {"0", "1", "2"}
     for volume in found:
         assert shown[str(volume["volume"])][:2] == [units.count(volume["requests"][kind]) for kind in ("read", "write")]

@@ -80,7 +80,7 @@ def has_newer(path: Path, said: str) -> None:
 def test_a_torn_write_is_found(tmp_path: Path) -> None:
     with pytest.raises(CrashError, match="it is torn") as raised:
         check_crashes(overwrite, is_whole, size="64KiB", out=tmp_path / "a", jobs=1)
-    assert "lost: request 1, 16384 bytes at 0, 3 of 4 units kept" in str(raised.value)
+    assert "lost: request 1, 16 KiB at 0 B, 3 of 4 units kept" in str(raised.value)
     found = explore(in_turn, has_newer, size="64KiB", out=tmp_path / "b", jobs=1, ssd="mga-8k", ftl="page")
     assert not found.findings
     assert found.is_complete

@@ -32,7 +32,7 @@ reproduce.__init__
 validate.judge validate.truth validate.measures validate.jobs validate.response validate.load validate.amplification
 validate.cache validate.points validate.outputs validate.running validate.command validate.__init__
 fits.space fits.measured fits.tables fits.stated fits.counters fits.fio_json fits.fio_logs
-fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fits.running fits.outputs
+fits.trace_times fits.traces fits.files fits.work fits.search fits.determined fits.running fits.charts fits.outputs
 fits.command fits.__init__
 crash.history crash.windows crash.namespaces crash.nbd crash.commands crash.cuts crash.recording crash.owners
 crash.checking crash.store crash.exploring crash.findings crash.page crash.command crash.__init__

@@ -209,7 +209,7 @@ def test_rows_are_run_and_judged(palimpsest: Command, tmp_path: Path) -> None:
     assert json.loads((out / "validate.json").read_text(encoding="utf-8"))["rows"] == made["rows"]
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "this test" in page
-    assert page.count("<tr>") == len(rows) + 1 + len(made["drives"]) + 1
+    assert page.count("<tr") == len(rows) + 1 + len(made["drives"]) + 1
 
 
 @pytest.mark.unit

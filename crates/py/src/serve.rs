@@ -8,6 +8,7 @@ use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_server::Settings;
 use palimpsest_server::attach::Wanted;
 use palimpsest_server::clock::Clock;
+use palimpsest_server::page;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -23,13 +24,21 @@ struct ServeOptions {
     attach: Option<AttachOptions>,
     mount: Option<MountOptions>,
     clock: String,
-    page: Option<String>,
+    page: Option<PageOptions>,
     once: bool,
     run: Option<String>,
     image: Option<String>,
     image_sync: bool,
     record: Option<String>,
     timeout_s: f64,
+}
+
+/// The page of live figures, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageOptions {
+    place: String,
+    html: String,
 }
 
 /// Options of a block device, as JSON.
@@ -77,12 +86,13 @@ pub fn serve(
     config::check_memory(&resolved.drive, &touched, files::available_memory()).map_err(raise)?;
     let timeout = Duration::try_from_secs_f64(wanted.timeout_s).unwrap_or(Duration::from_secs(30));
     let clock = Clock::parse(&wanted.clock).map_err(raise)?;
+    let page = wanted.page.map(|PageOptions { place, html }| page::Wanted { place, html });
     let mount = wanted.mount.map(|MountOptions { at, scheme }| palimpsest_server::mount::Settings {
         at: at.into(),
         scheme,
         image: wanted.image.as_ref().map(PathBuf::from),
         image_sync: wanted.image_sync,
-        page: wanted.page.clone(),
+        page: page.clone(),
         run: wanted.run.clone(),
     });
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
@@ -90,7 +100,7 @@ pub fn serve(
         listen: wanted.listen,
         attach,
         clock,
-        page: wanted.page,
+        page,
         image: wanted.image.map(PathBuf::from),
         image_sync: wanted.image_sync,
         once: wanted.once,

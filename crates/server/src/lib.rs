@@ -65,8 +65,8 @@ pub struct Settings {
     pub attach: Option<attach::Wanted>,
     /// The clock; with any but none the options must say that the drive is timed.
     pub clock: Clock,
-    /// Address of this machine for the page of live figures.
-    pub page: Option<String>,
+    /// The page of live figures.
+    pub page: Option<page::Wanted>,
     /// The image file; `None` keeps the drive in memory.
     pub image: Option<PathBuf>,
     /// Whether flushed data must survive a crash of the machine, too.
@@ -106,7 +106,7 @@ pub fn serve(
 ) -> Result<Ended> {
     let listeners = Listeners::open(&settings.listen)?;
     let place = settings.attach.as_ref().map(|wanted| Place::new(wanted, say)).transpose()?;
-    let page = settings.page.as_deref().map(page::open).transpose()?.map(Listener::Tcp);
+    let page = settings.page.as_ref().map(|page| page::open(&page.place)).transpose()?.map(Listener::Tcp);
     let (ask, serving) = (Mutex::new(goes_on), AtomicBool::new(false));
     let ask = |progress| ask.lock().map_or(ControlFlow::Break(()), |mut ask| ask(progress));
     let mut watcher = |progress| match serving.load(Ordering::Relaxed) {
@@ -138,8 +138,8 @@ pub fn serve(
         if let Engine::Timed(timed) = &service.drive {
             scope.spawn(move || timed.run(service));
         }
-        if let Some(Listener::Tcp(page)) = &page {
-            scope.spawn(move || page::run(page, service as &dyn page::Shown));
+        if let Some((Listener::Tcp(page), wanted)) = page.as_ref().zip(settings.page.as_ref()) {
+            scope.spawn(move || page::run(page, wanted, service as &dyn page::Shown));
         }
         for listener in &listeners.0 {
             scope.spawn(move || listen::accept(listener, service, scope));

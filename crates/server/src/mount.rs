@@ -36,8 +36,8 @@ pub struct Settings {
     pub image: Option<PathBuf>,
     /// Whether durable data must survive a crash of the machine, too.
     pub image_sync: bool,
-    /// Address of this machine for the page of live figures.
-    pub page: Option<String>,
+    /// The page of live figures.
+    pub page: Option<crate::page::Wanted>,
     /// A shell command with the folder as `$mount`. The mount ends with the command.
     pub run: Option<String>,
 }

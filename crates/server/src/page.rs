@@ -1,6 +1,6 @@
 //! Live figures of a served drive for browsers and monitors of this machine, over a minimal HTTP/1.1.
 //!
-//! `/` is a page, `/live.json` the data, `/smart.json` the SMART log of an NVMe drive by the names of nvme-cli,
+//! `/` is the given page, `/live.json` the data, `/smart.json` the SMART log of an NVMe drive by the names of nvme-cli,
 //! `/metrics` the text format of Prometheus. Only GET; one request a connection, one connection at a time, each with a
 //! time limit. A request that names another host than this machine is refused, so that pages of other sites cannot read
 //! the figures.
@@ -19,7 +19,14 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Most bytes of a request.
 const LONGEST: usize = 8 << 10;
 
-const PAGE: &str = include_str!("page.html");
+/// The wanted page: its address on this machine, and the HTML, which reads `live.json`.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// `HOST:PORT`.
+    pub place: String,
+    /// The answer to `/`.
+    pub html: String,
+}
 
 /// A drive whose figures are shown.
 pub trait Shown {
@@ -52,18 +59,18 @@ pub fn open(place: &str) -> Result<TcpListener> {
 }
 
 /// Answers until the service ends.
-pub fn run(listener: &TcpListener, service: &dyn Shown) {
+pub fn run(listener: &TcpListener, wanted: &Wanted, service: &dyn Shown) {
     let begin = Instant::now();
     for stream in listener.incoming() {
         if service.is_ending() {
             return;
         }
         // A malformed or broken request gets no answer.
-        let _ = stream.and_then(|mut stream| answer(&mut stream, service, begin));
+        let _ = stream.and_then(|mut stream| answer(&mut stream, wanted, service, begin));
     }
 }
 
-fn answer(stream: &mut TcpStream, service: &dyn Shown, begin: Instant) -> io::Result<()> {
+fn answer(stream: &mut TcpStream, wanted: &Wanted, service: &dyn Shown, begin: Instant) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let (until, mut asked, mut piece) = (Instant::now() + TIMEOUT, Vec::new(), [0; 1024]);
@@ -75,11 +82,11 @@ fn answer(stream: &mut TcpStream, service: &dyn Shown, begin: Instant) -> io::Re
         asked.extend_from_slice(&piece[..read]);
     }
     let asked = String::from_utf8_lossy(&asked);
-    let (status, kind, body) = respond(&asked, service, begin);
+    let (status, kind, body) = respond(&asked, wanted, service, begin);
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\
          Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; \
-         script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'\r\n\r\n",
+         script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;
@@ -87,7 +94,7 @@ fn answer(stream: &mut TcpStream, service: &dyn Shown, begin: Instant) -> io::Re
 }
 
 /// Status, type and body of the answer.
-fn respond(asked: &str, service: &dyn Shown, begin: Instant) -> (&'static str, &'static str, String) {
+fn respond(asked: &str, wanted: &Wanted, service: &dyn Shown, begin: Instant) -> (&'static str, &'static str, String) {
     let text = "text/plain; charset=utf-8";
     let mut words = asked.split_ascii_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -101,7 +108,7 @@ fn respond(asked: &str, service: &dyn Shown, begin: Instant) -> (&'static str, &
     }
     let json = "application/json";
     match path {
-        "/" => ("200 OK", "text/html; charset=utf-8", PAGE.into()),
+        "/" => ("200 OK", "text/html; charset=utf-8", wanted.html.clone()),
         "/live.json" => ("200 OK", json, live(service, begin).to_string()),
         "/smart.json" => ("200 OK", json, smart(&figures(service)).to_string() + "\n"),
         "/metrics" => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", metrics(&figures(service))),

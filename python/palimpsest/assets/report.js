@@ -25,8 +25,9 @@ function painted(trace) {
     return {...trace, fillcolor: isDark() ? state.dark : state.light};
   }
   if (!("slot" in meta)) return trace;
-  const key = trace.type === "scatter" ? "line" : "marker";
-  return {...trace, [key]: {...trace[key], color: (isDark() ? report.dark : report.light)[meta.slot]}};
+  const color = (isDark() ? report.dark : report.light)[meta.slot];
+  const key = trace.type === "scatter" && trace.mode !== "markers" ? "line" : "marker";
+  return {...trace, [key]: {...trace[key], color}};
 }
 const isNarrow = () => !printing && root.clientWidth < 600;
 /* Names of layers may be long: on a phone they are wrapped. */

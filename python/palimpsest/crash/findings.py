@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from .. import _core
+from ..units import exact_size
 from .checking import Whose
 from .exploring import Checkers, Explored, line_of
 from .history import FLUSH, TEXT, WRITE, History
@@ -39,6 +40,18 @@ class Write:
         """Whether any unit is lost."""
         return self.kept < self.units
 
+    @property
+    def amount(self) -> str:
+        """The length with its unit."""
+        return exact_size(self.length) + " of zeros" * self.zeros
+
+    @property
+    def outcome(self) -> str:
+        """The kept part."""
+        if 0 < self.kept < self.units:
+            return f"{self.kept:,} of {self.units:,} units kept"
+        return "kept" if self.kept else "lost"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -63,34 +76,41 @@ class Finding:
         """The finding for JSON."""
         return asdict(self)
 
+    @property
+    def facts(self) -> list[str]:
+        """When the power fails, and the output of the program."""
+        when = f"in flash operation {self.cut[0]:,} of the program" if self.cut else "with a volatile cache"
+        if len(self.cut) > 1:
+            again = ", then ".join(f"{each:,}" for each in self.cut[1:])
+            when += f", and again in operation {again} of the recovery"
+        made = [f"the power fails {when}, after request {self.requests:,}"]
+        if self.said or self.next:
+            made.append(f"the program had said: {' | '.join(self.said) or 'nothing'}")
+        if self.next:
+            made.append(f"and says next: {self.next}")
+        if not any(each.is_lost for each in self.writes):
+            made.append("no write is lost that had reached the drive: what is missing was not written yet")
+        return made
+
+    def some_writes(self) -> tuple[list[Write], int]:
+        """Lost and then kept writes, at most some of each, and the number of the others."""
+        parts = [[each for each in self.writes if each.is_lost is lost][:_SHOWN] for lost in (True, False)]
+        shown = [*parts[0], *parts[1]]
+        return shown, len(self.writes) - len(shown)
+
     def lines(self) -> list[str]:
         """The lines for a terminal."""
-        made = [f"{self.what}: {self.line}"]
-        when = f"in flash operation {self.cut[0]} of the program" if self.cut else "with a volatile cache"
-        if len(self.cut) > 1:
-            when += f", and again in operation {', then '.join(map(str, self.cut[1:]))} of the recovery"
-        made.append(f"  the power fails {when}, after request {self.requests}")
-        if self.said or self.next:
-            made.append(f"  the program had said: {' | '.join(self.said) or 'nothing'}")
-        if self.next:
-            made.append(f"  and says next: {self.next}")
-        lost = [each for each in self.writes if each.is_lost]
-        kept = [each for each in self.writes if not each.is_lost]
-        for name, some in (("lost", lost), ("kept", kept)):
-            made += [f"  {name}: {_write_line(each)}" for each in some[:_SHOWN]]
-            if len(some) > _SHOWN:
-                made.append(f"  {name}: and {len(some) - _SHOWN} more writes")
-        if not lost:
-            made.append("  no write is lost that had reached the drive: what is missing was not written yet")
-        made.append(f"  {self.count} explored states fail so; this one is {self.id}")
-        return made
+        shown, left = self.some_writes()
+        writes = [f"{'lost' if each.is_lost else 'kept'}: {_write_line(each)}" for each in shown]
+        more = [f"and {left:,} more writes"] if left else []
+        last = f"{self.count:,} explored states fail so; this one is {self.id}"
+        return [f"{self.what}: {self.line}", *(f"  {line}" for line in (*self.facts, *writes, *more, last))]
 
 
 def _write_line(write: Write) -> str:
-    what = "zeros" if write.zeros else "bytes"
-    part = f", {write.kept} of {write.units} units kept" if 0 < write.kept < write.units else ""
     owner = f" ({write.owner})" if write.owner else ""
-    return f"request {write.number}, {write.length} {what} at {write.offset}{owner}{part}"
+    part = f", {write.outcome}" if 0 < write.kept < write.units else ""
+    return f"request {write.number:,}, {write.amount} at {exact_size(write.offset)}{owner}{part}"
 
 
 def _class_of(line: dict[str, Any]) -> tuple[str, str]:

@@ -77,4 +77,4 @@ def fit(
     show(outputs.to_json(made) if as_json else outputs.render(made))
     if out is not None:
         outputs.write(made, out)
-        say(f"wrote {out}/index.html, drive.toml, fit.json, figures.csv, and data and pictures")
+        say(f"wrote {out}/index.html, drive.toml, fit.json, figures.csv and .parquet")

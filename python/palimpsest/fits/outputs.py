@@ -1,6 +1,5 @@
-"""The output of a fit: a drive file with the source of each value, JSON, tables, pictures and a page."""
+"""The output of a fit: a drive file with the source of each value, JSON, tables and a page."""
 
-import html
 import json
 import math
 from collections.abc import Sequence
@@ -11,10 +10,8 @@ import polars as pl
 
 from .. import _core
 from .. import page as shell
-from ..files import parquet
-from ..reproduce import figures
-from ..reproduce.figures import Figure
-from ..reproduce.outputs import STYLE
+from ..files import parquet, write_in_order
+from . import charts
 from .determined import Range
 from .measured import Measurement, Target, residual
 from .running import Fit
@@ -62,6 +59,11 @@ def _range_text(known: Range) -> str:
     assert known.low is not None
     assert known.high is not None
     return f"{known.key.text(known.low)} to {known.key.text(known.high)}"
+
+
+def _ranges(made: Fit) -> list[Range]:
+    """The ranges of all stages; the values that lean on a bound are first."""
+    return sorted((each for stage in made.stages for each in stage.ranges), key=lambda each: not each.leans)
 
 
 def _remarks(known: Range) -> str:
@@ -116,37 +118,6 @@ def _rows(made: Fit) -> pl.DataFrame:
     texts = ("measurement", "group", "id", "figure", "unit", "held_out")
     numbers = {name: pl.Float64() for name in rows[0] if name not in texts}
     return pl.DataFrame(rows, schema_overrides=numbers)
-
-
-def _pictures(made: Fit) -> list[Figure]:
-    rows = _rows(made)
-    return [
-        _picture(rows.filter(pl.col("measurement") == measurement.name), f"measurement{at}", sorted(hidden))
-        for at, (measurement, hidden) in enumerate(zip(made.measurements, made.held_out, strict=True), start=1)
-    ]
-
-
-def _picture(own: pl.DataFrame, name: str, hidden: Sequence[str]) -> Figure:
-    """Measured and modelled figures, and the deviation below."""
-    if own["figure"].n_unique() == 1 and own.height > _FEW:
-        long = own.unpivot(on=("real", "ours", "start"), index="at", variable_name="of", value_name="value")
-        first = figures.lines("at", "of", "value", "passes over the drive", own["figure"][0])
-        second = figures.lines("at", "measurement", "deviation_percent", "passes over the drive", "%", from_zero=False)
-    else:
-        long = own.unpivot(on=("real", "ours", "start"), index="id", variable_name="of", value_name="value")
-        first = figures.slanted(figures.bars("id", "of", "value", "", log=True), degrees=60, size=7)
-        second = figures.slanted(figures.bars("id", "measurement", "deviation_percent", "%"), degrees=60, size=7)
-    draws: list[tuple[str, figures.Draw]] = [
-        ("Measured, modelled, and where the search started", first),
-        ("Deviation", lambda axes, _: second(axes, own)),
-    ]
-    some = ", ".join(hidden[:_SHOWN]) + (", ..." if len(hidden) > _SHOWN else "")
-    note = f"{own.height} figures in {own['group'].n_unique()} groups. " + (f"Held out: {some}." if hidden else "")
-    return Figure(name, own["measurement"][0], note, long, figures.panels(long, draws, width=10, height=3.6))
-
-
-_FEW = 12
-_SHOWN = 6
 
 
 def _agreement(rows: _Rows) -> dict[str, float | int | None]:
@@ -223,46 +194,59 @@ def render(made: Fit) -> "Group":
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in _HEADS:
         table.add_column(head, overflow="fold", no_wrap=head == "key")
-    for stage in made.stages:
-        for known in stage.ranges:
-            table.add_row(*_cells(known))
+    for known in _ranges(made):
+        table.add_row(*_cells(known), style="red" if known.leans else "")
     return Group(table, Text(), *map(Text, _notes(made)), Text(status(made)))
+
+
+def _answer(made: Fit) -> str:
+    """One paragraph: deviations, then the keys by what the measurements say about them."""
+    fitted, hidden = (_mean_and_spread(made.of(held_out=held)) for held in (False, True))
+    said = f"Fitted figures deviate by {fitted[1]:.1f} % (mean absolute)" if fitted else "No fitted figure has a model"
+    said += f", held-out figures by {hidden[1]:.1f} %." if hidden else "."
+    ranges = _ranges(made)
+    parts = (
+        ("Leaning on a bound of its range, which must be wider", [each for each in ranges if each.leans]),
+        ("Determined", [each for each in ranges if each.is_determined and not each.leans]),
+        ("Not determined", [each for each in ranges if not each.is_determined and not each.leans]),
+    )
+    named = (f" {said}: {', '.join(each.key.name for each in some)}." for said, some in parts if some)
+    checked = "" if made.is_validated else " Not validated: no group was held out."
+    return said + "".join(named) + checked
 
 
 def page(made: Fit) -> str:
     """One self-contained page."""
-
-    def cell(text: object) -> str:
-        return html.escape(str(text))
-
-    keys = "".join(
-        "<tr>" + "".join(f"<td>{cell(text)}</td>" for text in _cells(known)) + "</tr>"
-        for stage in made.stages
-        for known in stage.ranges
+    known = _ranges(made)
+    keys = shell.records(_HEADS, map(_cells, known), ["failed" if each.leans else "" for each in known])
+    notes = "".join(f"<p>{shell.escape(line)}</p>" for line in _notes(made))
+    good = "<p>As good: the mean square of the deviations grows by a fifth at most, other keys moved along.</p>"
+    drawn, sections, every = {}, [], _rows(made)
+    for at, measurement in enumerate(made.measurements):
+        rows = every.filter(pl.col("measurement") == measurement.name)
+        both = zip(("measured", "deviations"), (charts.measured, charts.deviations), charts.says(rows), strict=True)
+        body = ""
+        for name, draw, says in both:
+            drawn[f"{name}{at}"] = draw(rows)
+            body += shell.chart(f"{name}{at}", says)
+        sections.append(
+            shell.Section(f"file{at}", f"Measured and modelled: {measurement.name}", body, measurement.name)
+        )
+    sections.append(shell.Section("reading", "Ranges and predictions", good + notes, short="ranges"))
+    head = f'<p class="answer">{shell.escape(_answer(made))}</p>{keys}'
+    return shell.fill(
+        f"Fit of {made.settings.start}", "What the measurements say about the drive", head, sections, drawn
     )
-    heads = "".join(f'<th scope="col">{head}</th>' for head in _HEADS)
-    left = "".join(f"<p>{cell(line)}</p>" for line in _notes(made))
-    if not made.is_validated:
-        left += "<p><strong>Fitted, not validated</strong>: nothing was held out.</p>"
-    found = (
-        f'<div class="claims wide"><table><tr>{heads}</tr>{keys}</table></div>'
-        f"<p>As good: the mean square of the deviations grows by a fifth at most, other keys moved along.</p>{left}"
-    )
-    drawn = "".join(picture.to_html() for picture in _pictures(made))
-    sections = [
-        shell.Section("keys", "What was found", found, short="keys"),
-        shell.Section("figures", "Measured and modelled", f'<div class="figures">{drawn}</div>', short="figures"),
-    ]
-    title = f"Fit of {made.settings.start}"
-    return shell.fill(title=title, under=status(made), head="", sections=sections, drawn={}, style=STYLE)
 
 
 def write(made: Fit, folder: Path) -> None:
-    """Writes drive.toml, fit.json, figures.csv and figures.parquet, index.html, and data and a picture of each file."""
+    """Writes drive.toml, fit.json, figures.csv and figures.parquet, and index.html."""
     rows = _rows(made)
-    more: dict[str, bytes | str] = {
+    files: dict[str, bytes | str] = {
+        "fit.json": to_json(made) + "\n",
         "drive.toml": configuration(made),
         "figures.csv": rows.write_csv(),
         "figures.parquet": parquet(rows),
+        "index.html": page(made),
     }
-    figures.write_page(folder, "fit", to_dict(made), page(made), _pictures(made), more)
+    write_in_order(folder, files.items())

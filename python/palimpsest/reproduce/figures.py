@@ -216,7 +216,7 @@ def slanted(draw: Draw, degrees: int = 30, size: int = 8) -> Draw:
     return drawn
 
 
-def lines(x: str, series: str, value: str, x_label: str, label: str, *, from_zero: bool = True) -> Draw:
+def lines(x: str, series: str, value: str, x_label: str, label: str) -> Draw:
     """A line for each value of a column."""
 
     def draw(axes: "Axes", data: pl.DataFrame) -> None:
@@ -228,8 +228,7 @@ def lines(x: str, series: str, value: str, x_label: str, label: str, *, from_zer
         axes.set_ylabel(label)
         # Too many names for the space beside the title: inside, above the lines.
         axes.margins(y=0.3)
-        if from_zero:
-            axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0)
         axes.legend(ncols=3, loc="upper right", fontsize=9)
 
     return draw

@@ -1,6 +1,5 @@
 """The output of a validation: JSON, tables for the terminal with a closing line, and a folder with data and a page."""
 
-import html
 import json
 from dataclasses import dataclass
 from itertools import groupby
@@ -128,35 +127,25 @@ def render(made: Validation) -> "Group":
 
 
 def _section(made: Validation, table: Table) -> shell.Section:
-    def cell(text: object) -> str:
-        return html.escape(str(text))
-
-    lines = []
-    for row in made.of(table):
-        *first, within, mark = _cells(row)
-        said = {"yes": "yes", "NO": "no"}.get(within, "")
-        body = "".join(f"<td>{cell(text)}</td>" for text in first)
-        lines.append(
-            f'<tr>{body}<td class="{said}">{cell(said or "-")}</td><td>{mark}</td><td>{cell(row.note)}</td></tr>'
-        )
-    heads = "".join(f'<th scope="col">{head}</th>' for head in (*HEADS, "note"))
+    rows = made.of(table)
+    cells = [(*_cells(row), row.note) for row in rows]
+    marks = ["failed" if row.within is False else "" for row in rows]
     pictures = "".join(figure.to_html("figure-") for figure in made.figures if figure.id == table.name)
+    source = f"Source: {shell.escape(table.source)}. Preset: {shell.escape(table.drive)}."
     body = (
-        f'<p>{cell(table.about)}</p><p class="made">Source: {cell(table.source)}. Preset: {cell(table.drive)}.</p>'
-        f'<div class="figures">{pictures}</div>'
-        f'<div class="claims wide"><table><tr>{heads}</tr>{"".join(lines)}</table></div>'
+        f'<p>{shell.escape(table.about)}</p><p class="made">{source}</p><div class="figures">{pictures}</div>'
+        f"{shell.records((*HEADS, 'note'), cells, marks)}"
     )
     return shell.Section(table.name, table.title, body, short=table.name)
 
 
 def page(made: Validation) -> str:
-    """One self-contained page: a section for each table, with its picture and its rows."""
-    drives = shell.table("claims", [shell.row(DRIVES, "th"), *map(shell.row, made.drives)])
+    """One self-contained page: a line for each drive, and a section for each table, with its picture and its rows."""
+    drives = shell.records(DRIVES, made.drives)
     first = shell.Section("drives", "How many rows of each drive hold", drives, short="drives")
     sections = [first, *(_section(made, table) for table in made.tables)]
-    return shell.fill(
-        title="Real drives beside their presets", under=made.status, head="", sections=sections, drawn={}, style=STYLE
-    )
+    head = f'<p class="answer">{shell.escape(made.status.removeprefix("validate: "))}</p>'
+    return shell.fill("Real drives beside their presets", "palimpsest validate", head, sections, {}, style=STYLE)
 
 
 def to_json(made: Validation, folder: Path | None) -> str:

@@ -42,7 +42,7 @@ pub fn mount(
     goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
 ) -> Result<Ended> {
     let at = folder(&settings.at, say)?;
-    let page = settings.page.as_deref().map(page::open).transpose()?.map(Listener::Tcp);
+    let page = settings.page.as_ref().map(|page| page::open(&page.place)).transpose()?.map(Listener::Tcp);
     let (ask, mounted) = (Mutex::new(goes_on), AtomicBool::new(false));
     let ask = |progress| ask.lock().map_or(ControlFlow::Break(()), |mut ask| ask(progress));
     let mut watcher = |progress| match mounted.load(Ordering::Relaxed) {
@@ -88,9 +88,9 @@ pub fn mount(
             over.store(true, Ordering::SeqCst);
             page.iter().for_each(Listener::wake);
         });
-        if let Some(Listener::Tcp(page)) = page {
+        if let Some((Listener::Tcp(page), wanted)) = page.as_ref().zip(settings.page.as_ref()) {
             let shown = Figures { volume: &volume, over };
-            scope.spawn(move || page::run(page, &shown));
+            scope.spawn(move || page::run(page, wanted, &shown));
         }
         let status = until_its_end(&volume, settings.run.as_deref(), &at, over, lost, &|| ask(None));
         if !over.load(Ordering::SeqCst) {

@@ -9,7 +9,7 @@ use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
 use palimpsest_server::clock::Clock;
-use palimpsest_server::{Ended, Settings, serve, wire};
+use palimpsest_server::{Ended, Settings, page, serve, wire};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
@@ -82,7 +82,8 @@ pub fn settings(options: &[&str]) -> Settings {
     let timeout = of("--timeout=").last().map_or(30_000, |text| text.trim_end_matches("ms").parse().unwrap());
     let run = of("--run=").last().map(|&run| run.into());
     let clock = of("--clock=").last().map_or(Clock::None, |text| Clock::parse(text).unwrap());
-    let page = of("--page=").last().map(|&page| page.into());
+    let html = String::from("<!doctype html>");
+    let page = of("--page=").last().map(|&place| page::Wanted { place: place.into(), html });
     let once = options.contains(&"--once");
     let timeout = Duration::from_millis(timeout);
     let image = of("--image=").last().map(PathBuf::from);
