@@ -139,7 +139,7 @@ fn sequences() {
 }
 
 fn either(entry: &'static Entry, seed: u64) -> bool {
-    if seed % 3 == 0 { cut_again_and_again(entry, seed) } else { life(entry, seed) }
+    if seed.is_multiple_of(3) { cut_again_and_again(entry, seed) } else { life(entry, seed) }
 }
 
 #[test]

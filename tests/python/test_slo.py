@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,9 @@ def test_figures_without_times_are_refused_at_count_fidelity() -> None:
     expect_measured(conditions("wa<4,dwpd>1,erases<5,dram<1MiB"), "count")
 
 
-def swept(p99: dict[tuple[str, int, int], int | None], slo: str) -> Sweep:
+def swept(p99: Mapping[tuple[str, int, int], int | None], slo: str) -> Sweep:
     """A sweep over over-provisioning, rates and seeds; None is a failed point."""
-    points = []
+    points: list[PointResult] = []
     for (share, rate, seed), value in p99.items():
         axes: dict[str, Any] = {"ssd.over_provisioning": share, "workload.rate_iops": rate, "seed": seed}
         result = None if value is None else Result({"latency_ns": {"read": {"p99": value, "p50": 1}}})
@@ -83,7 +84,7 @@ def swept(p99: dict[tuple[str, int, int], int | None], slo: str) -> Sweep:
     return Sweep("t", list(points[0].axes), points, len(points), shown={"slo": slo})
 
 
-def found(p99: dict[tuple[str, int, int], int | None], slo: str = "read.p99<500ns") -> Frontier:
+def found(p99: Mapping[tuple[str, int, int], int | None], slo: str = "read.p99<500ns") -> Frontier:
     made = frontier(swept(p99, slo))
     assert made is not None
     return made
