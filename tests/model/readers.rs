@@ -104,6 +104,7 @@ const CACHE_OF_QLC: &[&str] = &[
     "part.t_read_slc=20us",
     "part.endurance=300",
     "ssd.over_provisioning=150%",
+    "buffer.ack=program",
 ];
 /// More log blocks than the fixed share of the cache has.
 const CACHE_OF_LOGS: &[&str] =

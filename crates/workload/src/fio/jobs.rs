@@ -33,8 +33,6 @@ use reading::{KeyLine, Line, Reading};
 pub struct JobFile {
     name: String,
     jobs: Vec<Job>,
-    /// Jobs without a filename have files of their own, if their sizes are in bytes.
-    has_files: bool,
     notes: Vec<String>,
 }
 
@@ -94,7 +92,7 @@ impl JobFile {
         reading.check()?;
         let jobs =
             jobs.into_iter().map(|(title, at, entries)| reading.job(title, at, entries)).collect::<Result<_>>()?;
-        JobFile::of(name, jobs, true, reading.notes())
+        JobFile::of(name, jobs, reading.notes())
     }
 
     /// Reads jobs in one line, as on fio's command line: each `name` begins a job, and keys before the first `name`
@@ -123,10 +121,10 @@ impl JobFile {
             let spec = if text.is_empty() { FioSpec::default() } else { FioSpec::parse(&text)? };
             jobs.push(Job { name: name.clone(), spec, at: String::new(), lines: Vec::new() });
         }
-        if jobs.is_empty() { Ok(None) } else { JobFile::of("--workload", jobs, false, Vec::new()).map(Some) }
+        if jobs.is_empty() { Ok(None) } else { JobFile::of("--workload", jobs, Vec::new()).map(Some) }
     }
 
-    fn of(name: &str, jobs: Vec<Job>, has_files: bool, notes: Vec<String>) -> Result<JobFile> {
+    fn of(name: &str, jobs: Vec<Job>, notes: Vec<String>) -> Result<JobFile> {
         if jobs.is_empty() {
             return Err(Error::input(
                 name,
@@ -145,7 +143,7 @@ impl JobFile {
                 return Err(placed(job, Error::input(place("wait_for"), what)));
             }
         }
-        Ok(JobFile { name: name.to_string(), jobs, has_files, notes })
+        Ok(JobFile { name: name.to_string(), jobs, notes })
     }
 
     /// The requests of all jobs on a drive of `drive_bytes`; equal seeds give equal requests.

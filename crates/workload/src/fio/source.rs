@@ -125,7 +125,8 @@ impl Sequence {
     fn next(&mut self, lane: usize, slots: u64) -> u64 {
         let (cycle, length) = (self.issued[lane], self.blocks.len() as u64);
         self.issued[lane] += 1;
-        (self.blocks[(cycle % length) as usize] + cycle / length * self.stride) % slots
+        let moved = u128::from(cycle / length) * u128::from(self.stride);
+        ((u128::from(self.blocks[(cycle % length) as usize]) + moved) % u128::from(slots)) as u64
     }
 }
 

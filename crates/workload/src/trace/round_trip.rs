@@ -188,10 +188,10 @@ fn targets_are_named_by_their_ending() {
     assert_eq!(target("b.load", None), Ok(("blkreplay", Compression::Plain)));
     for name in ["b", "b.trace", ".gz", "b.txt.gz"] {
         let message = target(name, None).unwrap_err().to_string();
-        assert!(message.contains("expected --format") && message.contains("csv"), "{message}");
+        assert!(message.contains("--format") && message.contains(".csv"), "{message}");
     }
     assert!(target("b.vscsi", None).unwrap_err().to_string().contains("only read; expected --format with one of csv"));
-    assert!(target("b.csv", Some("nothing")).unwrap_err().to_string().contains("expected one of csv"));
+    assert!(target("b.csv", Some("nothing")).unwrap_err().to_string().contains("palimpsest list traces"));
 }
 
 #[test]

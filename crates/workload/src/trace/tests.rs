@@ -250,7 +250,7 @@ fn a_format_can_be_forced() {
     assert!(
         matches!(forced("spc"), Err(Error::Input { place, what }) if place == "t:1" && what.contains("read as spc"))
     );
-    assert!(matches!(forced("nothing"), Err(Error::Input { what, .. }) if what.contains("expected one of csv")));
+    assert!(matches!(forced("nothing"), Err(Error::Input { what, .. }) if what.contains("palimpsest list traces")));
 }
 
 /// Twenty requests of 4 KiB, each after the other, with tabs: in sectors as DiskSim has them, and in pages of the

@@ -2,9 +2,8 @@
 //!
 //! One file or device is the drive. Of several, each has its own range, in order of appearance: as many bytes as the
 //! jobs address, or an equal share of the rest. The files of a list (`a:b`) are adjacent, and share the size equally,
-//! as with `nrfiles`. In a job file a job without `filename` has a file for each copy, if the size is in bytes; else
-//! the job has the whole drive. Ignored: the names of devices, and `file_service_type`, because requests choose a file
-//! by address.
+//! as with `nrfiles`. A job with a `directory` and without `filename` has a file for each copy; a job without both has
+//! the whole drive. Ignored: the names of devices, and `file_service_type`, because requests choose a file by address.
 //!
 //! `jobs` and `places` use each other: places are those of jobs, and the requests of a job need its place.
 
@@ -35,7 +34,7 @@ impl Places {
         for job in &file.jobs {
             check_lists(job, &known)?;
             let of_copy = |copy| {
-                let name = name(job, copy, file.has_files)?;
+                let name = name(job, copy)?;
                 let bytes = bytes(&job.spec, copy);
                 let at = known.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
                     known.push((name, bytes));
@@ -81,16 +80,15 @@ impl Places {
 }
 
 /// The name of the file, or the names of a list; `None` for the drive.
-fn name(job: &Job, copy: u64, has_files: bool) -> Option<String> {
-    let FioSpec { paths, name_format, folders, size, file_sizes, .. } = &job.spec;
+fn name(job: &Job, copy: u64) -> Option<String> {
+    let FioSpec { paths, name_format, folders, .. } = &job.spec;
     if !paths.is_empty() {
         return Some(list(&job.spec)).filter(|name| !name.is_empty());
     }
     if let Some(format) = name_format {
         return Some(format.replace("$jobname", &job.name).replace("$jobnum", &copy.to_string()));
     }
-    let has_bytes = matches!(size, Some(Amount::Bytes(_))) || file_sizes.is_some();
-    (has_files && has_bytes || !folders.is_empty()).then(|| format!("\0{copy}\0{}", job.name))
+    (!folders.is_empty()).then(|| format!("\0{copy}\0{}", job.name))
 }
 
 /// The names in `filename`, in their folders.

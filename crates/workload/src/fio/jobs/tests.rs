@@ -121,8 +121,7 @@ fn copies_of_a_specification_are_those_of_a_job() {
     let mut source = crate::fio::generated(&spec, GIB, 1).unwrap();
     assert_eq!(source.arrivals(), Arrivals::Closed { depth: 6 });
     let copies: Vec<Request> = std::iter::from_fn(|| source.next_request().unwrap()).collect();
-    // Without a filename the copies of a job file have files of their own.
-    assert_eq!(copies, requests("[a]\nfilename=x\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
+    assert_eq!(copies, requests("[a]\nrw=randread\nbs=8k\nsize=1m\nn=40\niodepth=2\nnumjobs=3\n"));
     assert_eq!(copies.len(), 3 * 40);
     let mut one = crate::fio::generated(&FioSpec { copies: 1, ..spec }, GIB, 1).unwrap();
     assert_eq!(one.next_request().unwrap().map(|request| request.owner()), Some(0));
@@ -416,7 +415,9 @@ fn files_of_jobs_have_places() {
     let one = "[a]\nfilename=/dev/x\nnumjobs=3\noffset=4k\noffset_increment=1m\nsize=4k\nn=1\n";
     assert_eq!(sectors(one), [8, 8 + 2048, 8 + 4096]);
     assert_eq!(sectors("[a]\nnumjobs=2\noffset=25%\noffset_increment=50%\nn=1\n"), [1 << 19, 3 << 19]);
-    assert_eq!(sectors("[a]\nsize=8k\nnumjobs=2\nn=1\n[b]\nsize=1m\nn=1\n"), [0, 2048, 4096]);
+    assert_eq!(sectors("[a]\nsize=8k\nnumjobs=2\nn=1\n[b]\nsize=1m\nn=1\n"), [0; 3], "the drive");
+    let of_copies = "[global]\ndirectory=d\n[a]\nsize=8k\nnumjobs=2\nn=1\n[b]\nsize=1m\nn=1\n";
+    assert_eq!(sectors(of_copies), [0, 2048, 4096]);
     assert_eq!(sectors("[a]\nfilename=x\nsize=8k\nn=1\n[b]\nfilename=y\nn=1\n[c]\nfilename=x\nn=1\n"), [0, 1 << 20, 0]);
     let list = "[a]\nfilename=x\\:1:y\nsize=64k\nn=16\n[b]\nfilename=z\nsize=1m\nn=1\n";
     assert_eq!(sectors(list)[..9], [0, 2048, 8, 16, 24, 32, 40, 48, 56]);
@@ -424,7 +425,7 @@ fn files_of_jobs_have_places() {
     assert_eq!(notes, ["the 2 files of the jobs have ranges of their own"]);
     // The whole drive, as without a file.
     assert_eq!(sectors("[a]\nsize=50%\nn=1\n[b]\nn=1\n[c]\nfill_device=1\nsize=4k\nn=1\n"), [0, 0, 0]);
-    let large = wrong("[a]\nsize=800m\nnumjobs=2\n");
+    let large = wrong("[a]\ndirectory=d\nsize=800m\nnumjobs=2\n");
     assert_eq!(large, "j.fio: the 2 files of the jobs take 1600MiB; expected at most the drive's 1GiB");
     assert!(
         wrong("[a]\nfilename=x:y\nn=1\n[b]\nfilename=y\nn=1\n").starts_with("j.fio:5: filename: y is in another list")
