@@ -29,11 +29,15 @@ def _column(results: Sequence[Result], index: int, gap: int) -> _Column:
     values, ratios = (max((len(cell[at]) for cells in shown for cell in cells), default=0) for at in (0, 1))
     heading = results[index].label
     values, ratios = max(values, len(heading) + 1), max(ratios, len("ratio") + gap) * (index > 0)
-    texts = [
-        [Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value)) for value, ratio in cells]
-        for cells in shown
-    ]
+    texts = [[_text(value, ratio, values, ratios) for value, ratio in cells] for cells in shown]
     return f"{heading} ".rjust(values) + ("ratio".rjust(ratios) if index else ""), texts
+
+
+def _text(value: str, ratio: str, values: int, ratios: int) -> Text:
+    """A value and its ratio in columns of these widths, or words across both."""
+    if value.strip() == units.NOT_MODELLED:
+        return Text(value.strip().rjust(values + ratios))
+    return Text(value.rjust(values) + ratio.rjust(ratios), "bold green" * ("*" in value))
 
 
 def _cell(results: Sequence[Result], index: int, metric: Metric, gap: int) -> tuple[str, str]:

@@ -33,6 +33,7 @@ LONG = {
     "--engine": "needs a cluster; test_sweep.py starts one",
     "reproduce": "takes a minute or more; test_reproduce*.py run each of them",
     "validate": "takes a minute; test_validate.py runs the smallest rows",
+    "--against": "needs output of fio; test_against.py has some",
     "palimpsest fit": "takes minutes; test_fit.py fits a small drive",
     "palimpsest attach": "needs root; test_attach.py attaches drives",
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",

@@ -72,6 +72,11 @@ _REQUEST = "1281,wdev,1,Write,0,4096"
 _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
 
 
+def _fio(options: object) -> str:
+    """Output of fio of a job with `options` and one read."""
+    return json.dumps({"jobs": [{"jobname": "j", "job options": options, "read": {"total_ios": 1}}]})
+
+
 @pytest.mark.unit
 @pytest.mark.parametrize(
     ("name", "text", "how", "said"),
@@ -80,20 +85,20 @@ _COUNTERS = How(workload="rw=randwrite", capacity=10**12)
         ("a.csv", "host_gb,other\n1,1\n", _COUNTERS, "no counter of the media; expected a column media_bytes"),
         ("a.csv", "host_gb,media_gb\n2,1\n1,3\n", _COUNTERS, ":3: a counter is not above that of the line before"),
         ("a.csv", "host_gb,media_gb\n2,x\n", _COUNTERS, ":2: the counter is 'x'; expected a number"),
-        ("a.json", "[]", How(), "the output has no jobs"),
-        ("a.json", '{"jobs": [{"jobname": "j", "job options": {"bs": "4k"}}]}', How(), "the options name no rw"),
+        ("a.json", "[]", How(), "there is no JSON object"),
+        ("a.json", _fio({"bs": "4k"}), How(), "the options name no rw"),
         ("a.json", '{"jobs": [{"jobname": "j", "job options": {"rw": "read"}}]}', How(), "the job has no requests"),
-        ("a.json", '{"jobs": [{"job options": ["rw"]}]}', How(), "expected options and figures of jobs as fio prints"),
+        ("a.json", _fio(["rw"]), How(), "expected options and figures of jobs as fio prints"),
         (
-            "a.json", '{"jobs": [{"job options": {"rw": "read", "iodepth_batch": "4"}}]}', How(),
+            "a.json", _fio({"rw": "read", "iodepth_batch": "4"}), How(),
             "iodepth_batch is not modelled and may change the requests; expected jobs without it",
         ),
         (
-            "a.json", '{"jobs": [{"job options": {"rw": "read", "direct": "0"}}]}', How(),
+            "a.json", _fio({"rw": "read", "direct": "0"}), How(),
             "the host's page cache served these requests; expected jobs with direct=1",
         ),
         (
-            "a.json", '{"jobs": [{"job options": {"rw": "read", "ioengine": "mmap"}}]}', How(),
+            "a.json", _fio({"rw": "read", "ioengine": "mmap"}), How(),
             "the engine mmap is none of block requests; expected one of io_uring",
         ),
         ("a.csv", "rate_per_s,write_p99_us\n10000,\n", How(), "the file has no figure above 0; expected at least one"),

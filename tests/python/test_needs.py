@@ -85,7 +85,7 @@ ALONE = {
     "arrivals repeat until out as_json state_size strict",
     "compare": "runs jobs workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
     "volumes arrivals repeat until out as_json state_size strict",
-    "sweep": "file out jobs engine address dry_run point_timeout fresh state_size as_json strict",
+    "sweep": "file out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
     "reproduce": "paper quick settings traces seed jobs engine address out as_json",
     "validate": "quick truth jobs out as_json",
     "fit": "measurements start ftl overrides vary hold_out workload capacity precondition evaluations minutes seed "

@@ -72,6 +72,7 @@ def test_lanes_are_channels_and_below_each_its_planes(result: ps.Result) -> None
     assert drawn is not None
     names = ["channel 0", "die 0, plane 0", "channel 1", "die 1, plane 1", "die 1, plane 3"]
     assert [lane["name"] for lane in drawn["lanes"]] == names
+    assert drawn["operations"]["operation"] == [1, 1, 1]
     assert drawn["operations"]["planned_ns"] == [0, 0, 20_000]
     assert drawn["operations"]["ready_ns"] == [0, 71_000, 0]
     assert drawn["operations"]["transfer_end_ns"] == [71_000, 97_000, None]

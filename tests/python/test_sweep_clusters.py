@@ -243,7 +243,13 @@ def test_a_fit_is_the_same_on_a_cluster(
         '[[figure]]\nworkload = "rw=randread,bs=4k,iodepth=1"\nmeasure = "read.mean"\nvalue = 75\nunit = "us"\n'
         'requests = 200\nprecondition = "fill:100%"\n'
     )
-    small = ("ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.blocks_per_plane=16")
+    small = (
+        "ssd.channels=1",
+        "ssd.chips_per_channel=1",
+        "ssd.dies_per_chip=1",
+        "ssd.blocks_per_plane=16",
+        "part.t_read_types=[]",
+    )
     keys = [argument for key in small for argument in ("--set", key)]
     given = ("fit", str(tmp_path / "a.toml"), "--start", "default", *keys, "--vary", "part.t_read=30us..90us")
     budget = ("--evaluations", "8", "--json")

@@ -144,10 +144,10 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     job.write_text("[global]\nioengine=libaio\ndirect=1\nsize=4m\n[a]\nrw=randwrite\nbs=8k\nnumjobs=2\niodepth=4\n")
     result = figures(palimpsest("run", "--json", "--workload", str(job), "--precondition", "none"))
     assert result["requests"]["write"] == 2 * 512
-    job.write_text("[a]\nrw=randwrite\n# a comment\nramp_time=60\n")
+    job.write_text("[a]\nrw=randwrite\n# a comment\nsteadystate=iops:5%\n")
     done = palimpsest("run", "--workload", str(job))
     assert done.returncode == 2
-    assert f"error: {job}:4: ramp_time: " in one_error_line(done.stderr)
+    assert f"error: {job}:4: not simulated: steadystate" in one_error_line(done.stderr)
     # Two loops side by side, until the end of simulated time.
     job.write_text(
         "[global]\nruntime=50ms\ntime_based\n"

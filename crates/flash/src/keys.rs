@@ -105,7 +105,10 @@ pub fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let lower = name.to_lowercase();
     let name = lower.as_str();
     let bare = |text: &'a str| text.split_once('.').map_or(text, |(_, rest)| rest);
-    let score = |known: &'a str| strsim::jaro_winkler(name, known).max(strsim::jaro_winkler(name, bare(known)) - 0.01);
+    // Swapped or wrong letters of a short name.
+    let slip = |known: &str| if strsim::damerau_levenshtein(name, known) == 1 { 0.9 } else { 0.0 };
+    let alike = |known: &'a str| strsim::jaro_winkler(name, known).max(strsim::jaro_winkler(name, bare(known)) - 0.01);
+    let score = |known: &'a str| alike(known).max(slip(known));
     let mut scored: Vec<(f64, &str)> =
         names.map(|known| (score(known), known)).filter(|(score, _)| *score > 0.85).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));

@@ -7,9 +7,9 @@ const OPENS_NS = 5e6, MOST_ARROWS = 60, MOST_BARS = 4000;
 
 /* Times since the start of the measurement, and who follows whom, by index. */
 function unpackedTimeline(run) {
-  const each = run.operations, count = each.operation.length;
-  const planned = new Float64Array(count);
-  for (let index = 0, now = 0; index < count; index++) planned[index] = now += each.planned_ns[index];
+  const summed = steps => { let sum = 0; return steps.map(step => sum += step); };
+  const each = {...run.operations, operation: summed(run.operations.operation)}, count = each.operation.length;
+  const planned = summed(each.planned_ns);
   const absolute = name => each[name].map((time, index) => time === null ? null : planned[index] + time);
   const names = ["ready", "start", "transfer_start", "transfer_end", "array_start", "array_end", "end", "delivered"];
   const times = Object.fromEntries(names.map(name => [name, absolute(`${name}_ns`)]));

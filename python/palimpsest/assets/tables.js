@@ -8,7 +8,7 @@ const BASE_UNITS = {ns: ["ns", 1], us: ["ns", 1e3], ms: ["ns", 1e6], s: ["ns", 1
 
 /* A cell: its number and unit, or its text. `data-value` has the exact number in the base unit. */
 function measured(cell) {
-  const text = cell.textContent.trim(), exact = cell.dataset.value;
+  const text = cell.textContent.trim().replace(/^★ /, ""), exact = cell.dataset.value;
   const found = /^([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?) ?([A-Za-z%/]*?)( less)?$/.exec(text);
   const base = found && BASE_UNITS[found[2]];
   if (!base) return {value: text === "-" ? "" : text, unit: null};

@@ -14,7 +14,7 @@ _SINCE_PLANNED = (
     "delivered_ns",
 )  # fmt: skip
 _AS_THEY_ARE = (
-    "operation", "kind", "cause", "request", "request_kind", "channel", "die", "plane", "block", "page", "bytes",
+    "kind", "cause", "request", "request_kind", "channel", "die", "plane", "block", "page", "bytes",
     "suspended_at_ns", "resumed_at_ns", "follows", "behind",
 )  # fmt: skip
 
@@ -23,7 +23,7 @@ def timeline(result: Result) -> dict[str, Any] | None:
     """Lanes, operations and requests of a result; None without a timeline.
 
     `lanes` are in the order of the page: each channel, then the planes of its dies; only those with operations.
-    `planned_ns` is relative to the previous operation, each other time to `planned_ns` of the same operation.
+    `operation` and `planned_ns` are relative to the previous operation, each other time to `planned_ns` of the same operation.
     """
     rows, requests = part(result, "operations"), part(result, "requests")
     if not rows or not rows["operation"]:
@@ -37,7 +37,9 @@ def timeline(result: Result) -> dict[str, Any] | None:
             lanes.append({"name": f"channel {channel}", "channel": channel, "plane": None})
         lanes.append({"name": f"die {die}, plane {plane}", "channel": channel, "plane": plane})
     operations = {name: shown[name] for name in _AS_THEY_ARE}
-    operations["planned_ns"] = [now - before for before, now in zip([0, *planned], planned, strict=False)]
+    for name in ("operation", "planned_ns"):
+        column: Sequence[int] = shown[name]
+        operations[name] = [now - before for before, now in zip([0, *column], column, strict=False)]
     for name in _SINCE_PLANNED:
         operations[name] = [
             None if time is None else time - since for time, since in zip(shown[name], planned, strict=True)

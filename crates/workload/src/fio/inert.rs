@@ -88,7 +88,7 @@ pub const REFUSED: &[(&str, &str)] = &[
          replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters",
     ),
     (
-        "is not simulated",
+        "not simulated",
         "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch steadystate=0 ss=0 steadystate_duration \
          ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval ss_interval ramp_size max_latency \
          sprandom spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align serialize_overlap \
