@@ -23,7 +23,8 @@ def timeline(result: Result) -> dict[str, Any] | None:
     """Lanes, operations and requests of a result; None without a timeline.
 
     `lanes` are in the order of the page: each channel, then the planes of its dies; only those with operations.
-    `operation` and `planned_ns` are relative to the previous operation, each other time to `planned_ns` of the same operation.
+    `operation` and `planned_ns` are relative to the previous operation, each other time to `planned_ns` of the same
+    operation.
     """
     rows, requests = part(result, "operations"), part(result, "requests")
     if not rows or not rows["operation"]:
