@@ -103,8 +103,7 @@ const CACHE_OF_QLC: &[&str] = &[
     "part.t_program_slc=70us",
     "part.t_read_slc=20us",
     "part.endurance=300",
-    "ssd.over_provisioning=150%",
-    "buffer.ack=program",
+    "ssd.over_provisioning=400%",
 ];
 /// More log blocks than the fixed share of the cache has.
 const CACHE_OF_LOGS: &[&str] =

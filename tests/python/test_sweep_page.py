@@ -124,7 +124,7 @@ def test_tables_are_downloaded_with_numbers(
     frame = swept.to_polars()
     assert [float(line[column]) for line in lines[1:]] == frame["latency_ns.read.p99"].to_list()
     assert {row[column].get("t") for row in cells[1:]} == {None}
-    assert float(lines[1][lines[0].index("ssd.over_provisioning (%)")]) == 28
+    assert float(lines[1][lines[0].index("over-provisioning (%)")]) == 28
 
 
 def test_points_are_sorted_by_a_column(browser: webdriver.Chrome, page: str) -> None:
