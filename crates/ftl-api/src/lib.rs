@@ -415,6 +415,8 @@ pub struct Entry {
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key that sets the reserved blocks; empty if none does.
     pub reserved_key: &'static str,
+    /// The key that sets the number of frontiers.
+    pub frontiers_key: &'static str,
     /// The part as the layer uses it, with a code of cells for example. Parts that the layer cannot use must be
     /// returned unchanged, for `check` to refuse.
     pub part: fn(&Settings, Part) -> Part,
@@ -447,6 +449,7 @@ impl Entry {
         tables: |_, _, subpages| 4 * subpages,
         reserved: |_, _| 0,
         reserved_key: "",
+        frontiers_key: "ftl.streams",
         part: |_, part| part,
         check: |_| Ok(()),
         model: Model::ANY,

@@ -2,7 +2,7 @@
 //! the maps of [`super::page`], [`super::subpage`] and [`super::dftl`].
 //!
 //! A reclaim unit is a superblock: a block of each plane of `ftl.superblock_dies` dies, written, collected and erased as
-//! one; with parity (`ftl.rain`) it has one plane of each of its dies. The placement identifier of a write names a reclaim unit handle, which refers to one unit at a time; a write
+//! one; with parity (`ftl.rain`) it has one plane of each of its dies. With `fdp.unit = block` it is one block. The placement identifier of a write names a reclaim unit handle, which refers to one unit at a time; a write
 //! without one, or with one that the drive does not have, goes to handle 0, and the latter is an event. Data that
 //! collection moves stays among the data of its handle (persistently isolated), or joins the moved data of the other
 //! handles (initially isolated). Spare space floats: the victim is the drive's best, whichever handle it belongs to. Or
@@ -15,7 +15,7 @@ use super::page::{self, Page};
 use super::subpage::{self, Subpage};
 use crate::maps::full::FullMap;
 use palimpsest_flash::rng::Rng;
-use palimpsest_ftl_api::keys::{Key, keys_of};
+use palimpsest_ftl_api::keys::{Key, is, keys_of};
 use palimpsest_ftl_api::settings::Settings;
 use palimpsest_ftl_api::{Entry, Model, Proposal, Unfit, keys, refuse_if, words};
 
@@ -28,6 +28,8 @@ keys! {
     group pub KEYS {
         /// reclaim unit handles: each keeps a unit open, and identifiers of writes (fio's plids) name them from 0 on
         pub handles: u32 = "fdp.handles", Count { min: 1, max: 128 }, "8";
+        /// a reclaim unit: a block of each plane of the dies of ftl.superblock_dies (0: all), or one block
+        pub superblocks: bool = "fdp.unit", Choice(&["superblock", "block"]) => is("superblock"), "superblock";
         /// where data of a handle goes when collection moves it: into units of moved data of all handles, or into units
         /// of its handle
         pub isolation: Isolation = "fdp.isolation", Isolation::KIND, "initial";
@@ -62,6 +64,9 @@ const FIXED: [&str; 8] = [
 
 const ONE_SIZE: &str = "all reclaim units of a drive have one size, and a block with one bit a cell is smaller";
 
+/// A drive of the model suite with as few spare blocks as possible.
+const PLAIN: &[&str] = &["fdp.handles=1", "fdp.isolation=persistent", "fdp.unit=block"];
+
 /// The entry `base` with handles.
 macro_rules! with_handles {
     ($name:literal, $base:path, $keys:expr, $build:expr; $about:literal) => {
@@ -73,7 +78,12 @@ macro_rules! with_handles {
             hides: &["ftl.superblocks", "ftl.superblock_planes"],
             reasons: &[("ftl.slc_cache", ONE_SIZE), ("ftl.slc_fixed", ONE_SIZE)],
             check,
-            model: Model { varies, ..$base.model },
+            frontiers_key: "fdp.handles",
+            model: Model {
+                needs: PLAIN,
+                varies: |rng, drawn| [varies(rng), ($base.model.varies)(rng, drawn)].concat(),
+                ..$base.model
+            },
             build: $build,
             ..$base
         }
@@ -102,7 +112,7 @@ fn keys_beside(base: Vec<&'static Key>) -> Vec<&'static Key> {
 
 /// A stream for each handle, and for moved data if it is not isolated.
 fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
-    let FdpSettings { handles, isolation, .. } = FdpSettings::new(settings);
+    let FdpSettings { handles, isolation, superblocks, .. } = FdpSettings::new(settings);
     let isolated = isolation == Isolation::Persistent;
     // A single handle has no other data to be apart from.
     let (streams, moved) = match handles {
@@ -110,14 +120,14 @@ fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
         _ if isolated => (handles + 1, "class"),
         _ => (handles + 1, "together"),
     };
-    let parity = settings.get::<u32>("ftl.rain") > 0;
+    let collected = superblocks && settings.get::<u32>("ftl.rain") == 0;
     let fixed = [
         ("ftl.streams", streams.to_string()),
         ("ftl.moved", moved.into()),
         ("ftl.moved_to", "plane".into()),
         ("ftl.classifier", "none".into()),
         ("ftl.allocation", "round-robin".into()),
-        ("ftl.superblocks", if parity { "allocated" } else { "collected" }.into()),
+        ("ftl.superblocks", if collected { "collected" } else { "allocated" }.into()),
         ("ftl.superblock_planes", "all".into()),
     ];
     fixed.into()
@@ -140,14 +150,15 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
 }
 
 /// Few handles, because each needs a spare unit, and both kinds of isolation.
-fn varies(rng: &mut Rng, _: &[String]) -> Vec<String> {
+fn varies(rng: &mut Rng) -> Vec<String> {
     let isolation = ["initial", "persistent"][rng.below(2) as usize];
-    let (handles, mut varied) = (1 + rng.below(3), vec![format!("fdp.isolation={isolation}")]);
+    let (handles, mut varied) = ([1, 1, 1, 2, 3][rng.below(5) as usize], vec![format!("fdp.isolation={isolation}")]);
     if isolation == "persistent" && rng.below(2) == 0 {
         let share = format!("\"{}%\"", 100 / handles);
         varied.push(format!("fdp.shares=[{}]", vec![share; handles as usize].join(", ")));
         varied.push("ftl.victim=greedy".into());
     }
     varied.push(format!("fdp.handles={handles}"));
+    varied.push(format!("fdp.unit={}", ["superblock", "block"][rng.below(2) as usize]));
     varied
 }
