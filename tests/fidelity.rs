@@ -31,6 +31,8 @@ mod jobs;
 mod operations;
 #[path = "fidelity/patrol.rs"]
 mod patrol;
+#[path = "fidelity/placement.rs"]
+mod placement;
 #[path = "fidelity/power.rs"]
 mod power;
 #[path = "fidelity/queueing.rs"]

@@ -108,6 +108,7 @@ fn mutations() -> Vec<Mutation> {
 ///   the mutant;
 /// - `s`: an erase of trimmed data waits for the erase of older copies, which a power cut would otherwise restore while
 ///   collection counts on the space; the restored data is allowed;
+/// - `b`: only parity waits for the erases of a superblock;
 /// - `t`: the gate is a moment ([`fs.dispatch_overhead`]), and no data waits for that moment.
 #[rustfmt::skip]
 const TABLE: &[(&str, [&str; 6])] = &[
@@ -126,6 +127,9 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("womv", ["xx..", "xx..", "xx.x..", "......", "s.", "x."]),
     ("codesign", ["xxex", "xxdx", "xxxx..", "tt.t..", ".c", ".x"]),
     ("dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "..", "x."]),
+    ("fdp", ["xx..", "xx..", "xx.x..", "......", "b.", "x."]),
+    ("fdp-subpage", ["xx..", "xx..", "xx.x..", "......", "b.", "x."]),
+    ("fdp-dftl", ["xx.m", "xx.x", "xx.x.x", "x..x.m", "b.", "x."]),
     ("fs-page", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
     ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
@@ -147,7 +151,7 @@ fn row(entry: &'static Entry) -> Vec<char> {
         if plantable.iter().all(|them| !them.contains_key(&mutation)) {
             return '.';
         }
-        let harmless = expected.get(index).copied().filter(|cell| "cedmst".contains(*cell));
+        let harmless = expected.get(index).copied().filter(|cell| "bcedmst".contains(*cell));
         // Rare mutations need many drives.
         let seeds = if harmless.is_some() { 0..SEEDS } else { 0..MOST_SEEDS };
         let mut seeds = seeds.filter(|&seed| can_plant(seed, mutation));

@@ -35,7 +35,9 @@ fn drawn(entry: &'static Entry, seed: u64) -> Option<Shape> {
     let cells = cells(entry, seed, &mut rng);
     let dies = pick(&mut rng, &[0, 2, 4]);
     let turns = format!("ftl.superblock_dies={dies}");
-    let mut settings = with(&with(&cells, &NEEDS), &[&turns]);
+    let planes = pick(&mut Rng::new(seed, 0x5b15), &["one", "all", "all"]);
+    let planes = format!("ftl.superblock_planes={planes}");
+    let mut settings = with(&with(&cells, &NEEDS), &[&turns, &planes]);
     if entry.programs == Programs::Subpages {
         let order = pick(&mut Rng::new(seed, 0x5b13), &["part.order=ascending", "part.order=strict"]);
         settings = with(&settings, &[order]);

@@ -79,9 +79,57 @@ pub struct LayerFigures {
     pub safe_life: f64,
     /// Figures of this layer alone, by name.
     pub own: Vec<(&'static str, Figure)>,
+    /// Figures of reclaim unit handles, if the layer has them.
+    pub placement: Option<PlacementFigures>,
     /// Remarks for the user about this layer on this drive, each one sentence.
     pub remarks: Vec<String>,
 }
+
+/// Figures of reclaim unit handles (NVMe Flexible Data Placement).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PlacementFigures {
+    /// Each handle, and last the controller, for units with moved data of several handles.
+    pub handles: Vec<HandleFigures>,
+    /// Subpages of a reclaim unit.
+    pub unit_subpages: u64,
+    /// Events since the drive was new.
+    pub events: PlacementEvents,
+}
+
+/// Figures of a reclaim unit handle.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct HandleFigures {
+    /// Subpages that the host wrote by the handle since the drive was new.
+    pub written_subpages: u64,
+    /// Subpages moved out of units of the handle since the drive was new.
+    pub moved_subpages: u64,
+    /// Reclaim units of the handle now.
+    pub units: u64,
+    /// Valid subpages in these.
+    pub valid_subpages: u64,
+    /// Subpages that can still be written to the unit that the handle refers to.
+    pub left_subpages: u64,
+}
+
+/// Numbers of events of the FDP event log since the drive was new.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PlacementEvents {
+    /// Host event 0h: a handle left a reclaim unit before it was full.
+    pub unit_not_fully_written: u64,
+    /// Host event 2h: a controller level reset modified handles.
+    pub reset_modified_handles: u64,
+    /// Host event 3h: writes with a placement identifier that the drive does not have.
+    pub invalid_placement_identifier: u64,
+    /// Controller event 80h: reclaim units whose valid data was moved.
+    pub media_reallocated: u64,
+}
+
+palimpsest_flash::state!(PlacementEvents {
+    unit_not_fully_written,
+    reset_modified_handles,
+    invalid_placement_identifier,
+    media_reallocated
+});
 
 /// Implements [`Ftl::state`] and [`Ftl::state_mut`] for a layer with a [`State`] (see
 /// [`macro@palimpsest_flash::state`]). Such a layer must not read keys of the host, the controller or the engine,
@@ -335,12 +383,12 @@ pub struct Entry {
     pub keys: fn() -> Vec<&'static Key>,
     /// The layer below a file system, whose keys the file system uses too.
     pub below: Option<&'static Entry>,
-    /// Keys of the layer below that make no difference below this file system.
+    /// Keys that make no difference on this layer although the layer below, or a feature, reads them.
     pub hides: &'static [&'static str],
     /// True if the layer always separates hot data from cold and moved data, whatever `ftl.streams`.
     pub hot_and_cold: bool,
-    /// Settings that the layer fixes, whatever the configuration: key and value.
-    pub fixes: &'static [(&'static str, &'static str)],
+    /// Settings that the layer fixes, given the others: key and value.
+    pub fixes: fn(&Settings) -> Vec<(&'static str, String)>,
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
     /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
@@ -367,6 +415,8 @@ pub struct Entry {
     pub reserved: fn(&Settings, &Geometry) -> u32,
     /// The key that sets the reserved blocks; empty if none does.
     pub reserved_key: &'static str,
+    /// The key that sets the number of frontiers.
+    pub frontiers_key: &'static str,
     /// The part as the layer uses it, with a code of cells for example. Parts that the layer cannot use must be
     /// returned unchanged, for `check` to refuse.
     pub part: fn(&Settings, Part) -> Part,
@@ -387,7 +437,7 @@ impl Entry {
         below: None,
         hides: &[],
         hot_and_cold: false,
-        fixes: &[],
+        fixes: |_| Vec::new(),
         read: None,
         gathers: false,
         word_lines: false,
@@ -399,6 +449,7 @@ impl Entry {
         tables: |_, _, subpages| 4 * subpages,
         reserved: |_, _| 0,
         reserved_key: "",
+        frontiers_key: "ftl.streams",
         part: |_, part| part,
         check: |_| Ok(()),
         model: Model::ANY,

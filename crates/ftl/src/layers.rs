@@ -4,6 +4,7 @@ pub mod bast;
 pub mod block;
 pub mod dftl;
 pub mod fast;
+pub mod fdp;
 mod gather;
 pub mod hotcold;
 pub mod llh;

@@ -9,7 +9,7 @@ pub mod log;
 pub mod maps;
 pub mod rebuild;
 
-use layers::{bast, block, dftl, fast, hotcold, llh, mga, page, sector_log, spread, subpage, womv};
+use layers::{bast, block, dftl, fast, fdp, hotcold, llh, mga, page, sector_log, spread, subpage, womv};
 use palimpsest_ftl_api::Entry;
 
 /// Every layer.
@@ -18,6 +18,9 @@ pub const REGISTRY: &[Entry] = &[
     dftl::ENTRY,
     block::ENTRY,
     subpage::ENTRY,
+    fdp::PAGE,
+    fdp::SUBPAGE,
+    fdp::DFTL,
     spread::PAGE_FGM,
     spread::DMA_FGM,
     spread::SPFTL,

@@ -15,6 +15,7 @@ mod fill;
 mod fixed;
 mod frontier;
 pub(crate) mod frontiers;
+mod handles;
 mod left_out;
 pub mod map;
 mod moves;
@@ -34,6 +35,7 @@ pub use recover::Survivors;
 use crate::log::map::{IN_OPEN_PAGE, MAX_UNITS, Map, UNMAPPED};
 use collect::Collector;
 use frontiers::Frontiers;
+use handles::Handles;
 use open_pages::OpenPages;
 use palimpsest_flash::geometry::{Divisor, Geometry};
 use palimpsest_flash::nand::data::Data;
@@ -205,12 +207,14 @@ pub struct Log<M: Map> {
     rebuild: rebuild::Rebuild,
     read: ReadPolicy,
     counters: LogCounters,
+    /// Present if streams are reclaim unit handles.
+    handles: Option<Handles>,
     image: PageImage,
     /// After a power cut: true if the map is complete.
     is_found: bool,
 }
 
-palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } built {
+palimpsest_flash::state!([M: Map] Log<M> { map, frontiers, open, collector, passes, counters } parts { handles } built {
     shape, rebuild, read, image, is_found
 });
 
@@ -256,6 +260,7 @@ impl<M: Map> Log<M> {
             rebuild: rebuild::Rebuild::default(),
             read: settings.read,
             counters: LogCounters::default(),
+            handles: None,
             image: PageImage {
                 logical: vec![PADDING; subpages],
                 data: vec![Data::ZERO; subpages],
@@ -300,6 +305,7 @@ impl<M: Map> Log<M> {
             figures.own.push(("blocks_erased_early", Figure::Count(counters.erased_early)));
         }
         self.map.describe(&mut figures);
+        figures.placement = self.placement();
         figures
     }
 

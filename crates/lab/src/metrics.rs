@@ -2,6 +2,7 @@
 
 pub mod curve;
 pub mod endurance;
+pub mod fdp;
 pub mod histogram;
 pub mod jobs;
 pub mod lifetime;

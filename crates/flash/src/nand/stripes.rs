@@ -2,7 +2,8 @@
 //! of these blocks form a stripe: all hold data, or one holds the parity of the others ("RAIN"), on another die in each
 //! stripe.
 //!
-//! Layers see a drive of fewer dies, one a group, whose blocks have as many times the pages. Page k of a block is page
+//! Layers see a drive of fewer dies, one a group, whose blocks have as many times the pages. Without parity, a
+//! superblock may have a block of each plane of its dies: layers then see dies of fewer planes. Page k of a block is page
 //! k mod N of the N data pages of stripe k / N. Blocks of a group are erased together, and are bad together. Parity
 //! pages are numbered behind all pages of layers. The content of parity is unknown here: the controller programs it
 //! (`palimpsest_ftl_api::plan::rain`).
@@ -24,12 +25,19 @@ pub struct StripeShape {
     pub data: u32,
     /// Whether there is a parity page.
     pub parity: bool,
+    /// Planes of a die that have a page in the stripe; more than one excludes parity.
+    pub planes: u32,
 }
 
 impl StripeShape {
+    /// Pages of a stripe, parity included.
+    pub fn members(self) -> u32 {
+        self.data + u32::from(self.parity)
+    }
+
     /// Dies of a stripe.
     pub fn dies(self) -> u32 {
-        self.data + u32::from(self.parity)
+        self.members() / self.planes
     }
 }
 
@@ -40,6 +48,7 @@ pub fn striped(physical: &Geometry, shape: StripeShape) -> Geometry {
         channels: groups,
         chips_per_channel: 1,
         dies_per_chip: 1,
+        planes_per_die: physical.planes_per_die / shape.planes,
         pages_per_block: physical.pages_per_block * data,
         ..*physical
     }
@@ -51,8 +60,9 @@ pub(super) struct Stripes {
     /// Pages of data of a stripe.
     data: u32,
     parity: bool,
-    /// Dies of a stripe.
+    /// Pages of a stripe, each on another plane, and dies of a stripe.
     members: u32,
+    dies: u32,
     per_stripe: Divisor,
     per_block: Divisor,
     /// Pages that layers see.
@@ -78,18 +88,19 @@ pub(super) struct Stripes {
 
 // Dies fail after preconditioning, and states are stored before.
 crate::state!(Stripes { also_erased } built {
-    physical, data, parity, members, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing,
+    physical, data, parity, members, dies, per_stripe, per_block, pages, groups, swapped, covers, dead, rebuilding, erasing,
     together, reused
 });
 
 impl Stripes {
     fn new(physical: Geometry, shape: StripeShape) -> Self {
-        let (seen, StripeShape { data, parity }) = (striped(&physical, shape), shape);
+        let (seen, StripeShape { data, parity, .. }) = (striped(&physical, shape), shape);
         let stripes = if parity { (seen.pages() / u64::from(data)) as usize } else { 0 };
         Stripes {
             data,
             parity,
-            members: shape.dies(),
+            members: shape.members(),
+            dies: shape.dies(),
             per_stripe: Divisor::new(data),
             per_block: Divisor::new(physical.pages_per_block),
             pages: seen.pages() as u32,
@@ -132,7 +143,12 @@ impl Stripes {
     }
 
     fn die(&self, stripe: u32, member: u32) -> u32 {
-        self.group_of(self.at(stripe).0) * self.members + member
+        self.die_of(self.group_of(self.at(stripe).0), member)
+    }
+
+    /// The die of member `member` of the superblocks of `group`.
+    fn die_of(&self, group: u32, member: u32) -> u32 {
+        group * self.dies + member % self.dies
     }
 
     /// The die of the group for place `place` of `stripe` while all dies work.
@@ -202,10 +218,9 @@ impl Stripes {
     pub(super) fn lose(&mut self, die: u32) -> impl Iterator<Item = u32> + use<'_> {
         self.dead[die as usize] = true;
         self.rebuilding |= self.parity;
-        let group = die / self.members;
-        let of_group = &self.dead[(group * self.members) as usize..][..self.members as usize];
-        let left = of_group.iter().filter(|&&dead| !dead).count() as u32;
-        let blocks = self.physical.blocks_per_plane * self.groups * self.physical.planes_per_die;
+        let group = die / self.dies;
+        let left = (0..self.members).filter(|&member| !self.dead[self.die_of(group, member) as usize]).count() as u32;
+        let blocks = self.physical.blocks() / self.members;
         (0..blocks).filter(move |&block| left < self.data && self.group_of(block) == group)
     }
 
@@ -216,11 +231,12 @@ impl Stripes {
         (self.block_of(block, self.member(stripe, place)), page)
     }
 
-    /// The block of the drive on die `member` of the superblock `block`.
+    /// The block of the drive that is member `member` of the superblock `block`.
     fn block_of(&self, block: u32, member: u32) -> u32 {
         let (plane, index) = (block / self.physical.blocks_per_plane, block % self.physical.blocks_per_plane);
-        let die = plane % self.groups * self.members + member;
-        ((plane / self.groups) * self.physical.dies() + die) * self.physical.blocks_per_plane + index
+        let die = self.die_of(plane % self.groups, member);
+        let plane_of_die = plane / self.groups * (self.members / self.dies) + member / self.dies;
+        (plane_of_die * self.physical.dies() + die) * self.physical.blocks_per_plane + index
     }
 }
 
@@ -235,9 +251,9 @@ impl Nand {
         self.payload.resize(pages * width);
         if let Some(faults) = &mut self.failures.faults {
             for block in &mut self.blocks {
-                (1..shape.dies()).for_each(|_| block.bad |= faults.bad_from_factory());
+                (1..shape.members()).for_each(|_| block.bad |= faults.bad_from_factory());
             }
-            let (part, members) = (&self.part, shape.dies());
+            let (part, members) = (&self.part, shape.members());
             let all = faults.endurances(self.geometry.blocks() * members, part.endurance, part.endurance_deviation);
             self.failures.endurances =
                 all.chunks(members as usize).filter_map(|all| all.iter().min().copied()).collect();
@@ -257,7 +273,7 @@ impl Nand {
         self.stripes.as_ref().is_some_and(|stripes| stripes.parity)
     }
 
-    /// Dies of a layer's block; a power cut tears a page on each.
+    /// Blocks of the drive in a layer's block; a power cut tears a page of each.
     pub fn pages_torn(&self) -> u32 {
         self.stripes.as_ref().map_or(1, |stripes| stripes.members)
     }
@@ -296,7 +312,7 @@ impl Nand {
         self.stripes.as_ref().map_or(page, |stripes| stripes.per_stripe.divide(page))
     }
 
-    /// Dies whose pages take turns in a layer's block.
+    /// Planes whose pages take turns in a layer's block.
     #[inline]
     pub fn dies_in_turn(&self) -> u32 {
         self.stripes.as_ref().map_or(1, |stripes| stripes.data)
@@ -350,8 +366,8 @@ impl Nand {
     /// Blocks of the drive, on working dies, of the layer's block `block`.
     pub fn members(&self, block: u32) -> Vec<u32> {
         let Some(stripes) = &self.stripes else { return vec![block] };
-        let first = stripes.group_of(block) * stripes.members;
-        let works = |&member: &u32| !stripes.dead[(first + member) as usize];
+        let group = stripes.group_of(block);
+        let works = |&member: &u32| !stripes.dead[stripes.die_of(group, member) as usize];
         (0..stripes.members).filter(works).map(|member| stripes.block_of(block, member)).collect()
     }
 

@@ -306,7 +306,7 @@ fn word_lines_are_programmed_whole_and_read_page_by_page() {
 fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
     let part = slc();
     let subpages = part.subpages_per_page();
-    let shape = stripes::StripeShape { data: 2, parity: false };
+    let shape = stripes::StripeShape { data: 2, parity: false, planes: 1 };
     let physical = Geometry { channels: 2, ..*nand(part.clone()).geometry() };
     let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
     let program = |nand: &mut Nand, page| nand.program(page, first_subpages(subpages), &logical, &data);
@@ -338,7 +338,7 @@ fn pages_left_out_of_a_superblock_follow_the_order_of_their_die() {
 #[test]
 fn pages_of_a_superblock_pair_on_their_die() {
     let part = Part { cell: CellKind::Mlc, order: ProgramOrder::LowLowHigh, nop: 2, ..slc() };
-    let shape = stripes::StripeShape { data: 2, parity: false };
+    let shape = stripes::StripeShape { data: 2, parity: false, planes: 1 };
     let physical = Geometry { channels: 2, ..*nand(part.clone()).geometry() };
     let mut nand = Nand::new(stripes::striped(&physical, shape), part, Payload::Tag, None);
     nand.set_stripes(physical, shape);
@@ -371,7 +371,7 @@ fn pages_of_a_superblock_pair_on_their_die() {
 fn pages_left_out_of_stripes_are_programmed_into_their_place() {
     let part = slc();
     let subpages = part.subpages_per_page();
-    let shape = stripes::StripeShape { data: 2, parity: true };
+    let shape = stripes::StripeShape { data: 2, parity: true, planes: 1 };
     let physical = Geometry { channels: 3, ..*nand(part.clone()).geometry() };
     let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
     let program = |nand: &mut Nand, page| nand.program(page, first_subpages(subpages), &logical, &data);
@@ -444,7 +444,7 @@ fn a_partly_erased_superblock_is_torn() {
     let subpages = part.subpages_per_page();
     let (logical, data) = (vec![0; subpages as usize], vec![Data::new(1); subpages as usize]);
     for (parity, running) in [(false, None), (false, Some(2)), (true, None), (true, Some(2))] {
-        let shape = stripes::StripeShape { data: if parity { 1 } else { 2 }, parity };
+        let shape = stripes::StripeShape { data: if parity { 1 } else { 2 }, parity, planes: 1 };
         let physical = Geometry { channels: 2, ..*nand(part.clone()).geometry() };
         let mut nand = Nand::new(stripes::striped(&physical, shape), part.clone(), Payload::Tag, None);
         nand.set_stripes(physical, shape);

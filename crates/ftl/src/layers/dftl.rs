@@ -16,8 +16,9 @@ use crate::maps::cached::{CACHED_BYTES, CachedMap, ENTRY_BYTES};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::rng::Rng;
 use palimpsest_ftl_api::keys;
+use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Model};
+use palimpsest_ftl_api::{Blueprint, Entry, Model};
 
 pub const ENTRY: Entry = Entry {
     name: "dftl",
@@ -33,10 +34,7 @@ pub const ENTRY: Entry = Entry {
     },
     reserved: map_blocks,
     model: Model { varies: |rng, _| vec![room(rng)], ..Model::ANY },
-    build: |io, blueprint| {
-        let room = DftlSettings::new(&blueprint.settings).room as u32;
-        Box::new(Page::over(io, blueprint, CachedMap::new(io, blueprint.logical_pages, room)))
-    },
+    build: |io, blueprint| Box::new(layer(io, blueprint)),
     ..Entry::PLAIN
 };
 
@@ -47,6 +45,12 @@ keys! {
         /// DRAM for the cached mapping table, 8 bytes an entry
         room: u64 = "ftl.cmt", Bytes { min: CACHED_BYTES, max: 1 << 34 } => |bytes: u64| bytes / CACHED_BYTES, "64KiB";
     }
+}
+
+/// The layer on erased flash.
+pub(super) fn layer(io: &Io, blueprint: &Blueprint) -> Page<CachedMap> {
+    let room = DftlSettings::new(&blueprint.settings).room as u32;
+    Page::over(io, blueprint, CachedMap::new(io, blueprint.logical_pages, room))
 }
 
 /// Blocks of a plane for translation pages: full ones, and the open one.

@@ -22,13 +22,16 @@ pub const ENTRY: Entry = Entry {
         let shared = [COLLECTION, LEVELING, STATIC_LEVELING, READ, GATHER, CACHE, FIXED_CACHE, WRITE_POLICY];
         [keys_of(&shared), classifier_keys()].concat()
     },
-    fixes: &[
-        ("ftl.streams", "3"),
-        ("ftl.moved", "cold"),
-        ("ftl.allocation", "unit"),
-        ("ftl.superblock_dies", "0"),
-        ("ftl.gc_pace", "block"),
-    ],
+    fixes: |_| {
+        let fixed = [
+            ("ftl.streams", "3"),
+            ("ftl.moved", "cold"),
+            ("ftl.allocation", "unit"),
+            ("ftl.superblock_dies", "0"),
+            ("ftl.gc_pace", "block"),
+        ];
+        fixed.map(|(key, value)| (key, value.into())).into()
+    },
     model: Model { varies: |rng, _| varies(rng), ..Model::ANY },
     build: |io, blueprint| Box::new(layer(io, blueprint)),
     ..subpage::ENTRY

@@ -5,6 +5,7 @@
 //! If word lines are programmed in one shot, a page of the layer is a word line. A map entry counts 8 bytes, as in the
 //! MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
+use super::fdp::FdpSettings;
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};
 use crate::log::map::Map;
@@ -66,6 +67,15 @@ impl<M: Map> Page<M> {
             sectors_per_subpage: Divisor::new(sectors / subpages),
             contents: Vec::new(),
             settings,
+        }
+    }
+
+    /// The same layer, new, whose streams are reclaim unit handles.
+    pub fn with_handles(self, handles: &FdpSettings) -> Self {
+        Page {
+            log: self.log.with_handles(handles.handles, &handles.shares),
+            streams: StreamChooser::of_handles(handles.handles),
+            ..self
         }
     }
 
@@ -221,7 +231,7 @@ impl<M: Map> Ftl for Page<M> {
     }
 
     fn figures(&self) -> LayerFigures {
-        self.log.figures()
+        self.streams.with_invalid(self.log.figures())
     }
 
     fn count_valid(&self, valid: &mut [u32]) -> bool {

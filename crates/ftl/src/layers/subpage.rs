@@ -7,6 +7,7 @@
 //! wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5); `ftl.read`
 //! sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 
+use super::fdp::FdpSettings;
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::settings::{
@@ -69,6 +70,15 @@ impl Subpage {
             timeout: blueprint.buffer_timeout,
             settings,
             wanted: Gather::default(),
+        }
+    }
+
+    /// The same layer, new, whose streams are reclaim unit handles.
+    pub(super) fn with_handles(self, handles: &FdpSettings) -> Self {
+        Subpage {
+            log: self.log.with_handles(handles.handles, &handles.shares),
+            streams: StreamChooser::of_handles(handles.handles),
+            ..self
         }
     }
 
@@ -229,7 +239,7 @@ impl Ftl for Subpage {
     }
 
     fn figures(&self) -> LayerFigures {
-        let mut figures = self.log.figures();
+        let mut figures = self.streams.with_invalid(self.log.figures());
         if self.settings.moved == Moved::Cold {
             figures.own.push(self.log.counters().hot_share());
         }

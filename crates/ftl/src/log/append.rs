@@ -30,6 +30,7 @@ impl<M: Map> Log<M> {
             return self.append_to_open_page(io, stream, what);
         }
         let plane = self.plane_with_space(io, stream, what.unit)?;
+        self.count_written(stream, 1);
         io.present.buffer_taken += what.holds;
         let previous = self.map.locate(what.unit);
         self.program_unit(io, what, Place { plane, stream, previous, absent: 0 })?;
@@ -52,6 +53,7 @@ impl<M: Map> Log<M> {
         }
         io.present.buffer_taken += what.holds;
         self.count_host(stream, 1);
+        self.count_written(stream, 1);
         let mut previous = self.map.place(what.unit, self.open.next_entry(open));
         if previous != UNMAPPED && previous >= IN_OPEN_PAGE {
             previous = self.open.forget(io, previous);
@@ -69,6 +71,7 @@ impl<M: Map> Log<M> {
     /// As [`Self::append`].
     pub fn append_page(&mut self, io: &mut Io, stream: u32, what: Append, contents: &[Data]) -> Flash<()> {
         let plane = self.plane_with_space(io, stream, what.unit)?;
+        self.count_written(stream, 1);
         self.image.unit.clear();
         self.image.unit.extend_from_slice(contents);
         let previous = self.map.locate(what.unit);
@@ -106,7 +109,10 @@ impl<M: Map> Log<M> {
         if io.nand().is_rebuilding() {
             self.rebuild(io)?;
         }
-        let first = self.frontiers.rotation.first(io, self.shape.per_address.divide(unit));
+        let in_turn = self.frontiers.rotation.first(io, self.shape.per_address.divide(unit));
+        // A handle refers to one reclaim unit.
+        let open = self.handles.as_ref().and_then(|_| self.frontiers.open_plane(stream));
+        let first = open.unwrap_or(in_turn);
         loop {
             for step in 0..self.frontiers.planes() {
                 let plane = self.frontiers.rotation.then(first, step);

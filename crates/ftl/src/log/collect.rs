@@ -270,7 +270,8 @@ impl<M: Map> Log<M> {
         let Collector { policy, rng, .. } = &mut self.collector;
         let erases = |block: u32| io.nand().erases(block);
         let candidates = Candidates { blocks: &mut self.frontiers.blocks, plane, erases: &erases };
-        let victim = policy.choose(candidates, rng)?;
+        let best = policy.choose(candidates, rng)?;
+        let victim = self.victim_by_share(plane, best);
         if self.fits(io, plane, victim, self.collector.slack) { Some(victim) } else { self.fewest_valid(io, plane) }
     }
 
@@ -285,7 +286,7 @@ impl<M: Map> Log<M> {
         }
         // Units of the map, and of each class if moved data keeps a class, have separate frontiers: other victims may
         // fit although this one does not.
-        let differ = M::IN_LOG || self.frontiers.keep_class();
+        let differ = M::IN_LOG || self.frontiers.keeps_class;
         let others = blocks.closed(plane).iter().copied().filter(|block| differ && may_clean(block));
         others.min_by_key(|&block| (blocks.valid_count(block), blocks.closed_at(block)))
     }
@@ -388,6 +389,7 @@ impl<M: Map> Log<M> {
     /// Moves the valid units of a closed block away and erases the block, at once or after the last copy is programmed.
     pub(super) fn clean(&mut self, io: &mut Io, victim: u32) -> Flash<()> {
         self.frontiers.blocks.take_victim(victim);
+        self.note_reallocated(victim);
         let moved = self.move_valid(io, victim)?;
         if self.frontiers.blocks.valid_count(victim) > 0 {
             self.collector.emptying.push((victim, moved));

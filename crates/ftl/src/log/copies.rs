@@ -59,7 +59,7 @@ impl<M: Map> Log<M> {
         let single = self.frontiers.single.holds(block);
         io.copy(Copies { from: first, pages, to, single, safe });
         let copies = count(pages);
-        self.counters.moved_units += u64::from(copies);
+        self.count_moved(victim, copies);
         self.frontiers.take_pages(plane, stream, copies);
         self.frontiers.blocks.validate_range(block, page, copies);
         self.frontiers.blocks.invalidate_bits(victim, from, pages);
@@ -113,7 +113,7 @@ impl<M: Map> Log<M> {
             let units = self.frontiers.blocks.valid_bits(victim, from * per_page, per_page);
             let ppn = victim * self.shape.pages_per_block + from;
             io.read_for_copy(ppn, units, self.read.mode)?;
-            self.counters.moved_units += u64::from(count(units));
+            self.count_moved(victim, count(units));
             self.frontiers.blocks.invalidate_bits(victim, from * per_page, units);
             let (done, rest) = self.gather(io, plane, page, ppn, units);
             self.frontiers.blocks.validate_bits(victim, from * per_page, rest);

@@ -39,7 +39,9 @@ impl<M: Map> Log<M> {
             if !together || self.is_filling(stream, group) {
                 break;
             }
-            let plane = self.frontiers.rotation.first(io, ends);
+            let in_turn = self.frontiers.rotation.first(io, ends);
+            let open = self.handles.as_ref().and_then(|_| self.frontiers.open_plane(stream));
+            let plane = open.unwrap_or(in_turn);
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.start;
             let cached = stream + 1 < self.frontiers.data_streams() && self.frontiers.fixed.has_page(plane);
             if !cached && (short || self.has_empty_cached(plane) || !self.may_take(io, plane, stream)) {
@@ -54,6 +56,7 @@ impl<M: Map> Log<M> {
             self.frontiers.blocks.validate_range(block, page * per_page, per_page);
             done += per_page;
         }
+        self.count_written(stream, done);
         Ok(done)
     }
 

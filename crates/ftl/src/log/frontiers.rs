@@ -31,9 +31,11 @@ pub(crate) struct Frontiers {
     /// Planes of a die that moved data goes to in turn; 1: moved data stays in the plane.
     turns: u32,
     dies: u32,
-    /// The last stream that opened each block, if moved data keeps a class. The out-of-band area records the stream, so
-    /// the stream is known after a power cut.
+    /// The last stream that opened each block, if moved data keeps a class or streams are handles. The out-of-band area
+    /// records the stream, so the stream is known after a power cut.
     stream_of_block: Vec<u8>,
+    /// True if moved data keeps the class and returns to the blocks of the host's stream.
+    pub keeps_class: bool,
     /// Frontiers of a plane.
     streams: u32,
     /// Streams from here on lend pages to streams without a block: if a power cut left no block to clean into, moved
@@ -62,7 +64,7 @@ pub(crate) struct Frontiers {
 palimpsest_flash::state!(Frontiers {
     blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
 } parts { open } built {
-    data_streams, shares, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
+    data_streams, shares, keeps_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
 });
 
 impl Frontiers {
@@ -84,6 +86,7 @@ impl Frontiers {
             turns: if settings.moves_to_die() { geometry.planes_per_die } else { 1 },
             dies: geometry.dies(),
             stream_of_block: vec![0; if settings.moved == Moved::Class { geometry.blocks() as usize } else { 0 }],
+            keeps_class: settings.moved == Moved::Class,
             streams,
             lenders: settings.data_streams(),
             open: vec![CLOSED; (geometry.planes() * streams) as usize],
@@ -103,10 +106,23 @@ impl Frontiers {
     /// The stream of data moved out of `block`.
     #[inline]
     pub fn moved_stream(&self, block: u32) -> u32 {
-        match self.stream_of_block.get(block as usize) {
-            Some(&stream) => u32::from(stream).min(self.data_streams - 1),
-            None => self.data_streams - 1,
-        }
+        if self.keeps_class { self.stream_of(block).min(self.data_streams - 1) } else { self.data_streams - 1 }
+    }
+
+    /// Notes from now on which stream opened each block.
+    pub fn track_streams(&mut self, blocks: u32) {
+        self.stream_of_block.resize(blocks as usize, 0);
+    }
+
+    /// The last stream that opened `block`, if streams are noted.
+    #[inline]
+    pub fn stream_of(&self, block: u32) -> u32 {
+        self.stream_of_block.get(block as usize).map_or(0, |&stream| stream.into())
+    }
+
+    /// The first plane in which `stream` has an open block.
+    pub fn open_plane(&self, stream: u32) -> Option<u32> {
+        (0..self.planes()).find(|&plane| self.is_open(plane, stream))
     }
 
     /// Streams of data.
@@ -165,11 +181,6 @@ impl Frontiers {
     /// True if `stream` has a block of `plane` that cleaning cannot use.
     pub fn has_block_of_its_own(&self, plane: u32, stream: u32) -> bool {
         self.is_open(plane, stream) && self.cleaning_stream().is_some() && stream < self.data_streams
-    }
-
-    /// True if moved data keeps the class and returns to the blocks of the host's stream.
-    pub fn keep_class(&self) -> bool {
-        !self.stream_of_block.is_empty()
     }
 
     /// True if moved data stays in the plane.
@@ -297,7 +308,7 @@ impl Frontiers {
     /// Opens a free block of `plane` for `stream`. False if none is free.
     pub fn open_block(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
         let (nand, level) = (io.nand(), self.level);
-        let cached = stream + 1 < self.data_streams && !self.keep_class() && self.caches_next(nand, plane);
+        let cached = stream + 1 < self.data_streams && !self.keeps_class && self.caches_next(nand, plane);
         let erased = cached.then(|| self.erased(nand, plane)).flatten();
         erased.iter().for_each(|&block| self.blocks.open_this(block));
         let opened = erased.or_else(|| self.blocks.open(plane, |block| if level { nand.erases(block) } else { 0 }));

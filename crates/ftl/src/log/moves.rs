@@ -105,7 +105,7 @@ impl<M: Map> Log<M> {
         let arrived = io.gate();
         io.read_here(Read { policy: self.read, signal: arrived, ..Read::new(ppn, wanted, Cause::Gc) })?;
         let arrived = if absent == 0 { arrived } else { io.all_of(&[arrived, self.map.settled()]) };
-        self.counters.moved_units += u64::from(count(units));
+        self.count_moved(io.nand().split(ppn).0, count(units));
         let mut rest = units;
         while rest != 0 {
             let index = rest.trailing_zeros();

@@ -214,6 +214,7 @@ impl<M: Map> Log<M> {
     /// Makes the closed block `victim` the victim of `plane`; the moves spread over at least this share of a block.
     fn take(&mut self, plane: u32, victim: u32, share: i64) {
         self.frontiers.blocks.take_victim(victim);
+        self.note_reallocated(victim);
         let block = i64::from(self.shape.pages_per_block);
         let moves = self.moves_of(victim);
         let left = i64::from(self.frontiers.free_pages[plane as usize]) - moves;

@@ -109,19 +109,27 @@ impl<M: Map> Log<M> {
     fn resume_frontiers(&mut self, io: &mut Io, mut begun: Vec<u32>) -> Flash<()> {
         begun.sort_by_key(|&block| io.nand().next_page(block) - io.nand().left_out(block).len() as u32);
         let (data, own) = (self.frontiers.data_streams(), self.frontiers.own_stream());
+        let mut left = 0;
         for block in begun {
             let plane = io.geometry().plane_of_block(block);
             let written = (io.nand().next_page(block), io.nand().left_out(block));
             let units = block * self.shape.units_per_block..(block + 1) * self.shape.units_per_block;
             let is_own = |unit: u32| M::IN_LOG && self.map.is_own(unit);
             let of_map = units.filter_map(|unit| self.shape.unit_at(io.nand(), unit)).next().is_some_and(is_own);
-            let streams = if of_map { own..own + 1 } else { 0..data };
-            let first = self.frontiers.moved_stream(block);
+            // Units of a handle have data of that handle only.
+            let first = self.home_of(block);
+            let streams = match &self.handles {
+                _ if of_map => own..own + 1,
+                Some(_) => first..first + 1,
+                None => 0..data,
+            };
             let streams = (!of_map).then_some(first).into_iter().chain(streams);
             if !self.frontiers.resume(plane, block, written, streams) {
+                left += 1;
                 io.leave_out(block)?;
             }
         }
+        self.note_reset(left);
         Ok(())
     }
 
@@ -129,7 +137,8 @@ impl<M: Map> Log<M> {
     fn program_restored(&mut self, io: &mut Io, page: u32) -> Flash<()> {
         let (home, data) = (self.open.stream_of(page), self.frontiers.data_streams());
         let cleaning = self.frontiers.cleaning_stream();
-        let places = (0..io.geometry().planes()).flat_map(|plane| (0..data).map(move |stream| (plane, stream)));
+        let streams = if self.handles.is_some() { home..home + 1 } else { 0..data };
+        let places = (0..io.geometry().planes()).flat_map(|plane| streams.clone().map(move |stream| (plane, stream)));
         let best = places.max_by_key(|&(plane, stream)| {
             let begun = self.frontiers.is_open(plane, stream);
             // Cleaning needs a separate frontier most, so a block that must be opened becomes the frontier of cleaning.

@@ -107,6 +107,9 @@ keys! {
         /// erased as one, too
         pub collects_superblocks: bool = "ftl.superblocks", Choice(&["allocated", "collected"])
             => is("collected"), "allocated", read_by[SUPERBLOCKS];
+        /// planes of a die that a collected superblock has a block of
+        pub joins_planes: bool = "ftl.superblock_planes", Choice(&["one", "all"]) => is("all"), "one",
+            read_by[SUPERBLOCKS.needs(&["ftl.superblocks = collected"])];
         /// time in which all that is stored is read once while the host is idle, so that it is refreshed in time
         /// (ecc.*); 0ns: never
         pub patrol: Nanos = "ftl.patrol", Time, "0ns", read_by[Reader::ANY];

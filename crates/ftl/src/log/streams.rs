@@ -15,7 +15,7 @@ use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
 use palimpsest_ftl_api::keys::Key;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Unfit, refuse_if};
+use palimpsest_ftl_api::{Entry, LayerFigures, Unfit, refuse_if};
 
 /// A classifier.
 pub trait Classify: Send + State {
@@ -90,9 +90,13 @@ pub struct StreamChooser {
     classifier: Option<Box<dyn Classify>>,
     /// The last stream of the host.
     last: u32,
+    /// True if streams are reclaim unit handles, named by the placement of a write.
+    by_handle: bool,
+    /// Writes that named a handle that the drive does not have, and so went to handle 0.
+    invalid: u64,
 }
 
-palimpsest_flash::state!(StreamChooser {} parts { classifier } built { last });
+palimpsest_flash::state!(StreamChooser { invalid } parts { classifier } built { last, by_handle });
 
 impl StreamChooser {
     /// A chooser for a layer with these settings that maps `units` units of `unit_sectors` sectors.
@@ -109,7 +113,20 @@ impl StreamChooser {
     fn of(settings: &Settings, streams: u32, units: u32, unit_sectors: u32) -> Self {
         let named = named(settings).filter(|_| streams > 1);
         let classifier = named.map(|named| (named.build)(settings, units, unit_sectors));
-        StreamChooser { classifier, last: streams - 1 }
+        StreamChooser { classifier, last: streams - 1, by_handle: false, invalid: 0 }
+    }
+
+    /// A chooser whose streams are `count` reclaim unit handles.
+    pub fn of_handles(count: u32) -> Self {
+        StreamChooser { classifier: None, last: count - 1, by_handle: true, invalid: 0 }
+    }
+
+    /// `figures` with the writes whose handle the drive does not have.
+    pub fn with_invalid(&self, mut figures: LayerFigures) -> LayerFigures {
+        if let Some(placement) = &mut figures.placement {
+            placement.events.invalid_placement_identifier = self.invalid;
+        }
+        figures
     }
 
     /// True if every write goes to stream 0, without learning.
@@ -121,6 +138,17 @@ impl StreamChooser {
     /// The stream of a write of `extent` with `directives`.
     #[inline]
     pub fn stream_of(&mut self, extent: Extent, directives: Directives) -> u32 {
+        if self.by_handle {
+            return self.handle_of(directives.placement.into());
+        }
         self.classifier.as_mut().map_or(0, |classifier| classifier.stream_of(extent, directives).min(self.last))
+    }
+
+    /// The handle of placement identifier `placement`.
+    #[inline]
+    fn handle_of(&mut self, placement: u32) -> u32 {
+        let is_valid = placement <= self.last;
+        self.invalid += u64::from(!is_valid);
+        if is_valid { placement } else { 0 }
     }
 }

@@ -27,12 +27,13 @@ impl<'a> Values<'a> {
         debug_assert_eq!(resolved.len(), schema::keys().len());
         let name = resolved[schema::index("ftl.name")].value.to_text();
         let values = resolved.iter().map(|key| (key.key.name, key.value.clone()));
-        let fixed = find_layer(&name).map_or(&[][..], |layer| layer.fixes);
-        let fixed = fixed.iter().map(|&(key, text)| {
-            let value = read_bare(schema::known(key).value_type, text);
-            (key, value.unwrap_or_else(|what| panic!("{name} fixes {key}: {what}")))
+        let settings = Settings::new(&name, values);
+        let fixed = find_layer(&name).map_or_else(Vec::new, |layer| (layer.fixes)(&settings));
+        let settings = fixed.into_iter().fold(settings, |settings, (key, text)| {
+            let value = read_bare(schema::known(key).value_type, &text);
+            settings.with(key, value.unwrap_or_else(|what| panic!("{name} fixes {key}: {what}")))
         });
-        Values { resolved, settings: Settings::new(&name, values.chain(fixed)) }
+        Values { resolved, settings }
     }
 
     /// The value and source of `key`.
@@ -74,7 +75,7 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
         subpage_bytes: part.subpage_bytes,
     };
     let log = LogSettings::new(settings);
-    let stripes = stripes(&log, physical.dies());
+    let stripes = stripes(&log, &physical);
     DriveConfig {
         name: name.into(),
         geometry: stripes.map_or(physical, |shape| striped(&physical, shape)),
@@ -94,12 +95,16 @@ pub(super) fn drive(name: &str, part_name: &str, values: &Values) -> DriveConfig
 }
 
 /// The superblocks that are blocks of layers; `None` if the drive has no whole number of them.
-fn stripes(log: &LogSettings, dies: u32) -> Option<StripeShape> {
+fn stripes(log: &LogSettings, physical: &Geometry) -> Option<StripeShape> {
+    let all = physical.dies();
+    let planes = if log.joins_planes { physical.planes_per_die } else { 1 };
     let shape = match (log.rain, log.collects_superblocks) {
         (0, false) => return None,
-        (0, true) if log.superblock_dies == 0 => StripeShape { data: dies, parity: false },
-        (0, true) => StripeShape { data: log.superblock_dies, parity: false },
-        (data, _) => StripeShape { data, parity: true },
+        (0, true) => {
+            let dies = if log.superblock_dies == 0 { all } else { log.superblock_dies };
+            StripeShape { data: dies.saturating_mul(planes), parity: false, planes }
+        }
+        (data, _) => StripeShape { data, parity: true, planes: 1 },
     };
-    (shape.dies() > 1 && dies.is_multiple_of(shape.dies())).then_some(shape)
+    (shape.members() > 1 && all.is_multiple_of(shape.dies())).then_some(shape)
 }

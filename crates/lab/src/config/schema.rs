@@ -165,7 +165,7 @@ fn is_read_on(known: &[Known], key: &Key, entry: &Entry) -> bool {
         [] => entry.lists(key.name),
         readers => readers.iter().any(|reader| entry.has_reader(reader, key) && can(reader.needs)),
     };
-    reads && can(key.needs)
+    reads && can(key.needs) && !entry.hides.contains(&key.name)
 }
 
 /// Fills in [`Known::layers`], and names the layers in [`Known::doc`].

@@ -45,6 +45,9 @@ pub struct Summary {
     pub power: Option<Power>,
     pub checkpoint: Option<Checkpoint>,
     pub rain: Option<Rain>,
+    /// Reclaim unit handles, if the layer has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fdp: Option<super::fdp::Fdp>,
     pub reliability: Option<Reliability>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,

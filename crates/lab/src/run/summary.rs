@@ -4,6 +4,7 @@ use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Ut
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
+use crate::metrics::fdp::{self, Fdp};
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
@@ -131,6 +132,7 @@ pub(super) fn outcome(
         lifetime: life,
         checkpoint: checkpoint(session),
         rain: rain(session),
+        fdp: fdp(session, &figures, &flash),
         power: session.loses_power().then(|| power(session)),
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
@@ -382,6 +384,24 @@ fn rain(session: &Session<'_>) -> Option<Rain> {
         rebuild_latency_ns: Latency::of(&session.recorder.rebuild),
         rebuild_done: figures.failed_at.map(|_| figures.moved_at.is_some()),
     })
+}
+
+/// Reclaim unit handles, if the layer has them.
+fn fdp(session: &Session<'_>, figures: &LayerFigures, flash: &Flash) -> Option<Fdp> {
+    let (config, physical) = (session.config, &session.config.physical);
+    let page_bytes = u64::from(config.geometry.page_bytes());
+    let drive = fdp::Drive {
+        isolation: config.ftl.get("fdp.isolation"),
+        units: config.geometry.blocks().into(),
+        subpage_bytes: config.geometry.subpage_bytes.into(),
+        statistics: fdp::Statistics {
+            host_bytes: session.tally.host.bytes_written,
+            media_bytes: flash.page_programs * page_bytes,
+            media_erased_bytes: flash.erases * u64::from(physical.pages_per_block) * page_bytes,
+        },
+    };
+    let before = session.baseline.ftl.placement.clone().unwrap_or_default();
+    Some(Fdp::new(figures.placement.as_ref()?, &before, drive))
 }
 
 fn reliability(session: &Session<'_>) -> Reliability {

@@ -173,7 +173,7 @@ mod tests {
             subpages_per_page: 1,
             subpage_bytes: 512,
         };
-        let shape = StripeShape { data: 1, parity: true };
+        let shape = StripeShape { data: 1, parity: true, planes: 1 };
         let mut nand = Nand::new(striped(&physical, shape), slc(), Payload::Tag, None);
         nand.set_stripes(physical, shape);
         let mut io = Io::new(nand, false);

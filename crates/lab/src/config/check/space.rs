@@ -85,15 +85,17 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     }
     let fixed = u64::from(drive.fixed_single());
     let reserved_key = if fixed > 0 { "ftl.slc_fixed" } else { entry_of(drive).reserved_key };
-    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", "ftl.streams", reserved_key];
+    let frontiers_key = entry_of(drive).frontiers_key;
+    let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", frontiers_key, reserved_key];
     let keys = &keys[..if kept > 0 && !reserved_key.is_empty() { 4 } else { 3 }];
     if drive.logical_pages() == 0 {
         return Err(Unfit::new(keys, "that leaves no logical page; expected less over-provisioning"));
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
     let mut cures = Vec::new();
-    if has > kept + 1 && !entry_of(drive).hot_and_cold {
-        cures.push(format!("ftl.streams = {}", has - kept - 1));
+    let frontiers = u64::from(values.get::<u32>(frontiers_key));
+    if has + frontiers > needs && !entry_of(drive).hot_and_cold {
+        cures.push(format!("{frontiers_key} = {}", has + frontiers - needs));
     }
     if fixed > 0 && has + fixed >= needs {
         cures.push(format!("ftl.slc_fixed = \"{} blocks\"", has + fixed - needs));

@@ -1,0 +1,164 @@
+//! `fdp`, `fdp-subpage`, `fdp-dftl`: Flexible Data Placement (NVM Express Base Specification 2.1, 3.2.4; TP4146) above
+//! the maps of [`super::page`], [`super::subpage`] and [`super::dftl`].
+//!
+//! A reclaim unit is a superblock: a block of each plane of `ftl.superblock_dies` dies, written, collected and erased as
+//! one; with parity (`ftl.rain`) it has one plane of each of its dies. With `fdp.unit = block` it is one block. The placement identifier of a write names a reclaim unit handle, which refers to one unit at a time; a write
+//! without one, or with one that the drive does not have, goes to handle 0, and the latter is an event. Data that
+//! collection moves stays among the data of its handle (persistently isolated), or joins the moved data of the other
+//! handles (initially isolated). Spare space floats: the victim is the drive's best, whichever handle it belongs to. Or
+//! handles have shares of the units (`fdp.shares`): the handle that exceeds its share the most gives the victim.
+//!
+//! Ignored: several reclaim groups, updates of handles by the host, time limits of units, and namespaces.
+
+use super::dftl;
+use super::page::{self, Page};
+use super::subpage::{self, Subpage};
+use crate::maps::full::FullMap;
+use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::keys::{Key, is, keys_of};
+use palimpsest_ftl_api::settings::Settings;
+use palimpsest_ftl_api::{Entry, Model, Proposal, Unfit, keys, refuse_if, words};
+
+keys! {
+    /// The handles of the drive.
+    #[derive(Debug, Clone)]
+    pub struct FdpSettings;
+
+    /// The keys of `fdp`.
+    group pub KEYS {
+        /// reclaim unit handles: each keeps a unit open, and identifiers of writes (fio's plids) name them from 0 on
+        pub handles: u32 = "fdp.handles", Count { min: 1, max: 128 }, "8";
+        /// a reclaim unit: a block of each plane of the dies of ftl.superblock_dies (0: all), or one block
+        pub superblocks: bool = "fdp.unit", Choice(&["superblock", "block"]) => is("superblock"), "superblock";
+        /// where data of a handle goes when collection moves it: into units of moved data of all handles, or into units
+        /// of its handle
+        pub isolation: Isolation = "fdp.isolation", Isolation::KIND, "initial";
+        /// share of the reclaim units of each handle, from handle 0 on: the handle that exceeds its share the most gives
+        /// up its unit with the fewest valid data; empty: the victim is chosen among all
+        pub shares: Vec<f64> = "fdp.shares", Ratios, "[]", needs["fdp.isolation = persistent"];
+    }
+}
+
+words! {
+    /// Isolation of the data of reclaim unit handles.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Isolation {
+        /// Until collection moves it.
+        Initial = "initial",
+        /// Also when collection moves it.
+        Persistent = "persistent",
+    }
+}
+
+/// Keys of the layers below whose values follow from the handles.
+const FIXED: [&str; 8] = [
+    "ftl.streams",
+    "ftl.classifier",
+    "ftl.hot_below",
+    "ftl.moved",
+    "ftl.moved_to",
+    "ftl.allocation",
+    "ftl.slc_cache",
+    "ftl.slc_fixed",
+];
+
+const ONE_SIZE: &str = "all reclaim units of a drive have one size, and a block with one bit a cell is smaller";
+
+/// A drive of the model suite with as few spare blocks as possible.
+const PLAIN: &[&str] = &["fdp.handles=1", "fdp.isolation=persistent", "fdp.unit=block"];
+
+/// The entry `base` with handles.
+macro_rules! with_handles {
+    ($name:literal, $base:path, $keys:expr, $build:expr; $about:literal) => {
+        Entry {
+            name: $name,
+            about: $about,
+            keys: $keys,
+            fixes: fixed,
+            hides: &["ftl.superblocks", "ftl.superblock_planes"],
+            reasons: &[("ftl.slc_cache", ONE_SIZE), ("ftl.slc_fixed", ONE_SIZE)],
+            check,
+            frontiers_key: "fdp.handles",
+            model: Model {
+                needs: PLAIN,
+                varies: |rng, drawn| [varies(rng), ($base.model.varies)(rng, drawn)].concat(),
+                ..$base.model
+            },
+            build: $build,
+            ..$base
+        }
+    };
+}
+
+/// Above the page map.
+pub const PAGE: Entry = with_handles!("fdp", page::ENTRY, || keys_beside((page::ENTRY.keys)()), |io, blueprint| {
+        Box::new(Page::<FullMap>::new(io, blueprint).with_handles(&FdpSettings::new(&blueprint.settings)))
+    }; "page map with reclaim unit handles (Flexible Data Placement)");
+
+/// Above the fine-grained map.
+pub const SUBPAGE: Entry = with_handles!("fdp-subpage", subpage::ENTRY, || keys_beside((subpage::ENTRY.keys)()), |io, blueprint| {
+        Box::new(Subpage::new(io, blueprint, None).with_handles(&FdpSettings::new(&blueprint.settings)))
+    }; "fine-grained map with reclaim unit handles");
+
+/// Above the cached page map.
+pub const DFTL: Entry = with_handles!("fdp-dftl", dftl::ENTRY, || keys_beside((dftl::ENTRY.keys)()), |io, blueprint| {
+        Box::new(dftl::layer(io, blueprint).with_handles(&FdpSettings::new(&blueprint.settings)))
+    }; "cached page map with reclaim unit handles");
+
+/// The keys `base` that the handles do not fix, and the keys of the handles.
+fn keys_beside(base: Vec<&'static Key>) -> Vec<&'static Key> {
+    base.into_iter().filter(|key| !FIXED.contains(&key.name)).chain(keys_of(&[KEYS])).collect()
+}
+
+/// A stream for each handle, and for moved data if it is not isolated.
+fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
+    let FdpSettings { handles, isolation, superblocks, .. } = FdpSettings::new(settings);
+    let isolated = isolation == Isolation::Persistent;
+    // A single handle has no other data to be apart from.
+    let (streams, moved) = match handles {
+        1 if isolated => (1, "together"),
+        _ if isolated => (handles + 1, "class"),
+        _ => (handles + 1, "together"),
+    };
+    let collected = superblocks && settings.get::<u32>("ftl.rain") == 0;
+    let fixed = [
+        ("ftl.streams", streams.to_string()),
+        ("ftl.moved", moved.into()),
+        ("ftl.moved_to", "plane".into()),
+        ("ftl.classifier", "none".into()),
+        ("ftl.allocation", "round-robin".into()),
+        ("ftl.superblocks", if collected { "collected" } else { "allocated" }.into()),
+        ("ftl.superblock_planes", "all".into()),
+    ];
+    fixed.into()
+}
+
+/// Each handle needs a share, and victims of shares are greedy.
+fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
+    let FdpSettings { handles, shares, .. } = FdpSettings::new(proposal.settings);
+    if shares.is_empty() {
+        return Ok(());
+    }
+    refuse_if!(shares.len() != handles as usize => "fdp.shares", "fdp.handles";
+        "expected a share of each of the {handles} handles, or none");
+    let sum: f64 = shares.iter().sum();
+    refuse_if!(shares.contains(&0.0) || sum > 1.0 => "fdp.shares";
+        "expected shares above 0% that add up to at most 100%");
+    refuse_if!(proposal.settings.get::<String>("ftl.victim") != "greedy" => "fdp.shares", "ftl.victim";
+        "a handle gives up its unit with the fewest valid data; expected ftl.victim = greedy, or no shares");
+    Ok(())
+}
+
+/// Few handles, because each needs a spare unit, and both kinds of isolation.
+fn varies(rng: &mut Rng) -> Vec<String> {
+    let isolation = ["initial", "persistent"][rng.below(2) as usize];
+    let (handles, mut varied) = ([1, 1, 1, 2, 3][rng.below(5) as usize], vec![format!("fdp.isolation={isolation}")]);
+    if isolation == "persistent" && rng.below(2) == 0 {
+        let share = format!("\"{}%\"", 100 / handles);
+        varied.push(format!("fdp.shares=[{}]", vec![share; handles as usize].join(", ")));
+        varied.push("ftl.victim=greedy".into());
+    }
+    varied.push(format!("fdp.handles={handles}"));
+    varied.push(format!("fdp.unit={}", ["superblock", "block"][rng.below(2) as usize]));
+    varied
+}

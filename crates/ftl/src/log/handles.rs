@@ -1,0 +1,145 @@
+//! Reclaim unit handles (NVMe Flexible Data Placement, NVM Express Base Specification 2.1, 3.2.4): what the log counts
+//! for each handle. A block of the log is a reclaim unit, and a stream is a handle.
+//!
+//! A unit belongs to the handle whose data opened it. The unit that collects moved data of initially isolated handles
+//! belongs to the controller. Ignored: the time limit of units, updates of handles by the host, and namespaces.
+
+use super::Log;
+use super::blocks::BlockState;
+use super::map::Map;
+use palimpsest_ftl_api::{HandleFigures, PlacementEvents, PlacementFigures};
+
+/// Counts since the drive was new, in units of the map.
+pub(super) struct Handles {
+    /// Handles of the host.
+    count: u32,
+    /// Written by the host, by handle.
+    written: Vec<u64>,
+    /// Moved out of reclaim units, by the handle that they belong to; the controller's are last.
+    moved: Vec<u64>,
+    /// Units of the drive that each handle may have; empty: as many as it fills.
+    quotas: Vec<f64>,
+    /// Events that the log sees.
+    pub events: PlacementEvents,
+}
+
+palimpsest_flash::state!(Handles { written, moved, events } built { count, quotas });
+
+impl<M: Map> Log<M> {
+    /// The same log, new, whose first `count` streams are handles with these `shares` of a plane's blocks, or none.
+    #[must_use]
+    pub fn with_handles(mut self, count: u32, shares: &[f64]) -> Self {
+        self.frontiers.track_streams(self.frontiers.planes() * self.shape.blocks_per_plane);
+        let quotas = shares.iter().map(|share| share * f64::from(self.shape.blocks_per_plane)).collect();
+        let (written, moved) = (vec![0; count as usize], vec![0; count as usize + 1]);
+        self.handles = Some(Handles { count, written, moved, quotas, events: PlacementEvents::default() });
+        self
+    }
+
+    /// Counts `units` units that the host writes to `stream`.
+    #[inline]
+    pub(super) fn count_written(&mut self, stream: u32, units: u32) {
+        if let Some(handles) = &mut self.handles
+            && let Some(written) = handles.written.get_mut(stream as usize)
+        {
+            *written += u64::from(units);
+        }
+    }
+
+    /// Counts `units` units moved out of `block`.
+    #[inline]
+    pub(super) fn count_moved(&mut self, block: u32, units: u32) {
+        self.counters.moved_units += u64::from(units);
+        if let Some(handles) = &mut self.handles {
+            let owner = self.frontiers.stream_of(block).min(handles.count);
+            handles.moved[owner as usize] += u64::from(units);
+        }
+    }
+
+    /// Counts a reclaim unit whose valid data moves: the event "media reallocated".
+    #[inline]
+    pub(super) fn note_reallocated(&mut self, victim: u32) {
+        if let Some(handles) = &mut self.handles {
+            handles.events.media_reallocated += u64::from(self.frontiers.blocks.valid_count(victim) > 0);
+        }
+    }
+
+    /// `victim`, the best block of `plane`. Or if handles have shares, the closed block with the fewest valid units of
+    /// the handle that exceeds its share the most; blocks of the map have no share.
+    #[inline]
+    pub(super) fn victim_by_share(&self, plane: u32, victim: u32) -> u32 {
+        match &self.handles {
+            Some(handles) if !handles.quotas.is_empty() && self.frontiers.stream_of(victim) < handles.count => {
+                self.exceeding(handles, plane).unwrap_or(victim)
+            }
+            _ => victim,
+        }
+    }
+
+    #[cold]
+    fn exceeding(&self, handles: &Handles, plane: u32) -> Option<u32> {
+        let (blocks, first) = (&self.frontiers.blocks, plane * self.shape.blocks_per_plane);
+        let mut used = vec![0u32; self.frontiers.data_streams() as usize + 1];
+        let in_use = |&block: &u32| !matches!(blocks.state(block), BlockState::Free | BlockState::Retired);
+        for block in (first..first + self.shape.blocks_per_plane).filter(in_use) {
+            used[self.frontiers.stream_of(block) as usize] += 1;
+        }
+        let excess = |handle: u32| f64::from(used[handle as usize]) / handles.quotas[handle as usize];
+        let gains = |&&block: &&u32| {
+            self.frontiers.stream_of(block) < handles.count && blocks.valid_count(block) < self.shape.units_per_block
+        };
+        let closed = blocks.closed(plane).iter().filter(gains);
+        closed.copied().min_by(|&one, &other| {
+            let [of_one, of_other] = [one, other].map(|block| self.frontiers.stream_of(block));
+            let least = |block: u32| (blocks.valid_count(block), blocks.closed_at(block));
+            excess(of_other).total_cmp(&excess(of_one)).then(of_one.cmp(&of_other)).then(least(one).cmp(&least(other)))
+        })
+    }
+
+    /// Counts a reset, after which handles refer to other units than before and `left` units are not full.
+    pub(super) fn note_reset(&mut self, left: u64) {
+        if let Some(Handles { events, .. }) = &mut self.handles {
+            events.unit_not_fully_written += left;
+            events.reset_modified_handles += u64::from(left > 0);
+        }
+    }
+
+    /// The stream whose frontier `block`, partly written, becomes after a power cut.
+    pub(super) fn home_of(&self, block: u32) -> u32 {
+        match &self.handles {
+            Some(_) => self.frontiers.stream_of(block),
+            None => self.frontiers.moved_stream(block),
+        }
+    }
+
+    /// The figures of the handles, if streams are handles.
+    pub(super) fn placement(&self) -> Option<PlacementFigures> {
+        let handles = self.handles.as_ref()?;
+        let subpages = u64::from(self.shape.unit_subpages);
+        let mut all: Vec<HandleFigures> = (0..=handles.count as usize)
+            .map(|handle| HandleFigures {
+                written_subpages: handles.written.get(handle).map_or(0, |units| units * subpages),
+                moved_subpages: handles.moved[handle] * subpages,
+                ..HandleFigures::default()
+            })
+            .collect();
+        let blocks = &self.frontiers.blocks;
+        for block in 0..self.frontiers.planes() * self.shape.blocks_per_plane {
+            if matches!(blocks.state(block), BlockState::Open | BlockState::Closed | BlockState::Victim) {
+                let owner = &mut all[self.frontiers.stream_of(block).min(handles.count) as usize];
+                owner.units += 1;
+                owner.valid_subpages += u64::from(blocks.valid_count(block)) * subpages;
+            }
+        }
+        for plane in 0..self.frontiers.planes() {
+            let streams = 0..self.frontiers.data_streams().min(handles.count + 1);
+            streams.for_each(|stream| {
+                let pages = self.frontiers.pages_left(plane, stream);
+                let units = u64::from(pages * self.shape.units_per_page);
+                all[stream as usize].left_subpages += units * subpages;
+            });
+        }
+        let unit_subpages = u64::from(self.shape.units_per_block) * subpages;
+        Some(PlacementFigures { handles: all, unit_subpages, events: handles.events })
+    }
+}
