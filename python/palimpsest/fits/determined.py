@@ -7,13 +7,17 @@ while this grows by no more than `SLACK` of itself, or the square of Student's t
 residuals, or is no larger than the drive against itself with other seeds. Degrees of freedom: figures of a group share
 a defect of the model, so m of them count as sqrt(m) observations; less one for each number. The ends of a range are the
 largest moves along any direction within this limit, so keys that can replace each other have wide ranges. A direction
-is flat if the fit is still as good half of the space away. Choices are as good if an evaluated point with the choice
-is.
+is flat if the fit is still as good half of the space away.
+
+Choices are as good if an evaluated point with the choice is. Chance depends on choices: greedy collection varies less
+between seeds than cost-benefit, so the chance of one must not exclude the other. So the best points of other choices,
+the rivals, run with other seeds too, and ranges hold for the drives of all choices that are as good; the derivatives
+are those at the best point.
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -30,6 +34,10 @@ _SEEDS = (2, 3, 4)
 _BETTER = 0.99
 _DAMPINGS = (1e-3, 3e-2, 1.0)
 """Steps that are tried side by side: damping as a part of the mean of the squares of the derivatives."""
+_RIVALS = 3
+"""Most combinations of other choices that run with other seeds."""
+_RIVAL = 4.0
+"""Their mean square is at most this multiple of the allowed one: the root is twice as large."""
 
 
 def step_points(task: Task) -> int:
@@ -39,7 +47,8 @@ def step_points(task: Task) -> int:
 
 def range_points(task: Task) -> int:
     """Points of `ranges`."""
-    return 2 * sum(not key.choices for key in task.keys) + len(_SEEDS)
+    choices = math.prod(len(key.choices) or 1 for key in task.keys)
+    return 2 * sum(not key.choices for key in task.keys) + len(_SEEDS) * min(1 + _RIVALS, choices)
 
 
 @dataclass(frozen=True)
@@ -113,9 +122,25 @@ def _allowed(task: Task, best: Point, chance: _Chance) -> float:
     return max(square * (1 + max(SLACK, _student(degrees) ** 2 / degrees)) + _LEAST, chance.most)
 
 
-def _as_good(task: Task, allowed: float, points: Sequence[Point]) -> list[Point]:
-    """The points that fit as well as the best."""
-    return [point for point in points if loss(task, point) ** 2 <= allowed]
+def choices_of(point: Point) -> tuple[str, ...]:
+    """The choices of a point."""
+    return tuple(value for value in point.values.values() if isinstance(value, str))
+
+
+def _rivals(task: Task, allowed: float, best: Point, points: Sequence[Point]) -> list[Point]:
+    """The best point of each combination of other choices that may be as good, given its own chance."""
+    found = {choices_of(best): best}
+    for point in sorted(points, key=lambda point: loss(task, point)):
+        if loss(task, point) ** 2 <= _RIVAL * allowed:
+            found.setdefault(choices_of(point), point)
+    return list(found.values())[1 : 1 + _RIVALS]
+
+
+def _as_good(
+    task: Task, limits: Mapping[tuple[str, ...], float], allowed: float, points: Sequence[Point]
+) -> list[Point]:
+    """The points that fit as well as the best; `limits` has the allowed mean square of some choices."""
+    return [point for point in points if loss(task, point) ** 2 <= limits.get(choices_of(point), allowed)]
 
 
 def _moved(key: Key, values: Values, by: float) -> Values:
@@ -192,47 +217,52 @@ def ranges(
 
     chance = _chance(task, evaluations, budget, best)
     allowed = _allowed(task, best, chance)
-    good = _as_good(task, allowed, points)
+    limits = {choices_of(best): allowed}
+    rivals = _rivals(task, allowed, best, points)
+    for rival in rivals:
+        limits[choices_of(rival)] = max(allowed, _chance(task, evaluations, budget, rival).most)
+    good = _as_good(task, limits, allowed, points)
     keys = [key for key in task.keys if not key.choices]
-    spans: dict[str, tuple[float, float]] = {}
+    ends: dict[str, list[float]] = {}
     flat: dict[str, tuple[str, ...]] = {}
     if keys:
         columns, found = _derivatives(task, evaluations, budget, best, keys)
-        good += _as_good(task, allowed, found)
+        good += _as_good(task, limits, allowed, found)
         jacobian = np.array(columns).T
         growth = jacobian.T @ jacobian / count(task)
         # Chance in the differences would make keys look better determined than they are.
         growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
-        room = allowed - loss(task, best) ** 2
         values, vectors = np.linalg.eigh(growth)
+        for point in [best, *_as_good(task, limits, allowed, rivals)]:
+            room = max(_LEAST, limits[choices_of(point)] - loss(task, point) ** 2)
+            # No move is longer than the space.
+            inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
+            # The minimum of the mean square in the linear model, and the allowed growth from there.
+            gradient = jacobian.T @ np.array(residuals(task, point)) / count(task)
+            centre = -inverse @ gradient
+            reach = room + float(gradient @ inverse @ gradient)
+            for at, key in enumerate(keys):
+                width, part = math.sqrt(reach * float(inverse[at, at])), key.part(_number(point.values, key))
+                ends.setdefault(key.name, []).extend(part + float(centre[at]) + by for by in (-width, width))
         # A direction is not determined if the fit is as good half of the space away.
-        least = room / 0.25
-        # No move is longer than the space.
-        inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
-        # The minimum of the mean square in the linear model, and the allowed growth from there.
-        gradient = jacobian.T @ np.array(residuals(task, best)) / count(task)
-        centre = -inverse @ gradient
-        reach = room + float(gradient @ inverse @ gradient)
-        for at, key in enumerate(keys):
-            width = math.sqrt(reach * float(inverse[at, at]))
-            spans[key.name] = (min(0.0, float(centre[at]) - width), max(0.0, float(centre[at]) + width))
+        least = (allowed - loss(task, best) ** 2) / 0.25
         for value, vector in zip(values, vectors.T, strict=True):
             if value < least:
                 share = [key.name for key, part in zip(keys, vector, strict=True) if abs(part) > 0.35]
                 for name in share:
                     flat[name] = tuple(dict.fromkeys((*flat.get(name, ()), *share)))
-    return [_range(key, best, good, spans.get(key.name, (0.0, 0.0)), flat) for key in task.keys], good
+    return [_range(key, best, good, ends.get(key.name, []), flat) for key in task.keys], good
 
 
 def _range(
-    key: Key, best: Point, good: Sequence[Point], span: tuple[float, float], flat: dict[str, tuple[str, ...]]
+    key: Key, best: Point, good: Sequence[Point], ends: Sequence[float], flat: dict[str, tuple[str, ...]]
 ) -> Range:
     value = best.values[key.name]
     if isinstance(value, str):
         chosen = {str(point.values[key.name]) for point in good} | {value}
         return Range(key, value, choices=tuple(each for each in key.choices if each in chosen))
     part = key.part(value)
-    reached = [key.part(_number(point.values, key)) for point in good]
-    low, high = max(0.0, min([part + span[0], *reached])), min(1.0, max([part + span[1], *reached]))
+    reached = [part, *ends, *(key.part(_number(point.values, key)) for point in good)]
     leans = "low" if part < 0.01 else "high" if part > 0.99 else ""
-    return Range(key, value, key.at(low), key.at(high), leans=leans, flat=flat.get(key.name, ()))
+    low, high = key.at(min(reached)), key.at(max(reached))
+    return Range(key, value, low, high, leans=leans, flat=flat.get(key.name, ()))

@@ -19,7 +19,7 @@ from ..files import digest
 from ..parameters import cores
 from ..sweeps.runs import Runner, runner
 from ..sweeps.task import simulator
-from .determined import Range, improve, range_points, ranges, step_points
+from .determined import Range, choices_of, improve, range_points, ranges, step_points
 from .files import read_all
 from .measured import How, Measurement, Target
 from .search import Budget, Evaluations, Point, Task, minimise, objective, prior, residuals, weighed
@@ -381,7 +381,7 @@ def _contenders(task: Task, points: Sequence[Point]) -> list[Values]:
     by_choice: dict[tuple[str, ...], Values] = {}
     for point in ranked:
         if objective(task, point) <= most:
-            by_choice.setdefault(tuple(v for v in point.values.values() if isinstance(v, str)), point.values)
+            by_choice.setdefault(choices_of(point), point.values)
     return list(by_choice.values())[:_CONTENDERS]
 
 
