@@ -2,7 +2,10 @@
 
 import gzip
 import json
-from dataclasses import replace
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,8 @@ import pytest
 from conftest import Command, figures
 from palimpsest import engine
 from palimpsest.errors import InputError
-from palimpsest.fits import determined, files, outputs, running, space
-from palimpsest.fits.measured import GroupRuns, How
+from palimpsest.fits import determined, files, outputs, running, search, space
+from palimpsest.fits.measured import GroupRuns, How, OneRun, Target
 from palimpsest.options import RunOptions
 from palimpsest.reproduce.batch import Batch
 from palimpsest.sweeps.runs import runner
@@ -384,6 +387,42 @@ def _capacity(over_provisioning: str) -> int:
         )
     )  # fmt: skip
     return int(shown["host"]["bytes_written"])
+
+
+@dataclass
+class _Varied(search.Evaluations):
+    """Points of a drive whose figures vary with the seed if it chooses `b`; those of `a` are all off by `off`."""
+
+    off: float
+
+    def points(self, task: search.Task, wanted: Sequence[space.Values], _budget: search.Budget) -> list[search.Point]:
+        found = []
+        for values in wanted:
+            chance = random.Random(task.drive.seed)
+            steady, at = values["ftl.victim"] == "a", values["ssd.over_provisioning"]
+            assert isinstance(at, float)
+            wrong = [10 * (at - 20) + (self.off if steady else chance.gauss(0, 1)) for _ in task.targets()]
+            found.append(search.Point(values, tuple(math.exp(0.03 * each) for each in wrong)))
+        return found
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("off", "choices"), [(0.7, ("a", "b")), (0.1, ("a",))])
+def test_a_choice_is_as_good_within_its_own_chance(off: float, choices: tuple[str, ...]) -> None:
+    """A steady choice excludes a varied one if it fits as well as it should, and not because it is steady."""
+    targets = tuple(Target(str(at), str(at), "write amplification", "", 1.0, 0.03) for at in range(8))
+    measured = OneRun("a.csv", targets, lambda _drive, _groups: RunOptions(), lambda _result, _groups: {})
+    keys = (space.parse("ssd.over_provisioning=10%..30%"), space.parse("ftl.victim=a,b"))
+    task = search.Task(space.Drive("default"), keys, (measured,), (frozenset(each.group for each in targets),))
+    evaluations, budget = _Varied(off), search.Budget(None)
+    wanted = [{"ssd.over_provisioning": 20.0, "ftl.victim": choice} for choice in ("a", "b")]
+    best, rival = evaluations.points(task, wanted, budget)
+    assert search.loss(task, best) < search.loss(task, rival)
+    numbers, victims = determined.ranges(task, evaluations, budget, best, [best, rival])[0]
+    assert victims.choices == choices
+    assert numbers.low is not None
+    assert numbers.high is not None
+    assert (numbers.high - numbers.low > 0.2) == (len(choices) > 1), "ranges hold for all choices"
 
 
 @pytest.mark.contract

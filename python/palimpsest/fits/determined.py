@@ -78,10 +78,14 @@ class Range:
 
 @dataclass(frozen=True)
 class _Chance:
-    """The variance of a residual between seeds, and the mean square that 19 of 20 seeds do not exceed."""
+    """The variance of a residual between seeds, and the mean square that 19 of 20 seeds do not exceed.
+
+    `groups` is the number of groups that vary, as a count of independent observations.
+    """
 
     variance: float
     most: float
+    groups: float = 1.0
 
 
 def _chance(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -> _Chance:
@@ -102,7 +106,7 @@ def _chance(task: Task, evaluations: Evaluations, budget: Budget, best: Point) -
         return _Chance(0.0, 0.0)
     noisy = total**2 / sum(each**2 for each in by_group.values())
     most = 2 * total * (1 + 2 * math.sqrt(2 / noisy)) * (_student(len(_SEEDS) * noisy) / _NORMAL) ** 2
-    return _Chance(total / count(task), most / count(task))
+    return _Chance(total / count(task), most / count(task), noisy)
 
 
 _NORMAL = 1.96
@@ -134,6 +138,19 @@ def _rivals(task: Task, allowed: float, best: Point, points: Sequence[Point]) ->
         if loss(task, point) ** 2 <= _RIVAL * allowed:
             found.setdefault(choices_of(point), point)
     return list(found.values())[1 : 1 + _RIVALS]
+
+
+def _is_likely(task: Task, best: Point, chance: _Chance, rival: Point, own: _Chance) -> bool:
+    """Whether a rival passes a test of likelihoods: much chance explains every residual, but predicts none.
+
+    Residuals are taken as normal, with the variance of two seeds and of the defect of the model: the residual of the
+    best point beyond chance.
+    """
+    square = loss(task, best) ** 2
+    defect = max(_LEAST, square - 2 * chance.variance)
+    before, after = (2 * each.variance + defect for each in (chance, own))
+    ratio = math.log(after / before) + loss(task, rival) ** 2 / after - square / before
+    return ratio * min(chance.groups, own.groups) <= _NORMAL**2
 
 
 def _as_good(
@@ -220,7 +237,9 @@ def ranges(
     limits = {choices_of(best): allowed}
     rivals = _rivals(task, allowed, best, points)
     for rival in rivals:
-        limits[choices_of(rival)] = max(allowed, _chance(task, evaluations, budget, rival).most)
+        own = _chance(task, evaluations, budget, rival)
+        if _is_likely(task, best, chance, rival, own):
+            limits[choices_of(rival)] = max(allowed, own.most)
     good = _as_good(task, limits, allowed, points)
     keys = [key for key in task.keys if not key.choices]
     ends: dict[str, list[float]] = {}
@@ -234,7 +253,7 @@ def ranges(
         growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
         values, vectors = np.linalg.eigh(growth)
         for point in [best, *_as_good(task, limits, allowed, rivals)]:
-            room = max(_LEAST, limits[choices_of(point)] - loss(task, point) ** 2)
+            room = max(_LEAST, limits.get(choices_of(point), allowed) - loss(task, point) ** 2)
             # No move is longer than the space.
             inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
             # The minimum of the mean square in the linear model, and the allowed growth from there.
