@@ -11,15 +11,16 @@ is flat if the fit is still as good half of the space away.
 
 Choices are as good if an evaluated point with the choice is. Chance depends on choices: greedy collection varies less
 between seeds than cost-benefit, so the chance of one must not exclude the other. So the best points of other choices,
-the rivals, run with other seeds too, and ranges hold for the drives of all choices that are as good; the derivatives
-are those at the best point.
+the rivals, move to the minimum of the linear model and run with other seeds too, and ranges hold for the drives of all
+choices that are as good; the derivatives are those at the best point.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 from .search import Budget, Evaluations, Point, Task, count, departures, loss, objective, residuals
 from .space import Key, Values
@@ -48,7 +49,8 @@ def step_points(task: Task) -> int:
 def range_points(task: Task) -> int:
     """Points of `ranges`."""
     choices = math.prod(len(key.choices) or 1 for key in task.keys)
-    return 2 * sum(not key.choices for key in task.keys) + len(_SEEDS) * min(1 + _RIVALS, choices)
+    rivals = min(_RIVALS, choices - 1)
+    return 2 * sum(not key.choices for key in task.keys) + len(_SEEDS) + (1 + len(_SEEDS)) * rivals
 
 
 @dataclass(frozen=True)
@@ -153,13 +155,6 @@ def _is_likely(task: Task, best: Point, chance: _Chance, rival: Point, own: _Cha
     return ratio * min(chance.groups, own.groups) <= _NORMAL**2
 
 
-def _as_good(
-    task: Task, limits: Mapping[tuple[str, ...], float], allowed: float, points: Sequence[Point]
-) -> list[Point]:
-    """The points that fit as well as the best; `limits` has the allowed mean square of some choices."""
-    return [point for point in points if loss(task, point) ** 2 <= limits.get(choices_of(point), allowed)]
-
-
 def _moved(key: Key, values: Values, by: float) -> Values:
     value = values[key.name]
     assert isinstance(value, float)
@@ -226,51 +221,82 @@ def improve(
     return best, points
 
 
+@dataclass(frozen=True)
+class _Linear:
+    """The residuals as linear in the numbers: derivatives at the best point, and the growth of the mean square."""
+
+    task: Task
+    keys: Sequence[Key]
+    jacobian: Any
+    values: Any
+    vectors: Any
+
+    @classmethod
+    def of(cls, task: Task, keys: Sequence[Key], columns: Sequence[Sequence[float]], variance: float) -> "_Linear":
+        """From derivatives of residuals that have a `variance` between seeds."""
+        import numpy as np
+
+        jacobian = np.array(columns).reshape(len(keys), len(task.targets())).T
+        growth = jacobian.T @ jacobian / count(task)
+        # Chance in the differences would make keys look better determined than they are.
+        growth -= np.diag([min(2 * variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
+        return cls(task, keys, jacobian, *np.linalg.eigh(growth))
+
+    def reach(self, point: Point, room: float) -> tuple[list[float], list[float]]:
+        """The place of the minimum in parts of the ranges, and the moves from there if the mean square grows by room.
+
+        The growth counts from the point.
+        """
+        import numpy as np
+
+        # No move is longer than the space.
+        inverse = self.vectors @ np.diag(1 / np.maximum(self.values, room)) @ self.vectors.T
+        gradient = self.jacobian.T @ np.array(residuals(self.task, point)) / count(self.task)
+        parts = np.array([key.part(_number(point.values, key)) for key in self.keys])
+        widths = np.sqrt((room + float(gradient @ inverse @ gradient)) * np.diag(inverse))
+        return list(parts - inverse @ gradient), list(widths)
+
+    def flat(self, room: float) -> dict[str, tuple[str, ...]]:
+        """The keys that can replace each other: the fit is as good half of the space away in their direction."""
+        found: dict[str, tuple[str, ...]] = {}
+        for value, vector in zip(self.values, self.vectors.T, strict=True):
+            share = [key.name for key, part in zip(self.keys, vector, strict=True) if abs(part) > 0.35]
+            for name in share if value < room / 0.25 else ():
+                found[name] = tuple(dict.fromkeys((*found.get(name, ()), *share)))
+        return found
+
+
 def ranges(
     task: Task, evaluations: Evaluations, budget: Budget, best: Point, points: Sequence[Point]
 ) -> tuple[list[Range], list[Point]]:
     """The range of each key, and the points that fit as well as the best; `points` are all evaluated ones."""
-    import numpy as np
-
     chance = _chance(task, evaluations, budget, best)
     allowed = _allowed(task, best, chance)
-    limits = {choices_of(best): allowed}
-    rivals = _rivals(task, allowed, best, points)
-    for rival in rivals:
-        own = _chance(task, evaluations, budget, rival)
-        if _is_likely(task, best, chance, rival, own):
-            limits[choices_of(rival)] = max(allowed, own.most)
-    good = _as_good(task, limits, allowed, points)
     keys = [key for key in task.keys if not key.choices]
-    ends: dict[str, list[float]] = {}
-    flat: dict[str, tuple[str, ...]] = {}
-    if keys:
-        columns, found = _derivatives(task, evaluations, budget, best, keys)
-        good += _as_good(task, limits, allowed, found)
-        jacobian = np.array(columns).T
-        growth = jacobian.T @ jacobian / count(task)
-        # Chance in the differences would make keys look better determined than they are.
-        growth -= np.diag([min(2 * chance.variance / (2 * _STEP) ** 2, 0.9 * part) for part in np.diag(growth)])
-        values, vectors = np.linalg.eigh(growth)
-        for point in [best, *_as_good(task, limits, allowed, rivals)]:
-            room = max(_LEAST, limits.get(choices_of(point), allowed) - loss(task, point) ** 2)
-            # No move is longer than the space.
-            inverse = vectors @ np.diag(1 / np.maximum(values, room)) @ vectors.T
-            # The minimum of the mean square in the linear model, and the allowed growth from there.
-            gradient = jacobian.T @ np.array(residuals(task, point)) / count(task)
-            centre = -inverse @ gradient
-            reach = room + float(gradient @ inverse @ gradient)
-            for at, key in enumerate(keys):
-                width, part = math.sqrt(reach * float(inverse[at, at])), key.part(_number(point.values, key))
-                ends.setdefault(key.name, []).extend(part + float(centre[at]) + by for by in (-width, width))
-        # A direction is not determined if the fit is as good half of the space away.
-        least = (allowed - loss(task, best) ** 2) / 0.25
-        for value, vector in zip(values, vectors.T, strict=True):
-            if value < least:
-                share = [key.name for key, part in zip(keys, vector, strict=True) if abs(part) > 0.35]
-                for name in share:
-                    flat[name] = tuple(dict.fromkeys((*flat.get(name, ()), *share)))
-    return [_range(key, best, good, ends.get(key.name, []), flat) for key in task.keys], good
+    columns, found = _derivatives(task, evaluations, budget, best, keys)
+    linear = _Linear.of(task, keys, columns, chance.variance)
+    points = [*points, *found]
+    room = allowed - loss(task, best) ** 2
+    limits = {choices_of(best): allowed}
+    centres = [best]
+    for rival in _rivals(task, allowed, best, points):
+        # The search moved the numbers with other choices, or in some groups alone.
+        parts, _ = linear.reach(rival, room)
+        values = {**rival.values, **{key.name: key.at(part) for key, part in zip(keys, parts, strict=True)}}
+        moved = evaluations.points(task, [values], budget)[0]
+        points.append(moved)
+        centre = min(rival, moved, key=lambda point: loss(task, point))
+        own = _chance(task, evaluations, budget, centre)
+        limit = max(allowed, own.most) if _is_likely(task, best, chance, centre, own) else allowed
+        limits[choices_of(rival)] = limit
+        centres += [centre] if loss(task, centre) ** 2 <= limit else []
+    ends: list[tuple[float, ...]] = [() for _ in keys]
+    for centre in centres:
+        reached = linear.reach(centre, max(_LEAST, limits[choices_of(centre)] - loss(task, centre) ** 2))
+        ends = [(*each, part - width, part + width) for each, part, width in zip(ends, *reached, strict=True)]
+    spans = {key.name: each for key, each in zip(keys, ends, strict=True)}
+    good = [point for point in points if loss(task, point) ** 2 <= limits.get(choices_of(point), allowed)]
+    return [_range(key, best, good, spans.get(key.name, ()), linear.flat(room)) for key in task.keys], good
 
 
 def _range(
