@@ -254,7 +254,7 @@ class _Linear:
         gradient = self.jacobian.T @ np.array(residuals(self.task, point)) / count(self.task)
         parts = np.array([key.part(_number(point.values, key)) for key in self.keys])
         widths = np.sqrt((room + float(gradient @ inverse @ gradient)) * np.diag(inverse))
-        return list(parts - inverse @ gradient), list(widths)
+        return (parts - inverse @ gradient).tolist(), widths.tolist()
 
     def flat(self, room: float) -> dict[str, tuple[str, ...]]:
         """The keys that can replace each other: the fit is as good half of the space away in their direction."""
