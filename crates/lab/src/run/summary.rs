@@ -22,6 +22,7 @@ use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, CheckpointIo, IoCount
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::faults;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
+use palimpsest_workload::object_figures::Figures;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::{Section, Source};
 use palimpsest_workload::settings::Acknowledge;
@@ -38,6 +39,8 @@ pub(super) struct TraceRead {
     pub volumes: Vec<Volume>,
     /// Sections of a job file, with the depths found.
     pub sections: Vec<Section>,
+    /// Figures of a cache of objects.
+    pub objects: Option<Figures>,
     /// Notes on the replay.
     pub notes: Vec<String>,
     /// Whether `--repeat` can play the workload again; never true for requests to a served drive.
@@ -52,6 +55,7 @@ impl TraceRead {
             skipped_lines: source.skipped_lines(),
             volumes: source.volumes().to_vec(),
             sections: source.sections(),
+            objects: source.objects(),
             notes: source.notes(),
             can_repeat: source.can_repeat(),
         }
@@ -137,6 +141,7 @@ pub(super) fn outcome(
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
+        objects: trace.objects.clone(),
         jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
