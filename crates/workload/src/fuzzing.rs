@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
-use super::objects::{self, ObjectSource, ObjectSpec, Objects, open_objects};
+use super::objects::{self, ObjectSource, ObjectSpec, open_objects};
 use super::request::{Command, Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace, open_trace_file};
 use palimpsest_flash::units::{GIB, Nanos};

@@ -32,6 +32,8 @@ pub struct Shape {
     pub handles: Vec<u16>,
     /// Commands that discard data.
     pub trims: Trims,
+    /// A region is read before its eviction.
+    pub reads: bool,
     /// Share of the inserts that are admitted.
     pub admit: f64,
 }
@@ -80,7 +82,7 @@ impl Cache {
             let name = if shape.logs.len() == 1 { "large".into() } else { format!("log{number}") };
             let place = place(regions * shape.region_bytes);
             let policy = (policy.build)(regions as u32);
-            logs.push(Log::new(&name, regions as u32, shape.region_bytes, place, shape.trims, policy));
+            logs.push(Log::new(&name, regions as u32, shape.region_bytes, place, (shape.trims, shape.reads), policy));
         }
         let rng = Rng::new(seed, 0x0b_ca_c4e);
         Ok(Cache { small, logs, threshold: shape.threshold, admit: shape.admit, rng, figures: Figures::default() })
@@ -167,6 +169,14 @@ impl Cache {
     /// Bytes written to the drive since the last restart.
     pub fn written(&self) -> u64 {
         self.parts().map(|part| part.written_bytes).sum()
+    }
+
+    /// True if each part has written `times` times its size, or all together 16 times as much: a part may get no writes.
+    pub fn is_warm(&self, times: f64) -> bool {
+        let is_written = |written: u64, bytes: u64| written as f64 >= bytes as f64 * times;
+        let mut parts = self.parts();
+        parts.all(|part| is_written(part.written_bytes, part.capacity_bytes))
+            || is_written(self.written(), 16 * self.bytes())
     }
 
     /// Sets all counts to 0.

@@ -1,6 +1,6 @@
 //! A log of regions: CacheLib's BlockCache. Objects are appended to an open region in memory; a full region is written
-//! at once, in commands of 1 MiB. Without a free region one is evicted with its objects: it is read, as CacheLib does
-//! to find their keys, and objects that the policy keeps are appended again. An index in memory has all objects.
+//! at once, in commands of 1 MiB. Without a free region one is evicted with its objects: the log reads the region, as
+//! CacheLib does to find their keys, or knows the keys, and appends again those objects that the policy keeps. An index in memory has all objects.
 //!
 //! Objects begin at sectors of 512 bytes, and a get reads whole pages of 4 KiB. Ignored: headers of objects.
 
@@ -35,6 +35,8 @@ struct Open {
 pub struct Log {
     place: Place,
     trims: Trims,
+    /// A region is read before its eviction.
+    reads: bool,
     region_sectors: u64,
     /// Keys and first sectors of the objects written to each region, dead ones included.
     regions: Vec<Vec<(u64, u32)>>,
@@ -54,12 +56,13 @@ impl Log {
         regions: u32,
         region_bytes: u64,
         place: Place,
-        trims: Trims,
+        (trims, reads): (Trims, bool),
         policy: Box<dyn Policy>,
     ) -> Self {
         Log {
             place,
             trims,
+            reads,
             region_sectors: region_bytes / SECTOR_BYTES,
             regions: vec![Vec::new(); regions as usize],
             free: (0..regions).collect(),
@@ -74,17 +77,23 @@ impl Log {
     pub fn get(&mut self, key: u64, out: &mut Commands) -> Option<u64> {
         let entry = self.index.get_mut(&key)?;
         entry.hits = (entry.hits + 1).min(MOST_HITS);
-        let Entry { region, sector, bytes, .. } = *entry;
+        let entry @ Entry { region, bytes, .. } = *entry;
         self.policy.hit(region);
         self.figures.hits += 1;
         if self.open.iter().flatten().any(|open| open.region == region) {
             self.figures.memory_hits += 1;
         } else {
-            let begin = u64::from(sector) / PAGE_SECTORS * PAGE_SECTORS;
-            let end = (u64::from(sector) + sectors_of(bytes.into())).next_multiple_of(PAGE_SECTORS);
-            out.read_for_get(self.place, u64::from(region) * self.region_sectors + begin, end - begin);
+            let (sector, sectors) = self.pages_of(entry);
+            out.read_for_get(self.place, sector, sectors);
         }
         Some(bytes.into())
+    }
+
+    /// First sector, and sectors, of the pages of an object.
+    fn pages_of(&self, entry: Entry) -> (u64, u64) {
+        let begin = u64::from(entry.sector) / PAGE_SECTORS * PAGE_SECTORS;
+        let end = (u64::from(entry.sector) + sectors_of(entry.bytes.into())).next_multiple_of(PAGE_SECTORS);
+        (u64::from(entry.region) * self.region_sectors + begin, end - begin)
     }
 
     /// Inserts an object, or replaces it; an object larger than a region is refused.
@@ -141,14 +150,22 @@ impl Log {
     /// Frees a region. Objects that the policy keeps fill at most the open region of the last queue and this one.
     fn evict(&mut self, out: &mut Commands) {
         let (region, queue) = self.policy.victim();
-        self.whole(region, RequestKind::Read, out);
+        if self.reads {
+            self.whole(region, RequestKind::Read, out);
+        }
         let mut kept = Vec::new();
         for (key, sector) in std::mem::take(&mut self.regions[region as usize]) {
             let here = self.index.get(&key).filter(|entry| (entry.region, entry.sector) == (region, sector)).copied();
             let Some(entry) = here else { continue };
             self.index.remove(&key);
             match self.policy.keeps(queue, entry.hits) {
-                Some(hits) => kept.push((key, entry.bytes, hits)),
+                Some(hits) => {
+                    if !self.reads {
+                        let (sector, sectors) = self.pages_of(entry);
+                        out.push(self.place, RequestKind::Read, sector, sectors);
+                    }
+                    kept.push((key, entry.bytes, hits));
+                }
                 None => {
                     self.figures.evicted += 1;
                     self.policy.evicted(key, queue, self.index.len());

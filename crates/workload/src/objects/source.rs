@@ -1,6 +1,6 @@
 //! The commands of an object workload, as requests of a run.
 //!
-//! Before the run (`--precondition layout`) the cache serves requests until it has written `warm` times its size, a
+//! Before the run (`--precondition layout`) the cache serves requests until each part has written `warm` times its size, a
 //! trace again from its start as often as needed; only writes and trims reach the drive. The measured part plays the
 //! trace from its start, or goes on with generated requests, with figures from 0.
 //!
@@ -130,14 +130,13 @@ impl ObjectSource {
 
     /// The next write or trim of the cache that warms up.
     fn next_of_warm_up(&mut self) -> Result<Option<Request>> {
-        let most = (self.cache.bytes() as f64 * self.spec.warm) as u64;
         loop {
             while let Some(command) = self.commands.next() {
                 if command.kind != RequestKind::Read {
                     return Ok(Some(Request::new(0, command)));
                 }
             }
-            if self.cache.written() >= most {
+            if self.cache.is_warm(self.spec.warm) {
                 return Ok(None);
             }
             if self.serve()? {

@@ -21,10 +21,11 @@ pub struct ObjectSpec {
     handles: Vec<u16>,
     placed: bool,
     trims: Trims,
+    reads: bool,
     admit: f64,
     /// The eviction policy of the logs.
     pub policy: &'static PolicyEntry,
-    /// Bytes that the cache writes before the run, in multiples of its size.
+    /// Bytes that each part of the cache writes before the run, in multiples of its size.
     pub warm: f64,
     /// File of a trace; `None`: generated requests.
     pub trace: Option<String>,
@@ -85,10 +86,18 @@ pub const KEYS: &[Key] = &[
         let words = [("none", Trims::None), ("deletes", Trims::Deletes), ("all", Trims::All)];
         put(&mut spec.trims, words.iter().find(|(word, _)| *word == text).map(|each| each.1))
     }),
+    ("reclaim", "read or index", "whether a region is read before its eviction to find its keys", |spec, text| {
+        put(
+            &mut spec.reads,
+            [("read", true), ("index", false)].iter().find(|(word, _)| *word == text).map(|each| each.1),
+        )
+    }),
     ("admit", SHARE, "share of the inserts that the cache admits, at random", |spec, text| {
         put(&mut spec.admit, share(text))
     }),
-    ("warm", TIMES, "writes before the run, in multiples of the cache", |spec, text| put(&mut spec.warm, times(text))),
+    ("warm", TIMES, "writes to each part before the run, in multiples of its size", |spec, text| {
+        put(&mut spec.warm, times(text))
+    }),
     ("trace", "a file", "trace of object requests", |spec, text| {
         put(&mut spec.trace, (!text.is_empty()).then(|| Some(text.into())))
     }),
@@ -277,6 +286,7 @@ impl ObjectSpec {
             logs: self.logs.iter().map(|&log| f64::from(log) / f64::from(all)).collect(),
             handles: self.handles(),
             trims: self.trims,
+            reads: self.reads,
             admit: self.admit,
         })
     }
@@ -293,9 +303,10 @@ impl Default for ObjectSpec {
             handles: Vec::new(),
             placed: true,
             trims: Trims::None,
+            reads: true,
             admit: 1.0,
             policy: &POLICIES[0],
-            warm: 2.0,
+            warm: 1.0,
             trace: None,
             token_bytes: 128 << 10,
             requests: None,

@@ -27,6 +27,7 @@ fn shape(pages: u64, small: f64) -> Shape {
         logs: vec![1.0],
         handles: if small > 0.0 { vec![1, 2] } else { vec![2] },
         trims: Trims::None,
+        reads: true,
         admit: 1.0,
     }
 }
@@ -150,6 +151,17 @@ fn trims_cover_deleted_pages_and_evicted_regions() {
         }
         assert_eq!(shown(&drained(&mut commands)), expected, "{trims:?}");
     }
+}
+
+/// With keys in memory only kept objects are read.
+#[test]
+fn a_log_that_knows_its_keys_reads_kept_objects() {
+    let mut cache = Cache::new(&Shape { reads: false, ..shape(4, 0.0) }, policy("s3-fifo"), 1).unwrap();
+    let mut commands = Commands::default();
+    for key in [1, 1, 1, 2, 3, 4, 5] {
+        cache.serve(&request(Operation::Get, key, PAGE), &mut commands);
+    }
+    assert_eq!(shown(&drained(&mut commands)), "W0:2 W1:2 W2:2 W3:2 R0");
 }
 
 #[test]

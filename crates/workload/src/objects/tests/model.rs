@@ -121,7 +121,9 @@ impl Naive {
         self.forget(key);
         let known = self.ghosts.iter().position(|ghost| *ghost == key);
         let queue = usize::from(known.is_some());
-        known.into_iter().for_each(|at| drop(self.ghosts.remove(at)));
+        if let Some(at) = known {
+            self.ghosts.remove(at);
+        }
         self.append(queue, key, bytes, 0);
     }
 
@@ -212,6 +214,7 @@ fn compare(name: &'static str, seed: u64) -> u64 {
         logs: vec![1.0],
         handles: vec![1, 2],
         trims: Trims::None,
+        reads: true,
         admit: 1.0,
     };
     let mut cache = Cache::new(&shape, policy(name), seed).unwrap();
