@@ -24,7 +24,7 @@ MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(
 COMMANDS = (
     "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "attach", "detach", "mount", "crash",
-    "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
+    "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
 GENERATED_PICTURES = ("images/wom-codes.svg",)

@@ -325,12 +325,14 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 }
 
 /// A note if write amplification is still dominated by preconditioning, with a remedy.
-fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
+fn aging_note(session: &Session<'_>, precondition: &Precondition, trace: &TraceRead) -> Option<String> {
+    // A cache of objects wrote the drive with the same workload.
+    let is_same = trace.objects.is_some() && session.options.precondition == super::precondition::Precondition::Layout;
     let capacity = session.capacity() as f64;
     let drives = session.tally.bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
-    (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
-        let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
+    (precondition.bytes_written > 0 && erased && drives < 1.0 && !is_same).then(|| {
+        let how = if trace.can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
         format!(
             "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
              times{how}"
@@ -498,7 +500,7 @@ fn notes(
     }
     notes.extend(faults::of(&session.config.ftl).filter_map(|fault| (fault.note)(&session.drive)));
     notes.extend(cache_note(session));
-    notes.extend(aging_note(session, precondition, trace.can_repeat));
+    notes.extend(aging_note(session, precondition, trace));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }

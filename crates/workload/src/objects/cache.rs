@@ -171,12 +171,12 @@ impl Cache {
         self.parts().map(|part| part.written_bytes).sum()
     }
 
-    /// True if each part has written `times` times its size, or all together 16 times as much: a part may get no writes.
-    pub fn is_warm(&self, times: f64) -> bool {
-        let is_written = |written: u64, bytes: u64| written as f64 >= bytes as f64 * times;
-        let mut parts = self.parts();
-        parts.all(|part| is_written(part.written_bytes, part.capacity_bytes))
-            || is_written(self.written(), 16 * self.bytes())
+    /// True if each part has written its size and all together `bytes`, or all 16 times as much: a part may get no
+    /// writes.
+    pub fn is_warm(&self, bytes: f64) -> bool {
+        let written = self.written() as f64;
+        let is_full = self.parts().all(|part| part.written_bytes >= part.capacity_bytes);
+        written >= bytes && (is_full || written >= 16.0 * bytes.max(self.bytes() as f64))
     }
 
     /// Sets all counts to 0.

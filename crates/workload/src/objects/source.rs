@@ -1,7 +1,7 @@
 //! The commands of an object workload, as requests of a run.
 //!
-//! Before the run (`--precondition layout`) the cache serves requests until each part has written `warm` times its size, a
-//! trace again from its start as often as needed; only writes and trims reach the drive. The measured part plays the
+//! Before the run (`--precondition layout`) the cache serves requests until each part has written its size, and all together
+//! `warm` times the drive, a trace again from its start as often as needed; only writes and trims reach the drive. The measured part plays the
 //! trace from its start, or goes on with generated requests, with figures from 0.
 //!
 //! Sections of the run are the gets, and the fill of each part of the cache, which is its reads, writes and trims.
@@ -51,6 +51,8 @@ pub struct ObjectSource {
     /// Arrival of the commands that wait.
     arrival: Nanos,
     rng: Rng,
+    /// Bytes that the cache writes before the run, at least.
+    warm: f64,
     /// The cache warms up.
     warming: bool,
     warmed: bool,
@@ -92,6 +94,7 @@ impl ObjectSource {
             commands: Commands::default(),
             arrival: 0,
             rng: Rng::new(seed, 0x0b_a4_417),
+            warm: spec.warm * drive_bytes as f64,
             warming: false,
             warmed: false,
             before: 0,
@@ -136,7 +139,7 @@ impl ObjectSource {
                     return Ok(Some(Request::new(0, command)));
                 }
             }
-            if self.cache.is_warm(self.spec.warm) {
+            if self.warm == 0.0 || self.cache.is_warm(self.warm) {
                 return Ok(None);
             }
             if self.serve()? {

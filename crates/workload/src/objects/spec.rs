@@ -25,7 +25,7 @@ pub struct ObjectSpec {
     admit: f64,
     /// The eviction policy of the logs.
     pub policy: &'static PolicyEntry,
-    /// Bytes that each part of the cache writes before the run, in multiples of its size.
+    /// Bytes that the cache writes before the run, in multiples of the drive.
     pub warm: f64,
     /// File of a trace; `None`: generated requests.
     pub trace: Option<String>,
@@ -80,7 +80,16 @@ pub const KEYS: &[Key] = &[
         put(&mut spec.handles, text.split(':').map(|each| each.parse().ok()).collect())
     }),
     ("placement", "on or off", "whether writes name placement handles", |spec, text| {
-        put(&mut spec.placed, [("on", true), ("off", false)].iter().find(|(word, _)| *word == text).map(|each| each.1))
+        put(
+            &mut spec.placed,
+            [("on", true), ("off", false)].iter().find(|(word, _)| *word == text).map(|each| each.1),
+        )?;
+        // One handle for all replaces handles given before.
+        if !spec.placed {
+            spec.handles.clear();
+            spec.given.retain(|key| *key != "handles");
+        }
+        Some(())
     }),
     ("trim", "none, deletes or all", "trims nothing, deleted objects, or also evicted regions", |spec, text| {
         let words = [("none", Trims::None), ("deletes", Trims::Deletes), ("all", Trims::All)];
@@ -95,7 +104,7 @@ pub const KEYS: &[Key] = &[
     ("admit", SHARE, "share of the inserts that the cache admits, at random", |spec, text| {
         put(&mut spec.admit, share(text))
     }),
-    ("warm", TIMES, "writes to each part before the run, in multiples of its size", |spec, text| {
+    ("warm", TIMES, "writes before the run, in multiples of the drive; 0x: none", |spec, text| {
         put(&mut spec.warm, times(text))
     }),
     ("trace", "a file", "trace of object requests", |spec, text| {
@@ -306,7 +315,7 @@ impl Default for ObjectSpec {
             reads: true,
             admit: 1.0,
             policy: &POLICIES[0],
-            warm: 1.0,
+            warm: 2.0,
             trace: None,
             token_bytes: 128 << 10,
             requests: None,
