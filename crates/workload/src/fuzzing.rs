@@ -94,7 +94,8 @@ pub const SAMPLES: &[(&str, &str)] = &[
 pub const OBJECT_SAMPLES: &[(&str, &str)] = &[
     (
         "cachelib",
-        "op_time,key,key_size,op,op_count,size\n60,12,9,SET,1,82\n61,12,9,GET,2,82\n62,7,3,GET,1,0\n63,12,9,DELETE,1,0\n",
+        "op_time,key,key_size,op,op_count,size\n60,12,9,SET,1,82\n61,12,9,GET,2,82\n62,7,3,GET,1,0\n\
+         63,12,9,DELETE,1,0\n",
     ),
     (
         "mlperf",
@@ -112,7 +113,8 @@ pub const OBJECT_SAMPLES: &[(&str, &str)] = &[
 pub const OBJECT_SPECS: &[&str] = &[
     "cache=80%,policy=s3-fifo,region=64KiB,small=4%,rate=20k,n=1e3,warm=0.5x",
     "cache=1MiB,small=0%,logs=1:2,mix=3:1,handles=5:6,region=4KiB,trim=all,policy=lru,iodepth=4,n=100",
-    "cache=1MiB,region=4KiB,threshold=100,sizes=10/1:3k/5,puts=10%,deletes=5%,churn=1%,admit=50%,zipf=1.1,footprint=2x,n=100",
+    "cache=1MiB,region=4KiB,threshold=100,sizes=10/1:3k/5,puts=10%,deletes=5%,churn=1%,admit=50%,zipf=1.1,\
+     footprint=2x,n=100",
 ];
 
 /// Small valid specifications of generated workloads.

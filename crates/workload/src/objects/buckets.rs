@@ -1,6 +1,6 @@
-//! Buckets of small objects: CacheLib's BigHash. A hash of the key names the bucket of 4 KiB; an insert reads the bucket
-//! and writes it again, and drops the oldest objects that leave no room. Ignored: headers, and filters' mistakes, so
-//! that a get of an absent object reads nothing, and an empty bucket is not read.
+//! Buckets of small objects: CacheLib's BigHash. A hash of the key names the bucket of 4 KiB; an insert reads the
+//! bucket and writes the bucket again, and drops the oldest objects that leave no room. Ignored: headers, and mistakes
+//! of filters, so that a get of an absent object reads nothing, and an empty bucket is not read.
 
 use super::commands::{Commands, Place, Trims};
 use crate::object_figures::ClassFigures;

@@ -1,7 +1,7 @@
 //! Traces of object requests: the registry of formats, their recognition, and the reader. Each format is one file and
 //! one line of [`FORMATS`].
 //!
-//! A file is recognised by its content, plain or compressed: the first format whose reader accepts the first line or the
+//! A file is recognised by content, plain or compressed: the first format whose reader accepts the first line, or the
 //! records of the first MiB. A line has at most 4 MiB. Times count from the first request; a request that is earlier by
 //! at most a second arrives with the latest one before. Ignored: everything but time, operation, key, size and class.
 

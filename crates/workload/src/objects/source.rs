@@ -1,8 +1,8 @@
 //! The commands of an object workload, as requests of a run.
 //!
-//! Before the run (`--precondition layout`) the cache serves requests until each part has written its size, and all together
-//! `warm` times the drive, a trace again from its start as often as needed; only writes and trims reach the drive. The measured part plays the
-//! trace from its start, or goes on with generated requests, with figures from 0.
+//! Before the run (`--precondition layout`) the cache serves requests until each part has written its size, and all
+//! together `warm` times the drive, a trace again from its start as often as needed; only writes and trims reach the
+//! drive. The measured part plays the trace from its start, or continues with generated requests, with figures from 0.
 //!
 //! Sections of the run are the gets, and the fill of each part of the cache, which is its reads, writes and trims.
 //! Arrivals are the trace's, or random ones at a `rate`, or a closed loop.

@@ -2,9 +2,9 @@
 //! `op_count`, `key_size` and `op_time` (in seconds), in any order
 //! (<https://cachelib.org/docs/Cache_Library_User_Guides/Cachebench_FB_HW_eval>).
 //!
-//! As in CacheBench, a lease is its plain operation, and a line counts `op_count` times. The size of an object is that of
-//! the key and the value; a get of size 0 found nothing, so that a miss inserts nothing. Ignored: `ttl`, `cache_hits`,
-//! and use cases.
+//! As in CacheBench, a lease is a plain operation, and a line counts `op_count` times. The size of an object is the sum
+//! of key and value; a get of size 0 found nothing, so that a miss inserts nothing. Ignored: `ttl`, `cache_hits`, and
+//! use cases.
 
 use super::ObjectFormat;
 use super::columns::{Header, hashed};

@@ -1,8 +1,8 @@
 //! `mlperf`: `--io-trace-log` of the key-value cache benchmark of MLPerf Storage, CSV with the columns `Timestamp` (s),
 //! `Operation`, `Object_Size_Bytes`, `Tier`, `Key` and `Phase` (mlcommons/storage, kv_cache_benchmark).
 //!
-//! Only `Tier-2` is the drive; other lines are skipped, because faster tiers served them. A read is a get, a write a put.
-//! The class follows from the phase: 0 for `Prefill`, 1 for `Decode`, 2 for `Evict`.
+//! Only `Tier-2` is the drive; other lines are skipped, because faster tiers served them. A read is a get, a write a
+//! put. The class follows from the phase: 0 for `Prefill`, 1 for `Decode`, 2 for `Evict`.
 
 use super::ObjectFormat;
 use super::columns::{Header, hashed};

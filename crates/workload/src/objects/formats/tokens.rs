@@ -1,11 +1,11 @@
-//! `mooncake` and `qwen-bailian`: requests to language models, a JSON object a line, with `timestamp`, `input_length` (in
-//! tokens) and `hash_ids`, a number for each block of the prompt that equals those of equal prefixes.
+//! `mooncake` and `qwen-bailian`: requests to language models, a JSON object a line, with `timestamp`, `input_length`
+//! (in tokens) and `hash_ids`, a number for each block of the prompt; equal prefixes have equal numbers.
 //!
 //! Mooncake's traces (kvcache-ai/Mooncake, FAST25-release) have blocks of 512 tokens and times in ms; Qwen-Bailian's
-//! (alibaba-edu/qwen-bailian-usagetraces-anon) have blocks of 16 tokens, times in s, and a `chat_id`. A request gets each
-//! block of its prompt; a block that is absent is computed and inserted. The last block has the rest of the tokens.
+//! (alibaba-edu/qwen-bailian-usagetraces-anon) have blocks of 16 tokens, times in s, and a `chat_id`. A request gets
+//! each block of the prompt; a miss computes the block and inserts the block. The last block has the rest of the tokens.
 //!
-//! Assumed: a key and value of a token take the bytes of `token`. Ignored: that a block is useless without all blocks
+//! Assumed: key and value of a token take `token` bytes. Ignored: that a block is useless without all blocks
 //! before it, and output, which a later prompt contains.
 
 use super::ObjectFormat;

@@ -41,7 +41,8 @@ fn cachelib_counts_keys_and_repeats() {
 
 #[test]
 fn mlperf_plays_the_tier_of_the_drive() {
-    let text = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n1740553426.194021,Write,131072,Tier-0,a/u0,Prefill\n\
+    let text = "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n\
+                1740553426.194021,Write,131072,Tier-0,a/u0,Prefill\n\
                 1740553426.194308,Read,131072,Tier-0,a/u0,Decode\n1740553426.200521,Write,131072,Tier-2,a/u0,Evict\n\
                 1740553427.200590,Read,131072,Tier-2,a/u0,Decode\n";
     assert_eq!(shown(text.as_bytes()), [(0, Operation::Put, 131_072, 2), (1000, Operation::Get, 131_072, 1)]);
@@ -55,9 +56,9 @@ fn blocks_of_prompts_have_the_rest_of_the_tokens() {
     let mooncake = "{\"timestamp\": 0, \"input_length\": 700, \"output_length\": 5, \"hash_ids\": [0, 1]}\n\
                     {\"timestamp\": 3000, \"input_length\": 512, \"output_length\": 5, \"hash_ids\": [0]}\n";
     assert_eq!(shown(mooncake.as_bytes()), [(0, Get, 512_000, 0), (0, Get, 188_000, 0), (3000, Get, 512_000, 0)]);
-    let qwen = "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 1.5, \"input_length\": 20, \"output_length\": 1, \
+    let qwen = "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 1.5, \"input_length\": 20, \
                 \"type\": \"text\", \"turn\": 1, \"hash_ids\": [9, 10]}\n\
-                {\"chat_id\": 2, \"parent_chat_id\": 1, \"timestamp\": 61.114, \"input_length\": 16, \"output_length\": 1, \
+                {\"chat_id\": 2, \"parent_chat_id\": 1, \"timestamp\": 61.114, \"input_length\": 16, \
                 \"type\": \"text\", \"turn\": 2, \"hash_ids\": [9]}";
     assert_eq!(shown(qwen.as_bytes()), [(0, Get, 16_000, 0), (0, Get, 4_000, 0), (59_614, Get, 16_000, 0)]);
 }

@@ -98,7 +98,7 @@ fn trace(text: &'static str, description: &str) -> ObjectSource {
     ObjectSource::new(spec, Some((open().unwrap(), Some(Box::new(open)))), DRIVE, 1).unwrap()
 }
 
-/// Four objects of 1 MB warm up a log of 4 MiB with the trace until the drive is written twice, and then are played once.
+/// Four objects of 1 MB warm up a log of 4 MiB until the drive is written twice, and then the trace is played once.
 #[test]
 fn a_trace_warms_up_and_is_played_from_its_start() {
     const TEXT: &str = "key,op,size,op_time\n1,SET,1000000,9\n2,SET,1000000,10\n3,SET,1000000,11\n4,GET,1000000,12\n";
@@ -150,8 +150,9 @@ fn mistakes_have_one_line_each() {
 #[test]
 fn every_key_changes_the_commands() {
     let base = "cache=50%,region=64KiB,n=20000,puts=10%,deletes=10%,logs=1:1";
-    let values = "cache=40% reclaim=index small=8% threshold=100 region=128KiB policy=lru logs=1:2 handles=3:4:5 placement=off trim=all \
-                  admit=50% warm=1x n=10 rate=100 footprint=2x zipf=0.7 sizes=100/1:8k/1 mix=1:3 puts=5% deletes=5% churn=5%";
+    let values = "cache=40% reclaim=index small=8% threshold=100 region=128KiB policy=lru logs=1:2 \
+                  handles=3:4:5 placement=off trim=all admit=50% warm=1x n=10 rate=100 footprint=2x zipf=0.7 \
+                  sizes=100/1:8k/1 mix=1:3 puts=5% deletes=5% churn=5%";
     let all = |text: &str| {
         let mut source = generated(text, 1);
         (layout(&mut source), rest(&mut source))
