@@ -27,6 +27,8 @@ LABELS = ("placed", "together")
 _HEADS = {"placed": "a handle each", "together": "one handle"}
 _CACHE = "80%"
 """The cache of a trace without `--cache`."""
+_FTL = "fdp-subpage"
+"""A layer with placement handles that maps units of 4 KiB, the size of a bucket."""
 
 
 def description(workload: str, cache: str | None, policy: str | None, requests: int | None) -> str:
@@ -53,7 +55,7 @@ def runs(text: str, options: RunOptions) -> list[RunOptions]:
     config = tomllib.loads(_core.show(options.ssd, options.ftl, list(options.overrides)))
     if "fdp" not in config:
         layer = config["ftl"]["name"]
-        raise InputError(f"--ftl {layer}: this layer has no placement handles; expected one that has, such as fdp-subpage")
+        raise InputError(f"--ftl {layer}: this layer has no placement handles; expected fdp, fdp-subpage or fdp-dftl")
     from dataclasses import replace
 
     endings = {"placed": "", "together": ",placement=off"}
@@ -220,7 +222,7 @@ def page(results: Sequence[Result]) -> str:
 @click.option("--requests", type=COUNT, help="Object requests, such as 1e6.  [default: the workload's, all of a trace]")
 @ssd_option
 @click.option(
-    "--ftl", metavar="NAME", default="fdp-subpage", help="Layer with placement handles.", shell_complete=completion.layers
+    "--ftl", metavar="NAME", default=_FTL, help="Layer with placement handles.", shell_complete=completion.layers
 )
 @set_option
 @click.option("--fidelity", type=Choice(FIDELITIES), default="timed", help="count: operation counts, no times.")

@@ -76,8 +76,7 @@ pub(super) fn outcome(
     trace: TraceRead,
     precondition: Precondition,
 ) -> Outcome {
-    let config = &resolved.drive;
-    let timed = options.fidelity == Fidelity::Timed;
+    let (config, timed) = (&resolved.drive, options.fidelity == Fidelity::Timed);
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
     let figures = session.drive.figures();
     let (flash, before) = (flash(session), &session.baseline.ftl);

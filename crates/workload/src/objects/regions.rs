@@ -1,7 +1,7 @@
 //! A log of regions: CacheLib's BlockCache. Objects are appended to an open region in memory; a full region is written
 //! at once, in commands of 1 MiB. Without a free region the log evicts one with the objects inside: the log reads the
-//! region, as CacheLib does to find the keys, or knows the keys, and appends the objects that the policy keeps. An index
-//! in memory has all objects.
+//! region, as CacheLib does to find the keys, or knows the keys, and appends the objects that the policy keeps. All
+//! objects are in an index in memory.
 //!
 //! Objects begin at sectors of 512 bytes, and a get reads whole pages of 4 KiB. Ignored: headers of objects.
 

@@ -3,7 +3,7 @@
 //!
 //! Mooncake's traces (kvcache-ai/Mooncake, FAST25-release) have blocks of 512 tokens and times in ms; Qwen-Bailian's
 //! (alibaba-edu/qwen-bailian-usagetraces-anon) have blocks of 16 tokens, times in s, and a `chat_id`. A request gets
-//! each block of the prompt; a miss computes the block and inserts the block. The last block has the rest of the tokens.
+//! each block of the prompt; a miss computes and inserts the block. The last block has the rest of the tokens.
 //!
 //! Assumed: key and value of a token take `token` bytes. Ignored: that a block is useless without all blocks
 //! before it, and output, which a later prompt contains.

@@ -75,10 +75,13 @@ fn oracle_general_is_gets() {
     assert_eq!(read(&bytes[..60], Some("oraclegeneral"), true).unwrap().len(), 2);
 }
 
+/// The format without a sample of text.
+const BINARY: &str = "oraclegeneral";
+
 #[test]
 fn every_sample_is_recognised() {
     let named: Vec<&str> = OBJECT_SAMPLES.iter().map(|(name, _)| *name).collect();
-    let known: Vec<&str> = FORMATS.iter().map(|format| format.name).filter(|name| *name != "oraclegeneral").collect();
+    let known: Vec<&str> = FORMATS.iter().map(|format| format.name).filter(|name| *name != BINARY).collect();
     assert_eq!(named, known);
     for (name, text) in OBJECT_SAMPLES {
         let objects = open_objects(Box::new(Cursor::new(text.as_bytes())), "t", None, 1000, false).unwrap();
