@@ -1,8 +1,8 @@
 """The command `palimpsest objects`: a flash cache on a drive with placement handles, and with one handle for all."""
 
 import json
-import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +52,11 @@ def description(workload: str, cache: str | None, policy: str | None, requests: 
 
 def runs(text: str, options: RunOptions) -> list[RunOptions]:
     """The two runs of a description. Raises InputError if the layer has no placement handles."""
-    config = tomllib.loads(_core.show(options.ssd, options.ftl, list(options.overrides)))
-    if "fdp" not in config:
-        layer = config["ftl"]["name"]
-        raise InputError(f"--ftl {layer}: this layer has no placement handles; expected fdp, fdp-subpage or fdp-dftl")
-    from dataclasses import replace
-
+    handles = "fdp.handles"
+    set_too = [*options.overrides, f"{handles}=8"]
+    if any(key == handles for key, *_ in _core.unread_keys(options.ssd, options.ftl, set_too)):
+        expected = "expected fdp, fdp-subpage or fdp-dftl"
+        raise InputError(f"--ftl {options.ftl}: this layer has no placement handles; {expected}")
     endings = {"placed": "", "together": ",placement=off"}
     return [replace(options, workload=text + endings[label], label=label) for label in LABELS]
 
@@ -78,7 +77,9 @@ def figures(result: Result) -> dict[str, Any]:
         "application_write_amplification": application,
         "total_write_amplification": None if application is None or device is None else application * device,
         "get_ns": {name: times.get(name) for name in ("mean", "p50", "p99", "p999")},
-        **{name: endurance[name] for name in ("dwpd", "dwpd_5_years", "years", "tbw")},
+        # A closed loop writes as fast as the drive can, for which no life in years is meant.
+        **{name: endurance[name] if cache["open_loop"] else None for name in ("dwpd", "years")},
+        **{name: endurance[name] for name in ("dwpd_5_years", "tbw")},
         "classes": [
             {
                 "class": part["class"],

@@ -38,6 +38,7 @@ LONG = {
     "palimpsest attach": "needs root; test_attach.py attaches drives",
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",
     "palimpsest crash": "needs programs to explore; test_crash.py explores some",
+    "palimpsest objects": "fills the default drive; docs/objects.md runs one on a smaller drive",
     "palimpsest mount": "needs root; test_mount.py mounts file systems",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",

@@ -60,6 +60,8 @@ pub struct Figures {
     /// Bytes of objects that gets found, and that gets asked for (of absent objects: the bytes inserted).
     pub hit_bytes: u64,
     pub requested_bytes: u64,
+    /// Requests arrive at the times of a trace, or at a rate, not as fast as the drive serves them.
+    pub open_loop: bool,
     /// Misses and puts that admission refused.
     pub not_admitted: u64,
     /// Bytes written to the drive for each byte of an inserted object; null without inserts.

@@ -240,7 +240,8 @@ impl Source for ObjectSource {
     }
 
     fn objects(&self) -> Option<Figures> {
-        Some(self.cache.figures())
+        let open_loop = self.arrivals() == Arrivals::Open;
+        Some(Figures { open_loop, ..self.cache.figures() })
     }
 
     fn notes(&self) -> Vec<String> {
