@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LABELS = ("placed", "together")
 """Names of the two runs: a handle for each part of the cache, and one for all."""
 
+_HANDLES = "fdp.handles"
 _HEADS = {"placed": "a handle each", "together": "one handle"}
 _CACHE = "80%"
 """The cache of a trace without `--cache`."""
@@ -52,9 +53,10 @@ def description(workload: str, cache: str | None, policy: str | None, requests: 
 
 def runs(text: str, options: RunOptions) -> list[RunOptions]:
     """The two runs of a description. Raises InputError if the layer has no placement handles."""
-    handles = "fdp.handles"
-    set_too = [*options.overrides, f"{handles}=8"]
-    if any(key == handles for key, *_ in _core.unread_keys(options.ssd, options.ftl, set_too)):
+    # Only layers with placement handles read the key.
+    overrides = [each for each in options.overrides if each.partition("=")[0].strip() != _HANDLES]
+    unread = _core.unread_keys(options.ssd, options.ftl, [*overrides, f"{_HANDLES}=1"])
+    if any(key == _HANDLES for key, *_ in unread):
         expected = "expected fdp, fdp-subpage or fdp-dftl"
         raise InputError(f"--ftl {options.ftl}: this layer has no placement handles; {expected}")
     endings = {"placed": "", "together": ",placement=off"}

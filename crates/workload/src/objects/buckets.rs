@@ -33,7 +33,7 @@ impl Buckets {
     }
 
     fn bucket_of(&self, key: u64) -> usize {
-        (u128::from(mix(key)) * self.buckets.len() as u128 >> 64) as usize
+        ((u128::from(mix(key)) * self.buckets.len() as u128) >> 64) as usize
     }
 
     fn command(&self, bucket: usize, kind: RequestKind, out: &mut Commands) {

@@ -84,7 +84,7 @@ impl Cache {
             let policy = (policy.build)(regions as u32);
             logs.push(Log::new(&name, regions as u32, shape.region_bytes, place, (shape.trims, shape.reads), policy));
         }
-        let rng = Rng::new(seed, 0x0b_ca_c4e);
+        let rng = Rng::new(seed, 0x00bc_ac4e);
         Ok(Cache { small, logs, threshold: shape.threshold, admit: shape.admit, rng, figures: Figures::default() })
     }
 

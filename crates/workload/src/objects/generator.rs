@@ -35,7 +35,7 @@ impl Generator {
         let mean = sum / weight as f64;
         let keys = (cache_bytes as f64 * spec.footprint / mean / classes as f64).max(1.0) as u64;
         Generator {
-            rng: Rng::new(seed, 0x0b_9e_4e7),
+            rng: Rng::new(seed, 0x00b9_e4e7),
             zipf: Zipf::new(keys, spec.zipf),
             keys,
             sizes: spec.sizes.clone(),
@@ -62,7 +62,7 @@ impl Generator {
 /// The index of the weight on which `random` falls.
 fn drawn(weights: impl Iterator<Item = u32> + Clone, random: u64) -> usize {
     let all: u64 = weights.clone().map(u64::from).sum();
-    let mut rest = (u128::from(random) * u128::from(all) >> 64) as u64;
+    let mut rest = ((u128::from(random) * u128::from(all)) >> 64) as u64;
     for (at, weight) in weights.enumerate() {
         match rest.checked_sub(weight.into()) {
             Some(less) => rest = less,

@@ -93,7 +93,7 @@ impl ObjectSource {
             cache,
             commands: Commands::default(),
             arrival: 0,
-            rng: Rng::new(seed, 0x0b_a4_417),
+            rng: Rng::new(seed, 0x00ba_4417),
             warm: spec.warm * drive_bytes as f64,
             warming: false,
             warmed: false,

@@ -47,7 +47,7 @@ impl Naive {
     }
 
     fn bucket(&self, key: u64) -> usize {
-        (u128::from(mix(key)) * self.buckets.len() as u128 >> 64) as usize
+        ((u128::from(mix(key)) * self.buckets.len() as u128) >> 64) as usize
     }
 
     fn log_start(&self) -> u64 {
@@ -64,7 +64,7 @@ impl Naive {
         let open = self.open;
         let start = self.log_start();
         for (number, region) in self.regions.iter_mut().enumerate() {
-            for object in region.objects.iter_mut().filter(|object| object.alive && object.key == key) {
+            if let Some(object) = region.objects.iter_mut().find(|object| object.alive && object.key == key) {
                 object.hits = (object.hits + 1).min(3);
                 if region.written {
                     region.used = self.uses;
