@@ -27,6 +27,8 @@ mod fills;
 mod forms;
 #[path = "fidelity/jobs.rs"]
 mod jobs;
+#[path = "fidelity/objects.rs"]
+mod objects;
 #[path = "fidelity/operations.rs"]
 mod operations;
 #[path = "fidelity/patrol.rs"]

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import click
 
 from . import _core, completion, engine, errors, interrupts, native, states, timelines, trace_commands
+from . import objects as object_command
 from . import reproduce as reproduction
 from .commands import Commands, forget_unknown_width, help_width, say, show
 from .fits import command as fit_command
@@ -361,8 +362,8 @@ def why_(folder: Path, *, as_json: bool) -> None:
 def list_(kind: str | None, as_json: bool) -> None:
     """List the names of drives, layers, workloads, ...
 
-    KIND is one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, codes and faults; the default
-    is all of them.
+    KIND is one of ftls, parts, ssds, workloads, traces, objects (traces of objects), policies (evictions of caches),
+    victims, classifiers, schemes, codes and faults; the default is all of them.
 
     \b
     Examples:
@@ -464,6 +465,7 @@ def _names(ftls: str) -> list[str]:
 
 
 cli.add_command(trace_commands.trace)
+cli.add_command(object_command.objects)
 
 
 def _add_rest() -> None:

@@ -35,7 +35,7 @@ mod lfsr;
 mod map;
 mod passes;
 mod pattern;
-mod quantity;
+pub(crate) mod quantity;
 mod rates;
 mod readback;
 mod region;
@@ -45,7 +45,7 @@ mod source;
 mod spec;
 mod tausworthe;
 mod values;
-mod zipf;
+pub(crate) mod zipf;
 
 pub use distribution::{Distribution, Zone};
 pub use jobs::{JobFile, JobsSource, Surroundings, is_job_file};

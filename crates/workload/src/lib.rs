@@ -7,6 +7,8 @@ pub mod batches;
 pub mod file_names;
 pub mod fio;
 pub mod fuzzing;
+pub mod object_figures;
+pub mod objects;
 pub mod replay;
 pub mod request;
 pub mod settings;

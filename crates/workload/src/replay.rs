@@ -18,6 +18,8 @@ mod spread;
 pub use crate::request::{Survey, Volume};
 pub use layout::Volumes;
 
+use crate::object_figures::Figures;
+use crate::objects;
 use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use layout::Layout;
 use palimpsest_flash::error::{Error, Result};
@@ -134,7 +136,9 @@ impl Replay {
             let why = "a pipe is read once; expected a file, to play it again";
             return Err(Error::input(playing.repeat.option(), why));
         }
-        let grain = inner.format().and_then(crate::trace::Format::named).map_or(1, crate::trace::Format::time_grain);
+        let of_blocks = |name| crate::trace::Format::named(name).map(crate::trace::Format::time_grain);
+        let of_objects = |name| objects::Format::named(name).map(|format| format.time_grain);
+        let grain = inner.format().and_then(|name| of_blocks(name).or_else(|| of_objects(name))).unwrap_or(1);
         let spread = (playing.spread && inner.arrivals() == Arrivals::Open).then(|| Spread::new(grain));
         let mut layout = Layout::new(&playing.volumes, has_volumes, playing.piece_bytes / SECTOR_BYTES);
         if playing.piece_bytes > 0 {
@@ -295,6 +299,10 @@ impl Source for Replay {
 
     fn sections(&self) -> Vec<Section> {
         self.inner.sections()
+    }
+
+    fn objects(&self) -> Option<Figures> {
+        self.inner.objects()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -3,6 +3,7 @@
 //! A request addresses 512-byte sectors at any alignment, whatever the drive.
 
 pub use crate::file_names::{FileNames, NO_FILE};
+use crate::object_figures::Figures;
 pub use palimpsest_flash::command::{Command, Directives, Lifetime};
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -236,6 +237,11 @@ pub trait Source: Send {
     /// The sections of the workload, with their outcomes so far; empty if it has none.
     fn sections(&self) -> Vec<Section> {
         Vec::new()
+    }
+
+    /// Figures of the cache of an object workload.
+    fn objects(&self) -> Option<Figures> {
+        None
     }
 
     /// Notes for the user on how the workload was played.

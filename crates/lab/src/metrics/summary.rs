@@ -49,6 +49,9 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fdp: Option<super::fdp::Fdp>,
     pub reliability: Option<Reliability>,
+    /// The cache of an object workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<palimpsest_workload::object_figures::Figures>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
     /// Figures of the volumes of a trace; empty with one volume, or without volumes in the format.

@@ -8,7 +8,8 @@
 //! - `bs:64KiB` fills with writes of that size instead, for layers that classify writes by their size.
 //! - `steady` fills the whole drive and overwrites it at random until the write amplification of three consecutive
 //!   windows of half a drive differs by less than 1 %, or 20 drives have been written.
-//! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
+//! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout, or warms up the
+//!   cache of an object workload.
 //!
 //! Above a file system each ends with a sync. Ignored: the time of preconditioning.
 
@@ -208,7 +209,7 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         session.count_request(source, request)?;
         written = true;
     }
-    if !written {
+    if !written && source.objects().is_none() {
         let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a \
                     workload with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));

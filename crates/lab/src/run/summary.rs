@@ -22,6 +22,7 @@ use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, CheckpointIo, IoCount
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::faults;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
+use palimpsest_workload::object_figures::Figures;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::{Section, Source};
 use palimpsest_workload::settings::Acknowledge;
@@ -38,6 +39,8 @@ pub(super) struct TraceRead {
     pub volumes: Vec<Volume>,
     /// Sections of a job file, with the depths found.
     pub sections: Vec<Section>,
+    /// Figures of a cache of objects.
+    pub objects: Option<Figures>,
     /// Notes on the replay.
     pub notes: Vec<String>,
     /// Whether `--repeat` can play the workload again; never true for requests to a served drive.
@@ -52,6 +55,7 @@ impl TraceRead {
             skipped_lines: source.skipped_lines(),
             volumes: source.volumes().to_vec(),
             sections: source.sections(),
+            objects: source.objects(),
             notes: source.notes(),
             can_repeat: source.can_repeat(),
         }
@@ -72,8 +76,7 @@ pub(super) fn outcome(
     trace: TraceRead,
     precondition: Precondition,
 ) -> Outcome {
-    let config = &resolved.drive;
-    let timed = options.fidelity == Fidelity::Timed;
+    let (config, timed) = (&resolved.drive, options.fidelity == Fidelity::Timed);
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
     let figures = session.drive.figures();
     let (flash, before) = (flash(session), &session.baseline.ftl);
@@ -136,6 +139,7 @@ pub(super) fn outcome(
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
+        objects: trace.objects.clone(),
         jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
@@ -322,12 +326,14 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 }
 
 /// A note if write amplification is still dominated by preconditioning, with a remedy.
-fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
+fn aging_note(session: &Session<'_>, precondition: &Precondition, trace: &TraceRead) -> Option<String> {
+    // A cache of objects wrote the drive with the same workload.
+    let is_same = trace.objects.is_some() && session.options.precondition == super::precondition::Precondition::Layout;
     let capacity = session.capacity() as f64;
     let drives = session.tally.bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
-    (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
-        let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
+    (precondition.bytes_written > 0 && erased && drives < 1.0 && !is_same).then(|| {
+        let how = if trace.can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
         format!(
             "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
              times{how}"
@@ -495,7 +501,7 @@ fn notes(
     }
     notes.extend(faults::of(&session.config.ftl).filter_map(|fault| (fault.note)(&session.drive)));
     notes.extend(cache_note(session));
-    notes.extend(aging_note(session, precondition, trace.can_repeat));
+    notes.extend(aging_note(session, precondition, trace));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }
