@@ -16,6 +16,7 @@ from palimpsest.fits.work import Work
 from palimpsest.options import RunOptions
 from palimpsest.reproduce.batch import Batch
 from palimpsest.result import Result
+from palimpsest.validate import truth
 
 SMALL = (
     "ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
@@ -95,6 +96,15 @@ def test_a_drive_that_is_not_full_needs_more_writes(tmp_path: Path, pages: int, 
     said = "the measured drive had not begun to collect garbage, after 0.4 passes over the drive; expected counters"
     with pytest.raises(InputError, match=f"^{said}"):
         running.fit([path], settings)
+
+
+@pytest.mark.unit
+def test_a_search_sees_every_third_of_many_rows() -> None:
+    rows = files.read(truth.OWN / "latency-under-load-cm7-r-3.84tb.csv", How())
+    groups = frozenset(target.group for target in rows.targets)
+    assert rows.early(groups) == {"10000", "70000", "130000"}
+    few = groups - {"10000", "200000", "300000"}
+    assert rows.early(few) == few
 
 
 def _side(rate: float, mean: float) -> dict[str, Any]:

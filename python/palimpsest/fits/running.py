@@ -188,6 +188,9 @@ def _fit(
         )
     _plan(evaluations.work, task, task, settings)
     counted, timed = _effective(task.early(), evaluations)
+    if task.early() is not task and (idle := tuple(key for key in keys if key not in (*counted, *timed))):
+        more = _effective(replace(task, keys=idle), evaluations)
+        counted, timed = (*counted, *more[0]), (*timed, *more[1])
     _plan(evaluations.work, replace(task, keys=counted), replace(task, keys=timed), settings)
     useless = [key.name for key in keys if key not in counted and key not in timed]
     if useless and settings.vary:
