@@ -102,6 +102,29 @@ fn files_set_keys_for_their_own_layer() {
     assert_eq!(unread(&replaced), [("ftl.victim", Gravity::Note)]);
     let saved = preset("default", &[]).unwrap().to_toml();
     assert_eq!(unread(&file(&saved, &["ftl.name=block"]).unwrap()), [], "a saved configuration sets every key");
+    let whole = saved.replace("complete = true", "");
+    assert_eq!(unread(&file(&whole, &["ftl.name=block"]).unwrap())[0].1, Gravity::Note);
+}
+
+#[test]
+fn a_copied_preset_is_the_drive_of_the_preset() {
+    for PresetInfo { name, .. } in ssd_presets() {
+        let path = format!("{}/../../presets/ssds/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let copy = |path: &str| if path == "my.toml" { Ok(text.clone()) } else { no_file(path) };
+        for ftl in std::iter::once(None).chain(crate::layers::layers().map(|entry| Some(entry.name))) {
+            let (known, copied) = (resolve(name, ftl, &[], &no_file), resolve("my.toml", ftl, &[], &copy));
+            let (known, copied) = match (known, copied) {
+                (Ok(known), Ok(copied)) => (known, copied),
+                (known, copied) => {
+                    assert!(known.is_err() && copied.is_err(), "{name} {ftl:?}");
+                    continue;
+                }
+            };
+            assert!(copied.values().eq(known.values()), "{name} {ftl:?}");
+            assert!(unread(&copied).iter().all(|&(_, gravity)| gravity != Gravity::Mistake), "{name} {ftl:?}");
+        }
+    }
 }
 
 #[test]
