@@ -170,7 +170,7 @@ def _volume_table(results: Sequence[Result]) -> str:
         for volume in volumes:
             times = volume["latency_ns"] or {}
             read, write = (times.get(kind) or {} for kind in ("read", "write"))
-            cells: list[object] = [f"{volume['volume']}{f' ({result.label})' if len(results) > 1 else ''}"]
+            cells: list[object] = [f"{units.volume_name(volume)}{f' ({result.label})' if len(results) > 1 else ''}"]
             cells += [units.count(volume["requests"][kind]) for kind in ("read", "write")]
             cells += [units.size(volume[f"bytes_{kind}"]) for kind in ("read", "written")]
             cells += [response_time(each, key) for each in (read, write) for key in ("mean", "p99", "max")]

@@ -50,7 +50,7 @@ impl TraceRead {
         TraceRead {
             format: source.format(),
             skipped_lines: source.skipped_lines(),
-            volumes: source.volumes().to_vec(),
+            volumes: source.volumes(),
             sections: source.sections(),
             notes: source.notes(),
             can_repeat: source.can_repeat(),
