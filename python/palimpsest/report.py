@@ -95,7 +95,9 @@ def _head(results: Sequence[Result]) -> str:
     warnings, informing = answers.weighed_notes(results)
     speeds = [(result.label, f"seed {result['seed']}, {summary.speed_line(result)}") for result in results]
     more = "".join(f"<li>{escape(note)}</li>" for note in informing)
+    promised = answers.slo(results)
     return (
+        f"{f'<p class=answer>{escape(promised)}</p>' * bool(promised)}"
         f'<p class="answer">{escape(said)}</p>{tiles(cards)}{shell.notes(warnings)}{_listed(_facts(results))}'
         f"{folded('Notes and speed of the simulator', f'<ul>{more}</ul>' * bool(more) + _listed(speeds))}"
     )

@@ -83,7 +83,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
 ALONE = {
     "run": "job ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
     "arrivals repeat until out as_json state_size strict",
-    "compare": "runs jobs workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
+    "compare": "runs jobs slo workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
     "volumes arrivals repeat until out as_json state_size strict",
     "sweep": "file out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
     "reproduce": "paper quick settings traces seed jobs engine address out as_json",

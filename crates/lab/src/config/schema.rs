@@ -148,7 +148,7 @@ impl Known {
 
     /// The names of the layers that may read the key, for messages.
     pub fn layer_names(&self) -> String {
-        self.layers.as_deref().map_or_else(String::new, |layers| layers.join(", "))
+        self.layers.as_deref().map_or_else(String::new, |layers| few(layers, 3, "or"))
     }
 }
 

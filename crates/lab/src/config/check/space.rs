@@ -116,7 +116,7 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
     let of_which = match kept {
         0 => String::new(),
-        _ if fixed > 0 => format!(", of which the fixed share of the fast cache takes {fixed}"),
+        _ if fixed > 0 => format!(", of which ftl.slc_fixed takes {fixed}"),
         _ => format!(", of which {} reserves {kept}", drive.ftl.name),
     };
     let what =

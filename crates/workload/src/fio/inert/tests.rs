@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fio::keys::{KEYS, acting};
+use palimpsest_flash::keys::LONGEST_MESSAGE;
 
 #[test]
 fn each_key_has_one_meaning() {
@@ -14,6 +15,18 @@ fn each_key_has_one_meaning() {
     assert_eq!(twice, [[""; 0]; 0]);
     assert!(all.iter().all(|name| !name.is_empty()));
     assert!(acting("ioengine").is_some() && accepted("direct") && !accepted("verify"));
+}
+
+/// Refusals of a wrong value, of keys alone and of keys in a specification.
+#[test]
+fn messages_of_keys_have_at_most_200_characters() {
+    let acting = KEYS.iter().flat_map(|key| key.aliases.iter().chain([&key.name]));
+    let given = |name: &&str| crate::fio::FioSpec::parse(&format!("rw=read,{name}=no/number:9"));
+    let told: Vec<String> = acting.filter_map(|name| given(&name).err()).map(|error| error.to_string()).collect();
+    let inert = [ACCEPTED, REFUSED].into_iter().flatten().flat_map(|(_, names)| names.split(' '));
+    let inert = inert.map(|name| given(&name.split('=').next().unwrap()).unwrap_err().to_string());
+    let long: Vec<String> = told.into_iter().chain(inert).filter(|text| text.len() > LONGEST_MESSAGE).collect();
+    assert_eq!(long, [""; 0]);
 }
 
 #[test]
