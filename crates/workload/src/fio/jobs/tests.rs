@@ -1,12 +1,10 @@
 //! Tests of job files: meaning, phases, and errors that name file, line and key.
 
-use super::super::inert;
 use super::*;
 use std::collections::BTreeMap;
 
 use crate::fuzzing::{JOB_FILES, fuzz_job_file};
 use crate::request::{Arrivals, Command, Due, Jobs, Request, RequestKind, Source};
-use palimpsest_flash::keys::LONGEST_MESSAGE;
 use palimpsest_flash::units::{GIB, Nanos};
 
 fn requests(text: &str) -> Vec<Request> {
@@ -400,20 +398,6 @@ fn keys_without_effect_are_named_and_others_refused() {
     let expected = "j.fio:2: needs a server instead of a drive: ioengine=http (line 2) and 1 more; unknown key: \
                     iodpeth (line 4; did you mean iodepth?); and 2 more keys; expected a key of docs/workloads.md";
     assert_eq!(message, expected);
-    // Every refused key in one file, and every key without effect.
-    let all = |table: &[(&str, &str)]| {
-        let lines = table.iter().flat_map(|(_, names)| names.split(' ')).map(|name| name.split('=').next().unwrap());
-        lines.map(|name| format!("{name}=2\n")).collect::<String>()
-    };
-    let message = JobFile::parse(&format!("[a]\n{}", all(inert::REFUSED)), "j.fio").unwrap_err().to_string();
-    assert!(message.len() <= LONGEST_MESSAGE && message.contains(" more keys; expected a key of"), "{message}");
-    for (why, names) in inert::REFUSED {
-        let message = JobFile::parse(&format!("[a]\n{}", all(&[(why, names)])), "j.fio").unwrap_err().to_string();
-        assert!(message.len() <= LONGEST_MESSAGE, "{message}");
-    }
-    let file = JobFile::parse(&format!("[a]\n{}n=1\n", all(inert::ACCEPTED)), "j.fio").unwrap();
-    let notes = file.source(GIB, 1).unwrap().notes();
-    assert!(notes[0].len() <= LONGEST_MESSAGE && notes[0].ends_with(" more"), "{notes:?}");
     let file = JobFile::parse("[a]\niodepth=8\nioengine=psync\nn=3\n", "j.fio").unwrap();
     let source = file.source(GIB, 1).unwrap();
     assert_eq!(source.arrivals(), Arrivals::Closed { depth: 1 });
