@@ -27,8 +27,9 @@ KEPT = frozenset((
     "kb_base", "random_generator", "randrepeat", "allrandrepeat", "randseed", "nrfiles", "nr_files", "filesize",
     "openfiles", "thinktime", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime", "latency_target",
     "latency_window", "latency_percentile", "latency_run", "fsync", "sync", "writefua", "write_hint", "fdp",
-    "dataplacement", "data_placement", "plids", "fdp_pli", "verify", "do_verify", "verify_backlog",
-    "verify_backlog_batch", "zonemode", "zonesize", "zonerange", "zoneskip", "flow", "flow_id", "flow_sleep",
+    "dataplacement", "data_placement", "plids", "fdp_pli", "plid_select", "fdp_pli_select", "verify", "do_verify",
+    "verify_backlog", "verify_backlog_batch", "zonemode", "zonesize", "zonerange", "zoneskip", "flow", "flow_id",
+    "flow_sleep",
 ))  # fmt: skip
 """Options of fio that describe the requests."""
 SHORTENED = frozenset({"ramp_time", "startdelay", "start_delay"})
