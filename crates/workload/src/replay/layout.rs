@@ -332,7 +332,8 @@ impl Layout {
         }
         if self.only.is_some() {
             let (left, others) = (self.left_out, self.others.len());
-            notes.push(format!("{left} requests of {others} other volumes were skipped (--volumes)"));
+            let plural = if others == 1 { "" } else { "s" };
+            notes.push(format!("{left} requests of {others} other volume{plural} were skipped (--volumes)"));
         }
         if self.piece > 0 {
             let pieces: usize = self.pieces.iter().map(Vec::len).sum();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fio::JobFile;
 use crate::fio::keys::{KEYS, acting};
+use crate::request::Source;
 use palimpsest_flash::keys::LONGEST_MESSAGE;
 
 #[test]
