@@ -147,7 +147,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     job.write_text("[a]\nrw=randwrite\n# a comment\nsteadystate=iops:5%\n")
     done = palimpsest("run", "--workload", str(job))
     assert done.returncode == 2
-    assert f"error: {job}:4: not simulated: steadystate" in one_error_line(done.stderr)
+    assert f"error: {job}:4: ends a job at a steady rate, " in one_error_line(done.stderr)
     # Two loops side by side, until the end of simulated time.
     job.write_text(
         "[global]\nruntime=50ms\ntime_based\n"
@@ -177,7 +177,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
         (["convert", "IN", "IN"], "another file"),
         (["convert", "IN", "no-such-folder/b.csv"], "folder"),
         (["convert", "IN", "b.parquet.gz"], "compressed within"),
-        (["synth", "rw=sideways", "b.csv"], "randwrite"),
+        (["synth", "rw=sideways", "b.csv"], "randrw"),
         (["mend"], "--help"),
     ],
 )
@@ -393,4 +393,5 @@ def test_volumes_have_their_names(palimpsest: Command, tmp_path: Path) -> None:
         assert one["requests"]["write"] == 45
         missing = palimpsest("run", "--workload", str(path), *drive, "--volumes", "c")
         assert (missing.returncode, missing.stdout, missing.stderr.count("\n")) == (2, "", 1)
-        assert f"there is no volume c in the trace; expected some of {names[0]}, " in missing.stderr
+        assert "there is no volume c in the trace; expected some of " in missing.stderr
+        assert all(name in missing.stderr for name in names)
