@@ -10,7 +10,7 @@ from rich.text import Text
 from . import units
 from .metrics import CAUSES, LATENCIES, is_modelled, response_time
 from .result import Result, flatten
-from .units import count, nanoseconds, ratio, size
+from .units import count, nanoseconds, ratio, size, volume_name
 
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
@@ -170,7 +170,7 @@ def _volumes(result: Result) -> ByWidth | None:
         read, write = (times.get(kind) or {} for kind in ("read", "write"))
         shown = [count(sum(volume["requests"].values())), size(volume["bytes_written"])]
         shown += [response_time(each, key) for each in (read, write) for key in ("mean", "p99")]
-        rows.append((str(volume["volume"]), shown))
+        rows.append((volume_name(volume), shown))
     if len(found) > _VOLUMES:
         rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
     return _figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)

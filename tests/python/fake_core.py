@@ -244,6 +244,7 @@ def volumes(timed: bool) -> list[dict[str, Any]]:
     return [
         {
             "volume": number,
+            "name": str(number),
             "offset_bytes": number << 30,
             "size_bytes": 1 << 30,
             "requests": {"read": 100 * number, "write": 50, "trim": 0, "flush": 0},

@@ -13,3 +13,4 @@ pub mod replay;
 pub mod request;
 pub mod settings;
 pub mod trace;
+pub mod volume_names;

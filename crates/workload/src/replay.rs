@@ -21,6 +21,7 @@ pub use layout::Volumes;
 use crate::object_figures::Figures;
 use crate::objects;
 use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
+use crate::volume_names::{VolumeName, VolumeNames};
 use layout::Layout;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
@@ -94,6 +95,8 @@ pub struct Replay {
     inner: Box<dyn Source>,
     reopen: Option<Reopen>,
     layout: Layout,
+    /// Names of earlier plays.
+    names: VolumeNames,
     spread: Option<Spread>,
     repeat: Repeat,
     drive_bytes: u64,
@@ -148,6 +151,7 @@ impl Replay {
             inner,
             reopen,
             layout,
+            names: VolumeNames::default(),
             spread,
             repeat: playing.repeat,
             drive_bytes: playing.drive_bytes,
@@ -164,7 +168,7 @@ impl Replay {
                 if self.play_again()? {
                     continue;
                 }
-                return self.layout.expect_requests(&self.inner.place()).map(|()| None);
+                return self.layout.expect_requests(&self.inner.place(), &self.names()).map(|()| None);
             };
             let layout = &mut self.layout;
             if layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request) {
@@ -174,6 +178,13 @@ impl Replay {
                 return Ok(Some(request));
             }
         }
+    }
+
+    /// The names of the volumes, of earlier plays too.
+    fn names(&self) -> VolumeNames {
+        let mut names = self.names.clone();
+        names.extend(self.inner.volume_names().iter().cloned());
+        names
     }
 
     /// Begins the next play; false after the last.
@@ -199,6 +210,7 @@ impl Replay {
             play.is_last_over = true;
             return Ok(false);
         };
+        self.names.extend(self.inner.volume_names().iter().cloned());
         self.inner = reopen()?;
         play.shift = play.latest + (play.latest - play.shift) / (play.requests.max(2) - 1);
         play.requests = 0;
@@ -289,8 +301,12 @@ impl Source for Replay {
         self.layout.has_volumes()
     }
 
-    fn volumes(&self) -> &[Volume] {
-        self.layout.volumes()
+    fn volumes(&self) -> Vec<Volume> {
+        self.layout.volumes(&self.names())
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.inner.volume_names()
     }
 
     fn survey(&mut self) -> Result<Option<Survey>> {

@@ -4,12 +4,14 @@
 
 pub use crate::file_names::{FileNames, NO_FILE};
 use crate::object_figures::Figures;
+use crate::volume_names::VolumeName;
 pub use palimpsest_flash::command::{Command, Directives, Lifetime};
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
 pub use palimpsest_flash::units::SECTOR_BYTES;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// One request of the host: a command and the time of its arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,10 +140,12 @@ pub struct FoundDepth {
 }
 
 /// A volume on the drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Number in the trace.
+    /// Number in the trace, or of the name.
     pub id: u32,
+    /// Name, or else the number.
+    pub name: Arc<str>,
     /// First sector on the drive.
     pub sector: u64,
     /// Sectors up to the end; 0 if unknown.
@@ -222,7 +226,12 @@ pub trait Source: Send {
     }
 
     /// Volumes in order of appearance: those so far, at least.
-    fn volumes(&self) -> &[Volume] {
+    fn volumes(&self) -> Vec<Volume> {
+        Vec::new()
+    }
+
+    /// The streams so far that have names, in order of appearance.
+    fn volume_names(&self) -> &[VolumeName] {
         &[]
     }
 

@@ -54,8 +54,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-const ONE_BLOCK: &str =
-    "a logical block is one block with all its pages, and a block with one bit a cell has fewer of them";
+const ONE_BLOCK: &str = "a block with one bit a cell has fewer pages than a logical block";
 
 /// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]

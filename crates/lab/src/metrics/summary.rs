@@ -350,6 +350,7 @@ pub struct TargetFigures {
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct VolumeFigures {
     pub volume: u32,
+    pub name: String,
     pub offset_bytes: u64,
     pub size_bytes: Option<u64>,
     pub requests: Requests,

@@ -111,6 +111,7 @@ impl VolumeRecorder {
             let counts = self.numbers.get(&volume.id).map_or(&none, |&number| &self.counts[number].1);
             VolumeFigures {
                 volume: volume.id,
+                name: volume.name.to_string(),
                 offset_bytes: volume.sector * SECTOR_BYTES,
                 size_bytes: (volume.sectors > 0).then_some(volume.sectors * SECTOR_BYTES),
                 requests: counts.requests.clone(),

@@ -53,7 +53,7 @@ impl TraceRead {
         TraceRead {
             format: source.format(),
             skipped_lines: source.skipped_lines(),
-            volumes: source.volumes().to_vec(),
+            volumes: source.volumes(),
             sections: source.sections(),
             objects: source.objects(),
             notes: source.notes(),

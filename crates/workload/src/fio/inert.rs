@@ -89,11 +89,16 @@ pub const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "not simulated",
-        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch steadystate=0 ss=0 steadystate_duration \
-         ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval ss_interval ramp_size max_latency \
-         sprandom spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align serialize_overlap \
-         file_service_type=sequential rate_ignore_thinktime create_only dp_scheme profile",
+        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch ramp_size max_latency sprandom \
+         spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align rate_ignore_thinktime create_only dp_scheme profile",
     ),
+    (
+        "ends a job at a steady rate, which only runtime, number_ios and latency_target do here",
+        "steadystate=0 ss=0 steadystate_duration ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval \
+         ss_interval",
+    ),
+    ("draws a file before an address, and requests draw addresses here", "file_service_type=sequential"),
+    ("delays requests in the host until overlapping ones end", "serialize_overlap"),
 ];
 
 /// Expected values of `ioengine`.

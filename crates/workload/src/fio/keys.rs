@@ -286,8 +286,8 @@ pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
 }
 
 const SWITCH: &str = "nothing, 0 or 1";
-const PATTERNS: &str = "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
-                        with a colon, bytes to add (read:-8k) or requests for an address (randread:8)";
+const PATTERNS: &str = "one of read, write, trim, rw, trimwrite, or these with rand (randrw); perhaps with bytes to \
+                        add (read:-8k) or requests for an address (randread:8)";
 const SIZES: &str =
     "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k";
 const RANGES: &str = "one to three ranges of such sizes, as in 4k-16k or 4k-16k,8k-8k";

@@ -10,6 +10,7 @@ use super::quantity::{Amount, Units};
 use super::rules;
 use crate::request::{Lifetime, RequestKind};
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::parse::shown;
 use palimpsest_flash::units::{KIB, Nanos};
 
 /// A size of a split, with the share of requests.
@@ -368,8 +369,9 @@ impl FioSpec {
                 return Err(Error::input(place(key.name), "the key is given twice; expected one value"));
             }
             let plain = units.map_or(value.clone(), |units| keys::in_bytes(key, &value, units));
-            (key.set)(&mut spec, &plain)
-                .map_err(|()| Error::input(place(name), format!("expected {}, found {value:?}", key.expected)))?;
+            (key.set)(&mut spec, &plain).map_err(|()| {
+                Error::input(place(name), format!("expected {}, found {:?}", key.expected, shown(&value)))
+            })?;
             given.push((key, plain));
         }
         rules::reconcile(&mut spec, &given)?;

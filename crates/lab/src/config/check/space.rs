@@ -116,11 +116,10 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
     let of_which = match kept {
         0 => String::new(),
-        _ if fixed > 0 => format!(", of which the fixed share of the fast cache takes {fixed}"),
-        _ => format!(", of which {} reserves {kept}", drive.ftl.name),
+        _ if fixed > 0 => format!(", {fixed} of them for ftl.slc_fixed"),
+        _ => format!(", {kept} of them for {}", drive.ftl.name),
     };
-    let what =
-        format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
+    let what = format!("a full drive has {has} spare blocks in a plane and needs {needs}{of_which}; expected {cures}");
     Err(Unfit::new(keys, what))
 }
 
@@ -161,8 +160,8 @@ pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
     refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";
         "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start");
     refuse_if!(stop > most => "ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane";
-        "collection could never stop: a plane of a full drive has {} spare blocks, and it stops above {stop} free \
-         ones; expected at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
+        "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free; expected \
+         at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
         most + 1, if most == 1 { "" } else { "s" }, percent(most * 10_000 / u64::from(blocks)));
     Ok(())
 }
