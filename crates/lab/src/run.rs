@@ -219,6 +219,7 @@ pub fn run_from(
 ) -> Result<Outcome> {
     let session = Session::new(&resolved.drive, options, watcher)?;
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
+    session.set_zones(source)?;
     session.begin(source)?;
     session.drive_all(source)?;
     if session.worn_out.is_none() {

@@ -4,6 +4,7 @@
 
 pub use crate::file_names::{FileNames, NO_FILE};
 pub use palimpsest_flash::command::{Command, Directives, Lifetime};
+use crate::fio::ZoneHost;
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
@@ -169,6 +170,12 @@ pub trait Source: Send {
     /// The next of the writes that create the workload's files before a run, which are not requests of the run; `None`
     /// after the last, or without files.
     fn next_of_layout(&mut self) -> Option<Request> {
+        None
+    }
+
+    /// The zones that the workload writes in order (fio's `zonemode=zbd`), which the caller must set to those of the
+    /// drive before the first request.
+    fn zones(&mut self) -> Option<&mut ZoneHost> {
         None
     }
 

@@ -5,6 +5,7 @@ use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::fdp::{self, Fdp};
+use crate::metrics::zns::Zns;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
@@ -133,6 +134,7 @@ pub(super) fn outcome(
         checkpoint: checkpoint(session),
         rain: rain(session),
         fdp: fdp(session, &figures, &flash),
+        zns: zns(session, &figures),
         power: session.loses_power().then(|| power(session)),
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
@@ -384,6 +386,12 @@ fn rain(session: &Session<'_>) -> Option<Rain> {
         rebuild_latency_ns: Latency::of(&session.recorder.rebuild),
         rebuild_done: figures.failed_at.map(|_| figures.moved_at.is_some()),
     })
+}
+
+/// Zones, if the layer has them.
+fn zns(session: &Session<'_>, figures: &LayerFigures) -> Option<Zns> {
+    let before = session.baseline.ftl.zones.clone().unwrap_or_default();
+    Some(Zns::new(figures.zones.as_ref()?, &before))
 }
 
 /// Reclaim unit handles, if the layer has them.
