@@ -128,6 +128,7 @@ impl Model {
     pub fn run_timed(&mut self, commands: impl Iterator<Item = Command>, depth: u32) -> Result<()> {
         let mut commands = commands.peekable();
         let mut budget = 0u64;
+        self.drive.refused.clear();
         while commands.peek().is_some() || self.drive.outstanding() > 0 {
             while self.drive.outstanding() < depth {
                 let Some(command) = commands.next() else { break };

@@ -5,13 +5,21 @@
 //! first sector, or opens, closes or finishes it. Ignored: several zones in one command.
 
 use palimpsest_lab::command::ZoneAction;
+use palimpsest_lab::config::DriveConfig;
+use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::ftl::zones::{ZoneState, Zones};
 use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::build;
 use palimpsest_lab::sim::drive::{Command, Drive};
 
 /// `command` for `drive`: the same, if the drive has no zones.
 pub fn legal(drive: &Drive, command: Command) -> Command {
-    let Some(zones) = drive.zones() else { return command };
+    drive.zones().map_or(command, |zones| legal_for(zones, command))
+}
+
+/// `command` for a drive with these zones.
+fn legal_for(zones: &Zones, command: Command) -> Command {
     let zone = zones.zone_of(command.extent.sector);
     match command.kind {
         RequestKind::Write => append(zones, zone, command),
@@ -38,4 +46,38 @@ fn manage(zones: &Zones, zone: u32, action: usize) -> Command {
     let action = [ZoneAction::None, ZoneAction::Finish, ZoneAction::Open, ZoneAction::Close][action];
     let extent = Extent { sector: u64::from(zone) * zones.size, sectors: zones.size as u32 };
     Command::new(RequestKind::Trim, extent).on_zone(action)
+}
+
+/// `commands` for the drive of `config` with full zones: the same, if the drive has no zones.
+pub fn planned(config: &DriveConfig, entry: &Entry, commands: impl Iterator<Item = Command>) -> Vec<Command> {
+    let Some(mut zones) = build::drive(config, entry, Payload::None, 1).zones().cloned() else {
+        return commands.collect();
+    };
+    (0..zones.len()).for_each(|zone| zones.found(zone, zones.capacity));
+    let mut all = Vec::new();
+    for command in commands {
+        let command = legal_for(&zones, command);
+        all.push(follow(&mut zones, command));
+    }
+    all
+}
+
+/// Serves `command` on the record of the zones.
+fn follow(zones: &mut Zones, command: Command) -> Command {
+    let (zone, action) = (zones.zone_of(command.extent.sector), command.directives.zone);
+    match command.kind {
+        RequestKind::Write => {
+            let sectors = u64::from(command.extent.sectors);
+            if zones.admit_write(command.extent.sector, sectors, true).is_ok() {
+                zones.advance(zone, zones.zone(zone).written + sectors);
+            }
+        }
+        RequestKind::Trim if zones.admit_action(zone, action).is_ok() => match action {
+            ZoneAction::None => zones.reset(zone),
+            ZoneAction::Finish => zones.advance(zone, zones.capacity),
+            _ => {}
+        },
+        _ => {}
+    }
+    command
 }

@@ -25,13 +25,13 @@ pub mod under_way;
 mod undo;
 mod word_lines;
 
+use crate::zones::ZoneError;
 pub use checkpoint::CheckpointIo;
 pub use commands::{Erase, Program, Read};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
 pub use gates::Gates;
 pub use gates::NO_WAITER;
 pub use inner::FileSystemIo;
-use crate::zones::ZoneError;
 use inner::Inner;
 use ledger::Ledger;
 pub use operations::{Operation, OperationKind, Plan};

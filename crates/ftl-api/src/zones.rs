@@ -28,7 +28,13 @@ pub enum ZoneState {
 }
 
 palimpsest_flash::state_of_words!(ZoneState {
-    Empty, ImplicitlyOpened, ExplicitlyOpened, Closed, Full, ReadOnly, Offline
+    Empty,
+    ImplicitlyOpened,
+    ExplicitlyOpened,
+    Closed,
+    Full,
+    ReadOnly,
+    Offline
 });
 
 /// Names of the states, in their order.
@@ -133,6 +139,7 @@ pub struct ZoneFigures {
 }
 
 /// The zones of a drive.
+#[derive(Clone)]
 pub struct Zones {
     /// Sectors from the start of a zone to the start of the next.
     pub size: u64,

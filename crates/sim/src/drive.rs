@@ -116,15 +116,14 @@ impl Drive {
     /// Halts of flash.
     pub fn serve_plainly(&mut self, command: Command) -> Flash<()> {
         self.io.present.directives = command.directives;
+        if self.zoned {
+            return self.serve_zoned(command.kind, command.extent);
+        }
         self.serve_layer(command.kind, command.extent)
     }
 
     #[inline]
-    fn serve_layer(&mut self, kind: RequestKind, mut extent: Extent) -> Flash<()> {
-        if self.zoned {
-            let Some(admitted) = self.admit_to_zone(kind, extent)? else { return Ok(()) };
-            extent = admitted;
-        }
+    fn serve_layer(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
         match kind {
             RequestKind::Read => self.ftl.read(&mut self.io, extent),
             RequestKind::Write => {
@@ -297,6 +296,7 @@ impl Drive {
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
+        let on_link = if self.zoned { self.on_link(kind, extent) } else { extent };
         let (own, is_forced) = (self.own_gate(id), self.is_forced(kind));
         self.io.present.now = self.engine.now();
         (self.io.present.gate, self.io.present.stored) = match own {
@@ -310,7 +310,7 @@ impl Drive {
         let mut data_at = match kind {
             RequestKind::Write => {
                 let received = self.engine.receive(self.link_bytes(extent)) + self.t_buffer(extent);
-                self.io.present.data_at = self.link.receive(extent, received, now);
+                self.io.present.data_at = self.link.receive(on_link, received, now);
                 self.io.present.data_at
             }
             RequestKind::Read => self.link.arrives(|| self.units.touched(extent), now),
@@ -343,7 +343,6 @@ impl Drive {
         if self.zoned {
             let entry = self.flight.get_mut(id);
             (entry.command.extent, entry.refused) = (self.io.present.placed, refused);
-            self.refused.extend((refused && !entry.warmup).then_some(entry.command));
         }
         let left = std::mem::take(&mut self.io.present.link_left);
         if left > 0 {

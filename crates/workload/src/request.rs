@@ -3,8 +3,8 @@
 //! A request addresses 512-byte sectors at any alignment, whatever the drive.
 
 pub use crate::file_names::{FileNames, NO_FILE};
-pub use palimpsest_flash::command::{Command, Directives, Lifetime};
 use crate::fio::ZoneHost;
+pub use palimpsest_flash::command::{Command, Directives, Lifetime};
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;

@@ -51,8 +51,7 @@ fn the_least_recent_implicitly_open_zone_closes() {
         write(&mut all, pointer, 4).expect("room");
     }
     write(&mut all, 32, 4).expect("zone 1 closes");
-    let expected =
-        [ZoneState::ImplicitlyOpened, ZoneState::Closed, ZoneState::ImplicitlyOpened, ZoneState::Empty];
+    let expected = [ZoneState::ImplicitlyOpened, ZoneState::Closed, ZoneState::ImplicitlyOpened, ZoneState::Empty];
     assert_eq!((states(&all), all.counts.implicit_closes), (expected.to_vec(), 1));
     assert_eq!(write(&mut all, 48, 4), Err(ZoneError::TooManyActiveZones));
     assert_eq!(write(&mut all, 20, 4), Ok(()), "a closed zone is active");

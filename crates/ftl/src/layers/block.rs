@@ -290,7 +290,8 @@ impl Block {
         let after = io.all_of(&[self.arrived[place as usize], self.erased[piece.block as usize]]);
         let (logical, data) = (&logical[..width as usize], &self.contents[from..from + width as usize]);
         let padding = logical.iter().filter(|&&number| number == PADDING).count() as u32;
-        let program = Program { frees: piece.frees, padding, after, signal, ..Program::new(ppn, logical, data, piece.cause) };
+        let program =
+            Program { frees: piece.frees, padding, after, signal, ..Program::new(ppn, logical, data, piece.cause) };
         Ok(io.program(program)? == Outcome::Done)
     }
 
@@ -328,7 +329,7 @@ impl Block {
     fn page_of(&self, page: u32) -> Option<u32> {
         let Some(zones) = self.zones else { return Some(page) };
         let (held, place) = (zones.blocks * self.geometry.pages_per_block, page % zones.pages);
-        (place < held).then(|| page / zones.pages * held + place)
+        (place < held && page / zones.pages < self.map.len() as u32).then(|| page / zones.pages * held + place)
     }
 
     /// Writes `filled` subpages of `page`, whose contents are `contents`; `frees` subpages of the write buffer hold

@@ -65,7 +65,7 @@ pub const ENTRY: Entry = Entry {
     gathers: true,
     exported: |settings, geometry, pages| ZonePages::new(settings, geometry).exported(pages),
     check,
-    model: Model { varies: |rng, drawn| varies(rng, drawn), ..Model::ANY },
+    model: Model { needs: &["zns.zone_dies=1"], varies, ..Model::ANY },
     build: |io, blueprint| Box::new(Zns::new(io, blueprint)),
     ..block::ENTRY
 };
@@ -169,6 +169,8 @@ fn varies(rng: &mut Rng, drawn: &[String]) -> Vec<String> {
 /// The page at the write pointer of a zone, which is not full yet.
 #[derive(Default)]
 struct Tail {
+    /// Page of the block map.
+    page: u32,
     contents: Vec<Data>,
     /// Subpages held in the write buffer.
     held: u32,
@@ -180,7 +182,7 @@ struct Tail {
     since: Nanos,
 }
 
-palimpsest_flash::state!(Tail { contents, held, ready, done, since });
+palimpsest_flash::state!(Tail { page, contents, held, ready, done, since });
 
 /// The layer.
 pub struct Zns {
@@ -275,7 +277,7 @@ impl Zns {
         if filled == 0 || self.tails.contains_key(&zone) {
             return Ok(());
         }
-        let mut tail = Tail { since: io.now(), ..Tail::default() };
+        let mut tail = Tail { page, since: io.now(), ..Tail::default() };
         if let Some(ppn) = self.block.locate(page) {
             tail.ready = io.gate();
             let (subpages, policy) = (first_subpages(self.width), self.read);
@@ -293,8 +295,9 @@ impl Zns {
         let data = io.written(piece, Data::ZERO);
         io.pin(data);
         io.present.buffer_taken += 1;
-        let (signal, now) = (io.program_signal(self.protected), io.now());
-        let tail = self.tails.entry(zone).or_insert_with(|| Tail { since: now, ..Tail::default() });
+        let (signal, since) = (io.program_signal(self.protected), io.now());
+        let (page, _) = self.at_pointer(io, zone);
+        let tail = self.tails.entry(zone).or_insert_with(|| Tail { page, since, ..Tail::default() });
         tail.contents.push(data);
         tail.held += 1;
         if !signal.is_none() {
@@ -328,12 +331,16 @@ impl Zns {
         Ok(())
     }
 
-    /// Drops the tail of `zone`.
-    fn drop_tail(&mut self, io: &mut Io, zone: u32) {
+    /// Drops the tail of `zone`. A tail that requests wait for is programmed, which ends their waiting.
+    fn drop_tail(&mut self, io: &mut Io, zone: u32) -> Flash<()> {
+        if self.tails.get(&zone).is_some_and(|tail| !tail.done.is_none()) {
+            return self.program_tail(io, zone, Cause::Host);
+        }
         if let Some(tail) = self.tails.remove(&zone) {
             tail.contents.iter().for_each(|&data| io.unpin(data));
             io.present.buffer_freed += tail.held;
         }
+        Ok(())
     }
 
     /// Subpages up to the last one that flash holds of `zone`.
@@ -389,7 +396,7 @@ impl Ftl for Zns {
             self.contents.clear();
             if let Some(tail) = self.tails.get(&zone).filter(|_| filled > 0) {
                 self.contents.extend_from_slice(&tail.contents);
-                (gates.0, gates.2) = (tail.ready, tail.held);
+                gates = (tail.ready, if tail.done.is_none() { signal } else { tail.done }, tail.held);
                 io.link(tail.done, signal);
             }
             self.contents.resize(self.width as usize, Data::ZERO);
@@ -473,7 +480,7 @@ impl Ftl for Zns {
 
     fn trim(&mut self, io: &mut Io, extent: Extent) -> Flash<()> {
         for zone in self.zones.zone_of(extent.sector)..extent.end().div_ceil(self.zones.size) as u32 {
-            self.drop_tail(io, zone);
+            self.drop_tail(io, zone)?;
             for block in zone * self.shape.blocks..(zone + 1) * self.shape.blocks {
                 self.block.trim_block(io, block, Gate::NONE)?;
             }
@@ -516,16 +523,26 @@ impl Ftl for Zns {
         }
         self.block.recover(io)?;
         for zone in 0..self.zones.len() {
-            let found = self.found(io, zone);
-            // A full page of zeros or data whose program was interrupted is still in the buffer.
-            let held = self.tails.get(&zone).map_or(0, |tail| tail.contents.len() as u32);
-            let written = if held > 0 { found / self.width * self.width + held } else { found };
-            self.zones.found(zone, u64::from(found.min(written)) * u64::from(self.per_subpage));
-            if held == self.width {
-                self.zones.found(zone, u64::from(found / self.width * self.width * self.per_subpage));
-                self.program_tail(io, zone, Cause::Host)?;
+            let sectors = |subpages: u32| u64::from(subpages) * u64::from(self.per_subpage);
+            let (found, width) = (self.found(io, zone), self.width);
+            let first = zone * self.shape.blocks * io.geometry().pages_per_block;
+            let Some(tail) = self.tails.get(&zone) else {
+                self.zones.found(zone, sectors(found));
+                continue;
+            };
+            let (before, held) = ((tail.page - first) * width, tail.contents.len() as u32);
+            if found >= before + held {
+                // The copy of its block was finished: only the erase of the old block was interrupted.
+                tail.contents.iter().for_each(|&data| io.unpin(data));
+                self.tails.remove(&zone);
+                self.zones.found(zone, sectors(found));
+                continue;
             }
-            self.zones.found(zone, u64::from(written) * u64::from(self.per_subpage));
+            self.zones.found(zone, sectors(if held == width { before } else { before + held }));
+            if held == width {
+                self.program_tail(io, zone, Cause::Host)?;
+                self.zones.found(zone, u64::from(before + held) * u64::from(self.per_subpage));
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! - `fill:90%` writes that share of the drive once, sequentially, a page of flash with each write, because no host
 //!   fills a drive by fragments of pages. A unit of the map that is larger than a page is written whole.
 //! - `random:2x` then overwrites the filled range with that many times its size, in units of the map at uniform random
-//!   addresses.
+//!   addresses; a drive with zones in random whole zones.
 //! - `bs:64KiB` fills with writes of that size instead, for layers that classify writes by their size.
 //! - `steady` fills the whole drive and overwrites it at random until the write amplification of three consecutive
 //!   windows of half a drive differs by less than 1 %, or 20 drives have been written.
@@ -258,9 +258,8 @@ fn fill_range(session: &mut Session<'_>, range: Range<u64>, write_bytes: u64) ->
 /// Overwrites random units. Addresses are drawn ahead, so that the layer can prefetch its tables.
 fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     const MASK: usize = AHEAD - 1;
-    if times > 0 && session.drive.zones().is_some() {
-        let what = "zones are not overwritten at random; expected fill:PERCENT alone, or none";
-        return Err(Error::input("--precondition", what));
+    if session.drive.zones().is_some() {
+        return rewrite_zones(session, units, times);
     }
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
     let sectors = session.unit_bytes() / SECTOR_BYTES;
@@ -282,6 +281,21 @@ fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
         }
         session.foresee(unit(drawn[(done + AHEAD / 2) & MASK]), true);
         session.count(Command::new(RequestKind::Write, extent))?;
+    }
+    Ok(())
+}
+
+/// Resets and rewrites random zones of the first `units` units, until `times` units have been written.
+fn rewrite_zones(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
+    let Some((size, capacity)) = session.drive.zones().map(|zones| (zones.size, zones.capacity)) else { return Ok(()) };
+    let sectors = session.unit_bytes() / SECTOR_BYTES;
+    let (zones, mut left) = (units.div_ceil(size / sectors), times as i64);
+    let mut rng = Rng::new(session.seed(), 0x20_4e + session.written().0);
+    while left > 0 {
+        let sector = rng.below(zones) * size;
+        session.count(Command::new(RequestKind::Trim, Extent { sector, sectors: size as u32 }))?;
+        fill_range(session, sector / sectors..(sector + capacity) / sectors, 0)?;
+        left -= (capacity / sectors) as i64;
     }
     Ok(())
 }

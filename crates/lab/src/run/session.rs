@@ -324,7 +324,8 @@ impl<'a> Session<'a> {
         };
         if host.sizes() != (drive.size, drive.capacity) {
             let [size, capacity] = [drive.size, drive.capacity].map(|sectors| format_bytes(sectors * SECTOR_BYTES));
-            let what = format!("these are not the zones of the drive; expected zonesize={size},zonecapacity={capacity}");
+            let what =
+                format!("these are not the zones of the drive; expected zonesize={size},zonecapacity={capacity}");
             return Err(Error::input(place, what));
         }
         let zones = (0..drive.len()).map(|zone| drive.zone(zone));
@@ -391,6 +392,9 @@ impl<'a> Session<'a> {
     fn subtract_refused(&mut self) {
         while let Some(command) = self.drive.refused.pop() {
             self.tally.subtract(command);
+            let (owner, kind, sectors) = (command.directives.owner, command.kind, command.extent.sectors);
+            self.recorder.volumes.iter_mut().for_each(|volumes| volumes.refused(owner, kind, sectors));
+            self.recorder.jobs.iter_mut().for_each(|jobs| jobs.refused(owner, kind, sectors));
         }
     }
 

@@ -5,7 +5,6 @@ use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::fdp::{self, Fdp};
-use crate::metrics::zns::Zns;
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
@@ -15,6 +14,7 @@ use crate::metrics::summary::{
     Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
+use crate::metrics::zns::Zns;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};

@@ -162,7 +162,9 @@ impl Drive {
                     carried.completed.push(id);
                 }
                 self.record_completion(id, command.kind, observer);
-                if !warmup && !refused {
+                if refused {
+                    self.refused.extend((!warmup).then_some(command));
+                } else if !warmup {
                     self.reports.observe(command, arrival, self.engine.now(), observer);
                 }
             }

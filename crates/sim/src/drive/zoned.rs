@@ -11,27 +11,33 @@ use palimpsest_flash::nand::Flash;
 use palimpsest_ftl_api::zones::Zones;
 
 impl Drive {
-    /// Asks the layer for a request of `kind` with the present directives. Returns the sectors that the layer must
-    /// serve; `None` if the layer refused the request, or has served it.
-    #[cold]
-    pub(super) fn admit_to_zone(&mut self, kind: RequestKind, extent: Extent) -> Flash<Option<Extent>> {
+    /// Serves a request of `kind` with the present directives, if the layer admits it.
+    pub(super) fn serve_zoned(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
         let present = &mut self.io.present;
         (present.refused, present.placed) = (None, extent);
         match self.ftl.admit(&self.io, kind, extent) {
             Err(error) => {
                 self.io.present.refused = Some(error);
-                Ok(None)
+                Ok(())
             }
-            Ok(_) if self.io.present.directives.zone == ZoneAction::Finish => {
-                self.ftl.finish(&mut self.io, extent)?;
-                Ok(None)
-            }
-            Ok(_) if self.io.present.directives.zone.manages() => Ok(None),
+            Ok(_) if self.io.present.directives.zone == ZoneAction::Finish => self.ftl.finish(&mut self.io, extent),
+            Ok(_) if self.io.present.directives.zone.manages() => Ok(()),
             Ok(placed) => {
                 self.io.present.placed = placed;
-                Ok(Some(placed))
+                if self.io.read_ahead.is_some() {
+                    self.serve_ahead(kind, placed)
+                } else {
+                    self.serve_layer(kind, placed)
+                }
             }
         }
+    }
+
+    /// The sectors whose data crosses the host link: of a Zone Append those at the write pointer.
+    pub(super) fn on_link(&self, kind: RequestKind, extent: Extent) -> Extent {
+        let appends = kind == RequestKind::Write && self.io.present.directives.zone == ZoneAction::Append;
+        let pointer = self.ftl.zones().filter(|_| appends).map(|zones| zones.pointer(zones.zone_of(extent.sector)));
+        Extent { sector: pointer.unwrap_or(extent.sector), ..extent }
     }
 
     /// The part of an interrupted request that the host repeats; `None` if nothing is left. A Zone Append is repeated

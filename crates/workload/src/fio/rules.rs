@@ -9,8 +9,8 @@ use super::keys::Key;
 use super::pattern::Pattern;
 use super::quantity::Amount;
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Rate, SizeShare, Strides, place};
-use super::zoned::Zoned;
 use super::values::{permille, set_splits, switch, tenths_text};
+use super::zoned::Zoned;
 use palimpsest_flash::error::{Error, Result};
 
 /// True if the key `name` replaces `other`: the same key, or another notation of that key.

@@ -268,7 +268,11 @@ impl ZoneHost {
 
     fn trim(&mut self, zones: &mut JobZones, request: Request, busy: bool) -> Step {
         let (asked, _) = self.asked(zones, request.command.extent, RequestKind::Trim);
-        let found = if zones.random && self.written[asked as usize] == 0 { self.with_data(zones, asked, 1) } else { Some(asked) };
+        let found = if zones.random && self.written[asked as usize] == 0 {
+            self.with_data(zones, asked, 1)
+        } else {
+            Some(asked)
+        };
         let Some(zone) = found else { return Step::End };
         if busy {
             return Step::Wait;

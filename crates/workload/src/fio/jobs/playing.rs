@@ -635,9 +635,8 @@ impl Source for JobsSource {
     fn expected_requests(&self) -> Option<u64> {
         let jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         // Resets are requests too, whose number is unknown.
-        let expected = |job: &Playing| {
-            (job.runtime.is_none() && job.zones.is_none()).then(|| job.source.expected_requests())?
-        };
+        let expected =
+            |job: &Playing| (job.runtime.is_none() && job.zones.is_none()).then(|| job.source.expected_requests())?;
         jobs.map(expected).try_fold(0u64, |sum, next| sum.checked_add(next?))
     }
 }
