@@ -43,6 +43,8 @@ pub struct JobZones {
     /// Smallest block of each direction, in sectors.
     least: [u64; 3],
     random: bool,
+    /// The job reads and writes.
+    mixed: bool,
     /// Zone and offset of the next sequential request of each direction, in sectors.
     next: [Option<(u32, u64)>; 3],
 }
@@ -82,6 +84,7 @@ impl JobZones {
             zones: region.0.div_ceil(size) as u32..((region.0 + region.1) / size) as u32,
             least: [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(least),
             random: spec.pattern.random,
+            mixed: [RequestKind::Read, RequestKind::Write].iter().all(|kind| spec.pattern.kinds.contains(kind)),
             next: [None; 3],
         })
     }
@@ -124,13 +127,18 @@ impl ZoneHost {
     }
 
     /// The next step of `job`, which wants `request` and has requests in flight if `busy`.
-    pub fn step(&mut self, job: u32, zones: &mut JobZones, request: Request, busy: bool) -> Step {
+    pub fn step(&mut self, job: u32, zones: &mut JobZones, mut request: Request, busy: bool) -> Step {
         if zones.zones.is_empty() {
             return Step::End;
         }
         match request.command.kind {
             RequestKind::Write => self.write(job, zones, request, busy),
             RequestKind::Read if zones.keys.beyond => Step::Issue(request),
+            // The first request of a mix writes, because nothing may be there to read.
+            RequestKind::Read if zones.mixed && zones.next[direction(RequestKind::Write)].is_none() => {
+                request.command.kind = RequestKind::Write;
+                self.write(job, zones, request, busy)
+            }
             RequestKind::Read => self.read(zones, request),
             RequestKind::Trim => self.trim(zones, request, busy),
             RequestKind::Flush => Step::Issue(request),
