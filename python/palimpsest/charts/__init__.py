@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..result import Result
 from . import blocks
 from . import flash as operations
+from . import handles as by_handle
 from . import latency as response
 from . import parts as parts_of_latency
 from . import time as series
@@ -63,6 +64,11 @@ CHARTS: dict[str, Chart] = {
     "volumes": Chart(
         "Volumes", by_volume.volumes,
         "Requests of each volume of the trace; at most the twenty busiest.",
+    ),
+    "handles": Chart(
+        "Reclaim unit handles", by_handle.handles,
+        "Written by the host with each handle, and moved out of its reclaim units by collection; units that hold moved "
+        "data of several handles are the controller's.",
     ),
     "wear": Chart("Wear", blocks.wear, "How many blocks were erased how often, preconditioning included."),
     "wear_map": Chart(

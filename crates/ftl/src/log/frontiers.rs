@@ -64,7 +64,8 @@ pub(crate) struct Frontiers {
 palimpsest_flash::state!(Frontiers {
     blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
 } parts { open } built {
-    data_streams, shares, keeps_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
+    data_streams, shares, keeps_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved,
+    left_out
 });
 
 impl Frontiers {
