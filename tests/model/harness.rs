@@ -128,7 +128,7 @@ impl Model {
     pub fn run_timed(&mut self, commands: impl Iterator<Item = Command>, depth: u32) -> Result<()> {
         let mut commands = commands.peekable();
         let mut budget = 0u64;
-        self.drive.refused.clear();
+        self.drive.reports.refused.clear();
         while commands.peek().is_some() || self.drive.outstanding() > 0 {
             while self.drive.outstanding() < depth {
                 let Some(command) = commands.next() else { break };
@@ -144,7 +144,7 @@ impl Model {
             assert!(budget > 0, "nothing completes any more");
             budget -= 1;
         }
-        for refused in self.drive.refused.drain(..) {
+        for refused in self.drive.reports.refused.drain(..) {
             *self.submitted.entry((refused.kind as u8, u64::from(refused.extent.sectors) * 512)).or_default() -= 1;
         }
         self.submitted.retain(|_, count| *count > 0);

@@ -59,8 +59,6 @@ pub struct Drive {
     pub power: Power,
     /// The receivers of completions.
     pub reports: Reports,
-    /// Requests of the measurement that a drive with zones refused, for the caller to take.
-    pub refused: Vec<Command>,
     /// True for a layer with zones, which may refuse requests.
     zoned: bool,
     /// True for a file system, which commits on flushes and trims addresses of the layer below itself.
@@ -90,7 +88,6 @@ impl Drive {
             units,
             power: Power::default(),
             reports: Reports::default(),
-            refused: Vec::new(),
             zoned,
             is_file_system: false,
             flight: Flight::default(),
@@ -163,7 +160,7 @@ impl Drive {
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
-        self.refused.extend((self.zoned && self.io.present.refused.is_some()).then_some(command));
+        self.reports.refused.extend((self.zoned && self.io.present.refused.is_some()).then_some(command));
         (self.io.present.buffer_taken, self.io.present.buffer_freed) = (0, 0);
         self.power.progressed();
         Ok(())

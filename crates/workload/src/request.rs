@@ -1,6 +1,7 @@
 //! Requests of a host, and their sources.
 //!
-//! A request addresses 512-byte sectors at any alignment, whatever the drive.
+//! A request addresses 512-byte sectors at any alignment, whatever the drive. This file and `fio` use each other: a
+//! source may have zones, whose record is that of fio's jobs.
 
 pub use crate::file_names::{FileNames, NO_FILE};
 use crate::fio::ZoneHost;

@@ -13,9 +13,6 @@
 //!
 //! Ignored: random write areas, reset and finish recommended, and dies whose planes belong to different zones.
 
-#[cfg(test)]
-mod tests;
-
 use super::block::{self, Block, ZoneShape};
 use super::pages::MapsPages;
 use crate::extent::pages;

@@ -49,7 +49,6 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fdp: Option<super::fdp::Fdp>,
     /// Zones, if the layer has them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub zns: Option<super::zns::Zns>,
     pub reliability: Option<Reliability>,
     pub ftl_stats: Map<String, Value>,

@@ -390,7 +390,7 @@ impl<'a> Session<'a> {
     /// Requests that a drive with zones refused count as errors alone.
     #[inline]
     fn subtract_refused(&mut self) {
-        while let Some(command) = self.drive.refused.pop() {
+        while let Some(command) = self.drive.reports.refused.pop() {
             self.tally.subtract(command);
             let (owner, kind, sectors) = (command.directives.owner, command.kind, command.extent.sectors);
             self.recorder.volumes.iter_mut().for_each(|volumes| volumes.refused(owner, kind, sectors));

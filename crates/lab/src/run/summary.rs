@@ -73,8 +73,7 @@ pub(super) fn outcome(
     trace: TraceRead,
     precondition: Precondition,
 ) -> Outcome {
-    let config = &resolved.drive;
-    let timed = options.fidelity == Fidelity::Timed;
+    let (config, timed) = (&resolved.drive, options.fidelity == Fidelity::Timed);
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
     let figures = session.drive.figures();
     let (flash, before) = (flash(session), &session.baseline.ftl);
@@ -89,8 +88,8 @@ pub(super) fn outcome(
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
     let life = lifetime(session, &figures, figures.safe_life, &measured);
-    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
+    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: config.ftl.name.clone(),

@@ -163,7 +163,7 @@ impl Drive {
                 }
                 self.record_completion(id, command.kind, observer);
                 if refused {
-                    self.refused.extend((!warmup).then_some(command));
+                    self.reports.refused.extend((!warmup).then_some(command));
                 } else if !warmup {
                     self.reports.observe(command, arrival, self.engine.now(), observer);
                 }

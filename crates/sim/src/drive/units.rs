@@ -1,4 +1,6 @@
-//! Sizes of a drive: sectors of the host, logical subpages, and units of the layer's map and of trims. Ignored: pages of flash.
+//! Sizes of a drive: sectors of the host, logical subpages, units of the layer's map and of trims.
+//!
+//! Ignored: pages of flash.
 
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::SECTOR_BYTES;

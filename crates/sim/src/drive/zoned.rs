@@ -1,7 +1,7 @@
 //! Requests of a drive with zones: the layer admits them first, or refuses them with a status.
 //!
-//! After a power cut a host reads the write pointers. It repeats an interrupted write from the write pointer on, because
-//! the drive refuses the part that is written. Ignored: zone reports as commands, with their time.
+//! After a power cut a host reads the write pointers. It repeats an interrupted write from the write pointer on,
+//! because the drive refuses the part that is written. Ignored: zone reports as commands, with their time.
 
 use super::{Command, Drive, Verifier};
 use palimpsest_flash::command::ZoneAction;
