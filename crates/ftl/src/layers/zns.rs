@@ -38,8 +38,8 @@ keys! {
 
     /// The keys of `zns`.
     group pub KEYS {
-        /// dies that a zone is on, whose planes take turns from page to page; 0: all dies. With parity (ftl.rain) a zone
-        /// is on the dies of a stripe
+        /// dies that a zone is on, whose planes take turns from page to page; 0: all dies. With parity (ftl.rain) a
+        /// zone is on the dies of a stripe
         pub dies: u32 = "zns.zone_dies", Count { min: 0, max: 65_535 }, "0", needs["ftl.rain = 0"];
         /// bytes of a zone that can be written, rounded up to erase blocks on its dies for the space it takes; 0: one
         /// erase block on each plane of its dies
