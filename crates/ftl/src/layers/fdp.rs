@@ -7,7 +7,8 @@
 //! one, or with one that the drive does not have, goes to handle 0, and the latter is an event. Data that collection
 //! moves stays among the data of its handle (persistently isolated), or joins the moved data of the other handles
 //! (initially isolated). Spare space floats: the victim is the drive's best, whichever handle it belongs to. Or handles
-//! have shares of the units (`fdp.shares`): the handle that exceeds its share the most gives the victim.
+//! have shares of the units (`fdp.shares`): the handle that exceeds its share the most gives the victim. A unit of one
+//! block may be a block of the fast cache (`ftl.slc_cache`), which has fewer pages.
 //!
 //! Ignored: several reclaim groups, updates of handles by the host, time limits of units, and namespaces.
 
@@ -16,6 +17,7 @@ use super::page::{self, Page};
 use super::subpage::{self, Subpage};
 use crate::maps::full::FullMap;
 use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::keys::{Key, is, keys_of};
 use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::Settings;
@@ -53,18 +55,10 @@ words! {
 }
 
 /// Keys of the layers below whose values follow from the handles.
-const FIXED: [&str; 8] = [
-    "ftl.streams",
-    "ftl.classifier",
-    "ftl.hot_below",
-    "ftl.moved",
-    "ftl.moved_to",
-    "ftl.allocation",
-    "ftl.slc_cache",
-    "ftl.slc_fixed",
-];
+const FIXED: [&str; 7] =
+    ["ftl.streams", "ftl.classifier", "ftl.hot_below", "ftl.moved", "ftl.moved_to", "ftl.allocation", "ftl.slc_fixed"];
 
-const ONE_SIZE: &str = "all reclaim units of a drive have one size, and a block with one bit a cell is smaller";
+const MIXED: &str = "a fixed share of a fast cache mixes the data of all handles";
 
 /// A drive of the model suite with as few spare blocks as possible.
 const PLAIN: &[&str] = &["fdp.handles=1", "fdp.isolation=persistent", "fdp.unit=block"];
@@ -78,7 +72,7 @@ macro_rules! with_handles {
             keys: || keys_beside(($base.keys)()),
             fixes: fixed,
             hides: &["ftl.superblocks", "ftl.superblock_planes"],
-            reasons: &[("ftl.slc_cache", ONE_SIZE), ("ftl.slc_fixed", ONE_SIZE)],
+            reasons: &[("ftl.slc_fixed", MIXED)],
             check,
             frontiers_key: "fdp.handles",
             model: Model {
@@ -136,9 +130,12 @@ fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
     fixed.into()
 }
 
-/// Each handle needs a share.
+/// Each handle needs a share. A fast cache is folded into blocks of moved data of all handles.
 fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
-    let FdpSettings { handles, shares, .. } = FdpSettings::new(proposal.settings);
+    let FdpSettings { handles, shares, isolation, .. } = FdpSettings::new(proposal.settings);
+    let cached = proposal.settings.get::<BlockCount>("ftl.slc_cache").of(proposal.geometry.blocks_per_plane);
+    refuse_if!(cached > 0 && isolation == Isolation::Persistent => "ftl.slc_cache", "fdp.isolation";
+        "the fast cache is folded into blocks of moved data of all handles; expected fdp.isolation = \"initial\"");
     if shares.is_empty() {
         return Ok(());
     }

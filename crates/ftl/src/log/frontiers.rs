@@ -172,6 +172,12 @@ impl Frontiers {
         }
     }
 
+    /// Pages of open blocks that data moved to `stream` in `plane` may take.
+    pub fn pages_for(&self, plane: u32, stream: u32) -> u32 {
+        let lent = (self.lenders..self.data_streams).filter(|&lender| lender != stream);
+        self.pages_left(plane, stream) + lent.map(|lender| self.pages_left(plane, lender)).sum::<u32>()
+    }
+
     /// True if `stream` may take a page of `plane` and leave the reserve of cleaning.
     #[inline]
     pub fn has_space(&self, plane: u32, stream: u32) -> bool {
