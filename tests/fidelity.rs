@@ -57,3 +57,5 @@ mod throughput;
 mod timing;
 #[path = "fidelity/word_lines.rs"]
 mod word_lines;
+#[path = "fidelity/zones.rs"]
+mod zones;

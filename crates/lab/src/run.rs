@@ -220,6 +220,7 @@ pub fn run_from(
     let session = Session::new(&resolved.drive, options, watcher)?;
     expect_handles(&session, source)?;
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
+    session.set_zones(source)?;
     session.begin(source)?;
     session.drive_all(source)?;
     if session.worn_out.is_none() {

@@ -46,6 +46,7 @@ mod spec;
 mod tausworthe;
 mod values;
 pub(crate) mod zipf;
+mod zoned;
 
 pub use distribution::{Distribution, Zone};
 pub use jobs::{JobFile, JobsSource, Surroundings, is_job_file};
@@ -53,6 +54,7 @@ pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
 pub use spec::{FioSpec, Generator, Pacing, Rate, SizeShare};
+pub use zoned::ZoneHost;
 
 use crate::request::Source;
 use palimpsest_flash::error::Result;

@@ -18,6 +18,7 @@ mod spread;
 pub use crate::request::{Survey, Volume};
 pub use layout::Volumes;
 
+use crate::fio::ZoneHost;
 use crate::object_figures::Figures;
 use crate::objects;
 use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
@@ -258,6 +259,10 @@ impl Source for Replay {
 
     fn next_of_layout(&mut self) -> Option<Request> {
         self.inner.next_of_layout()
+    }
+
+    fn zones(&mut self) -> Option<&mut ZoneHost> {
+        self.inner.zones()
     }
 
     fn jobs(&mut self) -> Option<&mut dyn Jobs> {

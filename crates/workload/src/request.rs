@@ -1,8 +1,10 @@
 //! Requests of a host, and their sources.
 //!
-//! A request addresses 512-byte sectors at any alignment, whatever the drive.
+//! A request addresses 512-byte sectors at any alignment, whatever the drive. This file and `fio` use each other: a
+//! source may have zones, whose record is that of fio's jobs.
 
 pub use crate::file_names::{FileNames, NO_FILE};
+use crate::fio::ZoneHost;
 use crate::object_figures::Figures;
 use crate::volume_names::VolumeName;
 pub use palimpsest_flash::command::{Command, Directives, Lifetime};
@@ -174,6 +176,12 @@ pub trait Source: Send {
     /// The next of the writes that create the workload's files before a run, which are not requests of the run; `None`
     /// after the last, or without files.
     fn next_of_layout(&mut self) -> Option<Request> {
+        None
+    }
+
+    /// The zones that the workload writes in order (fio's `zonemode=zbd`), which the caller must set to those of the
+    /// drive before the first request.
+    fn zones(&mut self) -> Option<&mut ZoneHost> {
         None
     }
 

@@ -48,6 +48,8 @@ pub struct Summary {
     /// Reclaim unit handles, if the layer has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fdp: Option<super::fdp::Fdp>,
+    /// Zones, if the layer has them.
+    pub zns: Option<super::zns::Zns>,
     pub reliability: Option<Reliability>,
     /// The cache of an object workload.
     #[serde(skip_serializing_if = "Option::is_none")]

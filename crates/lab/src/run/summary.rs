@@ -14,6 +14,7 @@ use crate::metrics::summary::{
     Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
+use crate::metrics::zns::Zns;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
@@ -91,8 +92,8 @@ pub(super) fn outcome(
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
     let life = lifetime(session, &figures, figures.safe_life, &measured);
-    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
+    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: config.ftl.name.clone(),
@@ -135,6 +136,7 @@ pub(super) fn outcome(
         checkpoint: checkpoint(session),
         rain: rain(session),
         fdp: fdp(session, &figures, &flash),
+        zns: zns(session, &figures),
         power: session.loses_power().then(|| power(session)),
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
@@ -392,6 +394,12 @@ fn rain(session: &Session<'_>) -> Option<Rain> {
         rebuild_latency_ns: Latency::of(&session.recorder.rebuild),
         rebuild_done: figures.failed_at.map(|_| figures.moved_at.is_some()),
     })
+}
+
+/// Zones, if the layer has them.
+fn zns(session: &Session<'_>, figures: &LayerFigures) -> Option<Zns> {
+    let before = session.baseline.ftl.zones.clone().unwrap_or_default();
+    Some(Zns::new(figures.zones.as_ref()?, &before))
 }
 
 /// Reclaim unit handles, if the layer has them.

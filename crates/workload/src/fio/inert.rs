@@ -69,9 +69,8 @@ pub const REFUSED: &[(&str, &str)] = &[
     ),
     (FILES, "donorname inplace stat_type opendir file_append pre_read end_syncfs sync_file_range"),
     (
-        "needs a drive with zones",
-        "zonecapacity read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits zone_reset_threshold \
-         zone_reset_frequency recover_zbd_write_error write_zone_remainder",
+        "needs zones of other kinds than those of a drive",
+        "ignore_zone_limits recover_zbd_write_error write_zone_remainder",
     ),
     (
         "needs a command that the drive lacks",
@@ -150,10 +149,9 @@ const COUNT_ZONES: &[&str] = &["size", "io_size", "offset", "offset_increment", 
 pub fn refused(name: &str, value: &str) -> Option<&'static str> {
     match (name, value) {
         ("ioengine", engine) => ENGINES.iter().find(|(_, names)| has(names, engine)).map(|&(why, _)| why),
-        ("zonemode", "zbd") => Some("needs a drive with zones"),
         (name, zones) if COUNT_ZONES.contains(&name) => {
             let number = zones.strip_suffix('z').filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-            number.map(|_| "counts zones, and the drive has none")
+            number.map(|_| "counts zones, whose size is zonesize; expected bytes")
         }
         (_, "0") => None,
         (name, value) => {

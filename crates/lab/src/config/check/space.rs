@@ -64,7 +64,7 @@ fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
 
 /// Whole blocks of spare space in each plane when the drive is full.
 fn all_spare(drive: &DriveConfig) -> u64 {
-    let spare = drive.geometry.pages() - drive.logical_pages();
+    let spare = drive.geometry.pages() - drive.data_pages();
     spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
 }
 
@@ -80,7 +80,7 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let (has, kept) = (all_spare(drive), reserved(drive, drive.geometry.blocks_per_plane));
     let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
     let needs = open + kept;
-    if has >= needs && drive.logical_pages() > 0 {
+    if has >= needs && drive.data_pages() > 0 {
         return Ok(());
     }
     let fixed = u64::from(drive.fixed_single());
@@ -88,7 +88,7 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let frontiers_key = entry_of(drive).frontiers_key;
     let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", frontiers_key, reserved_key];
     let keys = &keys[..if kept > 0 && !reserved_key.is_empty() { 4 } else { 3 }];
-    if drive.logical_pages() == 0 {
+    if drive.data_pages() == 0 {
         return Err(Unfit::new(keys, "that leaves no logical page; expected less over-provisioning"));
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);

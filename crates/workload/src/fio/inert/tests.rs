@@ -54,8 +54,11 @@ fn a_switch_that_is_off_is_no_reason() {
     assert_eq!(refused("pre_read", "1"), Some("needs a file system instead of a drive"));
     assert_eq!((refused("pre_read", "0"), is_off("pre_read")), (None, true));
     assert_eq!((refused("sg_write_mode", "write"), refused("zonemode", "none")), (None, None));
-    assert!(refused("sg_write_mode", "verify_bytchk_01").is_some() && refused("zonemode", "zbd").is_some());
-    assert_eq!((refused("size", "5g"), refused("size", "3z")), (None, Some("counts zones, and the drive has none")));
+    assert!(refused("sg_write_mode", "verify_bytchk_01").is_some() && refused("ignore_zone_limits", "1").is_some());
+    assert_eq!(
+        (refused("size", "5g"), refused("size", "3z")),
+        (None, Some("counts zones, whose size is zonesize; expected bytes"))
+    );
     assert_eq!((refused("ioengine", "libaio"), waits("libaio"), waits("psync")), (None, Some(false), Some(true)));
     assert_eq!((refused("ioengine", "http"), waits("http")), (Some("needs a server instead of a drive"), None));
 }
