@@ -27,6 +27,8 @@ mod fills;
 mod forms;
 #[path = "fidelity/jobs.rs"]
 mod jobs;
+#[path = "fidelity/objects.rs"]
+mod objects;
 #[path = "fidelity/operations.rs"]
 mod operations;
 #[path = "fidelity/patrol.rs"]
@@ -55,3 +57,5 @@ mod throughput;
 mod timing;
 #[path = "fidelity/word_lines.rs"]
 mod word_lines;
+#[path = "fidelity/zones.rs"]
+mod zones;

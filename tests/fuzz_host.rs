@@ -9,7 +9,8 @@ use kept_inputs::kept;
 use std::io::Write;
 
 use palimpsest_lab::host::fuzzing::{
-    JOB_FILES, SAMPLES, SPECS, fuzz_archive, fuzz_job_file, fuzz_parquet, fuzz_spec, fuzz_trace,
+    JOB_FILES, OBJECT_SAMPLES, OBJECT_SPECS, SAMPLES, SPECS, fuzz_archive, fuzz_job_file, fuzz_objects, fuzz_parquet,
+    fuzz_spec, fuzz_trace,
 };
 use palimpsest_lab::rng::Rng;
 
@@ -50,12 +51,13 @@ fn compressed(bytes: &[u8], choice: u64) -> Vec<u8> {
 type Target = (&'static str, fn(&[u8]));
 
 /// The fuzz targets of the host side.
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     ("trace", fuzz_trace),
     ("parquet", fuzz_parquet),
     ("archive", fuzz_archive),
     ("spec", fuzz_spec),
     ("jobs", fuzz_job_file),
+    ("objects", fuzz_objects),
 ];
 
 #[test]
@@ -130,5 +132,19 @@ fn mutated_job_files_do_not_panic() {
             mutate(&mut bytes, &mut rng);
         }
         fuzz_job_file(&bytes);
+    }
+}
+
+#[test]
+fn mutated_objects_do_not_panic() {
+    const ROUNDS: u64 = 2_000;
+    let texts: Vec<&str> = OBJECT_SAMPLES.iter().map(|sample| sample.1).chain(OBJECT_SPECS.iter().copied()).collect();
+    for round in 0..ROUNDS {
+        let mut rng = Rng::new(round, 4000);
+        let mut bytes = texts[rng.below(texts.len() as u64) as usize].as_bytes().to_vec();
+        for _ in 0..=rng.below(4) {
+            mutate(&mut bytes, &mut rng);
+        }
+        fuzz_objects(&bytes);
     }
 }

@@ -74,3 +74,5 @@ mod womv;
 mod word_lines;
 #[path = "model/workload.rs"]
 mod workload;
+#[path = "model/zones.rs"]
+mod zones;

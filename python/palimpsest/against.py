@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,8 @@ class Against:
             return
         groups = self._output.together()
         if len(self._output.jobs) == 1:
-            spec, made = ",".join(self._output.jobs[0].lines), min(_requests(groups[0]), MOST)
-            self.options = replace(self.options, workload=spec, requests=options.requests or made)
+            made = options.requests or min(_requests(groups[0]), MOST)
+            self.options = replace(self.options, workload=self._output.jobs[0].spec(made), requests=made)
             return
         # A simulated drive may be faster than the real one.
         self.options = replace(self.options, requests=options.requests or MOST)
@@ -86,8 +86,7 @@ class Against:
 
     def compared(self, result: Result) -> Result:
         """The result with `against`: fio's figures beside its own. Raises InputError if no job is in both."""
-        ignored = {} if self._given else dict.fromkeys(key for job in self._output.jobs for key in job.ignored)
-        return _compared(result, self._output, self.path, ignored)
+        return _compared(result, self._output, self.path, [] if self._given else self._output.notes)
 
 
 def _rate(jobs: Sequence[Job]) -> float:
@@ -130,11 +129,10 @@ def _matched(names: Sequence[str], output: Output) -> dict[str, list[str]]:
     return found
 
 
-def _compared(result: Result, output: Output, path: Path, ignored: Iterable[str]) -> Result:
+def _compared(result: Result, output: Output, path: Path, notes: Sequence[str]) -> Result:
     names = [job["job"] for job in result.get("jobs") or []]
     matched = _matched(names, output) if names else {output.jobs[0].name: []}
-    said = ", ".join(ignored)
-    notes = [f"not used of fio's options, as requests go to the whole drive until our own end: {said}"] if said else []
+    notes = [*notes]
     if not matched or (not names and len(output.jobs) > 1):
         raise InputError(_unlike(path, output, names))
     rows: list[dict[str, Any]] = []
@@ -149,11 +147,23 @@ def _compared(result: Result, output: Output, path: Path, ignored: Iterable[str]
     others = [name for name in names if not any(name in sections for sections in matched.values())]
     notes += [f"the run has {name}, which fio did not run" for name in others]
     used = {row["figure"].partition(".")[0] for row in rows} & _LATENCIES.keys()
-    if any(row["ours"] is None and ".p" in row["figure"] for row in rows):
-        notes.append("a section has p50, p90, p99, p99.9 and p99.99, trims none: the JSON has fio's other percentiles")
+    notes += _absent(rows)
     notes += [f"latency: {_LATENCIES[name]}; ours from arrival to completion" for name in _LATENCIES if name in used]
     data = result.to_dict() | {"against": {"file": path.name, "fio": output.version, "rows": rows, "notes": notes}}
     return Result(data, result.series, result.configuration)
+
+
+def _absent(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Notes on percentiles that only one side has."""
+    shares = [row for row in rows if ".p" in row["figure"]]
+    ours = dict.fromkeys(row["figure"].partition(".")[2] for row in shares if row["ours"] is None)
+    if ours:
+        few = f"{', '.join([*ours][:_SHOWN])}{' and more' * (len(ours) > _SHOWN)}"
+        yield f"not compared, because a section has p50, p90, p99, p99.9 and p99.99 and trims none: {few}"
+    found = {row["figure"].partition(".")[2] for row in shares}
+    lacking = [name for name in _LISTED if name != "mean" and name not in found]
+    if shares and lacking:
+        yield f"not compared, because fio printed other percentiles (percentile_list): {', '.join(lacking)}"
 
 
 def _rows(job: Job, parts: Sequence[Mapping[str, Any]], result: Result) -> Iterator[dict[str, Any]]:

@@ -109,6 +109,22 @@ def comparison(results: Sequence[Result]) -> str:
     return f"{subject.label} {', but '.join(filter(None, parts))}."
 
 
+def slo(results: Sequence[Result]) -> str:
+    """The runs that hold the conditions of `--slo`, and what the others miss; empty without conditions."""
+    found = [(result.label, result["slo"]) for result in results if result.get("slo")]
+    if not found:
+        return ""
+    wanted = " and ".join(each["condition"] for each in found[0][1])
+    holding = [label for label, of in found if all(each["holds"] for each in of)]
+    missed = [
+        f"{label} has {_listed([each['shown'] for each in of if not each['holds']])}"
+        for label, of in found
+        if label not in holding
+    ]
+    head = f"{_listed(holding)} {'holds' if len(holding) == 1 else 'hold'}" if holding else "No run holds"
+    return f"{'; '.join([f'{head} {wanted}', *missed])}."
+
+
 _SPANS = ((1.0, "years"), (365.25, "days"), (8766.0, "hours"), (525960.0, "minutes"))
 
 

@@ -40,7 +40,7 @@ class Settings(TypedDict, total=False):
         format: format of a trace, as in `palimpsest list traces`; None to recognise the format by content.
         columns: columns of a text without a known format, as in `--columns`.
         volumes: addresses of the volumes of a trace: `"apart"` (default if the format has volumes), `"overlaid"`, or
-            the numbers of the played volumes, such as `"3,7"` or `[3, 7]`.
+            the played volumes, numbers or names, such as `"3,xvda1"` or `[3, 7]`.
         arrivals: `"spread"` spreads requests of one time over the tick of the trace's clock.
         repeat: repetitions of the workload: a number, or `"2dw"` for two drive writes.
         until: `"worn-out"` repeats the workload until the drive can write no more (`faults.wear_out`).
@@ -61,7 +61,7 @@ class Settings(TypedDict, total=False):
     skip_bad: bool
     format: str | None
     columns: str | None
-    volumes: str | int | Sequence[int] | None
+    volumes: str | int | Sequence[int | str] | None
     arrivals: str
     repeat: int | str | None
     until: str | None
@@ -153,10 +153,10 @@ def _optional_text(value: object) -> str | None:
     return None if value is None else _text(value)
 
 
-def _volumes(value: str | int | Sequence[int] | None) -> str | None:
+def _volumes(value: str | int | Sequence[int | str] | None) -> str | None:
     if value is None or isinstance(value, str | int):
         return _optional_text(value)
-    return ",".join(str(number) for number in value)
+    return ",".join(map(str, value))
 
 
 def _named(workload: Workload) -> str:
@@ -234,7 +234,7 @@ def trace(
     skip_bad: bool = False,
     format: str | None = None,  # noqa: A002 - as in a run
     columns: str | None = None,
-    volumes: str | int | Sequence[int] | None = None,
+    volumes: str | int | Sequence[int | str] | None = None,
 ) -> Trace:
     """Returns a trace, or any other workload, to describe without a drive.
 

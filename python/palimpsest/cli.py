@@ -20,17 +20,19 @@ from typing import Any, NoReturn
 import click
 
 from . import _core, completion, engine, errors, interrupts, native, states, timelines, trace_commands
+from . import objects as object_command
 from . import reproduce as reproduction
 from .commands import Commands, forget_unknown_width, help_width, say, show
 from .fits import command as fit_command
 from .needs import is_given
 from .options import COMPARED_FTLS, FIRST_OPERATIONS, REGISTRIES, RunOptions
 from .paper import command as figure_command
-from .parameters import Choice, Folder, cores, jobs_option, json_option, make_folder, out_option
+from .parameters import Choice, Folder, Parsed, cores, jobs_option, json_option, make_folder, out_option
 from .progress import ProgressBoard
 from .result import Comparison, Result
 from .run_options import check, ftl_option, own_folder, run_options, set_option, ssd_option
 from .sweeps import command as sweep_command
+from .sweeps import conditions
 from .sweeps import store as sweep_store
 from .sweeps.board import SweepBoard
 from .sweeps.engines import ENGINES
@@ -143,9 +145,12 @@ def run(
     shell_complete=completion.layers,
 )
 @jobs_option()
+@click.option(
+    "--slo", type=Parsed("CONDITIONS", conditions.parsed), help="Which runs hold them: read.p99<500us,dwpd>=1."
+)
 @run_options
 def compare(
-    runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, out: Path | None, force: bool,
+    runs: tuple[str, ...], ftl: str | None, *, jobs: int | None, slo: str | None, out: Path | None, force: bool,
     operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run the same workload on several translation layers, or with several settings, side by side.
@@ -159,8 +164,13 @@ def compare(
       palimpsest compare page small:ftl=mga,ftl.allocation_threshold=25% --ssd mga-16k
       palimpsest compare --ftl page,subpage,mga --ssd mga-16k --workload trace.csv.zst
       palimpsest compare --ssd mga-16k --ftl page,mga --fidelity count --out results/mga
+      palimpsest compare --ftl page,subpage --slo "read.p99<500us,wa<4"
     """
     seeds, method = _seeds(options)
+    wanted = conditions.conditions(slo) if slo is not None else []
+    if wanted and seeds:
+        raise errors.InputError("--slo: conditions are those of one seed; expected no --seeds, or `palimpsest sweep`")
+    conditions.expect_measured(wanted, options["fidelity"])
     base = RunOptions(series=out is not None, **_plain(options, operations))
     names = runs or _names(",".join(COMPARED_FTLS) if ftl is None else ftl)
     chosen = [base.labelled(text) for text in names]
@@ -178,6 +188,7 @@ def compare(
         states.share()
     with ProgressBoard() as board:
         results, failure = engine.run_many(chosen, jobs, board.callback)
+    results = [conditions.judged(each, wanted) if wanted else each for each in results]
     if results:
         show(Comparison(results).to_json() if as_json else Comparison(results))
         if out is not None:
@@ -361,8 +372,8 @@ def why_(folder: Path, *, as_json: bool) -> None:
 def list_(kind: str | None, as_json: bool) -> None:
     """List the names of drives, layers, workloads, ...
 
-    KIND is one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, codes and faults; the default
-    is all of them.
+    KIND is one of ftls, parts, ssds, workloads, traces, objects (traces of objects), policies (evictions of caches),
+    victims, classifiers, schemes, codes and faults; the default is all of them.
 
     \b
     Examples:
@@ -464,6 +475,7 @@ def _names(ftls: str) -> list[str]:
 
 
 cli.add_command(trace_commands.trace)
+cli.add_command(object_command.objects)
 
 
 def _add_rest() -> None:

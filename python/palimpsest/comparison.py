@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from . import summary, units
+from . import answers, summary, units
 from .metrics import Metric, best, factor, labelled_notes, relative, sections, unequal_promises, verdicts
 from .result import Result
 
@@ -82,7 +82,9 @@ def render(results: Sequence[Result]) -> RenderableType:
     lines = [("drive", summary.drive_line(first)), ("workload", summary.workload_line(first))]
     head = summary.facts([lines[0], *([("before", str(before["spec"]))] if before else []), lines[1]])
     unequal = unequal_promises((result.label, result) for result in results)
-    parts: list[RenderableType] = [head, Text(), *([Text(unequal, style="yellow"), Text()] if unequal else [])]
+    promised = answers.slo(results)
+    parts: list[RenderableType] = [Text(promised, style="bold"), Text()] if promised else []
+    parts += [head, Text(), *([Text(unequal, style="yellow"), Text()] if unequal else [])]
     parts += [summary.ByWidth(partial(_side_by_side, results)), Text()]
     if len(results) > 1:
         parts.append(Text(f"ratio: to {first.label}; * best of its row", style="dim"))

@@ -118,6 +118,16 @@ def formats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     return _starting(incomplete, _core.list_registry("traces"))
 
 
+def object_formats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes formats of traces of objects."""
+    return _starting(incomplete, _core.list_registry("objects"))
+
+
+def policies(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes eviction policies."""
+    return _starting(incomplete, _core.list_registry("policies"))
+
+
 def layers(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Completes translation layers; after a comma, those not yet named."""
     before, comma, last = incomplete.rpartition(",")

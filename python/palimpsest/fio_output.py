@@ -19,14 +19,21 @@ from typing import Any
 from .errors import InputError
 
 KEPT = frozenset((
-    "rw", "readwrite", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "iodepth", "size", "offset",
-    "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "norandommap", "rate", "rate_iops",
-    "rate_min", "rate_iops_min", "rate_cycle", "ratecycle", "rate_process", "numjobs", "kb_base",
-    "random_generator", "randrepeat", "randseed", "nrfiles", "filesize", "openfiles", "thinktime",
-    "thinktime_blocks", "thinktime_blocks_type", "latency_target", "latency_window", "latency_percentile",
-    "latency_run", "fsync", "sync", "write_hint", "plids", "fdp_pli",
+    "rw", "readwrite", "rw_sequencer", "bs", "blocksize", "bssplit", "blockalign", "ba", "bsrange", "blocksize_range",
+    "bs_unaligned", "blocksize_unaligned", "iodepth", "iodepth_low", "iodepth_batch", "iodepth_batch_submit",
+    "iodepth_batch_complete", "iodepth_batch_complete_min", "size", "offset", "fileoffset", "offset_increment",
+    "rwmixread", "rwmixwrite", "percentage_random", "random_distribution", "random_sequence_stride", "norandommap",
+    "rate", "rate_iops", "rate_min", "ratemin", "rate_iops_min", "rate_cycle", "ratecycle", "rate_process", "numjobs",
+    "kb_base", "random_generator", "randrepeat", "allrandrepeat", "randseed", "nrfiles", "nr_files", "filesize",
+    "openfiles", "thinktime", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime", "latency_target",
+    "latency_window", "latency_percentile", "latency_run", "fsync", "sync", "writefua", "write_hint", "fdp",
+    "dataplacement", "data_placement", "plids", "fdp_pli", "plid_select", "fdp_pli_select", "verify", "do_verify",
+    "verify_backlog", "verify_backlog_batch", "zonemode", "zonesize", "zonerange", "zoneskip", "flow", "flow_id",
+    "flow_sleep",
 ))  # fmt: skip
 """Options of fio that describe the requests."""
+SHORTENED = frozenset({"ramp_time", "startdelay", "start_delay"})
+"""Times beside that of the run. They are shortened by the same factor as the run."""
 _WAITS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "sg"})
 """Engines that wait for each request."""
 _QUEUES = frozenset({
@@ -35,16 +42,29 @@ _QUEUES = frozenset({
 _READ = frozenset({"ioengine", "direct", "buffered", "fdatasync", "stonewall", "wait_for_previous", "name"})
 """Options that this module reads itself; fio adds `name`."""
 _OUTSIDE = (
-    "*filename*", "directory", "description", "thread", "invalidate", "*group*", "runtime", "timeout", "time_based",
-    "*delay", "ramp_time", "io_size", "io_limit", "number_ios", "loops", "fill_device", "create_*", "fallocate",
-    "end_fsync", "fsync_on_close", "file_append", "unlink*", "*log*", "*percentile*", "*reporting*",
-    "*significant_figures", "disable_*", "*gtod*", "clocksource", "exec_*", "ss*", "steadystate*", "cpu*", "numa_*",
-    "nice", "prio*", "mem", "iomem*", "lockmem", "hugepage-size", "*buffers", "buffer_*", "dedupe_*", "hipri*",
-    "sqthread_*", "fixedbufs", "registerfiles", "nonvectored", "uncached", "force_async", "cmd_type",
-    "userspace_reap", "allow_mounted_write", "eta*", "unit_base", "*error*", "exitall*", "random_seed",
-    "allrandrepeat",
+    "*filename*", "directory", "description", "comm", "thread", "invalidate", "*group*", "runtime", "timeout",
+    "time_based", "io_size", "io_limit", "number_ios", "loops", "fill_device", "fill_fs", "create_*", "fallocate",
+    "fadvise_hint", "overwrite", "file_append", "filetype", "end_fsync", "fsync_on_close", "unlink*", "write_*log",
+    "log_*", "per_job_logs", "*percentile*", "*reporting*", "*significant_figures", "disable_*", "disk_util", "stats",
+    "*avgtime", "*gtod*", "clocksource", "job_start_clock_id", "exec_*", "ss*", "steadystate*", "cpu*", "numa_*",
+    "nice", "prio*", "*cmdprio*", "uid", "gid", "mem*", "iomem*", "lockmem", "hugepage-size", "thp", "gpu_*", "*_io",
+    "cgroup*", "ioscheduler", "softrandommap", "thinktime_spin", "io_submit_mode", "iodepth_batch_complete_max",
+    "*buffers", "buffer_*", "dedupe_*", "verify_interval", "verify_offset", "verify_pattern*", "verify_fatal",
+    "verify_dump", "verify_async*", "verify_policy", "verify_write_sequence", "verify_header_seed", "verify_state_save",
+    "verifysort*", "experimental_verify", "hipri*", "sqthread_*", "fixedbufs", "registerfiles", "nonvectored",
+    "uncached", "force_async", "nowait", "cmd_type", "userspace_reap", "libaio_vectored", "xnvme_*",
+    "no_completion_thread", "atomic", "allow_*", "lockfile", "eta*", "unit_base", "continue_on_error", "ignore_error",
+    "error_dump", "exitall*", "exit_what", "wait_for", "random_seed",
 )  # fmt: skip
 """Options that do not reach the drive, or only limit the run: runs here have their own end."""
+_TIME = {"d": 86_400e6, "h": 3600e6, "m": 60e6, "s": 1e6, "ms": 1e3, "us": 1.0, "": 1e6}
+"""Microseconds of fio's units of time."""
+
+
+def is_known(key: str) -> bool:
+    """Whether an option is played, read here, or known not to change the requests."""
+    return key in KEPT | SHORTENED | _READ or any(fnmatch.fnmatch(key, each) for each in _OUTSIDE)
+
 
 KINDS = ("read", "write", "trim", "mixed")
 """Classes of requests with figures; `unified_rw_reporting` joins them as `mixed`."""
@@ -89,9 +109,9 @@ class Job:
 
     @cached_property
     def _described(self) -> tuple[list[str], list[str]]:
-        own = [key for key in self.options if key not in KEPT]
+        own = [key for key in self.options if key not in KEPT | SHORTENED]
         ignored = [key for key in own if any(fnmatch.fnmatch(key, each) for each in _OUTSIDE)]
-        for key in {*own} - _READ - {*ignored}:
+        for key in (key for key in own if not is_known(key)):
             what = f"{key} is not modelled and may change the requests"
             raise InputError(f"{self.place}: {what}; expected jobs without it")
         if str(self.options.get("direct", "1")) == "0" or str(self.options.get("buffered", "0")) == "1":
@@ -113,11 +133,35 @@ class Job:
             # Our drive has another size than the real file or device.
             ignored += ["size"] if size else []
             kept["size"] = "100%"
+        if not (size.endswith("%") and kept.get("offset_increment", "%").endswith("%")):
+            ignored += ["offset_increment"] if kept.pop("offset_increment", "") else []
         return [key if value == "" else f"{key}={value}" for key, value in kept.items()], ignored
+
+    @property
+    def shortened(self) -> list[str]:
+        """The options whose times are shortened as the run is."""
+        return [key for key in self.options if key in SHORTENED]
+
+    def spec(self, requests: int) -> str:
+        """The specification of so many requests."""
+        made = sum(side.requests for side in self.sides.values())
+        return ",".join([*self.lines, *self._times(requests / made)])
+
+    def _times(self, share: float) -> list[str]:
+        """Lines of the times beside the run, of which a share is played. Raises InputError for other times."""
+        found = []
+        for key in self.shortened:
+            ends = [re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", end) for end in str(self.options[key]).split("-")]
+            if any(end is None or end[2] not in _TIME for end in ends):
+                raise InputError(f"{self.place}: {key}={self.options[key]} is no time; expected one such as 10 or 5s")
+            times = [round(float(end[1]) * _TIME[end[2]] * min(1.0, share)) for end in ends if end]
+            found.append(f"{key}={'-'.join(f'{time}us' for time in times)}")
+        return found
 
     def section(self, seconds: float, *, later: bool = False) -> str:
         """The section of a job file, which ends by time; `later` waits for the end of the sections before."""
-        head = [f"[{self.name}]", *self.lines, *(["stonewall"] if later else [])]
+        times = self._times(seconds / (self.seconds or seconds))
+        head = [f"[{self.name}]", *self.lines, *times, *(["stonewall"] if later else [])]
         return "\n".join([*head, "time_based=1", f"runtime={max(1, round(1e6 * seconds))}us", ""])
 
     def follows(self, before: "Job") -> bool:
@@ -131,6 +175,14 @@ class Output:
 
     version: str
     jobs: tuple[Job, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on options that are not used, or shortened. Raises InputError as `Job.lines`."""
+        ignored = ", ".join(dict.fromkeys(key for job in self.jobs for key in job.ignored))
+        said = f"not used of fio's options, because requests go to the whole drive until our own end: {ignored}"
+        short = ", ".join(dict.fromkeys(key for job in self.jobs for key in job.shortened))
+        return [said] * bool(ignored) + [f"shortened as the run is: {short}"] * bool(short)
 
     def together(self) -> list[list[Job]]:
         """The jobs that ran at the same time, in order of time."""

@@ -174,6 +174,7 @@ _FIGURES = {
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",
     "fdp": r"configuration\.(handles|nominal_bytes|reclaim_units)|statistics\.(host|media|media_erased)_bytes"
     r"|events\.[a-z_]+",
+    "zns": r"zones|appends|resets|finishes|implicit_closes|padded_bytes|(states|errors)\.[a-z_]+",
     "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
     "throughput": "iops|bytes_per_s",

@@ -125,6 +125,7 @@ _FIGURE = (
 )
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "objects": (_FORCE,),
     "run": (*_RUN, _without("against", "seeds", "the figures are those of one run; expected one of them")),
     "compare": (
         *_RUN,

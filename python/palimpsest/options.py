@@ -10,7 +10,10 @@ from .errors import InputError
 FIDELITIES = ("timed", "count")
 PAYLOADS = ("none", "tag", "bytes")
 ARRIVALS = ("recorded", "spread")
-REGISTRIES = ("ftls", "parts", "ssds", "workloads", "traces", "victims", "classifiers", "schemes", "codes", "faults")
+REGISTRIES = (
+    "ftls", "parts", "ssds", "workloads", "traces", "objects", "policies", "victims", "classifiers", "schemes", "codes",
+    "faults",
+)  # fmt: skip
 COMPARED_FTLS = ("page", "subpage")
 """Layers that `compare` runs by default."""
 FIRST_OPERATIONS = "1..1000"

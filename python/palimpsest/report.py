@@ -95,7 +95,9 @@ def _head(results: Sequence[Result]) -> str:
     warnings, informing = answers.weighed_notes(results)
     speeds = [(result.label, f"seed {result['seed']}, {summary.speed_line(result)}") for result in results]
     more = "".join(f"<li>{escape(note)}</li>" for note in informing)
+    promised = answers.slo(results)
     return (
+        f"{f'<p class=answer>{escape(promised)}</p>' * bool(promised)}"
         f'<p class="answer">{escape(said)}</p>{tiles(cards)}{shell.notes(warnings)}{_listed(_facts(results))}'
         f"{folded('Notes and speed of the simulator', f'<ul>{more}</ul>' * bool(more) + _listed(speeds))}"
     )
@@ -170,7 +172,7 @@ def _volume_table(results: Sequence[Result]) -> str:
         for volume in volumes:
             times = volume["latency_ns"] or {}
             read, write = (times.get(kind) or {} for kind in ("read", "write"))
-            cells: list[object] = [f"{volume['volume']}{f' ({result.label})' if len(results) > 1 else ''}"]
+            cells: list[object] = [f"{units.volume_name(volume)}{f' ({result.label})' if len(results) > 1 else ''}"]
             cells += [units.count(volume["requests"][kind]) for kind in ("read", "write")]
             cells += [units.size(volume[f"bytes_{kind}"]) for kind in ("read", "written")]
             cells += [response_time(each, key) for each in (read, write) for key in ("mean", "p99", "max")]

@@ -117,7 +117,7 @@ def _record_of(result: Result) -> dict[str, str] | None:
 
 def _differences(old: Result, new: Result, of_serving: tuple[str, ...]) -> list[str]:
     # A repetition leaves out the timeline, which has the parts of response times, and the figures of another program.
-    apart = ("sim", "provenance", "why", "against", *of_serving)
+    apart = ("sim", "provenance", "why", "against", "slo", *of_serving)
     one, two = (
         {k: v for k, v in flatten(each.to_dict()).items() if k.split(".")[0] not in apart} for each in (old, new)
     )

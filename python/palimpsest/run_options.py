@@ -121,7 +121,7 @@ _RUN_OPTIONS = (
     ),
     click.option(
         "--volumes",
-        metavar="apart|overlaid|3,7",
+        metavar="apart|overlaid|3,xvda1",
         help="Volumes of a trace: apart, sharing addresses, or some only.  [default: apart, if the format has any]",
     ),
     click.option(

@@ -10,7 +10,7 @@ from rich.text import Text
 from . import units
 from .metrics import CAUSES, LATENCIES, is_modelled, response_time
 from .result import Result, flatten
-from .units import count, nanoseconds, ratio, size
+from .units import count, nanoseconds, ratio, size, volume_name
 
 _LABEL_WIDTH = 11
 _COLUMN_WIDTH = 9
@@ -170,7 +170,7 @@ def _volumes(result: Result) -> ByWidth | None:
         read, write = (times.get(kind) or {} for kind in ("read", "write"))
         shown = [count(sum(volume["requests"].values())), size(volume["bytes_written"])]
         shown += [response_time(each, key) for each in (read, write) for key in ("mean", "p99")]
-        rows.append((str(volume["volume"]), shown))
+        rows.append((volume_name(volume), shown))
     if len(found) > _VOLUMES:
         rows.append((f"+{len(found) - _VOLUMES:,} more", [""] * 6))
     return _figures("volume", ["requests", "written", "r mean", "r p99", "w mean", "w p99"], rows)
@@ -312,6 +312,7 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         yield "checkpoints", f"{programmed} (write amplification {ratio(checkpoint['write_amplification'])} of it)"
     yield from _parity_rows(result)
     yield from _placement_rows(result)
+    yield from _zone_rows(result)
     if merge["count"]:
         yield "merges", f"{count(merge['count'])}, moving {count(merge['moved_subpages'])} subpages"
 
@@ -324,6 +325,19 @@ def _placement_rows(result: Result) -> Iterator[tuple[str, str]]:
     said += f"{count(drive['reclaim_units'])} reclaim units of {size(drive['nominal_bytes'])}"
     happened = ", ".join(f"{name.replace('_', ' ')} {count(times)}" for name, times in events.items() if times)
     yield "placement", said + (f"; events: {happened}" if happened else "")
+
+
+def _zone_rows(result: Result) -> Iterator[tuple[str, str]]:
+    if not (zns := result.get("zns")):
+        return
+    states = ", ".join(f"{count(zones)} {name.replace('_', ' ')}" for name, zones in zns["states"].items() if zones)
+    yield (
+        "zones",
+        f"{count(zns['zones'])} of {size(zns['zone_capacity_bytes'])}: {states}; {count(zns['resets'])} resets",
+    )
+    failed = ", ".join(f"{name.replace('_', ' ')} {count(times)}" for name, times in zns["errors"].items() if times)
+    if failed:
+        yield "failed commands", failed
 
 
 def _parity_rows(result: Result) -> Iterator[tuple[str, str]]:

@@ -102,7 +102,7 @@ _LOAD: dict[str, pl.DataType] = {
     "bytes_read": _U64, "bytes_written": _U64,
 }  # fmt: skip
 _VOLUME: dict[str, pl.DataType] = {
-    "volume": _U32, "offset_bytes": _U64, "size_bytes": _U64, **_LOAD,
+    "volume": _U32, "name": pl.String(), "offset_bytes": _U64, "size_bytes": _U64, **_LOAD,
     **{f"latency_ns.{kind}.{time}": _U64 for kind in ("read", "write")
        for time in ("mean", "p50", "p99", "max")},
 }  # fmt: skip

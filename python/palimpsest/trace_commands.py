@@ -46,7 +46,7 @@ def _options(*, trace: bool, generated: bool) -> Callable[[_Command], _Command]:
                 "--columns", metavar="ROLE=N[:UNIT],...", help="Read any text by its columns: see `run --help`."
             ),
             click.option(
-                "--volumes", metavar="apart|overlaid|3,7", help="Volumes: apart, sharing addresses, or some only."
+                "--volumes", metavar="apart|overlaid|3,xvda1", help="Volumes: apart, sharing addresses, or some only."
             ),
             click.option("--skip-bad", is_flag=True, help="Count and skip bad lines instead of stopping at the first."),
         ]

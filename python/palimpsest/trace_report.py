@@ -14,7 +14,7 @@ from .charts.common import trace
 from .files import write_in_order
 from .listing import pairs
 from .page import Section
-from .units import ABSENT, count, nanoseconds, percent, ratio, size
+from .units import ABSENT, count, nanoseconds, percent, ratio, size, volume_name
 
 Description = Mapping[str, Any]
 Row = tuple[str, str]
@@ -36,8 +36,8 @@ _VOLUMES = 6
 def _volumes(volumes: Sequence[Mapping[str, Any]]) -> str:
     """The number of volumes, and the busiest ones."""
     found = sorted(volumes, key=lambda volume: -sum(volume["requests"].values()))
-    shown = ", ".join(f"{each['volume']} ({count(sum(each['requests'].values()))})" for each in found[:_VOLUMES])
-    return f"{len(found):,}; number (requests): {shown}{', ...' if len(found) > _VOLUMES else ''}"
+    shown = ", ".join(f"{volume_name(each)} ({count(sum(each['requests'].values()))})" for each in found[:_VOLUMES])
+    return f"{len(found):,}; name (requests): {shown}{', ...' if len(found) > _VOLUMES else ''}"
 
 
 _CACHES = tuple(2**exponent for exponent in range(20, 64, 4))
@@ -280,7 +280,7 @@ def _volume_table(description: Description) -> str:
             f"{size(window['mean_bytes'])} in {_window(window)}", size(window["max_bytes"]),
             percent(_miss_ratio(locality["reuse"], locality["footprint_bytes"] / 10)),
         )  # fmt: skip
-        body.append((volume["volume"], *cells))
+        body.append((volume_name(volume), *cells))
     left = len(description["volumes"]) - len(body)
     under = f"<p>{left:,} more with fewer page accesses are in trace.json.</p>" if left else ""
     return shell.records(heads, body) + under
@@ -299,7 +299,7 @@ def _locality_charts(description: Description) -> dict[str, tuple[str, str, char
         found["working"] = ("Working set over time", says, working[1])
     volumes = _busiest(description)[:_DRAWN_VOLUMES]
     if volumes:
-        curves = [(f"volume {each['volume']}", slot, each["locality"]["reuse"]) for slot, each in enumerate(volumes)]
+        curves = [(f"volume {volume_name(each)}", slot, each["locality"]["reuse"]) for slot, each in enumerate(volumes)]
         says = f"Each with a cache of its own; the {len(curves)} volumes with most page accesses."
         found["volume-misses"] = ("Miss ratio by volume", says, _miss_chart(curves))
     return found

@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _COUNT = re.compile(r"\s*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?:\.[0-9]*)?(?:[eE][+]?[0-9]+)?)\s*([kKmMgG]?)\s*")
 _COUNT_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -132,3 +134,8 @@ def own(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """A share of one as per cent: `28 %`."""
     return ABSENT if value is None else f"{number(value * 100).removesuffix('.00').removesuffix('.0')} %"
+
+
+def volume_name(volume: Mapping[str, Any]) -> str:
+    """The name of a volume of a trace: `xvda1`, or its number."""
+    return str(volume.get("name", volume["volume"]))

@@ -3,6 +3,7 @@
 
 use palimpsest_lab::config::{Resolved, resolve};
 use palimpsest_lab::host::fio::{self, JobFile};
+use palimpsest_lab::host::objects::{ObjectSource, ObjectSpec};
 use palimpsest_lab::host::request::Source;
 use palimpsest_lab::metrics::summary::Summary;
 use palimpsest_lab::nand::data::Payload;
@@ -76,6 +77,10 @@ impl<'a> Run<'a> {
     pub fn outcome(&self, series: bool) -> Outcome {
         let bytes = self.ssd.drive.logical_bytes();
         let mut source: Box<dyn Source> = match self.workload.strip_prefix('[') {
+            None if ObjectSpec::is_meant(&self.workload) => {
+                let spec = ObjectSpec::parse(&self.workload).unwrap();
+                Box::new(ObjectSource::new(spec, None, bytes, self.seed).unwrap())
+            }
             Some(_) => Box::new(JobFile::parse(&self.workload, "jobs").unwrap().source(bytes, self.seed).unwrap()),
             None => fio::generated(&self.workload.parse().unwrap(), bytes, self.seed).unwrap(),
         };

@@ -12,7 +12,7 @@ use palimpsest_lab::metrics::fdp::Fdp;
 use palimpsest_lab::run::Fidelity;
 
 /// Two dies of one plane of 1024 blocks of 16 pages of 4 KiB: 1024 reclaim units of 32 pages.
-fn with_handles(sets: &str) -> Resolved {
+pub fn with_handles(sets: &str) -> Resolved {
     drive(
         "tlc-32g",
         &format!(
@@ -42,7 +42,7 @@ fn placed(ssd: &Resolved, workload: &str) -> Fdp {
 }
 
 /// The form for `share` of the reclaim units and of the logical pages, less `open` units: each handle keeps one open.
-fn form(ssd: &Resolved, share: (f64, f64), open: f64) -> f64 {
+pub fn form(ssd: &Resolved, share: (f64, f64), open: f64) -> f64 {
     let (geometry, logical) = (&ssd.drive.geometry, (ssd.drive.logical_bytes() / 4096) as f64);
     let (pages, units) = (geometry.pages_per_block, f64::from(geometry.blocks()));
     forms::greedy(pages, share.1 * logical / ((share.0 * units - open) * f64::from(pages)))

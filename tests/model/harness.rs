@@ -1,6 +1,7 @@
 //! A drive with a shadow that verifies every read, and the loop over seeds.
 
 use crate::drives::Shape;
+use crate::zones::legal;
 use palimpsest_ftl_api::plan::CheckpointIo;
 use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::error::Result;
@@ -86,7 +87,7 @@ impl Model {
     /// `command` as a request of the present file.
     fn named(&mut self, command: Command) -> Command {
         self.served += 1;
-        let mut command = command.of(self.served / 3 % 5);
+        let mut command = legal(&self.drive, command.of(self.served / 3 % 5));
         if command.kind == RequestKind::Write {
             command.directives.placement = (self.served / 2 % 9) as u16;
             command.directives.fua = self.forces && self.served.is_multiple_of(7);
@@ -106,7 +107,10 @@ impl Model {
     }
 
     /// The drive's life ended during `command`.
-    pub fn interrupted(&mut self, command: Command) {
+    pub fn interrupted(&mut self, mut command: Command) {
+        if self.drive.zones().is_some() {
+            command.extent = self.drive.io.present.placed;
+        }
         self.drive.end_life();
         self.shadow.power_failed(&mut self.drive.io, command);
     }
@@ -124,11 +128,12 @@ impl Model {
     pub fn run_timed(&mut self, commands: impl Iterator<Item = Command>, depth: u32) -> Result<()> {
         let mut commands = commands.peekable();
         let mut budget = 0u64;
+        self.drive.reports.refused.clear();
         while commands.peek().is_some() || self.drive.outstanding() > 0 {
             while self.drive.outstanding() < depth {
                 let Some(command) = commands.next() else { break };
-                *self.submitted.entry((command.kind as u8, u64::from(command.extent.sectors) * 512)).or_default() += 1;
                 let (command, now) = (self.named(command), self.drive.engine.now());
+                *self.submitted.entry((command.kind as u8, u64::from(command.extent.sectors) * 512)).or_default() += 1;
                 self.drive.submit(command, now, &mut self.shadow)?;
                 self.drive.harvest(&mut self.completions, &mut self.shadow)?;
                 budget += 100_000;
@@ -139,6 +144,10 @@ impl Model {
             assert!(budget > 0, "nothing completes any more");
             budget -= 1;
         }
+        for refused in self.drive.reports.refused.drain(..) {
+            *self.submitted.entry((refused.kind as u8, u64::from(refused.extent.sectors) * 512)).or_default() -= 1;
+        }
+        self.submitted.retain(|_, count| *count > 0);
         let mut budget = 100_000u64;
         while self.drive.engine.outstanding() > 0 {
             self.advance()?;

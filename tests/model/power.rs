@@ -8,6 +8,7 @@ use crate::drives::{Limits, Shape, build, build_with_spare, draw, of_layer, pick
 use crate::harness::{count_cuts, drive, for_each_seed, note};
 use crate::room::{has_room, is_tight, picture};
 use crate::workload::{Mix, fill, sweep};
+use crate::zones::legal;
 use palimpsest_ftl_api::plan::{CheckpointIo, PairedIo, PowerIo};
 use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::geometry::{Extent, RequestKind};
@@ -117,8 +118,19 @@ impl Powered {
         self.drive.serve_plainly(command)
     }
 
+    /// `command` with the sectors of the last request; `None` if it changed no data.
+    fn placed(&self, command: Command) -> Option<Command> {
+        let present = &self.drive.io.present;
+        match self.drive.zones() {
+            None => Some(command),
+            Some(_) if present.refused.is_some() || command.directives.zone.manages() => None,
+            Some(_) => Some(Command { extent: present.placed, ..command }),
+        }
+    }
+
     /// The host's side of a command that was served.
     pub fn served(&mut self, command: Command) {
+        let Some(command) = self.placed(command) else { return };
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
@@ -185,6 +197,7 @@ impl Powered {
     /// The cut came during `command`: each subpage may be old or new.
     pub fn interrupted(&mut self, command: Command) {
         let _ = self.drive.io.host.take_delivered();
+        let Some(command) = self.placed(command) else { return };
         for piece in pieces(command.extent, self.per_subpage) {
             let known = &mut self.known[piece.lsn as usize];
             match command.kind {
@@ -255,7 +268,8 @@ impl Powered {
         self.drive.io.set_power_cut_at(Some(cuts.first));
         let mut second = cuts.second;
         for (index, &command) in commands.iter().enumerate() {
-            let mut command = command.of(index as u32 / 3 % 5);
+            let asked = command.of(index as u32 / 3 % 5);
+            let mut command = legal(&self.drive, asked);
             if command.kind == RequestKind::Trim {
                 let Some(units) = self.drive.units.whole(command.extent) else { continue };
                 command.extent = units;
@@ -278,6 +292,7 @@ impl Powered {
                     Err(halt) => panic!("recovery from a cut in request {index}, {command:?}: {halt:?}"),
                 }
                 self.check();
+                command = legal(&self.drive, command);
                 if let Some(after) = second.take() {
                     let cut = self.operations() + after;
                     self.drive.io.set_power_cut_at(Some(cut));

@@ -18,6 +18,7 @@ use crate::harness::{count_cuts, for_each_seed_of, is_partial, note};
 use crate::power::Powered;
 use crate::power_timed::Case;
 use crate::workload::fill;
+use crate::zones::legal;
 use palimpsest_ftl_api::plan::PowerIo;
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::geometry::{Extent, RequestKind};
@@ -91,6 +92,7 @@ fn used(shape: &Shape, requests: &[Command], overwrites: usize) -> Vec<Command> 
 fn overwrites(entry: &'static Entry, shape: &Shape, requests: &[Command], more: bool) -> Vec<usize> {
     let mut life = Powered::new(shape, entry, 1);
     let erased = (0..).zip(used(shape, requests, 300)).find(|&(_, command)| {
+        let command = legal(&life.drive, command);
         life.serve(command).expect("a drive that is not worn");
         life.served(command);
         life.drive.io.nand().counters().erases > 0
@@ -105,6 +107,7 @@ impl Prover<'_> {
     fn operations(&mut self, commands: &[Command]) -> u64 {
         let mut life = Powered::new(self.shape, self.entry, 1);
         for &command in commands {
+            let command = legal(&life.drive, command);
             life.serve(command).unwrap_or_else(|halt| panic!("{commands:?}: {halt:?}"));
             life.served(command);
         }
@@ -146,6 +149,7 @@ impl Prover<'_> {
         let mut life = Powered::new(self.shape, self.entry, 1);
         life.drive.io.set_power_cut_at(Some(cut));
         for &command in commands {
+            let command = legal(&life.drive, command);
             match life.serve(command) {
                 Ok(()) => life.served(command),
                 Err(Halt::PowerCut) => {
@@ -182,6 +186,7 @@ impl Prover<'_> {
         let recovered = life.operations();
         life.check();
         life.read_all(&self.shape.drive, true)?;
+        let command = legal(&life.drive, command);
         life.serve(command)?;
         life.served(command);
         life.check();

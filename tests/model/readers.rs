@@ -2,8 +2,9 @@
 //! that a drive accepts must make a difference in some run, and a key that a drive refuses must make none: in the
 //! result, in the wear of any block, in any histogram.
 
-use crate::drives::{build, needed, plain, with};
+use crate::drives::{build, entry as entry_of, needed, plain, with};
 use crate::workload::Mix;
+use crate::zones::planned;
 use palimpsest_lab::config::schema::{self, Known};
 use palimpsest_lab::config::unread::{Reading, readers_on, reading};
 use palimpsest_lab::config::{Resolved, resolve};
@@ -48,7 +49,8 @@ impl Source for Bursts {
 /// no result.
 fn shown(resolved: &Resolved, seed: u64, long: bool) -> u64 {
     let mut mix = Mix::new(&resolved.drive, seed);
-    let commands: Vec<Command> = (0..if long { 1500 } else { 260 }).map(|_| mix.next()).collect();
+    let commands = (0..if long { 1500 } else { 260 }).map(|_| mix.next());
+    let commands = planned(&resolved.drive, entry_of(&resolved.drive.ftl.name), commands);
     let arrivals = if seed.is_multiple_of(2) { Arrivals::Open } else { Arrivals::Closed { depth: 8 } };
     let mut source = Bursts { commands: commands.into_iter(), number: 0, arrivals };
     let options = Options {
@@ -177,6 +179,8 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.moved_to", &["ftl.streams=2", "fs.discard=block"]),
     ("fs.gc_gain", &["fs.gc_start=20%", "ssd.over_provisioning=300%"]),
     ("ftl.reuse_empty", &["ftl.threshold_pu=OP/1", "ftl.threshold_window=0", "ssd.over_provisioning=900%"]),
+    ("zns.max_active", &["zns.max_open=1"]),
+    ("buffer.timeout", &["buffer.ack=program"]),
     ("sim.suspend_limit", &["part.t_program=20ms", "part.t_erase=60ms", "sim.scheduler=read-first"]),
     ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
 ];
@@ -196,6 +200,11 @@ const VALUES: &[(&str, &[&str])] = &[
     ("ftl.threshold_pu", &["0 blocks", "1 block"]),
     ("ftl.threshold_cap", &["0 blocks", "1 block"]),
     ("ftl.victim", &["fifo", "d-choices:1", "windowed:2", "cost-benefit"]),
+    ("zns.zone_dies", &["0"]),
+    ("zns.zone_capacity", &["256KiB", "1MiB"]),
+    ("zns.zone_size", &["1MiB", "768KiB"]),
+    ("zns.max_open", &["1", "2"]),
+    ("zns.max_active", &["1", "2"]),
 ];
 
 /// Keys of trace readers, which runs do not read.

@@ -44,8 +44,8 @@ impl Source for Listed {
     fn has_volumes(&self) -> bool {
         true
     }
-    fn volumes(&self) -> &[Volume] {
-        &self.volumes
+    fn volumes(&self) -> Vec<Volume> {
+        self.volumes.to_vec()
     }
 }
 
@@ -70,7 +70,7 @@ fn run_listed(
     depth: u32,
 ) -> Result<Outcome> {
     let resolved = resolve(ssd, Some(ftl), set, &|_| Ok(String::new()))?;
-    let volumes = [1, 2].map(|id| Volume { id, sector: 0, sectors: 0 });
+    let volumes = [1, 2].map(|id| Volume { id, name: id.to_string().into(), sector: 0, sectors: 0 });
     let mut source = Listed { commands: commands.into_iter(), depth, taken: 0, volumes };
     run(&resolved, &mut source, options, &mut |_| ControlFlow::Continue(()))
 }

@@ -200,7 +200,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "write_amplification": 3.66 * factor,
         "padding_bytes": 4096 * 77,
         "read_amplification": {"host": 4.0, "gc": 1.31},
-        **dict.fromkeys(("read_ahead", "reliability", "rain", "fdp", "checkpoint")),
+        **dict.fromkeys(("read_ahead", "reliability", "rain", "fdp", "zns", "checkpoint")),
         "gc": {
             "runs": 345,
             "erased_blocks": 346,
@@ -244,6 +244,7 @@ def volumes(timed: bool) -> list[dict[str, Any]]:
     return [
         {
             "volume": number,
+            "name": str(number),
             "offset_bytes": number << 30,
             "size_bytes": 1 << 30,
             "requests": {"read": 100 * number, "write": 50, "trim": 0, "flush": 0},

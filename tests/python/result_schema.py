@@ -68,6 +68,29 @@ RESULT: dict[str, Any] = {
         ),
         "handles": LIST, "": NULL,
     },
+    "zns": {
+        **dict.fromkeys(
+            (
+                "zones", "zone_bytes", "zone_capacity_bytes", "max_open", "max_active", "appends", "resets", "finishes",
+                "implicit_closes", "padded_bytes",
+            ),
+            INT,
+        ),
+        "states": dict.fromkeys(
+            (
+                "empty", "implicitly_opened", "explicitly_opened", "closed", "full", "read_only", "offline",
+            ),
+            INT,
+        ),
+        "errors": dict.fromkeys(
+            (
+                "invalid_field", "zone_boundary_error", "zone_is_full", "zone_is_read_only", "zone_is_offline",
+                "zone_invalid_write", "too_many_active_zones", "too_many_open_zones", "invalid_zone_state_transition",
+            ),
+            INT,
+        ),
+        "": NULL,
+    },
     "checkpoint": {
         "begun": INT, "page_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "": NULL,
     },

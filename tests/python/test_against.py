@@ -68,6 +68,8 @@ def test_figures_of_one_job_are_those_of_the_run(fake: Any, tmp_path: Path) -> N
     total, made = sum(result["requests"].values()), result["requests"]["read"]
     assert rows["a", "read", "iops"]["ours"] == pytest.approx(result["throughput"]["iops"] * made / total)
     assert "from submission to completion (lat_percentiles=1" in result["against"]["notes"][-1]
+    lacking = "not compared, because fio printed other percentiles (percentile_list): p90, p99, p99.9, p99.99"
+    assert lacking in result["against"]["notes"]
     console = Console(width=80, record=True)
     console.print(against.render(result["against"]))
     text = console.export_text()
@@ -96,6 +98,7 @@ def test_sections_have_their_own_figures(fake: Any, tmp_path: Path) -> None:
         "fio ran c, which this run has not",
         "the run has b, which fio did not run",
     ]
+    assert found["against"]["notes"][2].endswith("and trims none: p99.95")
     grouped = _written(tmp_path / "g.json", _output(("a", {"read": _side(80)}), common={"group_reporting": ""}))
     found = against.Against(grouped, RunOptions(workload=str(path)), None, given=True).compared(run)
     assert _rows(found)["a", "read", "clat.p99.95"]["ours"] is not None

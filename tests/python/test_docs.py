@@ -24,7 +24,7 @@ MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(
 COMMANDS = (
     "figure", "rerun", "cite", "why",
     "run", "compare", "serve", "attach", "detach", "mount", "crash",
-    "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
+    "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
 GENERATED_PICTURES = ("images/wom-codes.svg",)
@@ -38,6 +38,7 @@ LONG = {
     "palimpsest attach": "needs root; test_attach.py attaches drives",
     "palimpsest detach": "needs an attached drive; test_attach.py detaches some",
     "palimpsest crash": "needs programs to explore; test_crash.py explores some",
+    "palimpsest objects": "fills the default drive; docs/objects.md runs one on a smaller drive",
     "palimpsest mount": "needs root; test_mount.py mounts file systems",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",

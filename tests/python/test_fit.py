@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Command, figures
-from palimpsest import engine
+from palimpsest import engine, fio_output
 from palimpsest.errors import InputError
 from palimpsest.fits import determined, files, outputs, running, search, space
 from palimpsest.fits.measured import GroupRuns, How, OneRun, Target
@@ -93,8 +94,8 @@ def _fio(options: object) -> str:
         ("a.json", '{"jobs": [{"jobname": "j", "job options": {"rw": "read"}}]}', How(), "the job has no requests"),
         ("a.json", _fio(["rw"]), How(), "expected options and figures of jobs as fio prints"),
         (
-            "a.json", _fio({"rw": "read", "iodepth_batch": "4"}), How(),
-            "iodepth_batch is not modelled and may change the requests; expected jobs without it",
+            "a.json", _fio({"rw": "read", "trim_percentage": "4"}), How(),
+            "trim_percentage is not modelled and may change the requests; expected jobs without it",
         ),
         (
             "a.json", _fio({"rw": "read", "direct": "0"}), How(),
@@ -222,6 +223,42 @@ def test_options_of_fio_outside_the_drive_are_named(tmp_path: Path) -> None:
     )
     assert isinstance(found, GroupRuns)
     assert "iodepth=1," in found.run(space.Drive("default"), "reads").workload + ","
+
+
+@pytest.mark.unit
+def test_every_key_of_a_job_file_is_known_in_an_output_of_fio() -> None:
+    """Acting keys are played or named as not used, keys without effect too; refused keys only end a run."""
+    page = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text().partition("### Every key of fio")[2]
+    acting, inert, refused = re.split("These keys have no effect|These keys are refused", page.partition("Engines:")[0])
+
+    def names(text: str) -> set[str]:
+        return {name.partition("=")[0] for name in re.findall("`([^`]+)`", text)}
+
+    keys = {name for line in acting.splitlines() if line.startswith("| `") for name in names(line.split("|")[1])}
+    ours = {"n", "open_loop", "sequential_from", "sequential_size", "filegroups", "mix", "filelayout", "dwell"}
+    assert keys >= fio_output.KEPT | fio_output.SHORTENED
+    known = {each for each in keys | names(inert) | names(refused) if fio_output.is_known(each)}
+    assert (keys | names(inert)) - known <= ours | {each for each in names(inert) if each.startswith("libblkio_")}
+    ends = ("exec_", "cpu", "ss", "steadystate", "file_append", "create_only")
+    assert all(each.startswith(ends) for each in names(refused) & known)
+
+
+@pytest.mark.unit
+def test_ramps_and_delays_are_shortened_as_the_run_is(tmp_path: Path) -> None:
+    """The run plays 20,000 of 80,000 requests; an increment in bytes belongs to another size of drive."""
+    data = _fio_335(2, grouped=True)
+    times = {"ramp_time": "4", "startdelay": "200ms-1s", "offset_increment": "1g", "iodepth_batch": "2"}
+    data["jobs"][0]["job options"] |= times
+    found = files.read(_written(tmp_path / "out.json", json.dumps(data)), How())
+    assert isinstance(found, GroupRuns)
+    run = found.run(space.Drive("default"), "reads")
+    assert run.workload.endswith(",ramp_time=1000000us,startdelay=50000us-250000us")
+    assert (run.requests, "iodepth_batch=2" in run.workload) == (20_000, True)
+    assert found.notes[0].endswith("size, offset_increment")
+    assert found.notes[1] == "shortened as the run is: ramp_time, startdelay"
+    data["jobs"][0]["job options"]["ramp_time"] = "soon"
+    with pytest.raises(InputError, match="ramp_time=soon is no time; expected one such as 10 or 5s"):
+        files.read(_written(tmp_path / "out.json", json.dumps(data)), How())
 
 
 @pytest.mark.unit

@@ -16,6 +16,7 @@ from palimpsest.fits.measured import GroupRuns, How, OneRun
 from palimpsest.fits.work import Work
 from palimpsest.reproduce.batch import Batch
 from palimpsest.result import Result
+from palimpsest.validate import truth
 
 SMALL = (
     "ssd.channels=1", "ssd.chips_per_channel=1", "ssd.dies_per_chip=1", "ssd.planes_per_die=1",
@@ -84,16 +85,26 @@ def test_wrong_logs_are_refused(tmp_path: Path, text: str, said: str) -> None:
 
 
 @pytest.mark.contract
-def test_a_drive_that_is_not_full_needs_more_writes(tmp_path: Path) -> None:
-    """Counters of less than one pass: the refusal names the measurement that is missing."""
+@pytest.mark.parametrize("pages", [1, 3])
+@pytest.mark.parametrize("vary", [(), ("ftl.streams=1,2",)])
+def test_a_drive_that_is_not_full_needs_more_writes(tmp_path: Path, pages: int, vary: tuple[str, ...]) -> None:
+    """Counters of less than one pass are refused, also where keys move the writes that a shot still gathers."""
     path = _written(tmp_path / "a.csv", "host_gb,media_gb\n0.1,0.1\n0.2,0.2\n0.4,0.4\n")
     how = How(workload="rw=randwrite,bs=128k,randrepeat=0", capacity=10**9)
-    # A shot gathers three pages, so that a part of the writes is still in the buffer.
-    drive = (*SMALL, "part.pages_per_program=1")
-    settings = running.Settings(start="enterprise-tlc-7.68t", overrides=drive, evaluations=1, how=how)
-    said = "these end after 0.4 passes over the drive, before any garbage collection; measure until the host"
-    with pytest.raises(InputError, match=f"^no key that is varied moves a figure; .*{said}"):
+    drive = (*SMALL, f"part.pages_per_program={pages}")
+    settings = running.Settings(start="enterprise-tlc-7.68t", overrides=drive, vary=vary, evaluations=1, how=how)
+    said = "the measured drive had not begun to collect garbage, after 0.4 passes over the drive; expected counters"
+    with pytest.raises(InputError, match=f"^{said}"):
         running.fit([path], settings)
+
+
+@pytest.mark.unit
+def test_a_search_sees_every_third_of_many_rows() -> None:
+    rows = files.read(truth.OWN / "latency-under-load-cm7-r-3.84tb.csv", How())
+    groups = frozenset(target.group for target in rows.targets)
+    assert rows.early(groups) == {"10000", "70000", "130000"}
+    few = groups - {"10000", "200000", "300000"}
+    assert rows.early(few) == few
 
 
 def _side(rate: float, mean: float) -> dict[str, Any]:

@@ -20,7 +20,7 @@ PYTHON = sorted(path for name in ("python", "tests", "tools") for path in (ROOT 
 
 CORE = {
     "flash": "error prefetch past_caches huge_pages state rng units keys geometry command nand",
-    "ftl-api": "plan",
+    "ftl-api": "zones plan",
     "workload": "",
     "wom": "",
     "ftl": "extent free gaps log maps rebuild hybrid layers",

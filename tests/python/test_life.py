@@ -116,4 +116,4 @@ def test_parity_across_dies_loses_nothing_to_a_die(palimpsest: Command) -> None:
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
     refused = palimpsest("run", "--ssd", "mga-8k", *load, "--set", "ftl.rain=1")
     assert refused.returncode == 2
-    assert "pages of this layer are programmed several times, and each program would need another" in refused.stderr
+    assert "this layer programs pages several times, and a page of parity is programmed once" in refused.stderr

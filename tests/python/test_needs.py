@@ -40,6 +40,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         "ftl": ("a:ftl=page --ftl mga", "--ftl mga"),
         "ssd": ("a:ssd=mga-8k b:ftl=page,ssd=mga-16k --ssd default", "a:ssd=mga-8k page --ssd default"),
     },
+    "objects": {"force": ("--force", "--force --out out")},
     "sweep": {
         "state": ("a.toml --engine dask --address tcp://a:1 --state states", "a.toml --state states"),
     },
@@ -83,8 +84,10 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
 ALONE = {
     "run": "job ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
     "arrivals repeat until out as_json state_size strict",
-    "compare": "runs jobs workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
+    "compare": "runs jobs slo workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
     "volumes arrivals repeat until out as_json state_size strict",
+    "objects": "workload cache policy requests ssd ftl overrides fidelity seed format skip_bad arrivals cold jobs out "
+    "as_json",
     "sweep": "file out jobs engine address dry_run point_timeout fresh slo state_size as_json strict",
     "reproduce": "paper quick settings traces seed jobs engine address out as_json",
     "validate": "quick truth jobs out as_json",

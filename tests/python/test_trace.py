@@ -147,7 +147,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
     job.write_text("[a]\nrw=randwrite\n# a comment\nsteadystate=iops:5%\n")
     done = palimpsest("run", "--workload", str(job))
     assert done.returncode == 2
-    assert f"error: {job}:4: not simulated: steadystate" in one_error_line(done.stderr)
+    assert f"error: {job}:4: ends a job at a steady rate, " in one_error_line(done.stderr)
     # Two loops side by side, until the end of simulated time.
     job.write_text(
         "[global]\nruntime=50ms\ntime_based\n"
@@ -177,7 +177,7 @@ def test_job_files_run(palimpsest: Command, tmp_path: Path) -> None:
         (["convert", "IN", "IN"], "another file"),
         (["convert", "IN", "no-such-folder/b.csv"], "folder"),
         (["convert", "IN", "b.parquet.gz"], "compressed within"),
-        (["synth", "rw=sideways", "b.csv"], "randwrite"),
+        (["synth", "rw=sideways", "b.csv"], "randrw"),
         (["mend"], "--help"),
     ],
 )
@@ -371,3 +371,27 @@ def test_a_run_of_a_trace_in_an_archive_is_repeated(palimpsest: Command, trace: 
     from palimpsest.files import digest
 
     assert digest(tmp_path / "a.zip" / "b.csv") != digest(tmp_path / "a.zip" / "c.csv")
+
+
+def test_volumes_have_their_names(palimpsest: Command, tmp_path: Path) -> None:
+    """Of disks, devices and files, in descriptions and results; `--volumes` takes them."""
+    heading = "TIME(s)     COMM           PID     DISK    T SECTOR     BYTES  LAT(ms)\n"
+    disks = "".join(f"{1 + at / 999:.6f} a b 7 {('xvda1', 'xvdb')[at % 2]} W {8 * at} 4096 0.1\n" for at in range(90))
+    devices = "".join(f"{('259,0', '8,16')[at % 2]} 0 {at + 1} {at}.1 5 D W {8 * at} + 8 [p]\n" for at in range(90))
+    files = "time_ns,op,offset_bytes,size_bytes,file\n" + "".join(
+        f"{at},w,4096,4096,{'ab'[at % 2]}\n" for at in range(90)
+    )
+    drive = ("--ssd", "mga-8k", "--precondition", "none", "--fidelity", "count", "--json")
+    samples = ((heading + disks, ("xvda1", "xvdb")), (devices, ("259,0", "8,16")), (files, ("a", "b")))
+    for at, (text, names) in enumerate(samples):
+        path = tmp_path / f"{at}.txt"
+        path.write_text(text)
+        for command in (("run", "--workload", str(path), *drive), ("trace", "info", str(path), "--json")):
+            found = figures(palimpsest(*command, "--volumes", "apart"))["volumes"]
+            assert [(each["name"], each["requests"]["write"]) for each in found] == [(name, 45) for name in names]
+        one = figures(palimpsest("run", "--workload", str(path), *drive, "--volumes", names[1]))
+        assert one["requests"]["write"] == 45
+        missing = palimpsest("run", "--workload", str(path), *drive, "--volumes", "c")
+        assert (missing.returncode, missing.stdout, missing.stderr.count("\n")) == (2, "", 1)
+        assert "there is no volume c in the trace; expected some of " in missing.stderr
+        assert all(name in missing.stderr for name in names)

@@ -12,6 +12,7 @@ import pytest
 from conftest import Command, figures
 from palimpsest.errors import InputError
 from palimpsest.reproduce.batch import Batch
+from palimpsest.result import Result
 from palimpsest.validate import amplification, cache, judge, load, outputs, response, running, truth
 
 READS = "iodepth,iops,mean_us,p99_us\n1,10000,100,200\n4,,100,\n"
@@ -53,8 +54,6 @@ MISSED = {
         "130000:read_mean_us", "130000:read_p90_us", "130000:read_p99_us", "130000:read_p99.9_us",
         "200000:read_mean_us", "200000:read_p90_us", "200000:read_p99_us", "200000:read_p99.9_us",
     ],
-    # The cache of the small drive lasts for one window of a quick run; a full run is within.
-    "points": ["870qvo-4t: fast cache, erased drive"],
 }  # fmt: skip
 """Rows outside their bars, by table."""
 
@@ -120,6 +119,15 @@ def test_the_end_of_a_cache_is_found_between_two_levels() -> None:
     # Without a drop in speed the cache has no end.
     assert cache.levels([40.0] * 10)[0] == 10
     assert cache.levels([15.0] * 5 + [40.0] * 5)[0] == 10
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("length", [1.0, 1.5, 1.9, 2.1, 12.4])
+def test_a_cache_ends_within_a_window(length: float) -> None:
+    shares = [min(1.0, max(0.0, length - at)) for at in range(60)]
+    windows = [4e9 * share + 1e9 * (1 - share) for share in shares]
+    result = Result({}, {"time": {"bytes": [*windows, 0], "window_ns": 1e9}}, "")
+    assert cache._size(result, 2.0) == pytest.approx(8 * length)
 
 
 @pytest.mark.unit

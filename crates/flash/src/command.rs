@@ -30,6 +30,31 @@ impl Lifetime {
     }
 }
 
+/// An action on the zone of a command's first sector (NVMe Zoned Namespace Command Set).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ZoneAction {
+    /// None: writes name their sectors, and a trim of whole zones resets them.
+    #[default]
+    None,
+    /// Zone Append: a write whose sectors the drive chooses, at the write pointer of the zone.
+    Append,
+    /// Zone Management Send, Open Zone; the command is a trim of the zone, as for the actions below.
+    Open,
+    /// Close Zone.
+    Close,
+    /// Finish Zone.
+    Finish,
+    /// Offline Zone.
+    Offline,
+}
+
+impl ZoneAction {
+    /// True for the actions of Zone Management Send.
+    pub fn manages(self) -> bool {
+        !matches!(self, ZoneAction::None | ZoneAction::Append)
+    }
+}
+
 /// Additions of the host to a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Directives {
@@ -43,12 +68,20 @@ pub struct Directives {
     pub placement: u16,
     /// Force unit access: a write must be programmed before the acknowledgement.
     pub fua: bool,
+    /// The action on a zone; only zoned drives accept another than none.
+    pub zone: ZoneAction,
 }
 
 impl Directives {
     /// No directives.
-    pub const NONE: Directives =
-        Directives { owner: 0, queue: 0, lifetime: Lifetime::Unknown, placement: 0, fua: false };
+    pub const NONE: Directives = Directives {
+        owner: 0,
+        queue: 0,
+        lifetime: Lifetime::Unknown,
+        placement: 0,
+        fua: false,
+        zone: ZoneAction::None,
+    };
 }
 
 /// A command.
@@ -84,6 +117,13 @@ impl Command {
     #[must_use]
     pub const fn with_fua(self, fua: bool) -> Command {
         Command { directives: Directives { fua, ..self.directives }, ..self }
+    }
+
+    /// The command with an action on its zone.
+    #[inline]
+    #[must_use]
+    pub const fn on_zone(self, zone: ZoneAction) -> Command {
+        Command { directives: Directives { zone, ..self.directives }, ..self }
     }
 
     /// The command of this owner.

@@ -88,6 +88,30 @@ pub fn keys_of(groups: &[&'static [Key]]) -> Vec<&'static Key> {
 /// A share of something: a ratio up to 1.
 pub const SHARE: ValueType = ValueType::Ratio { max: 1.0 };
 
+/// Most characters of a message for a mistake of the user, besides long names and values of the user.
+pub const LONGEST_MESSAGE: usize = 200;
+
+/// The first of `forms`, the longest one first, that fits in a message; else the last.
+pub fn fitting(forms: impl Iterator<Item = String>) -> String {
+    let mut last = String::new();
+    for form in forms {
+        last = form;
+        if last.chars().count() <= LONGEST_MESSAGE {
+            break;
+        }
+    }
+    last
+}
+
+/// Up to `most` of `names`, and the number of the others: `page, dftl, block or 16 more`.
+pub fn few<T: AsRef<str>>(names: &[T], most: usize, conjunction: &str) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} {conjunction} {more} more", shown.join(", ")),
+    }
+}
+
 /// The end of the refusal of `name`: names that look like it, and the command that prints all names of `kind`.
 pub fn expected_name<'a>(name: &str, names: impl Iterator<Item = &'a str>, kind: &str) -> String {
     let near = near(name, names);

@@ -5,11 +5,12 @@
 //! `docs/write-an-ftl.md` shows a complete layer.
 
 pub mod plan;
+pub mod zones;
 
 use crate::plan::RecoveryIo;
 use keys::readers::Layers;
 use keys::{Feature, Key, Reader};
-use palimpsest_flash::geometry::{Extent, Geometry};
+use palimpsest_flash::geometry::{Extent, Geometry, RequestKind};
 pub use palimpsest_flash::keys::settings;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::part::{Part, ReadMode};
@@ -19,6 +20,7 @@ use palimpsest_flash::units::Nanos;
 pub use palimpsest_flash::{keys, words};
 use plan::Io;
 use settings::Settings;
+use zones::{ZoneError, ZoneFigures, Zones};
 
 /// Parameters of [`Entry::build`].
 #[derive(Debug, Clone)]
@@ -81,6 +83,8 @@ pub struct LayerFigures {
     pub own: Vec<(&'static str, Figure)>,
     /// Figures of reclaim unit handles, if the layer has them.
     pub placement: Option<PlacementFigures>,
+    /// Figures of zones, if the layer has them.
+    pub zones: Option<ZoneFigures>,
     /// Remarks for the user about this layer on this drive, each one sentence.
     pub remarks: Vec<String>,
 }
@@ -156,6 +160,11 @@ pub trait Ftl: Send {
     /// Subpages of the mapping unit. Trims cover whole units, and preconditioning writes whole units.
     fn unit_subpages(&self) -> u32;
 
+    /// Subpages of the smallest trim: a zone, where zones are reset.
+    fn trim_subpages(&self) -> u32 {
+        self.unit_subpages()
+    }
+
     /// Subpages of the smallest transfer over the host link.
     fn transfer_subpages(&self) -> u32 {
         self.unit_subpages()
@@ -168,6 +177,29 @@ pub trait Ftl: Send {
 
     /// Announces a later request for `extent` (`soon`: only a few requests come before). A layer may prefetch memory.
     fn expect(&self, _extent: Extent, _soon: bool) {}
+
+    /// The zones, if the drive is zoned.
+    fn zones(&self) -> Option<&Zones> {
+        None
+    }
+
+    /// Decides whether a zoned drive serves a request of `kind` and the present directives, and prepares the zone.
+    /// Returns the sectors of the request: of a Zone Append those that the drive chose. The drive then calls
+    /// [`Self::write`], [`Self::read`], [`Self::trim`] or [`Self::finish`] with them.
+    ///
+    /// # Errors
+    /// The status of the failed request.
+    fn admit(&mut self, _io: &Io, _kind: RequestKind, extent: Extent) -> Result<Extent, ZoneError> {
+        Ok(extent)
+    }
+
+    /// Fills the rest of an admitted zone at `extent` with zeros.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn finish(&mut self, _io: &mut Io, _extent: Extent) -> Flash<()> {
+        Ok(())
+    }
 
     /// Serves a write. For each piece of the extent, [`Io::written`] returns the new content from the old content. The
     /// request completes when every operation that signals its gate ([`Io::request`]) has ended, or at once if none
@@ -417,6 +449,8 @@ pub struct Entry {
     pub reserved_key: &'static str,
     /// The key that sets the number of frontiers.
     pub frontiers_key: &'static str,
+    /// Logical pages that a drive with room for a number of pages of data exports: whole zones, for example.
+    pub exported: fn(&Settings, &Geometry, u64) -> u64,
     /// The part as the layer uses it, with a code of cells for example. Parts that the layer cannot use must be
     /// returned unchanged, for `check` to refuse.
     pub part: fn(&Settings, Part) -> Part,
@@ -450,6 +484,7 @@ impl Entry {
         reserved: |_, _| 0,
         reserved_key: "",
         frontiers_key: "ftl.streams",
+        exported: |_, _, pages| pages,
         part: |_, part| part,
         check: |_| Ok(()),
         model: Model::ANY,

@@ -25,6 +25,7 @@ pub mod under_way;
 mod undo;
 mod word_lines;
 
+use crate::zones::ZoneError;
 pub use checkpoint::CheckpointIo;
 pub use commands::{Erase, Program, Read};
 pub use counters::{CAUSE_NAMES, CAUSES, Cause, IoCounters};
@@ -36,7 +37,7 @@ use ledger::Ledger;
 pub use operations::{Operation, OperationKind, Plan};
 pub use pairs::PairedIo;
 use palimpsest_flash::command::Directives;
-use palimpsest_flash::geometry::{FileGroup, Geometry};
+use palimpsest_flash::geometry::{Extent, FileGroup, Geometry};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::{Buffers, Data};
 use palimpsest_flash::units::Nanos;
@@ -105,6 +106,12 @@ pub struct Present {
     inner: Inner,
     /// Subpages of the write buffer that the request takes. Programs must free them ([`Program::frees`]).
     pub buffer_taken: u32,
+    /// Subpages of the write buffer that the request frees, because it drops their data.
+    pub buffer_freed: u32,
+    /// Why a zoned drive refused the request, without effect.
+    pub refused: Option<ZoneError>,
+    /// The sectors of the request; for a Zone Append those that the drive chose.
+    pub placed: Extent,
     /// Time at which the host link has transferred the data of the write.
     pub data_at: Nanos,
     /// Bytes of the request that no read has put on the host link yet.
@@ -176,6 +183,9 @@ impl Io {
                 directives: Directives::default(),
                 inner: Inner::NONE,
                 buffer_taken: 0,
+                buffer_freed: 0,
+                refused: None,
+                placed: Extent { sector: 0, sectors: 0 },
                 data_at: 0,
                 link_left: 0,
             },

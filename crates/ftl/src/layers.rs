@@ -15,3 +15,4 @@ pub mod sector_log;
 pub mod spread;
 pub mod subpage;
 pub mod womv;
+pub mod zns;

@@ -9,7 +9,7 @@ pub mod log;
 pub mod maps;
 pub mod rebuild;
 
-use layers::{bast, block, dftl, fast, fdp, hotcold, llh, mga, page, sector_log, spread, subpage, womv};
+use layers::{bast, block, dftl, fast, fdp, hotcold, llh, mga, page, sector_log, spread, subpage, womv, zns};
 use palimpsest_ftl_api::Entry;
 
 /// Every layer.
@@ -31,6 +31,7 @@ pub const REGISTRY: &[Entry] = &[
     hotcold::ENTRY,
     llh::ENTRY,
     womv::ENTRY,
+    zns::ENTRY,
 ];
 
 /// The entry named `name`.

@@ -104,8 +104,14 @@ impl DriveConfig {
         Guarantee { durable, protected: self.host.acknowledge == Acknowledge::Buffer }
     }
 
-    /// Logical pages U: the most for which (T - U) / U is no less than the over-provisioning.
+    /// Logical pages that the drive exports: the pages of data, unless the layer exports others.
     pub fn logical_pages(&self) -> u64 {
+        let pages = self.data_pages();
+        find_layer(&self.ftl.name).map_or(pages, |entry| (entry.exported)(&self.ftl, &self.geometry, pages))
+    }
+
+    /// Pages of data U: the most for which (T - U) / U is no less than the over-provisioning.
+    pub fn data_pages(&self) -> u64 {
         let physical = self.geometry.pages();
         let enough =
             |logical: u64| logical == 0 || (physical - logical) as f64 / logical as f64 >= self.over_provisioning;
@@ -142,7 +148,7 @@ impl DriveConfig {
     /// over logical space.
     pub fn effective_over_provisioning(&self) -> f64 {
         let fixed = u64::from(self.fixed_single()) * u64::from(self.geometry.planes() * self.geometry.pages_per_block);
-        let logical = self.logical_pages() as f64;
+        let logical = self.data_pages() as f64;
         (self.geometry.pages() - fixed) as f64 / logical - 1.0
     }
 

@@ -14,3 +14,4 @@ pub mod summary;
 mod tail;
 pub mod volumes;
 pub mod why;
+pub mod zns;

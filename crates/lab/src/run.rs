@@ -218,7 +218,9 @@ pub fn run_from(
     states: &mut dyn States,
 ) -> Result<Outcome> {
     let session = Session::new(&resolved.drive, options, watcher)?;
+    expect_handles(&session, source)?;
     let (mut session, precondition) = states::precondition(session, source, resolved, states)?;
+    session.set_zones(source)?;
     session.begin(source)?;
     session.drive_all(source)?;
     if session.worn_out.is_none() {
@@ -226,6 +228,21 @@ pub fn run_from(
     }
     let trace = summary::TraceRead::of(source);
     Ok(summary::outcome(resolved, &session, options, trace, precondition))
+}
+
+/// Checks that the drive has the placement handles of an object workload, if it has any.
+fn expect_handles(session: &Session<'_>, source: &dyn Source) -> Result<()> {
+    let placement = session.drive.figures().placement;
+    let (Some(cache), Some(placement)) = (source.objects(), placement) else { return Ok(()) };
+    // The last entry is the controller's.
+    let handles = placement.handles.len() - 1;
+    match cache.classes.iter().find(|part| usize::from(part.handle) >= handles) {
+        None => Ok(()),
+        Some(part) => {
+            let what = format!("{} of the cache writes to handle {}; the drive has {handles}", part.class, part.handle);
+            Err(Error::input("fdp.handles", format!("{what} (0 to {}); expected more handles", handles - 1)))
+        }
+    }
 }
 
 /// The registry entry of the layer of `drive`.

@@ -22,6 +22,7 @@ use palimpsest_lab::ftl::Entry;
 use palimpsest_lab::ftl::keys::ValueType;
 use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
+use palimpsest_lab::host::objects;
 use palimpsest_lab::host::replay::{Playing, Repeat, Volumes};
 use palimpsest_lab::host::trace::{self, TraceOptions};
 use palimpsest_lab::log::streams::CLASSIFIERS;
@@ -383,12 +384,14 @@ fn list_registry(kind: &str) -> PyResult<Vec<(String, String)>> {
         "parts" => presets(config::part_presets()),
         "ssds" => presets(config::ssd_presets()),
         "workloads" => presets(config::workload_presets()),
+        "objects" => objects::FORMATS.iter().map(|format| (format.name.into(), format.about.into())).collect(),
+        "policies" => objects::POLICIES.iter().map(|policy| (policy.name.into(), policy.about.into())).collect(),
         "schemes" => schemes::SCHEMES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         "faults" => FAULTS.iter().map(|fault| (fault.name().into(), fault.key().doc.into())).collect(),
         "codes" => palimpsest_lab::wom::CODES.iter().map(|entry| (entry.name.into(), entry.about.into())).collect(),
         _ => {
-            let expected = "expected one of ftls, parts, ssds, workloads, traces, victims, classifiers, schemes, \
-                            codes, faults";
+            let expected = "expected one of ftls, parts, ssds, workloads, traces, objects, policies, victims, \
+                            classifiers, schemes, codes, faults";
             return Err(InputError::new_err(format!("list {kind}: there is no such list; {expected}")));
         }
     })

@@ -181,7 +181,7 @@ fn by_volume(recorder: &VolumeRecorder, locality: &LocalityByVolume, source: &dy
         all["locality"] = serde_json::to_value(locality.figures(figures.volume)).expect("figures can be printed");
         all
     };
-    recorder.figures(source.volumes(), false).into_iter().map(of).collect()
+    recorder.figures(&source.volumes(), false).into_iter().map(of).collect()
 }
 
 /// Writes a workload as a trace; returns counts of written requests and losses, as JSON.

@@ -5,6 +5,7 @@ use crate::files::{Checked, Waiting};
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::fio::{self, FioSpec, JobFile, Surroundings, is_job_file};
+use palimpsest_lab::host::objects::{self, ObjectSource, ObjectSpec, open_objects};
 use palimpsest_lab::host::replay::{Playing, Reopen, Repeat, Replay, Volumes};
 use palimpsest_lab::host::request::Source;
 use palimpsest_lab::host::trace::{self, TraceOptions};
@@ -60,8 +61,46 @@ fn of_traces(opening: &Opening<'_>) -> Option<&'static str> {
     given.iter().find(|(is_given, _)| *is_given).map(|&(_, option)| option)
 }
 
+/// An object workload, generated or of a trace.
+fn open_as_objects(spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    let spec = ObjectSpec::parse(spec)?;
+    let Opening { trace, playing, .. } = opening;
+    let refused = [
+        (trace.columns.is_some(), "--columns"),
+        (!matches!(playing.volumes, Volumes::OfFormat | Volumes::Overlaid), "--volumes"),
+        (playing.repeat != Repeat::Once, playing.repeat.option()),
+        (playing.piece_bytes > 0, "host.compact"),
+        (spec.trace.is_none() && trace.format.is_some(), "--from"),
+        (spec.trace.is_none() && trace.skip_bad, "--skip-bad"),
+        (spec.trace.is_none() && playing.spread, "--arrivals spread"),
+    ];
+    if let Some((_, option)) = refused.iter().find(|(is_given, _)| *is_given) {
+        let what = "this object workload has no use for the option; expected none, or trace=FILE for options of traces";
+        return Err(Error::input(*option, what));
+    }
+    let (drive_bytes, seed, spread) = (opening.drive_bytes, opening.seed, playing.spread);
+    let Some(path) = spec.trace.clone() else {
+        return Ok(Box::new(ObjectSource::new(spec, None, drive_bytes, seed)?));
+    };
+    let (format, token_bytes, skip_bad) = (trace.format.clone(), spec.token_bytes, trace.skip_bad);
+    let place = if path == "-" { "/dev/stdin".into() } else { path };
+    if Path::new(&place).is_dir() {
+        return Err(Error::input(place, "this is a directory; expected a trace file"));
+    }
+    let reopen: objects::Reopen = Box::new(move || {
+        let input = Waiting::open(&place).map_err(|error| Error::input(&place, describe_io(&error)))?;
+        open_objects(Box::new(input), &place, format.as_deref(), token_bytes, skip_bad)
+    });
+    let (now, is_file) = (reopen()?, Path::new(spec.trace.as_deref().unwrap_or_default()).is_file());
+    let source = ObjectSource::new(spec, Some((now, is_file.then_some(reopen))), drive_bytes, seed)?;
+    Ok(Box::new(Replay::new(Box::new(source), false, None, &Playing { spread, ..Playing::default() })?))
+}
+
 /// A generated workload, which has no file, volumes or clock.
 fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
+    if ObjectSpec::is_meant(spec) {
+        return open_as_objects(spec, opening);
+    }
     let playing = opening.playing;
     if let Some(option) = of_traces(opening) {
         let what = format!("the option is for traces, and the workload {text} is generated; expected a trace");
@@ -94,7 +133,9 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if let Some((name, changes)) = text.split_once(',')
         && let Some(spec) = config::workload_spec(name)
     {
-        return generated(text, &FioSpec::changed(&spec, changes)?, opening);
+        let changed =
+            if ObjectSpec::is_meant(&spec) { format!("{spec},{changes}") } else { FioSpec::changed(&spec, changes)? };
+        return generated(text, &changed, opening);
     }
     if text == "-" {
         return open_file("/dev/stdin", opening);

@@ -93,9 +93,9 @@ pub struct Causality {
 impl Causality {
     /// A check that starts with the present content of `nand` and operation `next` of the plan, for a layer that gives
     /// `guarantee`.
-    pub fn new(nand: &Nand, next: u64, guarantee: Guarantee) -> Self {
+    pub fn new(nand: &Nand, next: u64, guarantee: Guarantee, addresses: u64) -> Self {
         let subpages = nand.geometry().subpages() as u32;
-        let mut ended = vec![Copy::default(); subpages as usize];
+        let mut ended = vec![Copy::default(); addresses.max(subpages.into()) as usize];
         for psn in 0..subpages {
             let (lsn, program) = (nand.logical(psn), nand.sequence(psn));
             if lsn < TORN && ended[lsn as usize].program < program {

@@ -20,6 +20,7 @@ mod steps;
 mod units;
 mod verifier;
 mod write_back;
+mod zoned;
 
 pub use power::{Power, Recovery, explain};
 pub use reports::Reports;
@@ -58,6 +59,8 @@ pub struct Drive {
     pub power: Power,
     /// The receivers of completions.
     pub reports: Reports,
+    /// True for a layer with zones, which may refuse requests.
+    zoned: bool,
     /// True for a file system, which commits on flushes and trims addresses of the layer below itself.
     pub is_file_system: bool,
     flight: Flight,
@@ -76,7 +79,8 @@ impl Drive {
         io.plan.protected = guarantee.protected;
         io.plan.reads_memory = engine.reads_memory();
         io.host.transfer_subpages = ftl.transfer_subpages();
-        let units = Units::new(io.geometry().subpage_bytes, ftl.unit_subpages());
+        let zoned = ftl.zones().is_some();
+        let units = Units::new(io.geometry().subpage_bytes, ftl.unit_subpages(), ftl.trim_subpages());
         Drive {
             io,
             ftl,
@@ -84,6 +88,7 @@ impl Drive {
             units,
             power: Power::default(),
             reports: Reports::default(),
+            zoned,
             is_file_system: false,
             flight: Flight::default(),
             controller: Controller::new(ControllerTimes::default()),
@@ -108,6 +113,9 @@ impl Drive {
     /// Halts of flash.
     pub fn serve_plainly(&mut self, command: Command) -> Flash<()> {
         self.io.present.directives = command.directives;
+        if self.zoned {
+            return self.serve_zoned(command.kind, command.extent);
+        }
         self.serve_layer(command.kind, command.extent)
     }
 
@@ -141,7 +149,7 @@ impl Drive {
     /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Must not be called
     /// for a file system, which commits trims itself.
     pub fn keep_trims(&mut self, logical: u64) {
-        self.io.nand.keep_trims(logical as u32, self.ftl.unit_subpages(), self.buffer.trims_drop_data());
+        self.io.nand.keep_trims(logical as u32, self.ftl.trim_subpages(), self.buffer.trims_drop_data());
     }
 
     /// Serves `command` without time.
@@ -152,7 +160,8 @@ impl Drive {
     pub fn count(&mut self, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         self.io.present.directives = command.directives;
         self.serve_verified(command.kind, command.extent, verifier)?;
-        self.io.present.buffer_taken = 0;
+        self.reports.refused.extend((self.zoned && self.io.present.refused.is_some()).then_some(command));
+        (self.io.present.buffer_taken, self.io.present.buffer_freed) = (0, 0);
         self.power.progressed();
         Ok(())
     }
@@ -168,7 +177,7 @@ impl Drive {
         self.io.nand.commit_trims().map_err(explain)?;
         // The buffer must be empty, because its present content is not counted from here on.
         self.empty_buffers()?;
-        self.io.present.buffer_taken = 0;
+        (self.io.present.buffer_taken, self.io.present.buffer_freed) = (0, 0);
         self.plan_in_time();
         if let Some(cut) = cut {
             self.time_power_cut(cut);
@@ -184,7 +193,7 @@ impl Drive {
             // The verifier must see only the units that the layer unmaps.
             let Some(extent) = self.units.whole(extent) else { return Ok(()) };
             // A file system trims addresses of the layer below itself.
-            if !self.is_file_system {
+            if !self.is_file_system && !self.io.present.directives.zone.manages() {
                 let lsns = self.units.lsns(extent.sector..extent.end());
                 self.io.forget(lsns.start, lsns.end);
             }
@@ -204,7 +213,14 @@ impl Drive {
         }
         self.close_call();
         if self.io.host.has_contents() {
-            let command = Command::new(kind, extent).with(self.io.present.directives);
+            let mut command = Command::new(kind, extent).with(self.io.present.directives);
+            if self.zoned {
+                if self.io.present.refused.is_some() || command.directives.zone.manages() {
+                    self.io.buffers().end_request();
+                    return Ok(());
+                }
+                command.extent = self.io.present.placed;
+            }
             verifier.served(&mut self.io, command)?;
             if kind == RequestKind::Trim {
                 self.give_away(extent);
@@ -233,9 +249,11 @@ impl Drive {
     fn halted(&mut self, halt: Halt, command: Command, verifier: &mut dyn Verifier) -> Result<()> {
         let Halt::PowerCut = halt else { return Err(explain(halt)) };
         let directives = self.io.present.directives;
-        self.power_cycle(command, verifier)?;
+        let placed = if self.zoned { self.io.present.placed } else { command.extent };
+        self.power_cycle(Command { extent: placed, ..command }, verifier)?;
         self.io.present.directives = directives;
-        if self.power.drops_requests { Ok(()) } else { self.serve_verified(command.kind, command.extent, verifier) }
+        let Some(extent) = self.rest_of(command.kind, command.extent) else { return Ok(()) };
+        if self.power.drops_requests { Ok(()) } else { self.serve_verified(command.kind, extent, verifier) }
     }
 
     /// Submits `command`, which arrived at `arrival`.
@@ -275,6 +293,7 @@ impl Drive {
     fn plan_command(&mut self, id: u32, kind: RequestKind, extent: Extent, verifier: &mut dyn Verifier) -> Result<()> {
         let gate = self.io.plan.gates.open();
         self.engine.watch(&mut self.io, gate, id);
+        let on_link = if self.zoned { self.on_link(kind, extent) } else { extent };
         let (own, is_forced) = (self.own_gate(id), self.is_forced(kind));
         self.io.present.now = self.engine.now();
         (self.io.present.gate, self.io.present.stored) = match own {
@@ -288,7 +307,7 @@ impl Drive {
         let mut data_at = match kind {
             RequestKind::Write => {
                 let received = self.engine.receive(self.link_bytes(extent)) + self.t_buffer(extent);
-                self.io.present.data_at = self.link.receive(extent, received, now);
+                self.io.present.data_at = self.link.receive(on_link, received, now);
                 self.io.present.data_at
             }
             RequestKind::Read => self.link.arrives(|| self.units.touched(extent), now),
@@ -313,10 +332,15 @@ impl Drive {
         if is_forced && let Some(own) = own {
             self.io.link(own, gate);
         }
-        if self.engine.causality.is_some() {
+        let refused = self.zoned && self.io.present.refused.is_some();
+        if self.engine.causality.is_some() && !refused {
             self.pledge(id, kind, is_forced);
         }
-        self.flight.planned(id, self.io.host.changes());
+        self.flight.planned(id, if refused { 0 } else { self.io.host.changes() });
+        if self.zoned {
+            let entry = self.flight.get_mut(id);
+            (entry.command.extent, entry.refused) = (self.io.present.placed, refused);
+        }
         let left = std::mem::take(&mut self.io.present.link_left);
         if left > 0 {
             // Data that needed no flash read crosses the link too.
@@ -347,6 +371,7 @@ impl Drive {
     #[inline]
     fn settle(&mut self) {
         self.buffer.take(u64::from(std::mem::take(&mut self.io.present.buffer_taken)));
+        self.buffer.release(u64::from(std::mem::take(&mut self.io.present.buffer_freed)));
         self.engine.accept(&mut self.io);
         self.engine.check_erases(&self.io);
         if let Some(timeline) = &mut self.engine.timeline {

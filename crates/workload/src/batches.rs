@@ -6,6 +6,7 @@
 //! ([`Source::file_names`]).
 
 use crate::request::{Arrivals, Request, Source};
+use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::error::Result;
 
 /// Requests of a batch: some 50 KB.
@@ -17,6 +18,8 @@ pub struct Batch {
     requests: Vec<(Request, u64)>,
     /// Malformed lines skipped so far, from the request of this number on.
     skipped: Vec<(usize, u64)>,
+    /// Names of volumes that these requests are the first of.
+    names: Vec<VolumeName>,
     /// The line and the reason of the source's end behind these requests.
     end: Option<(u64, Result<()>)>,
 }
@@ -24,8 +27,9 @@ pub struct Batch {
 impl Batch {
     /// Reads the next requests of `source`.
     pub fn read(source: &mut dyn Source) -> Batch {
-        let mut batch = Batch { requests: Vec::with_capacity(REQUESTS), skipped: Vec::new(), end: None };
-        let mut skipped = 0;
+        let mut batch =
+            Batch { requests: Vec::with_capacity(REQUESTS), skipped: Vec::new(), names: Vec::new(), end: None };
+        let (mut skipped, named) = (0, source.volume_names().len());
         while batch.requests.len() < REQUESTS && batch.end.is_none() {
             let next = source.next_request();
             let line = source.line().unwrap_or(0);
@@ -39,6 +43,7 @@ impl Batch {
                 Err(error) => batch.end = Some((line, Err(error))),
             }
         }
+        batch.names = source.volume_names()[named..].to_vec();
         batch
     }
 
@@ -68,6 +73,7 @@ pub struct Batched {
     expected_requests: Option<u64>,
     format: Option<&'static str>,
     has_volumes: bool,
+    names: VolumeNames,
     notes: Vec<String>,
 }
 
@@ -78,7 +84,7 @@ impl Batched {
         let (Some(line), None) = (source.line(), source.file_names()) else { return source };
         let place = source.place();
         Box::new(Batched {
-            batch: Batch { requests: Vec::new(), skipped: Vec::new(), end: None },
+            batch: Batch { requests: Vec::new(), skipped: Vec::new(), names: Vec::new(), end: None },
             given: 0,
             passed: 0,
             line,
@@ -88,6 +94,7 @@ impl Batched {
             expected_requests: source.expected_requests(),
             format: source.format(),
             has_volumes: source.has_volumes(),
+            names: VolumeNames::default(),
             notes: source.notes(),
             next: carry(source),
         })
@@ -104,6 +111,7 @@ impl Batched {
             }
             self.batch = (self.next)()?;
             (self.given, self.passed) = (0, 0);
+            self.names.extend(self.batch.names.drain(..));
             if !self.batch.requests.is_empty() {
                 return self.next_request();
             }
@@ -156,6 +164,10 @@ impl Source for Batched {
 
     fn has_volumes(&self) -> bool {
         self.has_volumes
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.names.all()
     }
 
     fn notes(&self) -> Vec<String> {

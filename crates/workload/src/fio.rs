@@ -35,7 +35,7 @@ mod lfsr;
 mod map;
 mod passes;
 mod pattern;
-mod quantity;
+pub(crate) mod quantity;
 mod rates;
 mod readback;
 mod region;
@@ -45,7 +45,8 @@ mod source;
 mod spec;
 mod tausworthe;
 mod values;
-mod zipf;
+pub(crate) mod zipf;
+mod zoned;
 
 pub use distribution::{Distribution, Zone};
 pub use jobs::{JobFile, JobsSource, Surroundings, is_job_file};
@@ -53,6 +54,7 @@ pub use pattern::Pattern;
 pub use quantity::Amount;
 pub use source::FioSource;
 pub use spec::{FioSpec, Generator, Pacing, Rate, SizeShare};
+pub use zoned::ZoneHost;
 
 use crate::request::Source;
 use palimpsest_flash::error::Result;

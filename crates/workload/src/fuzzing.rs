@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
+use super::objects::{self, ObjectSource, ObjectSpec, open_objects};
 use super::request::{Command, Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace, open_trace_file};
 use palimpsest_flash::units::{GIB, Nanos};
@@ -87,6 +88,33 @@ pub const SAMPLES: &[(&str, &str)] = &[
     ("mqsim", "938513000 4 64 8 0\n1938513000 3 128 16 1\n3938513000 4 8 8 0\n"),
     ("dchoices", "26.214000\t0\t64\t1\t0\n1026.214000\t0\t128\t2\t1\n3026.214000\t0\t8\t1\t0\n"),
     ("disksim", "5265.313 0 64 8 0\n6265.313 0 128 16 1\n8265.313 0 8 8 0\n"),
+];
+
+/// A small trace of object requests of each text format.
+pub const OBJECT_SAMPLES: &[(&str, &str)] = &[
+    (
+        "cachelib",
+        "op_time,key,key_size,op,op_count,size\n60,12,9,SET,1,82\n61,12,9,GET,2,82\n62,7,3,GET,1,0\n\
+         63,12,9,DELETE,1,0\n",
+    ),
+    (
+        "mlperf",
+        "Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase\n1740553426.194021,Write,131072,Tier-2,a/u0,Prefill\n\
+         1740553426.194308,Read,131072,Tier-2,a/u0,Decode\n1740553426.194521,Read,131072,Tier-0,a/u0,Decode\n",
+    ),
+    ("mooncake", "{\"timestamp\": 0, \"input_length\": 700, \"output_length\": 5, \"hash_ids\": [0, 1]}\n"),
+    (
+        "qwen-bailian",
+        "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 1.5, \"input_length\": 20, \"hash_ids\": [9, 10]}\n",
+    ),
+];
+
+/// Small valid descriptions of object workloads.
+pub const OBJECT_SPECS: &[&str] = &[
+    "cache=80%,policy=s3-fifo,region=64KiB,small=4%,rate=20k,n=1e3,warm=0.5x",
+    "cache=1MiB,small=0%,logs=1:2,mix=3:1,handles=5:6,region=4KiB,trim=all,policy=lru,iodepth=4,n=100",
+    "cache=1MiB,region=4KiB,threshold=100,sizes=10/1:3k/5,puts=10%,deletes=5%,churn=1%,admit=50%,zipf=1.1,\
+     footprint=2x,n=100",
 ];
 
 /// Small valid specifications of generated workloads.
@@ -216,6 +244,29 @@ fn drain_trace(bytes: &[u8], options: &TraceOptions) {
         latest = request.arrival;
     }
     let _ = source.place();
+}
+
+/// Reads `bytes` as a trace of objects, in each format, and as the description of an object workload.
+pub fn fuzz_objects(bytes: &[u8]) {
+    const DRIVE: u64 = 64 << 20;
+    const DRAWS: usize = 64;
+    for format in std::iter::once(None).chain(objects::FORMATS.iter().map(|format| Some(format.name))) {
+        for skip_bad in [false, true] {
+            let input = Box::new(Cursor::new(bytes.to_vec()));
+            let Ok(mut source) = open_objects(input, "fuzz", format, 1000, skip_bad) else { continue };
+            let mut latest = 0;
+            while let Ok(Some(request)) = source.next_object() {
+                assert!(request.arrival >= latest, "arrivals go back");
+                latest = request.arrival;
+            }
+        }
+    }
+    let Ok(spec) = ObjectSpec::parse(&String::from_utf8_lossy(bytes)) else { return };
+    let Ok(mut source) = ObjectSource::new(spec, None, DRIVE, 1) else { return };
+    for _ in 0..DRAWS {
+        let Ok(Some(request)) = source.next_request() else { break };
+        assert!(request.extent.end() * SECTOR_BYTES <= DRIVE, "{request:?}");
+    }
 }
 
 /// Parses `bytes` as a workload specification, and draws some requests of a valid one.

@@ -18,7 +18,11 @@ mod spread;
 pub use crate::request::{Survey, Volume};
 pub use layout::Volumes;
 
+use crate::fio::ZoneHost;
+use crate::object_figures::Figures;
+use crate::objects;
 use crate::request::{Arrivals, FileNames, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
+use crate::volume_names::{VolumeName, VolumeNames};
 use layout::Layout;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
@@ -92,6 +96,8 @@ pub struct Replay {
     inner: Box<dyn Source>,
     reopen: Option<Reopen>,
     layout: Layout,
+    /// Names of earlier plays.
+    names: VolumeNames,
     spread: Option<Spread>,
     repeat: Repeat,
     drive_bytes: u64,
@@ -134,7 +140,9 @@ impl Replay {
             let why = "a pipe is read once; expected a file, to play it again";
             return Err(Error::input(playing.repeat.option(), why));
         }
-        let grain = inner.format().and_then(crate::trace::Format::named).map_or(1, crate::trace::Format::time_grain);
+        let of_blocks = |name| crate::trace::Format::named(name).map(crate::trace::Format::time_grain);
+        let of_objects = |name| objects::Format::named(name).map(|format| format.time_grain);
+        let grain = inner.format().and_then(|name| of_blocks(name).or_else(|| of_objects(name))).unwrap_or(1);
         let spread = (playing.spread && inner.arrivals() == Arrivals::Open).then(|| Spread::new(grain));
         let mut layout = Layout::new(&playing.volumes, has_volumes, playing.piece_bytes / SECTOR_BYTES);
         if playing.piece_bytes > 0 {
@@ -144,6 +152,7 @@ impl Replay {
             inner,
             reopen,
             layout,
+            names: VolumeNames::default(),
             spread,
             repeat: playing.repeat,
             drive_bytes: playing.drive_bytes,
@@ -160,7 +169,7 @@ impl Replay {
                 if self.play_again()? {
                     continue;
                 }
-                return self.layout.expect_requests(&self.inner.place()).map(|()| None);
+                return self.layout.expect_requests(&self.inner.place(), &self.names()).map(|()| None);
             };
             let layout = &mut self.layout;
             if layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request) {
@@ -170,6 +179,13 @@ impl Replay {
                 return Ok(Some(request));
             }
         }
+    }
+
+    /// The names of the volumes, of earlier plays too.
+    fn names(&self) -> VolumeNames {
+        let mut names = self.names.clone();
+        names.extend(self.inner.volume_names().iter().cloned());
+        names
     }
 
     /// Begins the next play; false after the last.
@@ -195,6 +211,7 @@ impl Replay {
             play.is_last_over = true;
             return Ok(false);
         };
+        self.names.extend(self.inner.volume_names().iter().cloned());
         self.inner = reopen()?;
         play.shift = play.latest + (play.latest - play.shift) / (play.requests.max(2) - 1);
         play.requests = 0;
@@ -244,6 +261,10 @@ impl Source for Replay {
         self.inner.next_of_layout()
     }
 
+    fn zones(&mut self) -> Option<&mut ZoneHost> {
+        self.inner.zones()
+    }
+
     fn jobs(&mut self) -> Option<&mut dyn Jobs> {
         if self.inner.jobs().is_some() { Some(self) } else { None }
     }
@@ -285,8 +306,12 @@ impl Source for Replay {
         self.layout.has_volumes()
     }
 
-    fn volumes(&self) -> &[Volume] {
-        self.layout.volumes()
+    fn volumes(&self) -> Vec<Volume> {
+        self.layout.volumes(&self.names())
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.inner.volume_names()
     }
 
     fn survey(&mut self) -> Result<Option<Survey>> {
@@ -295,6 +320,10 @@ impl Source for Replay {
 
     fn sections(&self) -> Vec<Section> {
         self.inner.sections()
+    }
+
+    fn objects(&self) -> Option<Figures> {
+        self.inner.objects()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,14 +1,19 @@
 //! Requests of a host, and their sources.
 //!
-//! A request addresses 512-byte sectors at any alignment, whatever the drive.
+//! A request addresses 512-byte sectors at any alignment, whatever the drive. This file and `fio` use each other: a
+//! source may have zones, whose record is that of fio's jobs.
 
 pub use crate::file_names::{FileNames, NO_FILE};
+use crate::fio::ZoneHost;
+use crate::object_figures::Figures;
+use crate::volume_names::VolumeName;
 pub use palimpsest_flash::command::{Command, Directives, Lifetime};
 use palimpsest_flash::error::Result;
 pub use palimpsest_flash::geometry::{Extent, RequestKind};
 use palimpsest_flash::units::Nanos;
 pub use palimpsest_flash::units::SECTOR_BYTES;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// One request of the host: a command and the time of its arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,10 +142,12 @@ pub struct FoundDepth {
 }
 
 /// A volume on the drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Number in the trace.
+    /// Number in the trace, or of the name.
     pub id: u32,
+    /// Name, or else the number.
+    pub name: Arc<str>,
     /// First sector on the drive.
     pub sector: u64,
     /// Sectors up to the end; 0 if unknown.
@@ -169,6 +176,12 @@ pub trait Source: Send {
     /// The next of the writes that create the workload's files before a run, which are not requests of the run; `None`
     /// after the last, or without files.
     fn next_of_layout(&mut self) -> Option<Request> {
+        None
+    }
+
+    /// The zones that the workload writes in order (fio's `zonemode=zbd`), which the caller must set to those of the
+    /// drive before the first request.
+    fn zones(&mut self) -> Option<&mut ZoneHost> {
         None
     }
 
@@ -221,7 +234,12 @@ pub trait Source: Send {
     }
 
     /// Volumes in order of appearance: those so far, at least.
-    fn volumes(&self) -> &[Volume] {
+    fn volumes(&self) -> Vec<Volume> {
+        Vec::new()
+    }
+
+    /// The streams so far that have names, in order of appearance.
+    fn volume_names(&self) -> &[VolumeName] {
         &[]
     }
 
@@ -236,6 +254,11 @@ pub trait Source: Send {
     /// The sections of the workload, with their outcomes so far; empty if it has none.
     fn sections(&self) -> Vec<Section> {
         Vec::new()
+    }
+
+    /// Figures of the cache of an object workload.
+    fn objects(&self) -> Option<Figures> {
+        None
     }
 
     /// Notes for the user on how the workload was played.

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..metrics import modelled
 from ..result import Result
+from ..units import volume_name
 from .common import Specification, label, trace
 
 DRAWN = 20
@@ -31,7 +32,7 @@ def volumes(results: Sequence[Result]) -> Specification | None:
                 unit = "%{y:,.4~g} us" if is_timed else "%{y:,.4~g} MiB"
                 traces.append(
                     trace(slot + 2 * index, type="bar", name=label(result, results, f"{kind}s"),
-                          x=[str(volume["volume"]) for volume in found], y=values,
+                          x=[volume_name(volume) for volume in found], y=values,
                           hovertemplate=f"volume %{{x}}, {label(result, results, f'{kind}s')}: {unit}<extra></extra>")
                 )  # fmt: skip
     if not traces:

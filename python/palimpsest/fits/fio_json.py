@@ -23,15 +23,16 @@ _PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9")
 def read(path: Path, how: How) -> Measurement:
     """Reads fio's output. Raises InputError for other files, or a job without figures."""
     found = fio_output.read(path)
-    specs = {job.name: ",".join(job.lines) for job in found.jobs}
     for job in found.jobs:
-        check_workload(specs[job.name], job.place)
+        check_workload(",".join(job.lines), job.place)
         if not _sides(job):
             raise InputError(f"{job.place}: the job has trims only; expected reads or writes with their response times")
     folder = JobFolder()
     together = found.together()
     files = {job.name: _job_file(folder.path, at, jobs) for at, jobs in enumerate(together) for job in jobs}
-    requests = {job.name: sum(side.requests for side in _sides(job).values()) for job in found.jobs}
+    made = {job.name: sum(side.requests for side in _sides(job).values()) for job in found.jobs}
+    requests = {name: max(_LEAST, min(_MOST, number)) for name, number in made.items()}
+    specs = {job.name: job.spec(requests[job.name]) for job in found.jobs}
     targets = tuple(
         Target(f"{job.name}:{name}", job.name, name, unit, real, tolerance(name))
         for job in found.jobs
@@ -44,15 +45,13 @@ def read(path: Path, how: How) -> Measurement:
         file = files[group]
         if file is not None:
             return drive.run(str(file), how.precondition)
-        return drive.run(specs[group], how.precondition, max(_LEAST, min(_MOST, requests[group])))
+        return drive.run(specs[group], how.precondition, requests[group])
 
     def figure(target: Target, result: Result) -> float | None:
         # The folder lives as long as this function.
         return _figure(target, result, target.group if folder and files[target.group] is not None else None)
 
-    ignored = ", ".join(dict.fromkeys(key for job in found.jobs for key in job.ignored))
-    note = f"not used of fio's options, because requests go to the whole drive until our own end: {ignored}"
-    return GroupRuns(path.name, targets, run, figure, notes=(note,) if ignored else ())
+    return GroupRuns(path.name, targets, run, figure, notes=tuple(found.notes))
 
 
 def _sides(job: Job) -> dict[str, Side]:

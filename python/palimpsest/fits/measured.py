@@ -86,19 +86,26 @@ class Measurement(Protocol):
 
 
 class SingleRuns:
-    """A run for each group: no group is cheaper than another."""
+    """A run for each group."""
+
+    targets: tuple[Target, ...]
 
     def work(self, groups: frozenset[str]) -> float:
         """The number of groups."""
         return float(len(groups))
 
     def early(self, groups: frozenset[str]) -> frozenset[str]:
-        """All groups."""
-        return groups
+        """Every third of seven groups or more: rows between others say little more."""
+        ordered = [group for group in dict.fromkeys(target.group for target in self.targets) if group in groups]
+        return frozenset(ordered[::3]) if len(ordered) >= _MANY else groups
 
     def requests(self, drive: Drive, groups: frozenset[str]) -> float:  # noqa: ARG002
         """0: the simulator knows."""
         return 0.0
+
+
+_MANY = 7
+"""With fewer groups, less than three would be left."""
 
 
 @dataclass

@@ -181,8 +181,16 @@ def _fit(
     )
     keys = parse_all(settings.vary, drive) if settings.vary else _default(drive, measurements)
     task = Task(drive, keys, measurements, seen)
+    if (passes := task.work(counted=True)) and not task.work(counted=False) and not _has_collected(task, settings.how):
+        raise InputError(
+            f"the measured drive had not begun to collect garbage, after {passes:.2g} passes over the drive; expected "
+            "counters until the host has written the capacity three times, or --precondition for older writes"
+        )
     _plan(evaluations.work, task, task, settings)
     counted, timed = _effective(task.early(), evaluations)
+    if task.early() is not task and (idle := tuple(key for key in keys if key not in (*counted, *timed))):
+        more = _effective(replace(task, keys=idle), evaluations)
+        counted, timed = (*counted, *more[0]), (*timed, *more[1])
     _plan(evaluations.work, replace(task, keys=counted), replace(task, keys=timed), settings)
     useless = [key.name for key in keys if key not in counted and key not in timed]
     if useless and settings.vary:
@@ -262,19 +270,19 @@ def _ours(
     return found
 
 
+def _has_collected(task: Task, how: How) -> bool:
+    """Whether counts depend on more than the writes that the buffer and open word lines hold."""
+    return bool(how.precondition) or any(target.real > _COLLECTS for target in task.targets())
+
+
 def _too_short(task: Task, how: How) -> str:
-    """The measurement that is missing, if counters end before collection or are of another drive; else empty."""
+    """The options that describe another drive, if ours has not collected garbage; else empty."""
     passes = task.work(counted=True)
-    if not how.capacity or task.work(counted=False):
+    if how.precondition or not how.capacity or task.work(counted=False) or passes >= 1:
         return ""
-    if any(target.real > _COLLECTS for target in task.targets()):
-        return "" if passes >= 1 else (
-            f"--workload and --capacity of the real drive, because it collected garbage within the first {passes:.2g} "
-            "passes over the drive, and ours does not"
-        )  # fmt: skip
     return (
-        f"counters of more writes: these end after {passes:.2g} passes over the drive, before any garbage collection; "
-        "measure until the host has written the capacity three times, or describe older writes with --precondition"
+        f"--workload and --capacity of the real drive, because it collected garbage within the first {passes:.2g} "
+        "passes over the drive, and ours does not"
     )
 
 

@@ -11,15 +11,10 @@ from ..parameters import DURATION, Choice, Parsed, jobs_option, json_option, out
 from ..run_options import strict_option
 from . import driver
 from .board import SweepBoard
-from .conditions import conditions
+from .conditions import parsed
 from .engines import ENGINES, find
 from .results import Sweep, load
 from .store import is_sweep, read_points
-
-
-def _slo(text: str) -> str:
-    conditions(text)
-    return text
 
 
 @command(short_help="Run a grid of configurations and workloads.")
@@ -31,7 +26,7 @@ def _slo(text: str) -> str:
 @click.option("--dry-run", is_flag=True, help="Check and list the points without running them.")
 @click.option("--point-timeout", type=DURATION, help="A point that takes longer fails, such as 90s or 10min.")
 @click.option(
-    "--slo", type=Parsed("CONDITIONS", _slo),
+    "--slo", type=Parsed("CONDITIONS", parsed),
     help="Which configurations hold them, and the cheapest: read.p99<500us,dwpd>=1.",
 )  # fmt: skip
 @strict_option("points")

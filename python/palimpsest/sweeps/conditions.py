@@ -109,6 +109,25 @@ def _condition(text: str) -> Condition:
     return Condition(figure, sign, bound)
 
 
+def parsed(text: str) -> str:
+    """The text of conditions, for an option. Raises InputError as `conditions`."""
+    conditions(text)
+    return text
+
+
+def judged(result: Result, wanted: list[Condition]) -> Result:
+    """The result with `slo`: for each condition figure, operator, bound, unit, value and whether it holds."""
+    found = []
+    for each in wanted:
+        value, label = each.of(result), each.metric.label
+        found.append({
+            "figure": each.figure, "operator": each.operator, "bound": each.bound, "unit": unit(each.figure),
+            "value": value, "holds": each.holds(value), "condition": str(each),
+            "shown": f"no {label}" if value is None else f"{label} {each.metric.show(value)}",
+        })  # fmt: skip
+    return Result(result.to_dict() | {"slo": found}, result.series, result.configuration)
+
+
 def expect_measured(wanted: list[Condition], fidelity: str) -> None:
     """Raises InputError for a condition on a figure that a run at this fidelity does not measure."""
     for each in wanted:

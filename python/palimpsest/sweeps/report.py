@@ -10,7 +10,7 @@ from ..page import Section, details, escape, row, table
 from ..result import flatten
 from . import charts
 from .finished import FinishedPoints
-from .frontier import frontier
+from .frontier import Frontier, frontier
 from .show import key_metrics, promises, summary_line
 from .values import axis_text
 
@@ -112,15 +112,12 @@ def _notes(sweep: FinishedPoints) -> str:
     return shell.notes(notes) + folded
 
 
-def _slo(sweep: FinishedPoints) -> str:
-    """The frontier of the sweep's conditions: sentence, place of the chart, and table; empty without conditions."""
-    if (found := frontier(sweep)) is None:
-        return ""
+def _slo(found: Frontier) -> str:
+    """The frontier of the sweep's conditions: place of the chart, and table; empty if no configuration holds."""
     headings, *rows = found.rows(MOST_ROWS)
     figures = '<div class="chart" id="slo" role="img" aria-label="figures of the first condition"></div>' * bool(rows)
     body = [row((each.replace("\n", " ") for each in headings), "th"), *map(row, rows)]
-    listed = table("slo points", body) if rows else ""
-    return f"<p><b>{escape(found.sentence)}</b></p>{figures}{listed}"
+    return f"{figures}{table('slo points', body)}" if rows else ""
 
 
 def page(sweep: FinishedPoints) -> str:
@@ -129,8 +126,10 @@ def page(sweep: FinishedPoints) -> str:
     axes = ", ".join(
         f"{words} ({len(sweep.values(axis))})" for axis, words in zip(sweep.axes, charts.words(sweep.axes), strict=True)
     )
+    found = frontier(sweep)
+    promised = f'<p class="answer">{escape(found.sentence)}</p>' if found else ""
     sections = (
-        ("conditions", "Conditions", _slo(sweep)),
+        ("conditions", "Conditions", _slo(found) if found else ""),
         ("failed", "Failed points", _failures(sweep)),
         ("points", "Points", _rows(sweep, MOST_ROWS)),
         ("configuration", "Configuration", "".join(details(name, escape(text)) for name, text in configs if text)),
@@ -138,7 +137,7 @@ def page(sweep: FinishedPoints) -> str:
     return shell.fill(
         title=sweep.title,
         under=f"{summary_line(sweep)}. Axes: {axes or 'none'}.",
-        head=f'<p class="answer" id="answer"></p>{_CHOICES}{_notes(sweep)}',
+        head=f'{promised}<p class="answer" id="answer"></p>{_CHOICES}{_notes(sweep)}',
         sections=[Section(name, title, body) for name, title, body in sections if body],
         drawn={},
         data={"sweep": _data(sweep)},

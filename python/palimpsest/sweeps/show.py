@@ -80,27 +80,26 @@ def _points(sweep: FinishedPoints, width: int) -> Iterator[RenderableType]:
 
 
 def _frontier(found: Frontier, width: int) -> Iterator[RenderableType]:
-    """The configurations that hold the conditions, and the sentence."""
+    """The configurations that hold the conditions."""
     yield Text()
-    if found.holding:
-        headings, *rows = found.rows(MOST_HOLDING)
-        axes = len(headings) - len(found.conditions) - 1
-        yield from _table([*_headings(headings[:axes]), *headings[axes:]], rows, axes, width)
-        yield Text()
-    yield Text(found.sentence)
+    headings, *rows = found.rows(MOST_HOLDING)
+    axes = len(headings) - len(found.conditions) - 1
+    yield from _table([*_headings(headings[:axes]), *headings[axes:]], rows, axes, width)
 
 
 def render(sweep: FinishedPoints) -> RenderableType:
     """The sweep for rich."""
     unequal = promises(sweep)
-    parts: list[RenderableType] = [Text(unequal, style="yellow"), Text()] if unequal else []
+    found = frontier(sweep)
+    parts: list[RenderableType] = [Text(found.sentence, style="bold"), Text()] if found else []
+    parts += [Text(unequal, style="yellow"), Text()] if unequal else []
     parts += [ByWidth(partial(_points, sweep))] if len(sweep) else []
     if len(sweep) > MOST_ROWS:
         parts.append(Text(f"and {len(sweep) - MOST_ROWS:,} more, all in sweep.parquet", style="dim"))
     parts += [Text(f"failed: {point.label}: {point.error}", style="yellow") for point in sweep.failed[:10]]
     if len(sweep.failed) > 10:
         parts.append(Text(f"and {len(sweep.failed) - 10} more failed", style="yellow"))
-    if found := frontier(sweep):
+    if found and found.holding:
         parts.append(ByWidth(partial(_frontier, found)))
     parts += [Text(), Text(summary_line(sweep, with_reused=True))]
     return Group(*parts)

@@ -33,23 +33,33 @@ def _windows(result: Result) -> tuple[list[float], float]:
     return moved[begun:], float(series["window_ns"]) / 1e9
 
 
+def _speeds(moved: Sequence[float], place: int) -> tuple[float, float]:
+    """Bytes of a window before and beyond a fall at `place`."""
+    fast = moved[:place]
+    # The last of few windows contains the fall.
+    return median(fast) if len(fast) >= FEW else max(fast), median(moved[place:] or [0.0])
+
+
 def _size(result: Result, scale: float) -> float | None:
+    """The bytes until the fall, which the speeds on both sides date within the windows beside `place`."""
     moved, _ = _windows(result)
     place, *_ = levels(moved)
-    return scale * sum(moved[:place]) / 1e9 if place < len(moved) else None
+    if place == len(moved):
+        return None
+    fast, slow = _speeds(moved, place)
+    shares = (min(1.0, max(0.0, (value - slow) / (fast - slow))) for value in moved[place - 1 : place + 1])
+    return scale * (sum(moved[: place - 1]) + fast * sum(shares)) / 1e9
 
 
 def _fast(result: Result, scale: float) -> float | None:  # noqa: ARG001
     moved, seconds = _windows(result)
-    fast = moved[: levels(moved)[0]]
-    # The last of few windows contains the fall.
-    return (median(fast) if len(fast) >= FEW else max(fast)) / seconds / 1e6
+    return _speeds(moved, levels(moved)[0])[0] / seconds / 1e6
 
 
 def _slow(result: Result, scale: float) -> float | None:  # noqa: ARG001
     moved, seconds = _windows(result)
     place, *_ = levels(moved)
-    return median(moved[place:]) / seconds / 1e6 if place < len(moved) else None
+    return _speeds(moved, place)[1] / seconds / 1e6 if place < len(moved) else None
 
 
 FULL = ("cache.full.size", "cache.full.fast", "cache.full.slow")

@@ -35,9 +35,14 @@ pub(super) struct OwnStore {
     subpages: BTreeMap<u32, Box<[u8]>>,
     /// By physical page, from the first byte of the spare area on.
     spare: BTreeMap<u32, Box<[u8]>>,
+    /// Memory of erased subpages, for others of the same size.
+    erased: Vec<Box<[u8]>>,
 }
 
-crate::state!(OwnStore { subpages, spare });
+crate::state!(OwnStore { subpages, spare } built { erased });
+
+/// Subpages whose memory is kept.
+const KEPT: usize = 1 << 14;
 
 impl OwnStore {
     /// Whether any subpage holds bytes.
@@ -64,7 +69,17 @@ impl OwnStore {
     }
 
     pub fn store<'a>(&mut self, subpages: impl Iterator<Item = (u32, &'a [u8])>) {
-        self.subpages.extend(subpages.map(|(psn, bytes)| (psn, bytes.into())));
+        for (psn, bytes) in subpages {
+            let kept = self.erased.pop().filter(|kept| kept.len() == bytes.len());
+            let kept = kept.map_or_else(
+                || bytes.into(),
+                |mut kept| {
+                    kept.copy_from_slice(bytes);
+                    kept
+                },
+            );
+            self.subpages.insert(psn, kept);
+        }
     }
 
     pub fn store_spare(&mut self, ppn: u32, bytes: &[u8]) {
@@ -75,8 +90,14 @@ impl OwnStore {
 
     /// Removes the bytes of `pages`, of `width` subpages each.
     pub fn erase(&mut self, pages: Range<u32>, width: u32) {
-        forget(&mut self.subpages, pages.start * width..pages.end * width);
-        forget(&mut self.spare, pages);
+        if !self.subpages.is_empty() {
+            let erased = self.subpages.extract_if(pages.start * width..pages.end * width, |_, _| true);
+            self.erased.extend(erased.map(|(_, bytes)| bytes));
+            self.erased.truncate(KEPT);
+        }
+        if !self.spare.is_empty() {
+            self.spare.extract_if(pages, |_, _| true).for_each(drop);
+        }
     }
 }
 
@@ -122,12 +143,6 @@ impl OwnStore {
         self.erase(pages, width);
         self.subpages.extend(saved.subpages);
         self.spare.extend(saved.spare);
-    }
-}
-
-fn forget(kept: &mut BTreeMap<u32, Box<[u8]>>, range: Range<u32>) {
-    if !kept.is_empty() {
-        kept.extract_if(range, |_, _| true).for_each(drop);
     }
 }
 

@@ -25,6 +25,7 @@
 mod recover;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages};
@@ -39,6 +40,8 @@ use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::nand::{Flash, Halt, Outcome, PADDING, first_subpages};
 use palimpsest_ftl_api::plan::{Cause, Erase, Gate, Io, Program, Read};
 use palimpsest_ftl_api::{Blueprint, Entry, Figure, Ftl, LayerFigures, Mapping};
+use std::collections::BTreeMap;
+pub(super) use zones::ZoneShape;
 
 pub const ENTRY: Entry = Entry {
     name: "block",
@@ -54,8 +57,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::PLAIN
 };
 
-const ONE_BLOCK: &str =
-    "a logical block is one block with all its pages, and a block with one bit a cell has fewer of them";
+const ONE_BLOCK: &str = "a block with one bit a cell has fewer pages than a logical block";
 
 /// Consecutive pages to write in a logical block; their contents are in the layer's scratch.
 #[derive(Clone, Copy)]
@@ -66,6 +68,15 @@ struct PageRun {
     count: u32,
     cause: Cause,
     signal: Gate,
+    /// Subpages of the write buffer that the programs free.
+    frees: u32,
+}
+
+impl PageRun {
+    /// Pages of a merge, without gates.
+    fn merged(block: u32, first: u32, count: u32) -> Self {
+        PageRun { block, first, count, cause: Cause::Merge, signal: Gate::NONE, frees: 0 }
+    }
 }
 
 #[derive(Default)]
@@ -87,6 +98,10 @@ pub struct Block {
     sectors_per_page: u64,
     /// Logical blocks whose address names the same channel.
     per_channel: u32,
+    /// Zones, which planes hold in turn; `None` if the address names the channel.
+    zones: Option<ZoneShape>,
+    /// Subpages of pages that are not full: the last page of a zone, at most.
+    partial: BTreeMap<u32, u32>,
     map: Vec<u32>,
     /// Validity of the pages of each logical block.
     valid: Vec<bool>,
@@ -104,8 +119,8 @@ pub struct Block {
     arrived: Vec<Gate>,
 }
 
-palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters } parts { free } built {
-    settings, geometry, sectors_per_page, per_channel, dead, rebuild, contents, arrived
+palimpsest_flash::state!(Block { map, valid, valid_count, erased, counters, partial } parts { free } built {
+    settings, geometry, sectors_per_page, per_channel, zones, dead, rebuild, contents, arrived
 });
 
 impl Block {
@@ -117,6 +132,8 @@ impl Block {
             geometry,
             sectors_per_page: u64::from(geometry.page_bytes()) / palimpsest_flash::units::SECTOR_BYTES,
             per_channel: blocks.div_ceil(geometry.channels),
+            zones: None,
+            partial: BTreeMap::new(),
             map: vec![NO_BLOCK; blocks as usize],
             valid: vec![false; blocks as usize * geometry.pages_per_block as usize],
             valid_count: vec![0; blocks as usize],
@@ -136,6 +153,9 @@ impl Block {
 
     /// The plane of logical block `block`, in the channel that the address names (the Channel Identifier).
     fn home(&self, block: u32) -> u32 {
+        if let Some(zones) = self.zones {
+            return block / zones.blocks % self.geometry.planes();
+        }
         let channel = block / self.per_channel;
         let lanes = self.geometry.planes() / self.geometry.channels;
         block % self.per_channel % lanes * self.geometry.channels + channel
@@ -255,7 +275,10 @@ impl Block {
         let ppn = physical * self.geometry.pages_per_block + page;
         let after = io.all_of(&[self.arrived[place as usize], self.erased[piece.block as usize]]);
         let (logical, data) = (&logical[..width as usize], &self.contents[from..from + width as usize]);
-        Ok(io.program(Program { after, signal, ..Program::new(ppn, logical, data, piece.cause) })? == Outcome::Done)
+        let padding = logical.iter().filter(|&&number| number == PADDING).count() as u32;
+        let program =
+            Program { frees: piece.frees, padding, after, signal, ..Program::new(ppn, logical, data, piece.cause) };
+        Ok(io.program(program)? == Outcome::Done)
     }
 
     /// Programs padding into the pages of `physical` that page `page` depends on. A copy is `done` after its padding
@@ -274,11 +297,6 @@ impl Block {
             }
         }
         Ok(true)
-    }
-
-    fn logical_numbers(&self, block: u32, page: u32) -> [u32; 64] {
-        let first = (block * self.geometry.pages_per_block + page) * self.geometry.subpages_per_page;
-        std::array::from_fn(|index| first.wrapping_add(index as u32))
     }
 
     /// Copies a logical block into another physical block, with the pages of `piece` in place of the old ones.
@@ -327,7 +345,8 @@ impl Block {
             let (logical, data) = (&logical[..width as usize], &old_data[..width as usize]);
             let ppn = target * self.geometry.pages_per_block + page;
             let after = io.all_of(&[read, self.erased[block as usize]]);
-            let copy = Program { after, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
+            let padding = logical.iter().filter(|&&number| number == PADDING).count() as u32;
+            let copy = Program { padding, after, signal: done, ..Program::new(ppn, logical, data, Cause::Merge) };
             if io.program(copy)? == Outcome::Failed {
                 return Ok(false);
             }
@@ -405,7 +424,8 @@ impl MapsPages for Block {
         self.contents.extend_from_slice(contents);
         self.arrived.clear();
         self.arrived.push(after);
-        self.store(io, PageRun { block: page / per_block, first: page % per_block, count: 1, cause, signal })
+        let (block, first) = (page / per_block, page % per_block);
+        self.store(io, PageRun { block, first, count: 1, cause, signal, frees: 0 })
     }
 
     fn locate(&self, page: u32) -> Option<u32> {
@@ -414,6 +434,8 @@ impl MapsPages for Block {
 
     fn trim_block(&mut self, io: &mut Io, block: u32, after: Gate) -> Flash<()> {
         (0..self.geometry.pages_per_block).for_each(|page| self.invalidate(block, page));
+        let first = block * self.geometry.pages_per_block;
+        self.partial.retain(|page, _| !(first..first + self.geometry.pages_per_block).contains(page));
         self.erase_if_empty(io, block, after)
     }
 
@@ -463,7 +485,7 @@ impl Ftl for Block {
             }
             let signal = io.request();
             let (block, first) = (page / per_block, page % per_block);
-            self.store(io, PageRun { block, first, count, cause: Cause::Host, signal })?;
+            self.store(io, PageRun { block, first, count, cause: Cause::Host, signal, frees: 0 })?;
             page += count;
         }
         Ok(())
@@ -526,7 +548,7 @@ impl Ftl for Block {
         if self.free[plane].is_empty() || self.is_lost(physical) {
             return Ok(false);
         }
-        let none = PageRun { block, first: 0, count: 0, cause: Cause::Gc, signal: Gate::NONE };
+        let none = PageRun { cause: Cause::Gc, ..PageRun::merged(block, 0, 0) };
         self.copy(io, none)?;
         Ok(true)
     }

@@ -158,7 +158,7 @@ impl<M: Map> Log<M> {
                     // A page of moved units must not start another cleaning if space is left, because that would leave
                     // another partial page, and so on.
                     let stream = self.open.stream_of(open);
-                    if !self.may_take(io, plane, stream) {
+                    if !self.may_take(plane, stream) {
                         self.ensure_space(io, plane, stream)?;
                     }
                     plane

@@ -115,7 +115,7 @@ impl<M: Map> Log<M> {
             }
             if self.collector.pace.is_used() { self.pace(io, plane)? } else { self.collect_until(io, plane)? }
         }
-        if self.may_take(io, plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
+        if self.may_take(plane, stream) { Ok(true) } else { self.make_space(io, plane, stream) }
     }
 
     /// Collects if few blocks are free; if it `opens_before`, opens a block of `plane` for `stream` first, unless
@@ -169,7 +169,7 @@ impl<M: Map> Log<M> {
         let closed = self.frontiers.blocks.closed(plane).len();
         for attempt in 0..2 * closed + 2 {
             // The choice of the policy may gain little; in the end only space counts.
-            let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(io, plane) };
+            let victim = if attempt <= closed { self.choose(io, plane) } else { self.fewest_valid(plane) };
             let Some(victim) = victim else { break };
             self.clean_victim(io, plane, victim)?;
             if self.frontiers.has_space(plane, stream) {
@@ -191,7 +191,7 @@ impl<M: Map> Log<M> {
             let free = (0..log.frontiers.planes()).map(|at| free_of(at) - log.frontiers.lost_in_free(at)).sum::<u32>();
             let waiting = log.open.filled(log.open.moved_page(plane, stream));
             let pages = (waiting + log.frontiers.blocks.valid_count(block)).div_ceil(per_page);
-            pages < log.frontiers.single.pages_of(block) && pages <= free && log.own_units(io, block) == 0
+            pages < log.frontiers.single.pages_of(block) && pages <= free && log.map.own_in(block) == 0
         };
         let planes = (0..self.frontiers.planes()).filter(|&plane| !self.frontiers.rotation.passes_by(plane));
         let closed = planes.flat_map(|plane| {
@@ -248,14 +248,14 @@ impl<M: Map> Log<M> {
     /// Folds the first closed block of the fast cache in the plane with the most. False if none fits.
     fn fold_oldest(&mut self, io: &mut Io) -> Flash<bool> {
         let plane = self.frontiers.single.fullest();
-        let Some(oldest) = self.oldest_single(io, plane) else { return Ok(false) };
+        let Some(oldest) = self.oldest_single(plane) else { return Ok(false) };
         self.clean_victim(io, plane, oldest)?;
         Ok(true)
     }
 
     /// The first closed block of the fast cache in `plane`, if the valid units fit elsewhere.
-    pub(super) fn oldest_single(&self, io: &Io, plane: u32) -> Option<u32> {
-        self.frontiers.oldest_single(plane).filter(|&oldest| self.fits(io, plane, oldest, self.collector.slack))
+    pub(super) fn oldest_single(&self, plane: u32) -> Option<u32> {
+        self.frontiers.oldest_single(plane).filter(|&oldest| self.fits(plane, oldest, self.collector.slack))
     }
 
     /// Cleans one block of `plane`. False if no block is worth cleaning.
@@ -272,15 +272,15 @@ impl<M: Map> Log<M> {
         let candidates = Candidates { blocks: &mut self.frontiers.blocks, plane, erases: &erases };
         let best = policy.choose(candidates, rng)?;
         let victim = self.victim_by_share(plane, best);
-        if self.fits(io, plane, victim, self.collector.slack) { Some(victim) } else { self.fewest_valid(io, plane) }
+        if self.fits(plane, victim, self.collector.slack) { Some(victim) } else { self.fewest_valid(plane) }
     }
 
     /// The block with the fewest valid units, if cleaning gains space and the units fit elsewhere.
-    fn fewest_valid(&mut self, io: &Io, plane: u32) -> Option<u32> {
+    fn fewest_valid(&mut self, plane: u32) -> Option<u32> {
         let fewest = self.frontiers.blocks.fewest_valid(plane)?;
         let blocks = &self.frontiers.blocks;
         let may_clean =
-            |&block: &u32| blocks.valid_count(block) < self.shape.units_per_block && self.fits(io, plane, block, 0);
+            |&block: &u32| blocks.valid_count(block) < self.shape.units_per_block && self.fits(plane, block, 0);
         if may_clean(&fewest) {
             return Some(fewest);
         }
@@ -293,13 +293,13 @@ impl<M: Map> Log<M> {
 
     /// True if the units of `victim` and `slack` pages fit into the free pages of `plane`, and those that the next
     /// program frees.
-    pub(super) fn fits(&self, io: &Io, plane: u32, victim: u32, slack: u32) -> bool {
-        self.fits_beside(io, plane, victim, slack, None)
+    pub(super) fn fits(&self, plane: u32, victim: u32, slack: u32) -> bool {
+        self.fits_beside(plane, victim, slack, None)
     }
 
     /// As [`Self::fits`], after the stream `taker` has taken a page of a plane. If moved data goes to the planes of a
     /// die in turn, the remaining units of their victims must fit, too.
-    pub(super) fn fits_beside(&self, io: &Io, plane: u32, victim: u32, slack: u32, taker: Option<(u32, u32)>) -> bool {
+    pub(super) fn fits_beside(&self, plane: u32, victim: u32, slack: u32, taker: Option<(u32, u32)>) -> bool {
         let (frontiers, per_page, per_block) = (&self.frontiers, self.shape.units_per_page, self.shape.pages_per_block);
         if frontiers.rotation.passes_by(plane) {
             return false;
@@ -313,7 +313,7 @@ impl<M: Map> Log<M> {
         let free_of = |plane: u32| frontiers.blocks.free_count(plane).saturating_sub(u32::from(opens(plane)));
         let mut valid = frontiers.blocks.valid_count(victim);
         let mut free_blocks = free_of(plane);
-        let own = self.own_units(io, victim);
+        let own = self.map.own_in(victim);
         if own > 0 {
             let left = left_of(plane, frontiers.own_stream());
             let takes = (own + slack).saturating_sub(left).div_ceil(per_block);
@@ -367,7 +367,7 @@ impl<M: Map> Log<M> {
             return self.fold_this(io, plane, block);
         }
         let closed = self.frontiers.blocks.state(block) == BlockState::Closed;
-        if !closed || !self.fits(io, plane, block, self.collector.slack) {
+        if !closed || !self.fits(plane, block, self.collector.slack) {
             return Ok(false);
         }
         self.clean(io, block)?;
@@ -476,7 +476,7 @@ impl<M: Map> Log<M> {
             return Ok(());
         }
         let least = self.frontiers.least_worn(io.nand(), plane, self.collector.wear_threshold);
-        if let Some(least) = least.filter(|&least| self.fits(io, plane, least, self.collector.slack)) {
+        if let Some(least) = least.filter(|&least| self.fits(plane, least, self.collector.slack)) {
             self.counters.wear_moves += 1;
             if self.collector.pace.is_used() {
                 self.level_in_steps(plane, least);

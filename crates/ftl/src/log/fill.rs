@@ -44,7 +44,7 @@ impl<M: Map> Log<M> {
             let plane = open.unwrap_or(in_turn);
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.start;
             let cached = stream + 1 < self.frontiers.data_streams() && self.frontiers.fixed.has_page(plane);
-            if !cached && (short || self.has_empty_cached(plane) || !self.may_take(io, plane, stream)) {
+            if !cached && (short || self.has_empty_cached(plane) || !self.may_take(plane, stream)) {
                 break;
             }
             self.frontiers.rotation.used(plane);
@@ -76,7 +76,7 @@ impl<M: Map> Log<M> {
             }
             let above = self.frontiers.free_pages[plane as usize].saturating_sub(self.collector.start);
             rounds = rounds.min(self.frontiers.pages_left(plane, stream) - 1).min(above);
-            if rounds == 0 || !self.may_take(io, plane, stream) || !io.nand().takes_rows(block, page) {
+            if rounds == 0 || !self.may_take(plane, stream) || !io.nand().takes_rows(block, page) {
                 return 0;
             }
             rows.push(Row { block, page, single: self.frontiers.single.holds(block) });

@@ -89,6 +89,12 @@ pub trait Map: Send + Sized + State {
         false
     }
 
+    /// Units of the map in `block`.
+    #[inline]
+    fn own_in(&self, _block: u32) -> u32 {
+        0
+    }
+
     /// Subpages of `unit` whose newest content the layer stores outside the log.
     #[inline]
     fn outside(&self, _unit: u32) -> u32 {

@@ -146,19 +146,6 @@ impl<M: Map> Log<M> {
         moved
     }
 
-    /// Units of `block` that belong to the map.
-    #[inline]
-    pub(super) fn own_units(&self, io: &Io, block: u32) -> u32 {
-        if !M::IN_LOG {
-            return 0;
-        }
-        let units = (0..self.shape.units_per_block).filter(|&unit| self.frontiers.blocks.is_valid(block, unit));
-        let first = block * self.shape.units_per_block;
-        let own =
-            units.filter(|unit| self.shape.unit_at(io.nand(), first + unit).is_some_and(|it| self.map.is_own(it)));
-        own.count() as u32
-    }
-
     /// Adds a moved unit to the open page of moved data, unless an open page holds newer content. With protected open
     /// pages the stale copy is dropped; otherwise the newer content moves instead.
     fn move_into_open_page(&mut self, io: &mut Io, plane: u32, what: Append, physical: u32) -> Flash<()> {

@@ -138,24 +138,24 @@ impl<M: Map> Log<M> {
 
     /// True if `stream` may take a page of `plane` and leave enough for the moves of victims.
     #[inline]
-    pub(super) fn may_take(&self, io: &Io, plane: u32, stream: u32) -> bool {
+    pub(super) fn may_take(&self, plane: u32, stream: u32) -> bool {
         if self.frontiers.has_space(plane, stream) {
-            return self.frontiers.moves_stay() || self.leaves_room(io, plane, stream);
+            return self.frontiers.moves_stay() || self.leaves_room(plane, stream);
         }
         let Some(victim) = self.collector.pace.victim(plane) else { return false };
         let opens = !self.frontiers.is_open(plane, stream);
         self.frontiers.blocks.free_count(plane) >= u32::from(opens)
-            && self.fits_beside(io, plane, victim, self.collector.slack, Some((plane, stream)))
+            && self.fits_beside(plane, victim, self.collector.slack, Some((plane, stream)))
     }
 
     /// True if units moved within the die of `plane` still fit after `stream` has taken a page of `plane`.
     #[cold]
-    fn leaves_room(&self, io: &Io, plane: u32, stream: u32) -> bool {
+    fn leaves_room(&self, plane: u32, stream: u32) -> bool {
         let mut victims =
             self.frontiers.planes_beside(plane).filter_map(|at| Some((at, self.collector.pace.victim(at)?)));
         victims
             .next()
-            .is_none_or(|(at, victim)| self.fits_beside(io, at, victim, self.collector.slack, Some((plane, stream))))
+            .is_none_or(|(at, victim)| self.fits_beside(at, victim, self.collector.slack, Some((plane, stream))))
     }
 
     /// Moves the rest of the victim of `plane`, and of victims whose units go to the same planes.
@@ -178,7 +178,7 @@ impl<M: Map> Log<M> {
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.pace.stop;
             if self.collector.pace.victim(plane).is_none() {
                 let victim = match if short { self.choose(io, plane) } else { None } {
-                    None => self.oldest_single(io, plane),
+                    None => self.oldest_single(plane),
                     victim => victim,
                 };
                 let Some(victim) = victim else { continue };

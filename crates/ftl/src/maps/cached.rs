@@ -54,6 +54,9 @@ pub struct CachedMap {
     subpages: u32,
     /// Entries of a subpage of a translation page.
     per_subpage: u32,
+    /// Translation pages in each block of `per_block` pages.
+    own_in: Vec<u32>,
+    per_block: u32,
     cache: Segments,
     /// Capacity of the CMT in entries.
     room: u32,
@@ -64,8 +67,8 @@ pub struct CachedMap {
     unknown: Vec<bool>,
 }
 
-palimpsest_flash::state!(CachedMap { entries, cache, peak, counters } built {
-    pages, subpages, per_subpage, room, unknown
+palimpsest_flash::state!(CachedMap { entries, own_in, cache, peak, counters } built {
+    pages, subpages, per_subpage, per_block, room, unknown
 });
 
 impl CachedMap {
@@ -78,6 +81,8 @@ impl CachedMap {
             pages,
             subpages,
             per_subpage,
+            own_in: vec![0; io.geometry().blocks() as usize],
+            per_block: io.geometry().pages_per_block,
             cache: Segments::new(pages, room),
             room,
             peak: 0,
@@ -133,7 +138,23 @@ impl CachedMap {
     /// Marks every entry of translation page `page` clean, once flash has stored them.
     fn updated(&mut self, page: u32) {
         self.counters.updates += 1;
-        self.counters.written += self.units_of(page).filter(|&unit| self.cache.clean(unit)).count() as u64;
+        self.counters.written += u64::from(self.cache.clean(self.units_of(page)));
+    }
+
+    /// Sets the place of `unit`; returns the place before.
+    #[inline]
+    fn set(&mut self, unit: u32, entry: u32) -> u32 {
+        let before = std::mem::replace(&mut self.entries[unit as usize], entry);
+        if self.is_own(unit) {
+            let block_of = |place: u32| (place / self.per_block) as usize;
+            if before != UNMAPPED {
+                self.own_in[block_of(before)] -= 1;
+            }
+            if entry != UNMAPPED {
+                self.own_in[block_of(entry)] += 1;
+            }
+        }
+        before
     }
 
     fn note_peak(&mut self) {
@@ -203,7 +224,7 @@ impl Map for CachedMap {
 
     #[inline]
     fn place(&mut self, unit: u32, entry: u32) -> u32 {
-        let before = std::mem::replace(&mut self.entries[unit as usize], entry);
+        let before = self.set(unit, entry);
         if self.is_own(unit) {
             self.counters.programs += 1;
         } else if before != entry {
@@ -214,12 +235,13 @@ impl Map for CachedMap {
     }
 
     fn restore(&mut self, unit: u32, entry: u32) {
-        self.entries[unit as usize] = entry;
+        self.set(unit, entry);
         self.unknown.get_mut(unit as usize).into_iter().for_each(|unknown| *unknown = false);
     }
 
     fn clear(&mut self) {
         self.entries.fill(UNMAPPED);
+        self.own_in.fill(0);
         self.cache.clear();
         self.unknown.clear();
     }
@@ -237,7 +259,7 @@ impl Map for CachedMap {
         let mut saved = entries_in(bytes);
         let known = |entry: u32| if entry == UNMAPPED || is_void(entry) { UNMAPPED } else { entry };
         for page in self.pages..self.units() {
-            self.entries[page as usize] = saved.next().map_or(UNMAPPED, known);
+            self.set(page, saved.next().map_or(UNMAPPED, known));
         }
         while let (Some(unit), Some(entry)) = (saved.next(), saved.next()) {
             self.restore(unit, known(entry));
@@ -281,6 +303,11 @@ impl Map for CachedMap {
         unit >= self.pages
     }
 
+    #[inline]
+    fn own_in(&self, block: u32) -> u32 {
+        self.own_in[block as usize]
+    }
+
     fn fetch(log: &mut Log<Self>, io: &mut Io, unit: u32) -> Flash<Gate> {
         if let Some(ready) = log.map.cache.hit(unit) {
             log.map.counters.hits += 1;
@@ -311,6 +338,12 @@ impl Map for CachedMap {
 
     fn check(&self, nand: &Nand) -> Result<(), String> {
         self.cache.check()?;
+        let mut own_in = vec![0; self.own_in.len()];
+        let places = self.entries[self.pages as usize..].iter().filter(|&&place| place != UNMAPPED);
+        places.for_each(|place| own_in[(place / self.per_block) as usize] += 1);
+        if own_in != self.own_in {
+            return Err(format!("blocks have {own_in:?} translation pages, and count {:?}", self.own_in));
+        }
         for unit in (0..self.pages).filter(|&unit| !self.cache.is_dirty(unit)) {
             let (found, known) = (self.in_flash(nand, unit), self.entries[unit as usize]);
             if found != known {

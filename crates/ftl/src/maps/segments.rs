@@ -12,7 +12,6 @@ const PROTECTED: usize = 1;
 #[derive(Clone, Copy, Default)]
 struct Slot {
     unit: u32,
-    dirty: bool,
     segment: usize,
     older: u32,
     newer: u32,
@@ -20,7 +19,7 @@ struct Slot {
     ready: Gate,
 }
 
-palimpsest_flash::state!(Slot { unit, dirty, segment, older, newer, ready });
+palimpsest_flash::state!(Slot { unit, segment, older, newer, ready });
 
 #[derive(Clone, Copy)]
 struct Segment {
@@ -39,17 +38,20 @@ pub(super) struct Segments {
     free: Vec<u32>,
     /// Slot of each unit, or [`NONE`].
     slot_of: Vec<u32>,
+    /// The dirty units, as bits.
+    dirty: Vec<u64>,
     segments: [Segment; 2],
     most_protected: u32,
 }
 
-palimpsest_flash::state!(Segments { slots, free, slot_of, segments } built { most_protected });
+palimpsest_flash::state!(Segments { slots, free, slot_of, dirty, segments } built { most_protected });
 
 impl Segments {
     /// An empty cache for `units` units; half of `room` may be protected.
     pub fn new(units: u32, room: u32) -> Self {
         let (slots, free, slot_of) = (Vec::new(), Vec::new(), vec![NONE; units as usize]);
-        Segments { slots, free, slot_of, segments: [EMPTY; 2], most_protected: room / 2 }
+        let dirty = vec![0; units.div_ceil(64) as usize];
+        Segments { slots, free, slot_of, dirty, segments: [EMPTY; 2], most_protected: room / 2 }
     }
 
     #[inline]
@@ -65,7 +67,7 @@ impl Segments {
 
     #[inline]
     pub fn is_dirty(&self, unit: u32) -> bool {
-        self.slot(unit).is_some_and(|slot| self.slots[slot as usize].dirty)
+        self.dirty[unit as usize / 64] >> (unit % 64) & 1 == 1
     }
 
     /// Records a request for `unit`. If cached, returns the gate that closes when the unit has arrived.
@@ -83,24 +85,31 @@ impl Segments {
 
     /// Inserts `unit`, which must not be cached, as clean; `ready` closes when the unit has arrived.
     pub fn insert(&mut self, unit: u32, ready: Gate) {
-        let slot = self.take_slot(unit, ready, false);
+        let slot = self.take_slot(unit, ready);
         self.link_newest(slot, PROBATIONARY);
     }
 
     /// Marks `unit` dirty. If not cached, inserts the unit as the next to evict.
     pub fn dirty(&mut self, unit: u32) {
-        match self.slot(unit) {
-            Some(slot) => self.slots[slot as usize].dirty = true,
-            None => {
-                let slot = self.take_slot(unit, Gate::NONE, true);
-                self.link_oldest(slot);
-            }
+        self.dirty[unit as usize / 64] |= 1 << (unit % 64);
+        if self.slot(unit).is_none() {
+            let slot = self.take_slot(unit, Gate::NONE);
+            self.link_oldest(slot);
         }
     }
 
-    /// Marks `unit` clean. True if the unit was dirty.
-    pub fn clean(&mut self, unit: u32) -> bool {
-        self.slot(unit).is_some_and(|slot| std::mem::take(&mut self.slots[slot as usize].dirty))
+    /// Marks `units` clean; returns how many were dirty.
+    pub fn clean(&mut self, units: std::ops::Range<u32>) -> u32 {
+        let (mut at, mut cleaned) = (units.start, 0);
+        while at < units.end {
+            let count = (64 - at % 64).min(units.end - at);
+            let bits = u64::MAX >> (64 - count) << (at % 64);
+            let word = &mut self.dirty[at as usize / 64];
+            cleaned += (*word & bits).count_ones();
+            *word &= !bits;
+            at += count;
+        }
+        cleaned
     }
 
     /// The unit to evict first.
@@ -109,7 +118,7 @@ impl Segments {
         Some(self.slots[oldest as usize].unit)
     }
 
-    /// Removes `unit`.
+    /// Removes `unit`, which must be clean.
     pub fn remove(&mut self, unit: u32) {
         let slot = std::mem::replace(&mut self.slot_of[unit as usize], NONE);
         self.unlink(slot);
@@ -121,11 +130,12 @@ impl Segments {
         self.slots.clear();
         self.free.clear();
         self.slot_of.fill(NONE);
+        self.dirty.fill(0);
         self.segments = [EMPTY; 2];
     }
 
-    fn take_slot(&mut self, unit: u32, ready: Gate, dirty: bool) -> u32 {
-        let taken = Slot { unit, dirty, segment: PROBATIONARY, older: NONE, newer: NONE, ready };
+    fn take_slot(&mut self, unit: u32, ready: Gate) -> u32 {
+        let taken = Slot { unit, segment: PROBATIONARY, older: NONE, newer: NONE, ready };
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         match self.slots.get_mut(slot as usize) {
             Some(free) => *free = taken,

@@ -13,6 +13,7 @@ use super::{DriveConfig, ResolvedKey};
 use crate::ftl;
 use crate::layers::{find_layer, layers};
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::keys::{few, fitting};
 use palimpsest_ftl::log::streams;
 use palimpsest_ftl_api::{Proposal, Unfit};
 
@@ -76,9 +77,9 @@ fn layer(drive: &DriveConfig) -> Fit {
     streams::check(&drive.ftl, entry)
 }
 
-/// The names of the layers that are `fit`, for messages.
+/// Names of the layers that are `fit`, for messages.
 fn names_with(fit: impl Fn(&ftl::Entry) -> bool) -> String {
-    layers().filter(|entry| fit(entry)).map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+    few(&layers().filter(|entry| fit(entry)).map(|entry| entry.name).collect::<Vec<_>>(), 3, "or")
 }
 
 /// The layer that the drive names.
@@ -86,19 +87,27 @@ fn entry_of(drive: &DriveConfig) -> &'static ftl::Entry {
     find_layer(&drive.ftl.name).expect("the name was read as that of a layer")
 }
 
-/// The error of values that do not fit.
+/// The error of values that do not fit. A long message has fewer keys, without sources: `palimpsest show` prints both.
 fn refuse(values: &Values, unfit: &Unfit) -> Result<()> {
     let named: Vec<&ResolvedKey> = unfit.keys.iter().map(|key| values.key(key)).collect();
     // The first key of the last overlay is the most likely mistake.
     let blamed = named.iter().rev().max_by_key(|key| key.rank).expect("a refusal names a key");
+    let pair = |key: &ResolvedKey| format!("{} = {}", key.key.name, key.value.to_text());
     let shown = |key: &&ResolvedKey| match key.source == blamed.source {
-        true => format!("{} = {}", key.key.name, key.value.to_text()),
-        false => {
-            // The key is beside its option.
-            let source = if key.source.starts_with("--set ") { "--set" } else { key.source.as_str() };
-            format!("{} = {} ({source})", key.key.name, key.value.to_text())
-        }
+        true => pair(key),
+        // The key is beside its option.
+        false if key.source.starts_with("--set ") => format!("{} (--set)", pair(key)),
+        false => format!("{} ({})", pair(key), key.source),
     };
-    let shown: Vec<String> = named.iter().map(shown).collect();
-    Err(Error::input(&blamed.source, format!("{}: {}", shown.join(", "), unfit.what)))
+    let whole = named.iter().map(shown).collect::<Vec<_>>().join(", ");
+    // An option has the blamed key with the value.
+    let is_shown = |key: &&&ResolvedKey| key.key.name != blamed.key.name || !blamed.source.starts_with("--");
+    let others: Vec<String> = named.iter().filter(is_shown).map(|key| pair(key)).collect();
+    let shorter = (1..=others.len()).rev().map(|most| few(&others, most, "and")).chain([String::new()]);
+    let message = |keys: String| match keys.as_str() {
+        "" => format!("{}: {}", blamed.source, unfit.what),
+        keys => format!("{}: {keys}: {}", blamed.source, unfit.what),
+    };
+    let whole = fitting(std::iter::once(whole).chain(shorter).map(message));
+    Err(Error::input(&blamed.source, &whole[blamed.source.len() + 2..]))
 }

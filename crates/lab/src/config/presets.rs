@@ -132,6 +132,8 @@ static WORKLOADS: &[Preset] = presets!("workloads":
     "zipf-0.9",
     "zipf-0.95",
     "zipf-1",
+    "fdp-cache",
+    "fdp-kvcache",
 );
 
 /// The built-in parts.

@@ -6,7 +6,7 @@ use palimpsest_flash::nand::errors::{self, growth};
 use palimpsest_flash::nand::{part, wear};
 use palimpsest_flash::units::parse::Parsed;
 use palimpsest_ftl::log::settings as log;
-use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, expected_name, is, keys_of};
+use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, expected_name, few, is, keys_of};
 use palimpsest_ftl_api::{Entry, keys};
 use palimpsest_sim::faults::FAULTS;
 use palimpsest_sim::settings::{CONTROLLER, ENGINE, READ_AHEAD};
@@ -148,7 +148,7 @@ impl Known {
 
     /// The names of the layers that may read the key, for messages.
     pub fn layer_names(&self) -> String {
-        self.layers.as_deref().map_or_else(String::new, |layers| layers.join(", "))
+        self.layers.as_deref().map_or_else(String::new, |layers| few(layers, 3, "or"))
     }
 }
 

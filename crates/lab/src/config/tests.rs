@@ -9,6 +9,7 @@ use palimpsest_ftl::log::settings::{Allocation, Moved};
 use palimpsest_ftl_api::keys::Need;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_workload::fio::{FioSource, FioSpec};
+use palimpsest_workload::objects::ObjectSpec;
 use palimpsest_workload::request::{RequestKind, Source};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -101,6 +102,29 @@ fn files_set_keys_for_their_own_layer() {
     assert_eq!(unread(&replaced), [("ftl.victim", Gravity::Note)]);
     let saved = preset("default", &[]).unwrap().to_toml();
     assert_eq!(unread(&file(&saved, &["ftl.name=block"]).unwrap()), [], "a saved configuration sets every key");
+    let whole = saved.replace("complete = true", "");
+    assert_eq!(unread(&file(&whole, &["ftl.name=block"]).unwrap())[0].1, Gravity::Note);
+}
+
+#[test]
+fn a_copied_preset_is_the_drive_of_the_preset() {
+    for PresetInfo { name, .. } in ssd_presets() {
+        let path = format!("{}/../../presets/ssds/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let copy = |path: &str| if path == "my.toml" { Ok(text.clone()) } else { no_file(path) };
+        for ftl in std::iter::once(None).chain(crate::layers::layers().map(|entry| Some(entry.name))) {
+            let (known, copied) = (resolve(name, ftl, &[], &no_file), resolve("my.toml", ftl, &[], &copy));
+            let (known, copied) = match (known, copied) {
+                (Ok(known), Ok(copied)) => (known, copied),
+                (known, copied) => {
+                    assert!(known.is_err() && copied.is_err(), "{name} {ftl:?}");
+                    continue;
+                }
+            };
+            assert!(copied.values().eq(known.values()), "{name} {ftl:?}");
+            assert!(unread(&copied).iter().all(|&(_, gravity)| gravity != Gravity::Mistake), "{name} {ftl:?}");
+        }
+    }
 }
 
 #[test]
@@ -228,7 +252,11 @@ fn every_part_and_workload_can_be_had() {
     }
     for info in workload_presets() {
         let spec = workload_spec(info.name).unwrap();
-        FioSpec::parse(&spec).unwrap_or_else(|error| panic!("{}: {error}", info.name));
+        let parsed = match ObjectSpec::is_meant(&spec) {
+            true => ObjectSpec::parse(&spec).map(drop),
+            false => FioSpec::parse(&spec).map(drop),
+        };
+        parsed.unwrap_or_else(|error| panic!("{}: {error}", info.name));
     }
     assert_eq!(workload_spec("nothing"), None);
     assert_eq!(workload_spec("KV1"), workload_spec("kv1"));

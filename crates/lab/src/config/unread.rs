@@ -1,8 +1,9 @@
 //! Settings of the user without a reader: the layer lacks the feature, or another key switches the feature off.
 //!
-//! Presets and saved configurations describe a whole drive, so they may set keys that the layer does not read. A drive
-//! file may set keys for its own layer, which an option replaces. A feature may be switched off on every layer, because
-//! every layer runs without it. All other settings without a reader are mistakes.
+//! Presets and saved configurations describe a whole drive, so they may set keys that the layer does not read. A file
+//! without `base`, such as a copied preset, does as well, and such a key gives a note. A file with `base` may set keys
+//! for its own layer, which an option replaces. A feature may be switched off on every layer, because every layer runs
+//! without it. All other settings without a reader are mistakes.
 
 use super::overlay::{Origin, Overlay};
 use super::schema::Known;
@@ -16,7 +17,7 @@ use palimpsest_ftl_api::keys::{Key, Need, Reader, Value};
 pub enum Gravity {
     /// The setting switches off a feature that the drive does not have.
     Harmless,
-    /// An option replaced the layer that reads the key.
+    /// Another layer reads the key: an option replaced that layer, or the file describes a whole drive.
     Note,
     /// A mistake, unless another run beside this one reads the key.
     Mistake,
@@ -64,7 +65,7 @@ pub(super) fn find(resolved: &[ResolvedKey], overlays: &[Overlay]) -> Vec<Unread
         };
         let gravity = match is_taken_back(key, position, &overlays[..key.rank - 1]) {
             true => Gravity::Harmless,
-            false if in_file && layer_by_option => Gravity::Note,
+            false if in_file && (layer_by_option || overlay.base.is_none()) => Gravity::Note,
             false => Gravity::Mistake,
         };
         let expected = format!("{expected}, or no {name}");

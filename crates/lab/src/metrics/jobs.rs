@@ -68,6 +68,11 @@ impl JobRecorder {
         self.slot(job).counts.submitted(kind, sectors);
     }
 
+    /// Uncounts a request that the drive refused.
+    pub fn refused(&mut self, job: u32, kind: RequestKind, sectors: u32) {
+        self.slot(job).counts.refused(kind, sectors);
+    }
+
     /// Counts a request that has completed at `now`.
     pub fn completed(&mut self, job: u32, kind: RequestKind, latency: Nanos, now: Nanos) {
         let slot = self.slot(job);

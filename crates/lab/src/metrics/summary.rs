@@ -48,7 +48,12 @@ pub struct Summary {
     /// Reclaim unit handles, if the layer has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fdp: Option<super::fdp::Fdp>,
+    /// Zones, if the layer has them.
+    pub zns: Option<super::zns::Zns>,
     pub reliability: Option<Reliability>,
+    /// The cache of an object workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<palimpsest_workload::object_figures::Figures>,
     pub ftl_stats: Map<String, Value>,
     pub precondition: Precondition,
     /// Figures of the volumes of a trace; empty with one volume, or without volumes in the format.
@@ -347,6 +352,7 @@ pub struct TargetFigures {
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct VolumeFigures {
     pub volume: u32,
+    pub name: String,
     pub offset_bytes: u64,
     pub size_bytes: Option<u64>,
     pub requests: Requests,

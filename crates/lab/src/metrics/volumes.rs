@@ -51,6 +51,19 @@ pub(super) struct Counts<T> {
 }
 
 impl<T> Counts<T> {
+    /// Uncounts a request that the drive refused.
+    pub(super) fn refused(&mut self, kind: RequestKind, sectors: u32) {
+        let bytes = u64::from(sectors) * SECTOR_BYTES;
+        match kind {
+            RequestKind::Read => (self.requests.read, self.bytes[0]) = (self.requests.read - 1, self.bytes[0] - bytes),
+            RequestKind::Write => {
+                (self.requests.write, self.bytes[1]) = (self.requests.write - 1, self.bytes[1] - bytes);
+            }
+            RequestKind::Trim => self.requests.trim -= 1,
+            RequestKind::Flush => self.requests.flush -= 1,
+        }
+    }
+
     /// Counts a request that is submitted.
     pub(super) fn submitted(&mut self, kind: RequestKind, sectors: u32) {
         let bytes = u64::from(sectors) * SECTOR_BYTES;
@@ -91,6 +104,11 @@ impl VolumeRecorder {
         self.of(stream).submitted(kind, sectors);
     }
 
+    /// Uncounts a request that the drive refused.
+    pub fn refused(&mut self, stream: u32, kind: RequestKind, sectors: u32) {
+        self.of(stream).refused(kind, sectors);
+    }
+
     /// Counts a request that has completed.
     pub fn completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos) {
         match kind {
@@ -111,6 +129,7 @@ impl VolumeRecorder {
             let counts = self.numbers.get(&volume.id).map_or(&none, |&number| &self.counts[number].1);
             VolumeFigures {
                 volume: volume.id,
+                name: volume.name.to_string(),
                 offset_bytes: volume.sector * SECTOR_BYTES,
                 size_bytes: (volume.sectors > 0).then_some(volume.sectors * SECTOR_BYTES),
                 requests: counts.requests.clone(),

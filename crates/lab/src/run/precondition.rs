@@ -4,11 +4,12 @@
 //! - `fill:90%` writes that share of the drive once, sequentially, a page of flash with each write, because no host
 //!   fills a drive by fragments of pages. A unit of the map that is larger than a page is written whole.
 //! - `random:2x` then overwrites the filled range with that many times its size, in units of the map at uniform random
-//!   addresses.
+//!   addresses; a drive with zones in random whole zones.
 //! - `bs:64KiB` fills with writes of that size instead, for layers that classify writes by their size.
 //! - `steady` fills the whole drive and overwrites it at random until the write amplification of three consecutive
 //!   windows of half a drive differs by less than 1 %, or 20 drives have been written.
-//! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout.
+//! - `layout` writes the files of a workload that has some (`nrfiles`, `filesize`), in their layout, or warms up the
+//!   cache of an object workload.
 //!
 //! Above a file system each ends with a sync. Ignored: the time of preconditioning.
 
@@ -24,6 +25,7 @@ use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_flash::units::parse::{format_bytes, parse_bytes};
 use palimpsest_sim::drive::Command;
 use palimpsest_workload::request::Source;
+use std::ops::Range;
 
 /// The preconditioning of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -208,7 +210,7 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
         session.count_request(source, request)?;
         written = true;
     }
-    if !written {
+    if !written && source.objects().is_none() {
         let what = "the requests have no files to lay out (traces and programs do not give their sizes); expected a \
                     workload with nrfiles or filesize, or fill:PERCENT";
         return Err(Error::input("--precondition layout", what));
@@ -216,15 +218,26 @@ fn lay_out(session: &mut Session<'_>, source: &mut dyn Source) -> Result<()> {
     Ok(())
 }
 
-/// Writes `units` units of the new drive sequentially, `write_bytes` at a time; 0: a page, or the default of file
-/// systems.
+/// Writes `units` units of the new drive sequentially, as [`fill_range`]; of a drive with zones the capacity of each.
 fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
+    let Some((size, capacity)) = session.drive.zones().map(|zones| (zones.size, zones.capacity)) else {
+        return fill_range(session, 0..units, write_bytes);
+    };
+    let sectors = session.unit_bytes() / SECTOR_BYTES;
+    for first in (0..units).step_by((size / sectors) as usize) {
+        fill_range(session, first..units.min(first + capacity / sectors), write_bytes)?;
+    }
+    Ok(())
+}
+
+/// Writes a range of units sequentially, `write_bytes` at a time; 0: a page, or the default of file systems.
+fn fill_range(session: &mut Session<'_>, range: Range<u64>, write_bytes: u64) -> Result<()> {
     let page_bytes = u64::from(session.config.part.page_bytes);
     let usual = if session.drive.is_file_system { FILE_WRITE_BYTES } else { page_bytes };
     let write_bytes = if write_bytes == 0 { usual } else { write_bytes };
     let at_a_time = (write_bytes / session.unit_bytes()).max(1);
     let by_pages = at_a_time == (page_bytes / session.unit_bytes()).max(1);
-    let mut first = 0;
+    let Range { start: mut first, end: units } = range;
     while first < units {
         if by_pages {
             first += session.fill(first, units - first)?;
@@ -246,6 +259,9 @@ fn fill(session: &mut Session<'_>, units: u64, write_bytes: u64) -> Result<()> {
 /// Overwrites random units. Addresses are drawn ahead, so that the layer can prefetch its tables.
 fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
     const MASK: usize = AHEAD - 1;
+    if session.drive.zones().is_some() {
+        return rewrite_zones(session, units, times);
+    }
     let mut rng = Rng::new(session.seed(), 0x9e_c0 + session.written().0);
     let sectors = session.unit_bytes() / SECTOR_BYTES;
     let unit = |number: u64| Extent { sector: number * sectors, sectors: sectors as u32 };
@@ -266,6 +282,21 @@ fn overwrite(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
         }
         session.foresee(unit(drawn[(done + AHEAD / 2) & MASK]), true);
         session.count(Command::new(RequestKind::Write, extent))?;
+    }
+    Ok(())
+}
+
+/// Resets and rewrites random zones of the first `units` units, until `times` units have been written.
+fn rewrite_zones(session: &mut Session<'_>, units: u64, times: u64) -> Result<()> {
+    let Some((size, capacity)) = session.drive.zones().map(|zones| (zones.size, zones.capacity)) else { return Ok(()) };
+    let sectors = session.unit_bytes() / SECTOR_BYTES;
+    let (zones, mut left) = (units.div_ceil(size / sectors), times as i64);
+    let mut rng = Rng::new(session.seed(), 0x20_4e + session.written().0);
+    while left > 0 {
+        let sector = rng.below(zones) * size;
+        session.count(Command::new(RequestKind::Trim, Extent { sector, sectors: size as u32 }))?;
+        fill_range(session, sector / sectors..(sector + capacity) / sectors, 0)?;
+        left -= (capacity / sectors) as i64;
     }
     Ok(())
 }

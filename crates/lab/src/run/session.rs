@@ -25,6 +25,7 @@ use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::nand::NandCounters;
 use palimpsest_flash::nand::data::Payload;
+use palimpsest_flash::units::parse::format_bytes;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 use palimpsest_ftl_api::LayerFigures;
 use palimpsest_ftl_api::plan::checkpoint::CheckpointFigures;
@@ -310,6 +311,28 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Gives the zones of the drive to a workload that writes zones in order.
+    ///
+    /// # Errors
+    /// [`Error::Input`]: the drive has no zones, or others.
+    pub(super) fn set_zones(&mut self, source: &mut dyn Source) -> Result<()> {
+        let (place, drive) = (source.place(), self.drive.zones());
+        let Some(host) = source.zones() else { return Ok(()) };
+        let Some(drive) = drive else {
+            let what = format!("the jobs write zones, and {} has none; expected ftl.name = zns", self.config.ftl.name);
+            return Err(Error::input(place, what));
+        };
+        if host.sizes() != (drive.size, drive.capacity) {
+            let [size, capacity] = [drive.size, drive.capacity].map(|sectors| format_bytes(sectors * SECTOR_BYTES));
+            let what =
+                format!("these are not the zones of the drive; expected zonesize={size},zonecapacity={capacity}");
+            return Err(Error::input(place, what));
+        }
+        let zones = (0..drive.len()).map(|zone| drive.zone(zone));
+        host.found(zones.map(|zone| (zone.written, zone.state.is_open())), drive.max_open);
+        Ok(())
+    }
+
     /// Runs the rest of the workload.
     pub(super) fn drive_all(&mut self, source: &mut dyn Source) -> Result<()> {
         let limit = self.options.requests.map_or(u64::MAX, |requests| requests.saturating_add(self.ramped));
@@ -358,9 +381,21 @@ impl<'a> Session<'a> {
                 self.tally.subtract(next.command);
                 return Err(error);
             }
+            self.subtract_refused();
             self.watch_one()?;
         }
         Ok(())
+    }
+
+    /// Requests that a drive with zones refused count as errors alone.
+    #[inline]
+    fn subtract_refused(&mut self) {
+        while let Some(command) = self.drive.reports.refused.pop() {
+            self.tally.subtract(command);
+            let (owner, kind, sectors) = (command.directives.owner, command.kind, command.extent.sectors);
+            self.recorder.volumes.iter_mut().for_each(|volumes| volumes.refused(owner, kind, sectors));
+            self.recorder.jobs.iter_mut().for_each(|jobs| jobs.refused(owner, kind, sectors));
+        }
     }
 
     /// The loop of the host: submits at most `most` requests, each when it is due, until all have completed.
@@ -389,6 +424,7 @@ impl<'a> Session<'a> {
                 Due::Nothing if self.drive.outstanding() == 0 => return self.drain(),
                 Due::Nothing | Due::Completion => self.advance_to(Nanos::MAX)?,
             }
+            self.subtract_refused();
             while let Some((command, latency)) = self.drive.reports.finished.as_mut().and_then(Vec::pop) {
                 jobs::jobs_of(source).completed(&command, latency);
             }

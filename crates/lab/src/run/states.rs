@@ -21,8 +21,8 @@ use palimpsest_workload::request::Source;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Keys of a part that change times alone.
-const TIMES: [&str; 13] = [
+/// Keys of a part and of the buffer that change times alone.
+const TIMES: [&str; 15] = [
     "part.t_read",
     "part.t_read_high",
     "part.t_read_types",
@@ -36,6 +36,8 @@ const TIMES: [&str; 13] = [
     "part.t_suspend_erase",
     "part.t_resume",
     "part.bus_rate",
+    "buffer.t_write",
+    "buffer.t_write_next",
 ];
 
 /// Least bytes of a state for each physical subpage, and the size up to which a state is made without asking for space.

@@ -14,6 +14,7 @@ use crate::metrics::summary::{
     Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
+use crate::metrics::zns::Zns;
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
@@ -22,6 +23,7 @@ use palimpsest_ftl_api::plan::{CAUSE_NAMES, CAUSES, Cause, CheckpointIo, IoCount
 use palimpsest_ftl_api::{Figure, LayerFigures};
 use palimpsest_sim::faults;
 use palimpsest_sim::timeline::MOST_OPERATIONS;
+use palimpsest_workload::object_figures::Figures;
 use palimpsest_workload::replay::Volume;
 use palimpsest_workload::request::{Section, Source};
 use palimpsest_workload::settings::Acknowledge;
@@ -38,6 +40,8 @@ pub(super) struct TraceRead {
     pub volumes: Vec<Volume>,
     /// Sections of a job file, with the depths found.
     pub sections: Vec<Section>,
+    /// Figures of a cache of objects.
+    pub objects: Option<Figures>,
     /// Notes on the replay.
     pub notes: Vec<String>,
     /// Whether `--repeat` can play the workload again; never true for requests to a served drive.
@@ -50,8 +54,9 @@ impl TraceRead {
         TraceRead {
             format: source.format(),
             skipped_lines: source.skipped_lines(),
-            volumes: source.volumes().to_vec(),
+            volumes: source.volumes(),
             sections: source.sections(),
+            objects: source.objects(),
             notes: source.notes(),
             can_repeat: source.can_repeat(),
         }
@@ -72,8 +77,7 @@ pub(super) fn outcome(
     trace: TraceRead,
     precondition: Precondition,
 ) -> Outcome {
-    let config = &resolved.drive;
-    let timed = options.fidelity == Fidelity::Timed;
+    let (config, timed) = (&resolved.drive, options.fidelity == Fidelity::Timed);
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
     let figures = session.drive.figures();
     let (flash, before) = (flash(session), &session.baseline.ftl);
@@ -88,8 +92,8 @@ pub(super) fn outcome(
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
     let life = lifetime(session, &figures, figures.safe_life, &measured);
-    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
+    let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: config.ftl.name.clone(),
@@ -132,10 +136,12 @@ pub(super) fn outcome(
         checkpoint: checkpoint(session),
         rain: rain(session),
         fdp: fdp(session, &figures, &flash),
+        zns: zns(session, &figures),
         power: session.loses_power().then(|| power(session)),
         reliability: reads_may_fail(session).then(|| reliability(session)),
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
+        objects: trace.objects.clone(),
         jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
@@ -322,12 +328,14 @@ fn load(session: &Session<'_>, waf: Option<f64>, life_bytes: Option<u64>, simula
 }
 
 /// A note if write amplification is still dominated by preconditioning, with a remedy.
-fn aging_note(session: &Session<'_>, precondition: &Precondition, can_repeat: bool) -> Option<String> {
+fn aging_note(session: &Session<'_>, precondition: &Precondition, trace: &TraceRead) -> Option<String> {
+    // A cache of objects wrote the drive with the same workload.
+    let is_same = trace.objects.is_some() && session.options.precondition == super::precondition::Precondition::Layout;
     let capacity = session.capacity() as f64;
     let drives = session.tally.bytes_since_precondition() as f64 / capacity;
     let erased = session.drive.io.nand.counters().erases > session.baseline.nand.erases;
-    (precondition.bytes_written > 0 && erased && drives < 1.0).then(|| {
-        let how = if can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
+    (precondition.bytes_written > 0 && erased && drives < 1.0 && !is_same).then(|| {
+        let how = if trace.can_repeat { " (--repeat 2dw plays the workload until it was written twice)" } else { "" };
         format!(
             "write amplification is still that of what preconditioning wrote: the run wrote the drive {drives:.3} \
              times{how}"
@@ -386,6 +394,12 @@ fn rain(session: &Session<'_>) -> Option<Rain> {
         rebuild_latency_ns: Latency::of(&session.recorder.rebuild),
         rebuild_done: figures.failed_at.map(|_| figures.moved_at.is_some()),
     })
+}
+
+/// Zones, if the layer has them.
+fn zns(session: &Session<'_>, figures: &LayerFigures) -> Option<Zns> {
+    let before = session.baseline.ftl.zones.clone().unwrap_or_default();
+    Some(Zns::new(figures.zones.as_ref()?, &before))
 }
 
 /// Reclaim unit handles, if the layer has them.
@@ -495,7 +509,7 @@ fn notes(
     }
     notes.extend(faults::of(&session.config.ftl).filter_map(|fault| (fault.note)(&session.drive)));
     notes.extend(cache_note(session));
-    notes.extend(aging_note(session, precondition, trace.can_repeat));
+    notes.extend(aging_note(session, precondition, trace));
     if precondition.converged == Some(false) {
         notes.push("preconditioning reached its bound before the write amplification was steady".into());
     }

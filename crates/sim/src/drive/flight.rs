@@ -16,6 +16,8 @@ pub(super) struct InFlight {
     pub(super) change: u64,
     /// Subpages of the write buffer that this entry holds; above 0 the entry is no request.
     pub(super) held: u32,
+    /// True if a zoned drive refused the request.
+    pub(super) refused: bool,
 }
 
 /// The requests in flight.
@@ -34,7 +36,7 @@ impl Flight {
     #[inline(always)]
     pub(super) fn submit(&mut self, command: Command, arrival: Nanos, warmup: bool) -> u32 {
         self.outstanding += 1;
-        self.enter(InFlight { command, arrival, warmup, planned: 0, change: 0, held: 0 })
+        self.enter(InFlight { command, arrival, warmup, planned: 0, change: 0, held: 0, refused: false })
     }
 
     /// Adds an entry that holds `subpages` subpages of the write buffer for request `id`, and returns its number.
@@ -68,6 +70,12 @@ impl Flight {
         self.plans += 1;
         let entry = &mut self.entries[id as usize];
         (entry.planned, entry.change) = (self.plans, change);
+    }
+
+    /// The entry of number `id`.
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: u32) -> &mut InFlight {
+        &mut self.entries[id as usize]
     }
 
     /// Frees number `id`.

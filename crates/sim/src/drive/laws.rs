@@ -5,6 +5,7 @@ use super::Drive;
 use crate::causality::Causality;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::geometry::RequestKind;
+use palimpsest_flash::units::SECTOR_BYTES;
 use palimpsest_ftl_api::Guarantee;
 use palimpsest_ftl_api::plan::ledger::{Ledger, Mutation, Promise};
 
@@ -36,7 +37,9 @@ impl Drive {
         if let Some(ledger) = &mut self.io.ledger {
             let next = self.engine.next_order();
             ledger.restart(next);
-            let mut causality = Causality::new(&self.io.nand, next, self.laws.guarantee);
+            let sectors = self.ftl.zones().map_or(0, |zones| u64::from(zones.len()) * zones.size);
+            let addresses = sectors * SECTOR_BYTES / self.units.subpage_bytes;
+            let mut causality = Causality::new(&self.io.nand, next, self.laws.guarantee, addresses);
             causality.flushed = self.buffer.flushed();
             self.engine.causality = Some(Box::new(causality));
         }

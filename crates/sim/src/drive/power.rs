@@ -295,6 +295,7 @@ impl Drive {
         }
         self.recover()?;
         self.buffer.take(u64::from(std::mem::take(&mut self.io.present.buffer_taken)));
+        self.io.present.buffer_freed = 0;
         self.buffer.recovered(self.engine.take_buffer_freed());
         self.io.buffers().end_request();
         self.io.plan.timed = false;
@@ -310,7 +311,7 @@ impl Drive {
             self.drop_carried();
             return Ok(());
         }
-        planned.into_iter().try_for_each(|id| self.plan(id, verifier))
+        planned.into_iter().try_for_each(|id| self.repeat(id, verifier))
     }
 
     /// Reads the logical subpages of [`Power::read_back`], without time. The verifier reads, not the host, so

@@ -285,13 +285,16 @@ impl Drive {
         if self.io.checkpoint_due() && kind == RequestKind::Write {
             self.checkpoint()?;
         }
+        if self.zoned {
+            return self.serve_zoned(kind, extent);
+        }
         if self.io.read_ahead.is_some() { self.serve_ahead(kind, extent) } else { self.serve_layer(kind, extent) }
     }
 
     /// Serves a request on a drive with read-ahead.
     #[cold]
     #[inline(never)]
-    fn serve_ahead(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
+    pub(super) fn serve_ahead(&mut self, kind: RequestKind, extent: Extent) -> Flash<()> {
         let Drive { io, ftl, .. } = self;
         match kind {
             // The file system passes its own reads and changes.

@@ -18,6 +18,8 @@ pub struct Reports {
     /// Completed requests that the host has not taken yet, with their response times; `None` if the host never takes
     /// them.
     pub finished: Option<Vec<(Command, Nanos)>>,
+    /// Requests of the measurement that a drive with zones refused, for the caller to take.
+    pub refused: Vec<Command>,
     /// Recording of a timeline whose window has passed.
     recording: Option<Recording>,
 }

@@ -144,7 +144,7 @@ impl Drive {
                 self.check_completion(id);
             }
             while let Some(id) = self.engine.take_completed() {
-                let InFlight { command, arrival, warmup, change, held, .. } = *self.flight.get(id);
+                let InFlight { command, arrival, warmup, change, held, refused, .. } = *self.flight.get(id);
                 if held > 0 {
                     self.buffer.release(u64::from(held));
                     self.engine.timeline.iter_mut().for_each(|timeline| timeline.freed(id));
@@ -162,7 +162,9 @@ impl Drive {
                     carried.completed.push(id);
                 }
                 self.record_completion(id, command.kind, observer);
-                if !warmup {
+                if refused {
+                    self.reports.refused.extend((!warmup).then_some(command));
+                } else if !warmup {
                     self.reports.observe(command, arrival, self.engine.now(), observer);
                 }
             }

@@ -1,26 +1,31 @@
-//! Sizes of a drive: sectors of the host, logical subpages, and units of the layer's map. Ignored: pages of flash.
+//! Sizes of a drive: sectors of the host, logical subpages, units of the layer's map and of trims.
+//!
+//! Ignored: pages of flash.
 
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::units::SECTOR_BYTES;
 use std::ops::Range;
 
-/// Bytes of a subpage and sectors of a unit.
+/// Bytes of a subpage, sectors of a unit and of the smallest trim.
 #[derive(Clone, Copy)]
 pub struct Units {
     pub(super) subpage_bytes: u64,
     unit_sectors: u64,
+    trim_sectors: u64,
 }
 
 impl Units {
-    pub(super) fn new(subpage_bytes: u32, unit_subpages: u32) -> Self {
+    pub(super) fn new(subpage_bytes: u32, unit_subpages: u32, trim_subpages: u32) -> Self {
         let subpage_bytes = u64::from(subpage_bytes);
-        Units { subpage_bytes, unit_sectors: u64::from(unit_subpages) * subpage_bytes / SECTOR_BYTES }
+        let [unit_sectors, trim_sectors] =
+            [unit_subpages, trim_subpages].map(|subpages| u64::from(subpages) * subpage_bytes / SECTOR_BYTES);
+        Units { subpage_bytes, unit_sectors, trim_sectors }
     }
 
     /// The units wholly inside `extent`, which a trim unmaps.
     pub fn whole(&self, extent: Extent) -> Option<Extent> {
-        let first = extent.sector.div_ceil(self.unit_sectors) * self.unit_sectors;
-        let end = extent.end() / self.unit_sectors * self.unit_sectors;
+        let first = extent.sector.div_ceil(self.trim_sectors) * self.trim_sectors;
+        let end = extent.end() / self.trim_sectors * self.trim_sectors;
         (end > first).then(|| Extent { sector: first, sectors: (end - first) as u32 })
     }
 

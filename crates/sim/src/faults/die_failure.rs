@@ -66,8 +66,8 @@ struct DieFailures(Schedule);
 
 impl Notated for DieFailures {
     const WORDS: &'static [&'static str] = &["never"];
-    const EXPECTED: &'static str = "never, at:50k@3,80k (operations in ascending order, a die once), every:50k, or \
-                                    poisson:50k, in flash operations from 1";
+    const EXPECTED: &'static str = "never, at:50k@3,80k (ascending operations, a die once), every:50k, or \
+                                    poisson:50k (flash operations)";
 
     fn parse(text: &str) -> Parsed<DieFailures> {
         Schedule::parse(text, true, "failing dies", Self::EXPECTED).map(DieFailures)

@@ -13,6 +13,9 @@ fn said(mut source: Box<dyn Source>) -> Vec<String> {
         let figures = (source.place(), source.line(), source.skipped_lines(), source.notes(), source.format());
         let ended = !matches!(next, Ok(Some(_)));
         said.push(format!("{next:?} {figures:?} {:?} {}", source.arrivals(), source.has_volumes()));
+        // Batches know the names of later volumes too.
+        let names = source.volume_names();
+        said.push(format!("{:?}", &names[..names.len().min(1)]));
         if ended {
             // After an error no request is expected.
             said.extend(next.is_ok().then(|| format!("{:?}", source.next_request())));

@@ -123,7 +123,7 @@ impl FioSpec {
 
     /// Keys of files, directives and other jobs.
     fn of_others(&self) -> Vec<Text> {
-        let Strides { strided, bytes, range, skip } = self.zones;
+        let (Strides { strided, bytes, range, skip }, zoned) = (self.zones, self.zoned);
         let Check { on: checks, reads, backlog, batch } = self.check;
         let Order { stonewall, after, new_group, exits, scope } = &self.order;
         let has_files = self.files.is_some() || self.file_sizes.is_some() || self.open_files != 1;
@@ -139,7 +139,13 @@ impl FioSpec {
             ("nrfiles", self.files.map(|files| files.to_string())),
             ("filesize", self.file_sizes.as_deref().map(split_text)),
             ("openfiles", has_files.then(|| self.open_files.to_string())),
-            unless("zonemode", strided, false, |_| "strided".into()),
+            unless("zonemode", strided || zoned.on, false, |_| if strided { "strided" } else { "zbd" }.into()),
+            unless("zonecapacity", zoned.capacity, 0, size_text),
+            number("max_open_zones", zoned.max_open.into(), 0),
+            number("job_max_open_zones", zoned.job_max_open.into(), 0),
+            on("read_beyond_wp", zoned.beyond),
+            unless("zone_reset_threshold", zoned.threshold, 0, |part| thousandths_text(part.into())),
+            unless("zone_reset_frequency", zoned.frequency, 0, |part| thousandths_text(part.into())),
             unless("zonesize", bytes, 0, size_text),
             unless("zonerange", range, 0, size_text),
             unless("zoneskip", skip, 0, size_text),

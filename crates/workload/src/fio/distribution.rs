@@ -55,9 +55,8 @@ pub enum Distribution {
 }
 
 /// The notations of a distribution.
-pub const EXPECTED: &str = "random, zipf:THETA or zipf:THETA:CENTER (0 < THETA <= 100, 0 <= CENTER < 1), pareto:H (0 \
-                            < H < 1), normal:DEVIATION (0 < percent <= 100), hotblocks:COUNT/ACCESS%, \
-                            zoned:ACCESS%/SIZE%:..., hotspot:SIZE%/ACCESS% or sequence:BLOCK,BLOCK,...";
+pub const EXPECTED: &str = "random, zipf:THETA[:CENTER], pareto:H, normal:PERCENT, zoned:ACCESS/SIZE:..., \
+                            hotspot:SIZE/ACCESS, hotblocks:N/ACCESS, sequence:BLOCK,...";
 
 impl Distribution {
     /// Reads fio's notation; `hotspot:20/80` (80 % of the requests to the first 20 % of the region) is short for

@@ -69,9 +69,8 @@ pub const REFUSED: &[(&str, &str)] = &[
     ),
     (FILES, "donorname inplace stat_type opendir file_append pre_read end_syncfs sync_file_range"),
     (
-        "needs a drive with zones",
-        "zonecapacity read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits zone_reset_threshold \
-         zone_reset_frequency recover_zbd_write_error write_zone_remainder",
+        "needs zones of other kinds than those of a drive",
+        "ignore_zone_limits recover_zbd_write_error write_zone_remainder",
     ),
     (
         "needs a command that the drive lacks",
@@ -89,11 +88,16 @@ pub const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "not simulated",
-        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch steadystate=0 ss=0 steadystate_duration \
-         ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval ss_interval ramp_size max_latency \
-         sprandom spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align serialize_overlap \
-         file_service_type=sequential rate_ignore_thinktime create_only dp_scheme profile",
+        "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch ramp_size max_latency sprandom \
+         spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align rate_ignore_thinktime create_only dp_scheme profile",
     ),
+    (
+        "ends a job at a steady rate, which only runtime, number_ios and latency_target do here",
+        "steadystate=0 ss=0 steadystate_duration ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval \
+         ss_interval",
+    ),
+    ("draws a file before an address, and requests draw addresses here", "file_service_type=sequential"),
+    ("delays requests in the host until overlapping ones end", "serialize_overlap"),
 ];
 
 /// Expected values of `ioengine`.
@@ -145,10 +149,9 @@ const COUNT_ZONES: &[&str] = &["size", "io_size", "offset", "offset_increment", 
 pub fn refused(name: &str, value: &str) -> Option<&'static str> {
     match (name, value) {
         ("ioengine", engine) => ENGINES.iter().find(|(_, names)| has(names, engine)).map(|&(why, _)| why),
-        ("zonemode", "zbd") => Some("needs a drive with zones"),
         (name, zones) if COUNT_ZONES.contains(&name) => {
             let number = zones.strip_suffix('z').filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-            number.map(|_| "counts zones, and the drive has none")
+            number.map(|_| "counts zones, whose size is zonesize; expected bytes")
         }
         (_, "0") => None,
         (name, value) => {

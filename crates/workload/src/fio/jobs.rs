@@ -154,6 +154,14 @@ impl JobFile {
         let mut source = JobsSource::new(&self.name);
         let mut number = 1u64;
         let places = Places::new(self, drive_bytes)?;
+        let sizes = |job: &Job| (job.spec.zones.bytes, job.spec.zoned.capacity);
+        let mut zoned = self.jobs.iter().filter(|job| job.spec.zoned.on);
+        if let Some(first) = zoned.next()
+            && let Some(other) = zoned.find(|job| sizes(job) != sizes(first))
+        {
+            let what = "jobs share the zones of the drive; expected the zonesize and zonecapacity of the other jobs";
+            return Err(placed(other, Error::input(place("zonesize"), what)));
+        }
         for (at, job) in self.jobs.iter().enumerate() {
             source.begin_section(&job.name, &job.spec);
             for copy in 0..job.spec.copies {

@@ -184,12 +184,13 @@ pub const KEYS: &[Key] = &[
     key("zonesize", &[], BYTES, to!(zones.bytes, some_sectors)),
     key("zonerange", &[], BYTES, to!(zones.range, some_sectors)),
     key("zoneskip", &[], "a multiple of 512 bytes such as 1m", to!(zones.skip, sectors)),
-    key(
-        "zonemode",
-        &[],
-        "none or strided, since the drive has no zones",
-        to!(zones.strided, |text| one_of(text, &[("none", false), ("strided", true)])),
-    ),
+    key("zonemode", &[], "none, strided or zbd", set_zone_mode),
+    key("zonecapacity", &[], BYTES, to!(zoned.capacity, some_sectors)),
+    key("max_open_zones", &[], OPEN_ZONES, to!(zoned.max_open, zones)),
+    key("job_max_open_zones", &[], OPEN_ZONES, to!(zoned.job_max_open, zones)),
+    key("read_beyond_wp", &[], SWITCH, to!(zoned.beyond, switch)),
+    key("zone_reset_threshold", &[], FRACTION, to!(zoned.threshold, fraction)),
+    key("zone_reset_frequency", &[], FRACTION, to!(zoned.frequency, fraction)),
     key("sync", &[], "none, sync or dsync, or 0 or 1: whether writes have FUA", to!(sync, |text| one_of(text, SYNCS))),
     key("writefua", &[], SWITCH, to!(sync, switch)),
     key(
@@ -285,9 +286,11 @@ pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
     units.without(&units.evaluated(value).unwrap_or_else(|| value.to_string()), grain)
 }
 
+const OPEN_ZONES: &str = "a number of zones, or 0 for no limit";
+const FRACTION: &str = "a fraction from 0 to 1 with at most three decimals, as in 0.8";
 const SWITCH: &str = "nothing, 0 or 1";
-const PATTERNS: &str = "one of read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
-                        with a colon, bytes to add (read:-8k) or requests for an address (randread:8)";
+const PATTERNS: &str = "one of read, write, trim, rw, trimwrite, or these with rand (randrw); perhaps with bytes to \
+                        add (read:-8k) or requests for an address (randread:8)";
 const SIZES: &str =
     "one to three sizes (reads, writes, trims), each a multiple of 512 up to 1GiB, as in 4k or 4k,8k,4k";
 const RANGES: &str = "one to three ranges of such sizes, as in 4k-16k or 4k-16k,8k-8k";

@@ -10,6 +10,7 @@ use super::pattern::Pattern;
 use super::quantity::Amount;
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Rate, SizeShare, Strides, place};
 use super::values::{permille, set_splits, switch, tenths_text};
+use super::zoned::Zoned;
 use palimpsest_flash::error::{Error, Result};
 
 /// True if the key `name` replaces `other`: the same key, or another notation of that key.
@@ -87,6 +88,35 @@ pub fn reconcile(spec: &mut FioSpec, given: &[(&'static Key, String)]) -> Result
     Ok(())
 }
 
+/// Applies keys of `zonemode=zbd`.
+fn reconcile_zones(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Result<()> {
+    let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
+    let has_files = is_given("nrfiles") || is_given("filesize") || spec.paths.len() > 1 || !spec.groups.is_empty();
+    match spec.zones {
+        Strides { bytes: 0, .. } => return wrong("zonemode", "expected zonesize too, the size of a zone of the drive"),
+        Strides { range, skip, .. } if range + skip > 0 => {
+            return wrong("zonemode", "zonerange and zoneskip are of strides; expected them without zbd");
+        }
+        Strides { bytes, .. } if spec.zoned.capacity > bytes => {
+            return wrong("zonecapacity", "expected no more than zonesize");
+        }
+        _ if has_files => return wrong("zonemode", "zones are of a drive; expected one file"),
+        _ if spec.check.on => return wrong("verify", "a reset loses the data to compare; expected no zonemode=zbd"),
+        _ if spec.open_loop => return wrong("open_loop", "a reset waits for the writes; expected no zonemode=zbd"),
+        _ => {}
+    }
+    let zone = spec.zones.bytes;
+    let capacity = if spec.zoned.capacity == 0 { zone } else { spec.zoned.capacity };
+    let kinds = spec.pattern.kinds.iter().flat_map(|&kind| spec.sizes(kind));
+    if kinds.map(|share| share.bytes).max().is_some_and(|largest| largest > capacity) {
+        return wrong("bs", "a block is larger than what a zone holds; expected at most zonecapacity or zonesize");
+    }
+    if spec.waits {
+        spec.iodepth = 1;
+    }
+    Ok(())
+}
+
 /// Applies keys of places, strides, engines and read-backs.
 fn reconcile_devices(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Result<()> {
     let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
@@ -99,6 +129,12 @@ fn reconcile_devices(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Res
         return wrong("plid_select", "expected plids too, the handles that writes name");
     }
     spec.zones.strided |= spec.zones.bytes > 0 && !is_given("zonemode");
+    if spec.zoned.on {
+        return reconcile_zones(spec, is_given);
+    }
+    if spec.zoned != Zoned::default() {
+        return wrong("zonemode", "keys of zones are given; expected zonemode=zbd");
+    }
     let has_files = is_given("nrfiles") || is_given("filesize") || spec.paths.len() > 1;
     let zones = &mut spec.zones;
     match zones.strided {

@@ -298,6 +298,11 @@ impl FioSource {
         Some(Request::new(arrival, Command::new(kind, extent).with(directives)))
     }
 
+    /// First sector of the region, and number of sectors.
+    pub fn region(&self) -> (u64, u64) {
+        (self.region.first, self.region.sectors)
+    }
+
     /// True if the last request must not begin before the writes in flight have completed.
     pub fn is_behind_writes(&self) -> bool {
         self.begins_reads

@@ -8,8 +8,10 @@ use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
 use super::quantity::{Amount, Units};
 use super::rules;
+use super::zoned::Zoned;
 use crate::request::{Lifetime, RequestKind};
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::units::parse::shown;
 use palimpsest_flash::units::{KIB, Nanos};
 
 /// A size of a split, with the share of requests.
@@ -230,6 +232,8 @@ pub struct FioSpec {
     pub stride: bool,
     /// `zonemode`, `zonesize`, `zonerange` and `zoneskip`; none.
     pub zones: Strides,
+    /// Keys of `zonemode=zbd`; off.
+    pub zoned: Zoned,
     /// `percentage_random` of random patterns, in tenths of a percent; 100 %.
     pub random_permille: [u32; 3],
     /// `sequential_from`: requests of this size and more of a random pattern are sequential; none.
@@ -322,6 +326,7 @@ impl Default for FioSpec {
             end_flush: false,
             stride: false,
             zones: Strides::default(),
+            zoned: Zoned::default(),
             random_permille: [1000; 3],
             sequential_from: None,
             sequential_size: None,
@@ -368,8 +373,9 @@ impl FioSpec {
                 return Err(Error::input(place(key.name), "the key is given twice; expected one value"));
             }
             let plain = units.map_or(value.clone(), |units| keys::in_bytes(key, &value, units));
-            (key.set)(&mut spec, &plain)
-                .map_err(|()| Error::input(place(name), format!("expected {}, found {value:?}", key.expected)))?;
+            (key.set)(&mut spec, &plain).map_err(|()| {
+                Error::input(place(name), format!("expected {}, found {:?}", key.expected, shown(&value)))
+            })?;
             given.push((key, plain));
         }
         rules::reconcile(&mut spec, &given)?;
@@ -419,7 +425,7 @@ impl FioSpec {
         let has_pace = self.is_capped() || self.think.time > 0 || has_checks || self.reads_back();
         let has_times = self.runtime.is_some() || self.start_delay + self.delay_spread + self.ramp > 0;
         let full = Refill { low: 65_536, submit: 1, complete: 1 };
-        has_pace || has_times || self.copies > 1 || self.refill != full
+        has_pace || has_times || self.copies > 1 || self.refill != full || self.zoned.on
     }
 
     /// The sizes of requests of `kind`.

@@ -125,6 +125,23 @@ pub fn thousandths(text: &str) -> Option<u64> {
     }
 }
 
+/// Sets `zonemode`.
+pub fn set_zone_mode(spec: &mut FioSpec, text: &str) -> Set {
+    let modes = [("none", (false, false)), ("strided", (true, false)), ("zbd", (false, true))];
+    (spec.zones.strided, spec.zoned.on) = one_of(text, &modes).ok_or(())?;
+    Ok(())
+}
+
+/// A fraction from 0 to 1, in thousandths.
+pub fn fraction(text: &str) -> Option<u32> {
+    thousandths(text).filter(|&value| value <= 1000).map(|value| value as u32)
+}
+
+/// A number of zones.
+pub fn zones(text: &str) -> Option<u32> {
+    count(text).and_then(|value| u32::try_from(value).ok())
+}
+
 /// Thousandths as [`thousandths`] reads them.
 pub fn thousandths_text(value: u64) -> String {
     let text = format!("{}.{:03}", value / 1000, value % 1000);

@@ -6,6 +6,7 @@
 
 use super::Reopen;
 use crate::request::{Extent, Request, RequestKind, SECTOR_BYTES, Source, Survey, Volume};
+use crate::volume_names::{Selection, VolumeNames};
 use palimpsest_flash::error::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,26 +29,33 @@ pub enum Volumes {
     /// All share addresses.
     Overlaid,
     /// Only these, apart.
-    Only(Vec<u32>),
+    Only(Selection),
 }
 
 impl Volumes {
-    /// Reads `apart`, `overlaid` or `3,7`.
+    /// Reads `apart`, `overlaid`, `3,7` or `xvda1`.
     ///
     /// # Errors
     /// [`Error::Input`] with the expected notation.
     pub fn parse(text: &str) -> Result<Volumes> {
         match text.trim() {
-            "apart" => return Ok(Volumes::Apart),
-            "overlaid" => return Ok(Volumes::Overlaid),
-            _ => {}
+            "apart" => Ok(Volumes::Apart),
+            "overlaid" => Ok(Volumes::Overlaid),
+            text => Selection::parse(text).map(Volumes::Only).ok_or_else(|| {
+                let what = "expected apart, overlaid, or volumes such as 3,7 or xvda1 (`trace info` lists them)";
+                Error::input(format!("--volumes {text}"), what)
+            }),
         }
-        let numbers: std::result::Result<Vec<u32>, _> = text.split(',').map(|number| number.trim().parse()).collect();
-        numbers.map(Volumes::Only).map_err(|_| {
-            let what = "expected apart, overlaid, or numbers of volumes such as 3,7 (`trace info` lists them)";
-            Error::input(format!("--volumes {text}"), what)
-        })
     }
+}
+
+/// The place of a volume.
+struct Place {
+    id: u32,
+    /// First sector on the drive.
+    sector: u64,
+    /// Sectors up to the end; 0 if unknown.
+    sectors: u64,
 }
 
 #[derive(Default)]
@@ -85,10 +93,10 @@ pub struct Layout {
     /// Streams are volumes.
     by_stream: bool,
     apart: bool,
-    only: Option<Vec<u32>>,
+    only: Option<Selection>,
     /// Sectors of a piece; 0: no compaction.
     piece: u64,
-    volumes: Vec<Volume>,
+    volumes: Vec<Place>,
     /// Pieces of each volume, or of all volumes if overlaid.
     pieces: Vec<Vec<u64>>,
     planned: bool,
@@ -129,8 +137,9 @@ impl Layout {
     }
 
     /// The volumes so far, or all if their places are planned.
-    pub fn volumes(&self) -> &[Volume] {
-        &self.volumes
+    pub fn volumes(&self, names: &VolumeNames) -> Vec<Volume> {
+        let of = |&Place { id, sector, sectors }: &Place| Volume { id, name: names.name(id), sector, sectors };
+        self.volumes.iter().map(of).collect()
     }
 
     /// Selects the volume of `stream`; false if that volume is not played.
@@ -157,7 +166,7 @@ impl Layout {
 
     /// The number of a new volume; `None` if not played.
     fn add(&mut self, id: u32, reopen: Option<&Reopen>, source: &dyn Source) -> Result<Option<u32>> {
-        if self.only.as_ref().is_some_and(|only| !only.contains(&id)) {
+        if self.only.as_ref().is_some_and(|only| !only.has(id)) {
             self.numbers.insert(id, None);
             self.others.insert(id);
             return Ok(None);
@@ -173,7 +182,7 @@ impl Layout {
             return Err(changed(source));
         }
         let number = self.volumes.len() as u32;
-        self.volumes.push(Volume { id, sector: 0, sectors: 0 });
+        self.volumes.push(Place { id, sector: 0, sectors: 0 });
         self.numbers.insert(id, Some(number));
         Ok(Some(number))
     }
@@ -199,7 +208,7 @@ impl Layout {
             let sectors = if self.piece > 0 { each.pieces.len() as u64 * self.piece } else { each.end };
             if self.apart {
                 self.numbers.insert(each.id, Some(self.volumes.len() as u32));
-                self.volumes.push(Volume { id: each.id, sector: next, sectors });
+                self.volumes.push(Place { id: each.id, sector: next, sectors });
             }
             self.pieces.push(each.pieces);
             next = next.saturating_add(sectors.next_multiple_of(ALIGNED));
@@ -224,7 +233,7 @@ impl Layout {
                 Ok(None) | Err(Error::Input { .. }) => break,
                 Err(error) => return Err(error),
             };
-            if self.only.as_ref().is_some_and(|only| !only.contains(&request.owner())) {
+            if self.only.as_ref().is_some_and(|only| !only.has(request.owner())) {
                 continue;
             }
             let id = if self.apart { request.owner() } else { 0 };
@@ -294,16 +303,17 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::Input`] if one was not.
-    pub fn expect_requests(&self, place: &str) -> Result<()> {
-        let Some(only) = &self.only else { return Ok(()) };
-        let Some(missing) = only.iter().find(|id| !matches!(self.numbers.get(id), Some(Some(_)))) else {
-            return Ok(());
-        };
+    pub fn expect_requests(&self, place: &str, names: &VolumeNames) -> Result<()> {
+        let is_played = |id: u32| matches!(self.numbers.get(&id), Some(Some(_)));
+        let Some(missing) = self.only.as_ref().and_then(|only| only.missing(is_played)) else { return Ok(()) };
         let known = self.volumes.iter().map(|volume| volume.id).chain(self.others.iter().copied());
-        let mut listed: Vec<String> = known.take(LISTED).map(|id| id.to_string()).collect();
+        let mut listed: Vec<String> = known.take(LISTED).map(|id| names.name(id).to_string()).collect();
         let more = self.volumes.len() + self.others.len() > LISTED;
         listed.extend(more.then(|| "...".into()));
-        let what = format!("there is no volume {missing} in the trace; expected some of {}", listed.join(", "));
+        let what = format!(
+            "there is no volume {missing} in the trace; expected some of {}, or apart or overlaid",
+            listed.join(", ")
+        );
         Err(Error::input(format!("--volumes, {place}"), what))
     }
 
@@ -322,7 +332,8 @@ impl Layout {
         }
         if self.only.is_some() {
             let (left, others) = (self.left_out, self.others.len());
-            notes.push(format!("{left} requests of {others} other volumes were skipped (--volumes)"));
+            let plural = if others == 1 { "" } else { "s" };
+            notes.push(format!("{left} requests of {others} other volume{plural} were skipped (--volumes)"));
         }
         if self.piece > 0 {
             let pieces: usize = self.pieces.iter().map(Vec::len).sum();

@@ -46,11 +46,31 @@ fn overlaid_volumes_share_addresses_and_one_alone_has_its_own() {
     let playing = |volumes| Playing { volumes, ..Playing::default() };
     let mut source = replay(&trace(&TWO), &playing(Volumes::Overlaid)).unwrap();
     assert_eq!(all(&mut source), [(0, 8, 7), (10, 5000, 7), (20, 8, 3), (30, 16, 7)]);
-    let mut source = replay(&trace(&TWO), &playing(Volumes::Only(vec![3]))).unwrap();
+    let mut source = replay(&trace(&TWO), &playing(Volumes::parse("3").unwrap())).unwrap();
     assert_eq!(all(&mut source), [(20, 8, 3)]);
-    let mut source = replay(&trace(&TWO), &playing(Volumes::Only(vec![3, 4]))).unwrap();
+    let mut source = replay(&trace(&TWO), &playing(Volumes::parse("3,4").unwrap())).unwrap();
     assert!(source.next_request().unwrap().is_some());
     assert!(source.next_request().unwrap_err().to_string().contains("no volume 4 in the trace; expected some of 3, 7"));
+}
+
+#[test]
+fn volumes_are_played_by_name() {
+    let text = "0.1 xvda1 W 8 8\n0.2 xvdb W 16 8\n0.3 259,0 R 8 8\n0.4 7 R 8 8\n";
+    let columns = Some("time=1:s,op=3,offset=4,size=5,volume=2".into());
+    let open = move || {
+        let options = TraceOptions { columns: columns.clone(), ..TraceOptions::default() };
+        open_trace(Box::new(Cursor::new(text)), "t", &options)
+    };
+    let played = |volumes: &str| -> std::result::Result<String, String> {
+        let playing = Playing { volumes: Volumes::parse(volumes).unwrap(), ..Playing::default() };
+        let mut source = Replay::new(open().unwrap(), true, Some(Box::new(open.clone())), &playing).unwrap();
+        while source.next_request().map_err(|error| error.to_string())?.is_some() {}
+        Ok(source.volumes().iter().map(|volume| volume.name.to_string()).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(played("apart"), Ok("xvda1 xvdb 259,0 7".into()));
+    assert_eq!(played("xvdb, 7, 259,0"), Ok("xvdb 259,0 7".into()));
+    let refused = played("xvdb,xvdc");
+    assert!(refused.unwrap_err().contains("no volume xvdc in the trace; expected some of xvdb, "));
 }
 
 #[test]
@@ -121,11 +141,13 @@ fn coarse_clocks_are_noted() {
 fn notations() {
     assert_eq!(Repeat::parse("3"), Ok(Repeat::Times(3)));
     assert_eq!(Repeat::parse("2.5dw"), Ok(Repeat::DriveWrites(2.5)));
-    assert_eq!(Volumes::parse("3, 7"), Ok(Volumes::Only(vec![3, 7])));
+    for only in ["3, 7", "xvda1", "259,0", "3-7"] {
+        assert!(matches!(Volumes::parse(only), Ok(Volumes::Only(_))), "{only}");
+    }
     for wrong in ["", "0", "-1", "dw", "0dw", "nandw", "2x"] {
         assert!(Repeat::parse(wrong).is_err(), "{wrong}");
     }
-    for wrong in ["", "3,", "a", "3-7", "-1"] {
+    for wrong in ["", "3,", ",", "3,,7"] {
         assert!(Volumes::parse(wrong).is_err(), "{wrong}");
     }
 }

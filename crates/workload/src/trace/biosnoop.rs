@@ -9,17 +9,19 @@ use std::fmt::{self, Write};
 
 use super::TOLERATED_DISORDER;
 use super::blkparse::{is_fua, kind_of_letters, letters};
-use super::columns::hash;
 use super::fields::{Fault, Parse, decimal, lost_or, number};
 use super::line_format::{Holds, LineFormat, Parsed, Seconds};
 use crate::request::{Request, RequestKind};
+use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::units::SECTOR_BYTES;
 
 /// Added to all times, because requests that end first have arrived before time 0.
 const BEFORE: u64 = TOLERATED_DISORDER;
 
 #[derive(Default)]
-pub struct Biosnoop;
+pub struct Biosnoop {
+    disks: VolumeNames,
+}
 
 impl LineFormat for Biosnoop {
     const NAME: &'static str = "biosnoop";
@@ -27,6 +29,10 @@ impl LineFormat for Biosnoop {
     const HOLDS: Holds = Holds { streams: false, fua: true, ..Holds::BARE };
     const HAS_VOLUMES: bool = true;
     const HEADER: &'static str = "TIME(s)     COMM           PID     DISK    T  SECTOR     BYTES   LAT(ms)\n";
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.disks.all()
+    }
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         if line.trim_ascii_start().starts_with(b"TIME(s)") {
@@ -58,7 +64,7 @@ impl LineFormat for Biosnoop {
             return Err(Fault::column("TIME(s)", "a time below 2^64 ns", first));
         };
         let (sector, bytes) = (number(numbers[count - 1], "SECTOR")?, number(numbers[count - 2], "BYTES")?);
-        let stream = hash(disk);
+        let stream = self.disks.stream(disk);
         match kind_of_letters(op, bytes)? {
             Some(RequestKind::Flush) => Ok(Parsed::flush(time, stream)),
             Some(kind) if bytes > 0 => {

@@ -18,6 +18,7 @@ use super::fields::{Fault, Fields, Parse, number};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed, Seconds, letter};
 use crate::request::{Request, RequestKind};
+use crate::volume_names::{VolumeName, VolumeNames};
 
 const ACTIONS_BY_PREFERENCE: &[u8] = b"DQC";
 
@@ -34,13 +35,14 @@ pub(super) fn note_of_action(letter: u8) -> String {
 /// Reads the events of one action.
 pub struct Blkparse {
     action: u8,
+    devices: VolumeNames,
     /// Lines printed so far, for sequence numbers.
     printed: u64,
 }
 
 impl Default for Blkparse {
     fn default() -> Self {
-        Blkparse { action: ACTIONS_BY_PREFERENCE[0], printed: 0 }
+        Blkparse { action: ACTIONS_BY_PREFERENCE[0], devices: VolumeNames::default(), printed: 0 }
     }
 }
 
@@ -60,12 +62,16 @@ impl LineFormat for Blkparse {
         vec![note_of_action(self.action)]
     }
 
+    fn volume_names(&self) -> &[VolumeName] {
+        self.devices.all()
+    }
+
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let mut fields = Fields::blank(line);
         let device = fields.text("device")?;
         let stream = match device_number(device) {
-            Ok(stream) => stream,
+            Ok(stream) => self.devices.device(stream),
             Err(_) if line.starts_with(b"CPU") || line.starts_with(b"Total (") => return Ok(Parsed::End),
             Err(fault) => return Err(fault),
         };

@@ -24,6 +24,7 @@ use super::fields::{Fault, Parse};
 use super::line_format::Parsed;
 use super::records::{Bytes, RecordFormat};
 use crate::request::{RequestKind, SECTOR_BYTES};
+use crate::volume_names::{VolumeName, VolumeNames};
 
 const MAGIC: u32 = 0x0065_6174;
 
@@ -62,11 +63,17 @@ pub struct Blktrace {
     is_big_endian: bool,
     layout: &'static Layout,
     action: u64,
+    devices: VolumeNames,
 }
 
 impl Default for Blktrace {
     fn default() -> Self {
-        Blktrace { is_big_endian: false, layout: &LAYOUTS[0], action: ACTIONS_BY_PREFERENCE[0] }
+        Blktrace {
+            is_big_endian: false,
+            layout: &LAYOUTS[0],
+            action: ACTIONS_BY_PREFERENCE[0],
+            devices: VolumeNames::default(),
+        }
     }
 }
 
@@ -82,7 +89,7 @@ impl Blktrace {
 
     /// Fixed parts of the whole records at the start of a file.
     fn records<'a>(&self, mut head: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        let format = Blktrace { is_big_endian: self.is_big_endian, layout: self.layout, action: self.action };
+        let format = Blktrace { is_big_endian: self.is_big_endian, layout: self.layout, ..Blktrace::default() };
         std::iter::from_fn(move || {
             let record = head.get(..format.layout.bytes)?;
             let size = record.len() + format.more(record).ok()?;
@@ -126,6 +133,10 @@ impl RecordFormat for Blktrace {
         letter.map(|(_, &letter)| note_of_action(letter)).into_iter().collect()
     }
 
+    fn volume_names(&self) -> &[VolumeName] {
+        self.devices.all()
+    }
+
     fn size(&self) -> usize {
         self.layout.bytes
     }
@@ -159,6 +170,7 @@ impl RecordFormat for Blktrace {
         }
         let (time, sector, size, device) =
             (bytes.u64(8), bytes.u64(16), u64::from(bytes.u32(24)), bytes.u32(self.layout.device));
+        self.devices.device(device);
         let kind = match action {
             _ if size == 0 && action & FLUSH != 0 => return Ok(Parsed::flush(time, device)),
             _ if size == 0 => return Ok(Parsed::Skip),

@@ -9,12 +9,15 @@
 use std::fmt::{self, Write};
 
 use super::blkparse::{is_fua, kind_of_letters, letters};
-use super::fields::{Fields, Parse, is_of_loss, lost_or};
+use super::fields::{Fault, Fields, Parse, is_of_loss, lost_or};
 use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{Request, RequestKind};
+use crate::volume_names::{VolumeName, VolumeNames};
 
 #[derive(Default)]
-pub struct Bpftrace;
+pub struct Bpftrace {
+    devices: VolumeNames,
+}
 
 impl LineFormat for Bpftrace {
     const NAME: &'static str = "bpftrace";
@@ -23,17 +26,24 @@ impl LineFormat for Bpftrace {
     const HAS_VOLUMES: bool = true;
     const HEADER: &'static str = "Attaching 1 probe...\n";
 
+    fn volume_names(&self) -> &[VolumeName] {
+        self.devices.all()
+    }
+
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let mut fields = Fields::blank(line);
         let time = fields.number("nsecs").map_err(|fault| lost_or(line, &fault.what))?;
         let device = fields.number("dev")?;
+        let device = u32::try_from(device)
+            .map_err(|_| Fault::column("dev", "a number below 2^32", device.to_string().as_bytes()))?;
+        self.devices.device(device);
         let letters = fields.text("rwbs")?;
         let (sector, sectors) = (fields.number("sector")?, fields.number("nr_sector")?);
         fields.end("5 columns")?;
         match kind_of_letters(letters, sectors)? {
-            Some(RequestKind::Flush) => Ok(Parsed::flush(time, u32::try_from(device).unwrap_or(u32::MAX))),
+            Some(RequestKind::Flush) => Ok(Parsed::flush(time, device)),
             Some(kind) if sectors > 0 => {
-                Ok(Parsed::of_sectors(time, kind, sector, sectors, device)?.with_fua(is_fua(letters)))
+                Ok(Parsed::of_sectors(time, kind, sector, sectors, u64::from(device))?.with_fua(is_fua(letters)))
             }
             _ => Ok(Parsed::Skip),
         }

@@ -11,7 +11,7 @@ use std::fmt::{self, Write};
 use super::fields::{Fault, Parse, number, quoted};
 use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind};
-use palimpsest_flash::rng;
+use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::units::Nanos;
 
 /// The known columns.
@@ -27,6 +27,7 @@ pub struct Columns {
     /// The place in [`NAMES`] of each column; empty before the header.
     roles: Vec<Option<usize>>,
     names: Option<FileNames>,
+    streams: VolumeNames,
 }
 
 impl LineFormat for Columns {
@@ -43,6 +44,10 @@ impl LineFormat for Columns {
 
     fn names(&self) -> Option<&FileNames> {
         self.names.as_ref()
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.streams.all()
     }
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
@@ -68,7 +73,7 @@ impl LineFormat for Columns {
         let given = |role: usize| {
             values[role].filter(|text| !text.is_empty()).map(|text| number(text, NAMES[role])).transpose()
         };
-        let stream = stream_of(given(5)?, values[4].filter(|file| !file.is_empty()))?;
+        let stream = stream_of(given(5)?, values[4].filter(|file| !file.is_empty()), &mut self.streams)?;
         let extent = || Ok((number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?));
         let parsed = directed(record_of(time, kind, extent, stream)?, given(6)?, given(7)?)?;
         Ok(parsed.of_file(self.file(values[4])))
@@ -196,10 +201,10 @@ pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
 }
 
 /// The given stream, else the stream of the file, else 0.
-pub fn stream_of(given: Option<u64>, file: Option<&[u8]>) -> Parse<u32> {
+pub fn stream_of(given: Option<u64>, file: Option<&[u8]>, streams: &mut VolumeNames) -> Parse<u32> {
     match given {
         Some(stream) => u32::try_from(stream).map_err(|_| Fault::new("column stream: expected a number below 2^32")),
-        None => Ok(file.map_or(0, hash)),
+        None => Ok(file.map_or(0, |file| streams.stream(file))),
     }
 }
 
@@ -237,12 +242,6 @@ pub fn directed(mut parsed: Parsed, fua: Option<u64>, placement: Option<u64>) ->
         };
     }
     Ok(parsed)
-}
-
-/// The stream of the file `name`.
-pub fn hash(name: &[u8]) -> u32 {
-    let folded = name.iter().fold(0, |state, &byte| rng::mix(state ^ u64::from(byte).wrapping_add(1)));
-    (folded >> 32) as u32
 }
 
 #[cfg(test)]

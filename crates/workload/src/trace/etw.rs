@@ -15,10 +15,10 @@
 
 use std::fmt::{self, Write};
 
-use super::columns::hash;
 use super::fields::{Fault, Parse, nanos, number, quoted};
 use super::line_format::{Holds, LineFormat, Names, Parsed};
 use crate::request::{FileNames, NO_FILE, Request, RequestKind};
+use crate::volume_names::{VolumeName, VolumeNames};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
@@ -40,11 +40,19 @@ pub struct Etw {
     write: Layout,
     flush: Layout,
     names: Option<FileNames>,
+    streams: VolumeNames,
 }
 
 impl Default for Etw {
     fn default() -> Self {
-        Etw { in_header: false, read: READ_OR_WRITE, write: READ_OR_WRITE, flush: FLUSH, names: None }
+        Etw {
+            in_header: false,
+            read: READ_OR_WRITE,
+            write: READ_OR_WRITE,
+            flush: FLUSH,
+            names: None,
+            streams: VolumeNames::default(),
+        }
     }
 }
 
@@ -79,6 +87,10 @@ EndHeader
         self.names.as_ref()
     }
 
+    fn volume_names(&self) -> &[VolumeName] {
+        self.streams.all()
+    }
+
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let line = line.trim_ascii();
@@ -102,7 +114,10 @@ EndHeader
             *layout = layout_of(line, kind)?;
             return Ok(Parsed::Header);
         }
-        record(line, kind, *layout, self.names.as_mut())
+        let (parsed, name) = record(line, kind, *layout)?;
+        let file = self.names.as_mut().map_or(NO_FILE, |names| names.number(name));
+        let stream = if name.is_empty() { 0 } else { self.streams.stream(name) };
+        Ok(parsed.of_file(file).of_stream(stream))
     }
 
     fn is_header(&self, line: &[u8]) -> bool {
@@ -160,7 +175,7 @@ fn layout_of(header: &[u8], kind: RequestKind) -> Parse<Layout> {
 }
 
 #[inline]
-fn record(line: &[u8], kind: RequestKind, layout: Layout, names: Option<&mut FileNames>) -> Parse<Parsed> {
+fn record(line: &[u8], kind: RequestKind, layout: Layout) -> Parse<(Parsed, &[u8])> {
     let (mut time, mut offset, mut size, mut disk, mut name) = (None, None, None, None, &b""[..]);
     let mut rest = Some(line);
     let mut column = 0;
@@ -186,12 +201,10 @@ fn record(line: &[u8], kind: RequestKind, layout: Layout, names: Option<&mut Fil
     let time = nanos(there(time, "TimeStamp")?, 1000, "TimeStamp")?;
     there(disk, "DiskNum")?;
     if kind == RequestKind::Flush {
-        return Ok(Parsed::flush(time, 0));
+        return Ok((Parsed::flush(time, 0), b""));
     }
-    let name = unquoted(name);
-    let stream = if name.is_empty() { 0 } else { hash(name) };
-    let parsed = Parsed::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, u64::from(stream))?;
-    Ok(parsed.of_file(names.map_or(NO_FILE, |names| names.number(name))))
+    let parsed = Parsed::of_bytes(time, kind, there(offset, "ByteOffset")?, there(size, "IOSize")?, 0)?;
+    Ok((parsed, unquoted(name)))
 }
 
 fn unquoted(name: &[u8]) -> &[u8] {

@@ -13,16 +13,20 @@ use super::fields::{Fields, Parse, decimal, lost_or, number};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed, Seconds};
 use crate::request::{Request, RequestKind};
+use crate::volume_names::{VolumeName, VolumeNames};
 
 const BY_PREFERENCE: [&str; 5] =
     ["block_rq_issue", "block_bio_queue", "block_rq_insert", "block_rq_complete", "block_bio_complete"];
 
 /// Reads the events of one kind.
-pub struct Ftrace(&'static str);
+pub struct Ftrace {
+    event: &'static str,
+    devices: VolumeNames,
+}
 
 impl Default for Ftrace {
     fn default() -> Self {
-        Ftrace(BY_PREFERENCE[0])
+        Ftrace { event: BY_PREFERENCE[0], devices: VolumeNames::default() }
     }
 }
 
@@ -64,23 +68,27 @@ impl LineFormat for Ftrace {
     fn prepare(&mut self, head: &Head<'_>) {
         let seen =
             |name: &&&str| head.lines().any(|(_, line)| event(line).is_some_and(|event| event.name == name.as_bytes()));
-        self.0 = BY_PREFERENCE.iter().find(seen).copied().unwrap_or(BY_PREFERENCE[0]);
+        self.event = BY_PREFERENCE.iter().find(seen).copied().unwrap_or(BY_PREFERENCE[0]);
     }
 
     fn notes(&self) -> Vec<String> {
-        vec![format!("of the events of requests, {} is played; others are skipped", self.0)]
+        vec![format!("of the events of requests, {} is played; others are skipped", self.event)]
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.devices.all()
     }
 
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         let Some(event) = event(line) else {
             return Err(lost_or(line, "expected `seconds: event:` in the line"));
         };
-        if event.name != self.0.as_bytes() {
+        if event.name != self.event.as_bytes() {
             return Ok(Parsed::Skip);
         }
         let time = decimal(event.time, "time", 9)?;
         let mut fields = Fields::blank(event.content);
-        let stream = device_number(fields.text("device")?)?;
+        let stream = self.devices.device(device_number(fields.text("device")?)?);
         let letters = fields.text("RWBS")?;
         // Bytes and a command in brackets precede the sector in events of requests, the number of an error follows.
         let (mut sector, mut word) = (&b""[..], fields.text("sector")?);

@@ -14,11 +14,11 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-use super::columns::hash;
 use super::fields::{Fault, Fields, Parse, nanos};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Names, Parsed};
 use crate::request::{Arrivals, FileNames, Request, RequestKind};
+use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::units::Nanos;
 
 const NANOS_PER_MICRO: u64 = 1000;
@@ -32,6 +32,7 @@ pub struct Iolog<const AS_PROGRAM: bool = false> {
     has_no_times: bool,
     has_waits: bool,
     files: FileNames,
+    streams: VolumeNames,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,6 +83,10 @@ impl<const AS_PROGRAM: bool> LineFormat for Iolog<AS_PROGRAM> {
 
     fn names(&self) -> Option<&FileNames> {
         Some(&self.files)
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.streams.all()
     }
 
     #[inline]
@@ -153,7 +158,7 @@ impl<const AS_PROGRAM: bool> Iolog<AS_PROGRAM> {
         } else {
             Parsed::of_bytes(time, kind, fields.number("offset")?, fields.number("bytes")?, 0)?
         };
-        Ok(parsed.of_file(self.files.number(file)).of_stream(hash(file)))
+        Ok(parsed.of_file(self.files.number(file)).of_stream(self.streams.stream(file)))
     }
 }
 

@@ -6,6 +6,7 @@ use super::MAX_REQUEST_BYTES;
 use super::fields::{Fault, Parse};
 use super::head::Head;
 use crate::request::{Arrivals, Command, Extent, FileNames, Request, RequestKind, SECTOR_BYTES};
+use crate::volume_names::VolumeName;
 use palimpsest_flash::units::Nanos;
 
 /// First sector beyond every valid address: 2^63 bytes.
@@ -30,6 +31,11 @@ pub trait LineFormat: Default + Send + 'static {
     /// True if the streams of this trace are volumes.
     fn has_volumes(&self) -> bool {
         Self::HAS_VOLUMES
+    }
+
+    /// The streams so far that have names.
+    fn volume_names(&self) -> &[VolumeName] {
+        &[]
     }
 
     /// Reads the start of the file for properties of the whole trace.

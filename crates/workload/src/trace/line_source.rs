@@ -5,6 +5,7 @@ use super::line_format::{LineFormat, Parsed, Seconds};
 use super::lines::{MAX_LINE_BYTES, Step};
 use super::{Opened, TOLERATED_DISORDER};
 use crate::request::{Arrivals, FileNames, Request, Source};
+use crate::volume_names::VolumeName;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
 
@@ -78,6 +79,10 @@ impl<F: LineFormat> Source for LineSource<F> {
 
     fn has_volumes(&self) -> bool {
         self.format.has_volumes()
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.format.volume_names()
     }
 
     fn file_names(&self) -> Option<&FileNames> {

@@ -13,11 +13,12 @@
 use std::fmt;
 
 use super::blkparse::kind_of_letters;
-use super::columns::{hash, kind_of_word};
+use super::columns::kind_of_word;
 use super::fields::{Fault, Fields, Parse, decimal, number, quoted};
 use super::head::Head;
 use super::line_format::{Holds, LineFormat, Parsed};
 use crate::request::{Arrivals, Request, RequestKind, SECTOR_BYTES};
+use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::error::{Error, Result};
 
 const MOST_COLUMNS: usize = 64;
@@ -49,6 +50,7 @@ pub struct Mapped {
     offset: (usize, u64),
     size: (usize, u64),
     volume: Option<usize>,
+    volumes: VolumeNames,
     /// Place in [`SEPARATORS`].
     separator: usize,
     is_separator_given: bool,
@@ -224,6 +226,10 @@ impl LineFormat for Mapped {
         if self.time.is_some() { Arrivals::Open } else { Arrivals::Closed { depth: 1 } }
     }
 
+    fn volume_names(&self) -> &[VolumeName] {
+        self.volumes.all()
+    }
+
     fn parse(&mut self, line: &[u8]) -> Parse<Parsed> {
         if let Some(heading) = &mut self.heading
             && !heading.is_read
@@ -232,6 +238,16 @@ impl LineFormat for Mapped {
             heading.is_read = true;
             return Ok(Parsed::Header);
         }
+        let volume = match self.volume {
+            Some(at) => {
+                let volume = self.column(line, at, "volume")?;
+                match number(volume, "volume") {
+                    Ok(number) => number,
+                    Err(_) => u64::from(self.volumes.stream(volume)),
+                }
+            }
+            None => 0,
+        };
         let bytes = |(at, unit): (usize, u64), name: &str| {
             let value = number(self.column(line, at, name)?, name)?;
             value
@@ -251,13 +267,6 @@ impl LineFormat for Mapped {
                 let unknown = || Fault::column("op", "a value that --columns names", value);
                 code.map(|(_, kind)| *kind).or(*other).ok_or_else(unknown)?
             }
-        };
-        let volume = match self.volume {
-            Some(at) => {
-                let volume = self.column(line, at, "volume")?;
-                number(volume, "volume").unwrap_or_else(|_| u64::from(hash(volume)))
-            }
-            None => 0,
         };
         if kind == RequestKind::Flush {
             return Ok(Parsed::flush(time, u32::try_from(volume).unwrap_or(u32::MAX)));

@@ -24,6 +24,7 @@ use super::line_format::{Holds, Parsed};
 use super::line_source::Clock;
 use super::{Format, ReadSeek, TraceOptions};
 use crate::request::{Arrivals, FileNames, NO_FILE, Request, Source};
+use crate::volume_names::{VolumeName, VolumeNames};
 use palimpsest_flash::error::{Error, Result};
 
 pub(super) use write::create;
@@ -105,6 +106,7 @@ pub fn open(mut input: Box<dyn ReadSeek>, name: &str, options: &TraceOptions) ->
         skip_bad: options.skip_bad,
         skipped: 0,
         names: options.file_names.then(FileNames::default),
+        streams: VolumeNames::default(),
     }))
 }
 
@@ -125,6 +127,7 @@ struct ParquetSource {
     skip_bad: bool,
     skipped: u64,
     names: Option<FileNames>,
+    streams: VolumeNames,
 }
 
 /// Values of some rows; none for nulls and missing columns.
@@ -184,6 +187,10 @@ impl Source for ParquetSource {
         self.names.as_ref()
     }
 
+    fn volume_names(&self) -> &[VolumeName] {
+        self.streams.all()
+    }
+
     fn skipped_lines(&self) -> u64 {
         self.skipped
     }
@@ -241,7 +248,7 @@ impl ParquetSource {
         let op = text(1).ok_or_else(|| Fault::new("column op: expected read, write, trim or flush, found nothing"))?;
         let (time, kind) = (number(0)?, kind_of_word(op)?);
         let file = text(4).filter(|file| !file.is_empty());
-        let stream = stream_of(given(5), file)?;
+        let stream = stream_of(given(5), file, &mut self.streams)?;
         let parsed = record_of(time, kind, || Ok((number(2)?, number(3)?)), stream)?;
         let parsed = directed(parsed, given(6), given(7))?;
         let Parsed::Record(record) = parsed else { unreachable!("a record was made") };

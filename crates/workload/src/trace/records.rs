@@ -10,6 +10,7 @@ use super::line_source::Clock;
 use super::votes::Vote;
 use super::{Format, Opened};
 use crate::request::{Arrivals, Request, Source};
+use crate::volume_names::VolumeName;
 use palimpsest_flash::error::{Error, Result};
 
 /// A format whose records are bytes. Parsing must not panic on any bytes.
@@ -27,6 +28,11 @@ pub trait RecordFormat: Default + Send + 'static {
 
     /// The number of records in the head of a file; 0 for another format.
     fn recognise(head: &[u8]) -> u64;
+
+    /// The streams so far that have names.
+    fn volume_names(&self) -> &[VolumeName] {
+        &[]
+    }
 
     /// Reads the start of the file for properties of the whole trace, such as the order of bytes.
     fn prepare(&mut self, _head: &[u8]) {}
@@ -148,6 +154,10 @@ impl<F: RecordFormat> Source for RecordSource<F> {
 
     fn has_volumes(&self) -> bool {
         F::HAS_VOLUMES
+    }
+
+    fn volume_names(&self) -> &[VolumeName] {
+        self.format.volume_names()
     }
 
     fn skipped_lines(&self) -> u64 {

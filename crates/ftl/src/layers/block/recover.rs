@@ -28,10 +28,9 @@ impl Block {
         let logical = nand.logical(ppn * width);
         let page = logical / width;
         let most = self.valid.len() as u32;
-        (logical.is_multiple_of(width)
-            && page < most
-            && nand.probe_read(ppn, first_subpages(nand.part().sensed_subpages()), ReadCommand::PAGE).is_ok())
-        .then_some(page)
+        let page = self.page_of(page).filter(|&page| page < most && logical.is_multiple_of(width))?;
+        let sensed = first_subpages(nand.part().sensed_subpages());
+        nand.probe_read(ppn, sensed, ReadCommand::PAGE).is_ok().then_some(page)
     }
 
     pub(super) fn recover_blocks(&mut self, io: &mut Io) -> Flash<()> {
@@ -41,6 +40,7 @@ impl Block {
         self.map.fill(NO_BLOCK);
         self.valid.fill(false);
         self.valid_count.fill(0);
+        self.partial.clear();
         self.free.iter_mut().for_each(FreeBlocks::clear);
         self.erased.fill(Gate::NONE);
         let mut copies: Vec<Vec<Copy>> = Vec::new();
@@ -128,8 +128,8 @@ impl Block {
             let source = older * per_block + place;
             let Some(page) = self.logical_page(io.nand(), source) else { continue };
             self.gather(io, &[Some(source)])?;
-            let piece =
-                PageRun { block: page / per_block, first: place, count: 1, cause: Cause::Merge, signal: Gate::NONE };
+            self.note_filled(io.nand(), page, source);
+            let piece = PageRun::merged(page / per_block, place, 1);
             if !self.program_new(io, piece, newer, place, Gate::NONE)? {
                 return Ok(());
             }
@@ -171,6 +171,7 @@ impl Block {
         for (page, ppn) in newest.iter().enumerate() {
             let index = self.index(block, page as u32);
             self.valid[index] = ppn.is_some();
+            ppn.iter().for_each(|&ppn| self.note_filled(io.nand(), index as u32, ppn));
         }
         self.valid_count[block as usize] = newest.iter().flatten().count() as u32;
         let mut holders = newest.iter().flatten().map(|ppn| ppn / per_block);
@@ -228,7 +229,7 @@ impl Block {
         target: u32,
     ) -> Flash<bool> {
         let count = (self.arrived.len()) as u32;
-        let piece = PageRun { block, first, count, cause: Cause::Merge, signal: Gate::NONE };
+        let piece = PageRun::merged(block, first, count);
         for page in first..first + count {
             if newest[page as usize].is_none() {
                 continue;

@@ -16,8 +16,8 @@ use palimpsest_ftl_api::settings::Settings;
 const UNITS: u32 = 20 * 8 * 4;
 
 /// Pages that stay free in plane 0, by [`Log::fits`], when the rest of `victim` has moved.
-fn left_by_fits(log: &Log<FullMap>, io: &Io, victim: u32) -> u32 {
-    (1..).take_while(|&slack| log.fits(io, 0, victim, slack)).last().unwrap_or(0)
+fn left_by_fits(log: &Log<FullMap>, victim: u32) -> u32 {
+    (1..).take_while(|&slack| log.fits(0, victim, slack)).last().unwrap_or(0)
 }
 
 /// Regression: units in an open page, valid in the victim until programmed, counted both as waiting and as left in
@@ -50,7 +50,7 @@ fn the_rest_of_a_victim_takes_the_announced_pages() {
         };
         looked += 1;
         let free = log.frontiers.pages_left(0, stream) + log.frontiers.blocks.free_count(0) * geometry.pages_per_block;
-        let (said, before) = (left_by_fits(&log, &io, victim), io.nand().counters().programs);
+        let (said, before) = (left_by_fits(&log, victim), io.nand().counters().programs);
         log.finish(&mut io, 0).expect("room");
         if log.open.filled(page) > 0 {
             log.program_open(&mut io, 0, page).expect("room");

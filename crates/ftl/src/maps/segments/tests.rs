@@ -37,5 +37,7 @@ fn what_comes_dirty_goes_first() {
     segments.dirty(2);
     segments.dirty(1);
     assert_eq!((segments.len(), segments.oldest()), (2, Some(2)));
-    assert!(segments.clean(1) && !segments.clean(1) && segments.is_dirty(2));
+    assert_eq!((segments.clean(1..2), segments.clean(1..2), segments.is_dirty(2)), (1, 0, true));
+    [63, 64, 65, 99].into_iter().for_each(|unit| segments.dirty(unit));
+    assert_eq!((segments.clean(3..65), segments.clean(0..100)), (2, 3));
 }

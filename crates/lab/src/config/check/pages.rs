@@ -32,8 +32,8 @@ pub(super) fn word_lines(drive: &DriveConfig, values: &Values) -> Fit {
         return Ok(());
     }
     refuse_if!(entry_of(drive).programs != Programs::Once && !entry_of(drive).word_lines => KEY, "ftl.name";
-        "pages of this layer are programmed several times, and a word line of several pages is programmed once; \
-         expected part.pages_per_program = 1, or one of {}", names_with(|entry| entry.word_lines));
+        "this layer programs pages several times, and a word line of several pages is programmed once; \
+         expected 1, or one of {}", names_with(|entry| entry.word_lines));
     let bits = part.cell.bits();
     refuse_if!(bits < 3 || pages != bits => KEY, "part.cell";
         "expected 1, or all pages of a word line: 3 of tlc, 4 of qlc");

@@ -22,8 +22,8 @@ pub(super) fn check(drive: &DriveConfig) -> Fit {
         (false, false) => Ok(()),
         (true, _) => {
             refuse_if!(entry_of(drive).programs != Programs::Once => PARITY, "ftl.name";
-                "pages of this layer are programmed several times, and each program would need another of the page of \
-                 parity, which is programmed once; expected 0, or one of {}", names_with(|entry| entry.takes_parity));
+                "this layer programs pages several times, and a page of parity is programmed once; expected 0, or one \
+                 of {}", names_with(|entry| entry.takes_parity));
             refuse_if!(!entry_of(drive).takes_parity => PARITY, "ftl.name";
                 "{}; expected 0, or one of {}", entry_of(drive).why_not(PARITY, "pages of this layer have no parity"),
                 names_with(|entry| entry.takes_parity));

@@ -64,7 +64,7 @@ fn coarser_units(values: &Values, bytes: u128) -> Option<String> {
 
 /// Whole blocks of spare space in each plane when the drive is full.
 fn all_spare(drive: &DriveConfig) -> u64 {
-    let spare = drive.geometry.pages() - drive.logical_pages();
+    let spare = drive.geometry.pages() - drive.data_pages();
     spare / u64::from(drive.geometry.pages_per_block) / u64::from(drive.geometry.planes())
 }
 
@@ -80,7 +80,7 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let (has, kept) = (all_spare(drive), reserved(drive, drive.geometry.blocks_per_plane));
     let open = u64::from(entry_of(drive).frontiers(&drive.ftl)) + 1;
     let needs = open + kept;
-    if has >= needs && drive.logical_pages() > 0 {
+    if has >= needs && drive.data_pages() > 0 {
         return Ok(());
     }
     let fixed = u64::from(drive.fixed_single());
@@ -88,7 +88,7 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let frontiers_key = entry_of(drive).frontiers_key;
     let keys = ["ssd.over_provisioning", "ssd.blocks_per_plane", frontiers_key, reserved_key];
     let keys = &keys[..if kept > 0 && !reserved_key.is_empty() { 4 } else { 3 }];
-    if drive.logical_pages() == 0 {
+    if drive.data_pages() == 0 {
         return Err(Unfit::new(keys, "that leaves no logical page; expected less over-provisioning"));
     }
     let blocks = u64::from(drive.geometry.blocks_per_plane);
@@ -116,11 +116,10 @@ pub(super) fn spare_blocks(drive: &DriveConfig, values: &Values) -> Fit {
     let cures = if cures.is_empty() { "more blocks".into() } else { cures.join(" or ") };
     let of_which = match kept {
         0 => String::new(),
-        _ if fixed > 0 => format!(", of which the fixed share of the fast cache takes {fixed}"),
-        _ => format!(", of which {} reserves {kept}", drive.ftl.name),
+        _ if fixed > 0 => format!(", {fixed} of them for ftl.slc_fixed"),
+        _ => format!(", {kept} of them for {}", drive.ftl.name),
     };
-    let what =
-        format!("a full drive has {has} spare blocks in a plane, and {needs} are needed{of_which}; expected {cures}");
+    let what = format!("a full drive has {has} spare blocks in a plane and needs {needs}{of_which}; expected {cures}");
     Err(Unfit::new(keys, what))
 }
 
@@ -161,8 +160,8 @@ pub(super) fn thresholds(drive: &DriveConfig) -> Fit {
     refuse_if!(stop < start => "ftl.gc_stop", "ftl.gc_start";
         "collection would stop at {stop} free blocks and start at {start}; expected gc_stop no less than gc_start");
     refuse_if!(stop > most => "ftl.gc_stop", "ssd.over_provisioning", "ssd.blocks_per_plane";
-        "collection could never stop: a plane of a full drive has {} spare blocks, and it stops above {stop} free \
-         ones; expected at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
+        "collection would never stop: a plane of a full drive has {} spare blocks, and {stop} must be free; expected \
+         at most \"{most} block{}\" (\"{}\"), or more over-provisioning",
         most + 1, if most == 1 { "" } else { "s" }, percent(most * 10_000 / u64::from(blocks)));
     Ok(())
 }

@@ -11,7 +11,7 @@ fn volumes_have_figures_of_their_own() {
         recorder.completed(stream, RequestKind::Write, 1000 * (1 + stream as Nanos) + at as Nanos);
     }
     recorder.submitted(7, RequestKind::Flush, 0);
-    let volume = |id| Volume { id, sector: 0, sectors: 0 };
+    let volume = |id| Volume { id, name: "v".into(), sector: 0, sectors: 0 };
     let found = recorder.figures(&[volume(7), volume(3), volume(9)], true);
     assert_eq!((found[0].requests.write, found[0].requests.flush, found[0].bytes_written), (50, 1, 50 * 4096));
     let write = found[1].latency_ns.as_ref().unwrap().write.as_ref().unwrap();

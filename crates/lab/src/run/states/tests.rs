@@ -109,6 +109,7 @@ fn same_with_and_without(resolved: &Resolved, fidelity: Fidelity, payload: Paylo
 #[test]
 fn drives_of_other_times_share_a_state() {
     let times = ["part.t_read=77us", "part.t_program=333us", "part.t_erase=1ms", "part.bus_rate=300MB/s"];
+    let times = [&times[..], &["buffer.t_write=7us", "buffer.t_write_next=900ns"]].concat();
     for layer in crate::layers::layers() {
         let (mut states, options) = (Memory::default(), options(Fidelity::Timed, Payload::Tag, "fill:90%,random:2x"));
         outcome(&drive(layer, &[]), &options, &mut states);

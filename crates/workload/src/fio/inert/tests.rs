@@ -1,7 +1,10 @@
 //! Tests of keys without a field: each has one meaning.
 
 use super::*;
+use crate::fio::JobFile;
 use crate::fio::keys::{KEYS, acting};
+use crate::request::Source;
+use palimpsest_flash::keys::LONGEST_MESSAGE;
 
 #[test]
 fn each_key_has_one_meaning() {
@@ -16,13 +19,46 @@ fn each_key_has_one_meaning() {
     assert!(acting("ioengine").is_some() && accepted("direct") && !accepted("verify"));
 }
 
+/// Refusals of a wrong value, of keys alone and of keys in a specification.
+#[test]
+fn messages_of_keys_have_at_most_200_characters() {
+    let acting = KEYS.iter().flat_map(|key| key.aliases.iter().chain([&key.name]));
+    let given = |name: &&str| crate::fio::FioSpec::parse(&format!("rw=read,{name}=no/number:9"));
+    let wrong: Vec<String> = acting.filter_map(|name| given(&name).err()).map(|error| error.to_string()).collect();
+    let inert = [ACCEPTED, REFUSED].into_iter().flatten().flat_map(|(_, names)| names.split(' '));
+    let inert = inert.map(|name| given(&name.split('=').next().unwrap()).unwrap_err().to_string());
+    let long: Vec<String> = wrong.into_iter().chain(inert).filter(|text| text.len() > LONGEST_MESSAGE).collect();
+    assert_eq!(long, [""; 0]);
+}
+
+/// Every refused key in one file, and every key without effect.
+#[test]
+fn messages_of_files_have_at_most_200_characters() {
+    let all = |table: &[(&str, &str)]| {
+        let lines = table.iter().flat_map(|(_, names)| names.split(' ')).map(|name| name.split('=').next().unwrap());
+        lines.map(|name| format!("{name}=2\n")).collect::<String>()
+    };
+    let message = JobFile::parse(&format!("[a]\n{}", all(REFUSED)), "j.fio").unwrap_err().to_string();
+    assert!(message.len() <= LONGEST_MESSAGE && message.contains(" more keys; expected a key of"), "{message}");
+    for (why, names) in REFUSED {
+        let message = JobFile::parse(&format!("[a]\n{}", all(&[(why, names)])), "j.fio").unwrap_err().to_string();
+        assert!(message.len() <= LONGEST_MESSAGE, "{message}");
+    }
+    let file = JobFile::parse(&format!("[a]\n{}n=1\n", all(ACCEPTED)), "j.fio").unwrap();
+    let notes = file.source(1 << 30, 1).unwrap().notes();
+    assert!(notes[0].len() <= LONGEST_MESSAGE && notes[0].ends_with(" more"), "{notes:?}");
+}
+
 #[test]
 fn a_switch_that_is_off_is_no_reason() {
     assert_eq!(refused("pre_read", "1"), Some("needs a file system instead of a drive"));
     assert_eq!((refused("pre_read", "0"), is_off("pre_read")), (None, true));
     assert_eq!((refused("sg_write_mode", "write"), refused("zonemode", "none")), (None, None));
-    assert!(refused("sg_write_mode", "verify_bytchk_01").is_some() && refused("zonemode", "zbd").is_some());
-    assert_eq!((refused("size", "5g"), refused("size", "3z")), (None, Some("counts zones, and the drive has none")));
+    assert!(refused("sg_write_mode", "verify_bytchk_01").is_some() && refused("ignore_zone_limits", "1").is_some());
+    assert_eq!(
+        (refused("size", "5g"), refused("size", "3z")),
+        (None, Some("counts zones, whose size is zonesize; expected bytes"))
+    );
     assert_eq!((refused("ioengine", "libaio"), waits("libaio"), waits("psync")), (None, Some(false), Some(true)));
     assert_eq!((refused("ioengine", "http"), waits("http")), (Some("needs a server instead of a drive"), None));
 }

@@ -17,12 +17,15 @@
 //! requests; `startdelay` does not delay them, and `runtime`, `latency_target` and `rate_min` are refused, because they
 //! need times.
 
+mod counted;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::super::region::Room;
 use super::super::source::FioSource;
 use super::super::spec::{FioSpec, Flow, Order, Refill, Think};
+use super::super::zoned::{JobZones, ZoneHost};
 use super::pace::{Floor, Search};
 use crate::request::{Arrivals, Command, Due, FoundDepth, Jobs, Request, RequestKind, SECTOR_BYTES, Section, Source};
 use palimpsest_flash::error::{Error, Result};
@@ -55,6 +58,8 @@ pub struct JobsSource {
     latest: Nanos,
     /// Job of the last request, and the number of requests so far.
     last: (u32, u64),
+    /// The write pointers of zones, if jobs write zones.
+    zones: Option<ZoneHost>,
 }
 
 /// Jobs that run at the same time.
@@ -107,6 +112,9 @@ pub(super) struct Playing {
     pub(super) flowed: u64,
     search: Option<Search>,
     floor: Option<Floor>,
+    /// The zones of the job, and whether its next request waits for those in flight.
+    zones: Option<JobZones>,
+    quiesces: bool,
 }
 
 /// The search of a job, and the reason why its rate ended it.
@@ -221,6 +229,9 @@ impl Playing {
             self.refills = false;
             return None;
         }
+        if self.quiesces && self.outstanding > 0 {
+            return None;
+        }
         if !self.refills && self.outstanding > self.low.min(depth - 1) {
             return None;
         }
@@ -241,17 +252,17 @@ impl Phase {
     }
 
     /// The request or event due `since` nanoseconds after the begin; [`Due::Nothing`] after the end.
-    fn due(&mut self, since: Nanos) -> Due {
+    fn due(&mut self, since: Nanos, zones: &mut Option<ZoneHost>) -> Due {
         loop {
             self.begin_jobs(since);
-            let due = self.due_now(since);
+            let due = self.due_now(since, zones);
             if matches!(due, Due::Request(_)) || !self.is_changed(since) {
                 return due;
             }
         }
     }
 
-    fn due_now(&mut self, since: Nanos) -> Due {
+    fn due_now(&mut self, since: Nanos, zones: &mut Option<ZoneHost>) -> Due {
         let count = self.jobs.len();
         // The open job with the earliest arrival; the first closed job in turn.
         let (mut open, mut closed): (Option<(Nanos, usize)>, Option<usize>) = (None, None);
@@ -277,8 +288,8 @@ impl Phase {
         // If all others have ended, a job that is ahead continues.
         let last = ahead.filter(|_| next == Nanos::MAX && outstanding == 0);
         if let Some(at) = open.map(|(_, at)| at).or(closed).or(last) {
-            let job = &mut self.jobs[at];
-            let mut request = job.pending.take().expect("it is due");
+            let (job, number) = (&mut self.jobs[at], self.first + at as u32);
+            let Some(mut request) = job.take(number, zones) else { return self.due_now(since, zones) };
             job.outstanding += 1;
             job.flowed += 1;
             job.since_pause += u64::from(job.think.of_issued);
@@ -286,7 +297,7 @@ impl Phase {
             if open.is_none() {
                 self.turn = (at + 1) % count;
             }
-            request.command.directives.queue = self.first + at as u32;
+            request.command.directives.queue = number;
             return Due::Request(request);
         }
         match (next, outstanding) {
@@ -294,46 +305,6 @@ impl Phase {
             (Nanos::MAX, _) => Due::Completion,
             (at, _) => Due::At(at),
         }
-    }
-
-    /// The next request without a clock, and the job's number; `None` after the end.
-    fn next(&mut self, latest: Nanos, base: Nanos) -> Option<(Request, u32)> {
-        loop {
-            self.begin_jobs(0);
-            let next = self.next_now(latest, base);
-            if next.is_some() || !self.is_changed(0) {
-                return next;
-            }
-        }
-    }
-
-    fn next_now(&mut self, latest: Nanos, base: Nanos) -> Option<(Request, u32)> {
-        let count = self.jobs.len();
-        if self.has_times() {
-            let mut first: Option<(Nanos, usize)> = None;
-            for at in 0..count {
-                let Some(arrival) = self.jobs[at].within(None) else { continue };
-                first = Some(first.map_or((arrival, at), |best| best.min((arrival, at))));
-            }
-            let (arrival, at) = first?;
-            let request = self.jobs[at].pending.take().expect("it is due");
-            return Some((Request { arrival: base.saturating_add(arrival), ..request }, self.first + at as u32));
-        }
-        for _ in 0..=count {
-            let at = self.turn;
-            let job = &mut self.jobs[at];
-            let begun = job.begin.is_some();
-            let has = begun && if job.has_times { job.within(None).is_some() } else { job.fill(None).is_some() };
-            if self.left > 0 && has && !self.is_ahead(at, 0) {
-                self.left -= 1;
-                self.jobs[at].flowed += 1;
-                let request = self.jobs[at].pending.take().expect("it was filled");
-                return Some((Request { arrival: latest, ..request }, self.first + at as u32));
-            }
-            self.turn = (at + 1) % count;
-            self.left = self.jobs[self.turn].turn();
-        }
-        None
     }
 }
 
@@ -356,6 +327,7 @@ impl JobsSource {
             base: 0,
             latest: 0,
             last: (0, 0),
+            zones: None,
         }
     }
 
@@ -401,8 +373,14 @@ impl JobsSource {
         let spread = Rng::new(seed, 7 + u64::from(self.jobs)).below(spec.delay_spread.saturating_add(1));
         let delay = spec.start_delay.saturating_add(spread);
         let after = spec.order.after.as_deref().map_or(0..0, |name| self.numbers(name));
+        let zones = JobZones::new(spec, source.region());
+        if let Some(own) = &zones {
+            self.zones.get_or_insert_with(|| ZoneHost::new(spec)).cover(own);
+        }
         let job = Playing {
             source,
+            zones,
+            quiesces: false,
             depth: (!spec.open_loop).then_some(spec.iodepth),
             low: low.min(spec.iodepth.saturating_sub(submit.max(complete))),
             refills: true,
@@ -463,7 +441,7 @@ impl Jobs for JobsSource {
     fn due(&mut self, now: Nanos) -> Result<Due> {
         while let Some(phase) = self.phases.front_mut() {
             let began = *phase.began.get_or_insert(now);
-            match phase.due(now - began) {
+            match phase.due(now - began, &mut self.zones) {
                 Due::Request(request) => {
                     let request = Request { arrival: began.saturating_add(request.arrival), ..request };
                     return Ok(Due::Request(self.given(request, request.directives.queue)));
@@ -533,7 +511,7 @@ impl Source for JobsSource {
                             expected rate_iops, or number_ios or io_size instead of runtime";
                 return Err(Error::input(&self.name, what));
             }
-            if let Some((request, job)) = phase.next(self.latest, self.base) {
+            if let Some((request, job)) = phase.next(self.latest, self.base, &mut self.zones) {
                 return Ok(Some(self.given(request, job)));
             }
             let over = if phase.is_last { self.phases.len() } else { 1 };
@@ -580,6 +558,10 @@ impl Source for JobsSource {
         self.notes.iter().cloned().chain(names.zip(self.outcomes()).filter_map(of)).collect()
     }
 
+    fn zones(&mut self) -> Option<&mut ZoneHost> {
+        self.zones.as_mut()
+    }
+
     fn jobs(&mut self) -> Option<&mut dyn Jobs> {
         if self.clocked { Some(self) } else { None }
     }
@@ -594,7 +576,9 @@ impl Source for JobsSource {
 
     fn expected_requests(&self) -> Option<u64> {
         let jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
-        let expected = |job: &Playing| job.runtime.is_none().then(|| job.source.expected_requests())?;
+        // Resets are requests too, whose number is unknown.
+        let expected =
+            |job: &Playing| (job.runtime.is_none() && job.zones.is_none()).then(|| job.source.expected_requests())?;
         jobs.map(expected).try_fold(0u64, |sum, next| sum.checked_add(next?))
     }
 }

@@ -7,7 +7,11 @@
 use super::super::inert;
 use super::super::keys::{self, Key};
 use palimpsest_flash::error::{Error, Result};
+use palimpsest_flash::keys::{few, fitting};
+use palimpsest_flash::units::parse::shown;
 
+/// Most keys of a reason in a message.
+const MOST_NAMED: usize = 20;
 /// Most files that include each other.
 const DEPTH: usize = 8;
 
@@ -139,7 +143,7 @@ impl Reading {
             self.refused.len() - 1
         });
         let keys = &mut self.refused[reason].1;
-        let begin = format!("{key} (line ");
+        let begin = format!("{} (line ", shown(key));
         if !keys.iter().any(|other| other.starts_with(&begin)) {
             keys.push(format!("{begin}{line}{hint})"));
         }
@@ -153,16 +157,26 @@ impl Reading {
         if self.refused.is_empty() {
             return Ok(());
         }
-        let one = |(why, keys): &(&str, Vec<String>)| format!("{why}: {}", keys.join(", "));
-        let texts: Vec<String> = self.refused.iter().map(one).collect();
-        Err(Error::input(self.first.clone(), format!("{}; {}", texts.join("; "), inert::EXPECTED)))
+        // Of each reason fewer keys in a long message, then fewer reasons.
+        let all: usize = self.refused.iter().map(|(_, keys)| keys.len()).sum();
+        let text = |(reasons, most): (usize, usize)| {
+            let one = |(why, keys): &(&str, Vec<String>)| format!("{why}: {}", few(keys, most, "and"));
+            let texts: Vec<String> = self.refused[..reasons].iter().map(one).collect();
+            let named: usize = self.refused[..reasons].iter().map(|(_, keys)| keys.len()).sum();
+            let more = if all > named { format!("; and {} more keys", all - named) } else { String::new() };
+            format!("{}: {}{more}; {}", self.first, texts.join("; "), inert::EXPECTED)
+        };
+        let forms = (1..=all.min(MOST_NAMED)).rev().map(|most| (self.refused.len(), most));
+        let what = fitting(forms.chain((1..self.refused.len()).rev().map(|reasons| (reasons, 1))).map(text));
+        Err(Error::input(&self.first, &what[self.first.len() + 2..]))
     }
 
     /// The notes on keys without effect, and on depths that an engine caps.
     pub fn notes(self) -> Vec<String> {
         let Reading { accepted, capped, .. } = self;
-        let accepted = (!accepted.is_empty()).then(|| format!("no effect in a simulation: {}", accepted.join(", ")));
+        let text = |most| format!("no effect in a simulation: {}", few(&accepted, most, "and"));
+        let accepted = (!accepted.is_empty()).then(|| fitting((1..=accepted.len()).rev().map(text)));
         let of_depth = |jobs: String| format!("iodepth is 1 for {jobs}, because the ioengine waits for each request");
-        accepted.into_iter().chain((!capped.is_empty()).then(|| of_depth(capped.join(", ")))).collect()
+        accepted.into_iter().chain((!capped.is_empty()).then(|| of_depth(few(&capped, 3, "and")))).collect()
     }
 }

@@ -393,11 +393,10 @@ fn keys_without_effect_are_named_and_others_refused() {
     let file = JobFile::parse("[a]\ndirect=0\nthread\nprio=3\nprio=4\nnum_range=1\nn=1\n", "j.fio").unwrap();
     let notes = file.source(GIB, 1).unwrap().notes();
     assert_eq!(notes, ["no effect in a simulation: direct, thread, prio, num_range"]);
-    let text = "[global]\nioengine=http\nhttps=on\niodpeth=4\n[a]\nhttps=off\nzonemode=zbd\nverify_only\n";
+    let text = "[global]\nioengine=http\nhttps=on\niodpeth=4\n[a]\nhttps=off\nignore_zone_limits=1\nverify_only\n";
     let message = JobFile::parse(text, "j.fio").unwrap_err().to_string();
-    let expected = "j.fio:2: needs a server instead of a drive: ioengine=http (line 2), https (line 3); unknown key: \
-                    iodpeth (line 4; did you mean iodepth?); needs a drive with zones: zonemode=zbd (line 7); needs \
-                    the state of an earlier run: verify_only (line 8); expected a key of docs/workloads.md";
+    let expected = "j.fio:2: needs a server instead of a drive: ioengine=http (line 2) and 1 more; unknown key: \
+                    iodpeth (line 4; did you mean iodepth?); and 2 more keys; expected a key of docs/workloads.md";
     assert_eq!(message, expected);
     let file = JobFile::parse("[a]\niodepth=8\nioengine=psync\nn=3\n", "j.fio").unwrap();
     let source = file.source(GIB, 1).unwrap();

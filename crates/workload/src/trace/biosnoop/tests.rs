@@ -3,6 +3,7 @@
 use super::*;
 use crate::request::Source;
 use crate::trace::{TraceOptions, open_trace};
+use crate::volume_names::hash;
 use std::io::Cursor;
 
 fn read(text: &str) -> Vec<Request> {
@@ -52,7 +53,7 @@ fn wrong_lines_name_the_column() {
         ("0.1 bash 1 nvme0n1 W 1 0x 0.1", "column BYTES"),
         ("99999999999999999999 bash 1 nvme0n1 W 1 512 0.1", "column TIME(s)"),
     ] {
-        let fault = Biosnoop.parse(line.as_bytes()).unwrap_err().what;
+        let fault = Biosnoop::default().parse(line.as_bytes()).unwrap_err().what;
         assert!(fault.contains(said), "{line}: {fault}");
     }
 }

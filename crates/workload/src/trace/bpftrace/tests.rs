@@ -20,7 +20,7 @@ fn lines_of_the_one_liner_are_requests() {
         ("100 8 W 2048", "before column nr_sector"),
         ("100 8 W 2048 8 fio", "expected 5 columns"),
     ] {
-        let fault = Bpftrace.parse(line.as_bytes()).unwrap_err().what;
+        let fault = Bpftrace::default().parse(line.as_bytes()).unwrap_err().what;
         assert!(fault.contains(said), "{line}: {fault}");
     }
 }
@@ -28,5 +28,7 @@ fn lines_of_the_one_liner_are_requests() {
 /// A former bug: a loss before the first request passed as a part of the header.
 #[test]
 fn a_loss_is_no_header() {
-    assert!(Bpftrace.is_header(b"Attaching 1 probe...") && !Bpftrace.is_header(b"Lost 33 events"));
+    assert!(
+        Bpftrace::default().is_header(b"Attaching 1 probe...") && !Bpftrace::default().is_header(b"Lost 33 events")
+    );
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::request::{Command, Extent};
+use crate::volume_names::hash;
 
 const READ: &str = "              DiskRead,       8612,        xperf.exe (3984),      11844, 0xffffe288b23f1b20, \
     0x018f0b8000, 0x00001000,         283,        2, 0x060043,         283,       3, Original, 0xffffe288272d0d20, \

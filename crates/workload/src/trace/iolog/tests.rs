@@ -1,6 +1,7 @@
 //! Tests of the logs of fio.
 
 use super::*;
+use crate::volume_names::hash;
 
 fn read(lines: &[&str]) -> Vec<(Nanos, RequestKind, u64, u32, u32)> {
     read_by(Iolog::<false>::default(), lines)
