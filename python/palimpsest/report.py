@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import against, answers, charts, summary, units, why
+from . import against, answers, charts, summary, tenants, units, why
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
@@ -182,6 +182,19 @@ def _volume_table(results: Sequence[Result]) -> str:
     return table("volumes", [row(heads, "th"), *rows]) + more
 
 
+def _tenant_table(results: Sequence[Result]) -> str:
+    """Rates, bytes and slowdown of each tenant, and their sums; empty with one tenant."""
+    parts = []
+    for result in results:
+        heads, rows = tenants.rows(result)
+        if rows:
+            says = "; ".join(f"{name} {said}" for name, said in tenants.facts(result))
+            name = f"{result.label}: tenant" if len(results) > 1 else "tenant"
+            parts.append(shell.records([name, *heads], [(tenant, *cells) for tenant, cells in rows]))
+            parts.append(f'<p class="caption">{escape(says)}</p>')
+    return "".join(parts)
+
+
 def _layers(attribute: str, names: Sequence[str]) -> str:
     """The choice of a layer; none where there is one layer."""
     options = "".join(f"<option>{escape(name)}</option>" for name in names)
@@ -292,6 +305,7 @@ def _sections(
         ("why", charts.CHARTS["why"].title, "Why", _why(results)),
         ("over-time", charts.CHARTS[over_time].title, "Over time", figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, "Volumes", figures("volumes") + _volume_table(results)),
+        ("by-tenant", charts.CHARTS["tenants"].title, "Tenants", figures("tenants") + _tenant_table(results)),
         ("operations", "Flash operations by cause", "Flash", figures("flash")),
         ("timeline-of-operations", "Timeline", "Timeline", _timeline(timed) if timed else ""),
         ("busy", "Utilisation", "Busy", figures("utilization")),

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from . import units
+from . import tenants, units
 from .metrics import CAUSES, LATENCIES, is_modelled, response_time
 from .result import Result, flatten
 from .units import count, nanoseconds, ratio, size
@@ -402,6 +402,9 @@ def render(result: Result) -> RenderableType:
         parts += [volumes, Text()]
     for jobs in _jobs(result):
         parts += [jobs, Text()]
+    heads, rows = tenants.rows(result)
+    if rows:
+        parts += [_figures("tenant", heads, rows), facts(tenants.facts(result)), Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
     last = [*_cleaning_rows(result), *_fault_rows(result), *_cost_rows(result), *_endurance_rows(result)]
     parts.append(facts([*last, ("simulator", speed_line(result))]))

@@ -11,7 +11,7 @@ use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::keys::{Need, ValueType};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Directives, Request, Section, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
@@ -32,7 +32,9 @@ impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
         let arrival: Nanos = self.number / 12 * 60_000_000;
-        Ok(self.commands.next().map(|command| Request::new(arrival, command.of((self.number / 3 % 5) as u32))))
+        let owner = (self.number / 3 % 5) as u32;
+        let directives = Directives { owner, queue: owner, ..Directives::NONE };
+        Ok(self.commands.next().map(|command| Request::new(arrival, command.with(directives))))
     }
 
     fn place(&self) -> String {
@@ -41,6 +43,10 @@ impl Source for Bursts {
 
     fn arrivals(&self) -> Arrivals {
         self.arrivals
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        (0..5).map(|number| Section { name: number.to_string(), copies: 1, depth: None }).collect()
     }
 }
 
@@ -177,6 +183,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("fs.gc_gain", &["fs.gc_start=20%", "ssd.over_provisioning=300%"]),
     ("ftl.reuse_empty", &["ftl.threshold_pu=OP/1", "ftl.threshold_window=0", "ssd.over_provisioning=900%"]),
     ("sim.suspend_limit", &["part.t_program=20ms", "part.t_erase=60ms", "sim.scheduler=read-first"]),
+    ("host.weights", &["host.classes=high:low:medium", "host.burst=0"]),
     ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
 ];
 
@@ -195,6 +202,10 @@ const VALUES: &[(&str, &[&str])] = &[
     ("ftl.threshold_pu", &["0 blocks", "1 block"]),
     ("ftl.threshold_cap", &["0 blocks", "1 block"]),
     ("ftl.victim", &["fifo", "d-choices:1", "windowed:2", "cost-benefit"]),
+    ("host.burst", &["4", "2", "0"]),
+    ("host.queues", &["2", "3"]),
+    ("host.classes", &["low:urgent", "high:low:medium"]),
+    ("host.weights", &["1:1:9", "1:9:1"]),
 ];
 
 /// Keys of trace readers, which runs do not read.

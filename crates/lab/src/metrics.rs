@@ -12,5 +12,6 @@ pub mod recorder;
 pub mod snapshots;
 pub mod summary;
 mod tail;
+pub mod tenants;
 pub mod volumes;
 pub mod why;

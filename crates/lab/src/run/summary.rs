@@ -6,6 +6,7 @@ use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::fdp::{self, Fdp};
 use crate::metrics::histogram::Histogram;
+use crate::metrics::jobs::jobs_of;
 use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
 use crate::metrics::snapshots::Snapshots;
@@ -14,6 +15,7 @@ use crate::metrics::summary::{
     Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
+use crate::metrics::tenants::{Tenancy, TenantFigures};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
@@ -90,6 +92,7 @@ pub(super) fn outcome(
     };
     let life = lifetime(session, &figures, figures.safe_life, &measured);
     let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
+    let (tenants, tenancy) = tenants(session, &trace, timed, data_bytes);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
@@ -138,6 +141,8 @@ pub(super) fn outcome(
         ftl_stats: own_figures(&figures, before),
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
         jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
+        tenants,
+        tenancy,
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
         interrupted: session.watch.interrupted,
@@ -145,6 +150,30 @@ pub(super) fn outcome(
         sim: Sim::default(),
     };
     Outcome { summary, detail: detail(session, timed, simulated) }
+}
+
+/// The figures of the tenants, if there are several, which have programmed `all` bytes of data.
+fn tenants(session: &Session<'_>, trace: &TraceRead, timed: bool, all: u64) -> (Vec<TenantFigures>, Option<Tenancy>) {
+    let recorder = &session.recorder;
+    let mut tenants = match (&recorder.jobs, &recorder.volumes) {
+        (Some(jobs), _) => jobs.tenants(&trace.sections, timed),
+        (None, Some(volumes)) => volumes.tenants(&trace.volumes, timed),
+        (None, None) => Vec::new(),
+    };
+    if tenants.len() < 2 {
+        return (Vec::new(), None);
+    }
+    let owned = session.drive.io.owners.as_ref().map(|owners| {
+        move |tenant: u32| {
+            let subpages: u64 = match recorder.jobs {
+                Some(_) => jobs_of(&trace.sections, tenant).map(|job| owners.programmed_of(job as u32)).sum(),
+                None => owners.programmed_of(tenant),
+            };
+            subpages * u64::from(session.config.geometry.subpage_bytes)
+        }
+    });
+    let tenancy = Tenancy::divide(&mut tenants, all, owned.as_ref().map(|owned| owned as &dyn Fn(u32) -> u64));
+    (tenants, Some(tenancy))
 }
 
 fn payload_name(payload: Payload) -> &'static str {

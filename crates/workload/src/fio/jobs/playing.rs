@@ -107,6 +107,8 @@ pub(super) struct Playing {
     pub(super) flowed: u64,
     search: Option<Search>,
     floor: Option<Floor>,
+    /// The job never begins, because another section runs alone.
+    is_left_out: bool,
 }
 
 /// The search of a job, and the reason why its rate ended it.
@@ -427,6 +429,7 @@ impl JobsSource {
             paused_until: 0,
             search: (spec.target.time > 0).then(|| Search::new(spec.target, spec.iodepth, delay)),
             floor: spec.floor.rates.iter().any(Option::is_some).then(|| Floor::new(spec.floor, delay)),
+            is_left_out: false,
         };
         if (spec.order.stonewall && copy == 0) || self.phases.is_empty() {
             self.phases.push_back(Phase { first: self.jobs, left: job.turn(), ..Phase::default() });
@@ -570,6 +573,19 @@ impl Source for JobsSource {
         self.sections.iter().map(of).collect()
     }
 
+    fn keep_only(&mut self, tenant: u32) -> bool {
+        let Some(&(_, copies)) = self.sections.get(tenant as usize) else { return false };
+        let first = self.firsts[tenant as usize];
+        for phase in &mut self.phases {
+            let others = (phase.first..).zip(&mut phase.jobs);
+            for (_, job) in others.filter(|(number, _)| !(first..first + copies).contains(number)) {
+                (job.ended, job.is_left_out, job.order.exits, job.ramp) = (true, true, false, 0);
+                (job.flow, job.search, job.floor) = (Flow::default(), None, None);
+            }
+        }
+        true
+    }
+
     fn notes(&self) -> Vec<String> {
         let names = self.sections.iter().flat_map(|(name, copies)| (0..*copies).map(move |_| name));
         let of = |(name, end): (&String, Outcome)| match (end.too_slow, end.search.as_ref().and_then(Search::failure)) {
@@ -594,6 +610,7 @@ impl Source for JobsSource {
 
     fn expected_requests(&self) -> Option<u64> {
         let jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
+        let jobs = jobs.filter(|job| !job.is_left_out);
         let expected = |job: &Playing| job.runtime.is_none().then(|| job.source.expected_requests())?;
         jobs.map(expected).try_fold(0u64, |sum, next| sum.checked_add(next?))
     }
