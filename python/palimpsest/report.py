@@ -184,15 +184,14 @@ def _volume_table(results: Sequence[Result]) -> str:
 
 def _tenant_table(results: Sequence[Result]) -> str:
     """Rates, bytes and slowdown of each tenant, and their sums; empty with one tenant."""
-    parts = []
-    for result in results:
-        heads, rows = tenants.rows(result)
-        if rows:
-            says = "; ".join(f"{name} {said}" for name, said in tenants.facts(result))
-            name = f"{result.label}: tenant" if len(results) > 1 else "tenant"
-            parts.append(shell.records([name, *heads], [(tenant, *cells) for tenant, cells in rows]))
-            parts.append(f'<p class="caption">{escape(says)}</p>')
-    return "".join(parts)
+    tables = [(f" ({result.label})" if len(results) > 1 else "", *tenants.rows(result)) for result in results]
+    heads = max((heads for _, heads, _ in tables), key=len, default=[])
+    rows = [
+        (name + of, *cells, *[""] * (len(heads) - len(cells))) for of, _, rows in tables for name, cells in rows
+    ]  # fmt: skip
+    said = ("; ".join(f"{name} {fact}" for name, fact in tenants.facts(result)) for result in results)
+    says = "".join(f'<p class="caption">{escape(each)}</p>' for each in said if each)
+    return shell.records(["tenant", *heads], rows) + says if rows else ""
 
 
 def _layers(attribute: str, names: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ impl Why {
                 bucket.requests += more.requests;
                 bucket.parts.iter_mut().zip(more.parts).for_each(|(sum, part)| *sum += part);
             }
-            if kind.slowest.latency() < slowest.latency() {
+            if kind.slowest.requests == 0 || kind.slowest.latency() < slowest.latency() {
                 kind.slowest = *slowest;
             }
         }

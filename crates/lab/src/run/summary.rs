@@ -1,21 +1,22 @@
 //! The result of a run, from its counters. Ignored: the schema, which [`crate::metrics::summary`] defines.
 
+mod tenants;
+
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
 use crate::metrics::endurance::{Load, endurance};
 use crate::metrics::fdp::{self, Fdp};
 use crate::metrics::histogram::Histogram;
-use crate::metrics::jobs::jobs_of;
 use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
+use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
     Precondition, Promise, Rain, ReadAhead, ReadAmplification, Reliability, SCHEMA_VERSION, Sim, SingleLife, Summary,
     Throughput,
 };
-use crate::metrics::tenants::{Tenancy, TenantFigures};
 use palimpsest_flash::nand::Nand;
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::parse::{format_bytes, format_ratio};
@@ -92,7 +93,7 @@ pub(super) fn outcome(
     };
     let life = lifetime(session, &figures, figures.safe_life, &measured);
     let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
-    let (tenants, tenancy) = tenants(session, &trace, timed, data_bytes);
+    let (tenants, tenancy) = tenants::tenants(session, (&trace.sections, &trace.volumes), timed, data_bytes);
     let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
@@ -107,11 +108,7 @@ pub(super) fn outcome(
         config: resolved.to_json(),
         requests: session.tally.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.tally.host.clone() },
-        latency_ns: timed.then(|| Latencies {
-            all: Latency::of(&recorder.all()),
-            read: Latency::of(&recorder.read),
-            write: Latency::of(&recorder.write),
-        }),
+        latency_ns: timed.then(|| latencies(recorder)),
         why: recorder.why.explanations(),
         throughput: throughput(session, timed, simulated),
         simulated_ns: simulated,
@@ -152,28 +149,9 @@ pub(super) fn outcome(
     Outcome { summary, detail: detail(session, timed, simulated) }
 }
 
-/// The figures of the tenants, if there are several, which have programmed `all` bytes of data.
-fn tenants(session: &Session<'_>, trace: &TraceRead, timed: bool, all: u64) -> (Vec<TenantFigures>, Option<Tenancy>) {
-    let recorder = &session.recorder;
-    let mut tenants = match (&recorder.jobs, &recorder.volumes) {
-        (Some(jobs), _) => jobs.tenants(&trace.sections, timed),
-        (None, Some(volumes)) => volumes.tenants(&trace.volumes, timed),
-        (None, None) => Vec::new(),
-    };
-    if tenants.len() < 2 {
-        return (Vec::new(), None);
-    }
-    let owned = session.drive.io.owners.as_ref().map(|owners| {
-        move |tenant: u32| {
-            let subpages: u64 = match recorder.jobs {
-                Some(_) => jobs_of(&trace.sections, tenant).map(|job| owners.programmed_of(job as u32)).sum(),
-                None => owners.programmed_of(tenant),
-            };
-            subpages * u64::from(session.config.geometry.subpage_bytes)
-        }
-    });
-    let tenancy = Tenancy::divide(&mut tenants, all, owned.as_ref().map(|owned| owned as &dyn Fn(u32) -> u64));
-    (tenants, Some(tenancy))
+fn latencies(recorder: &Recorder) -> Latencies {
+    let [all, read, write] = [&recorder.all(), &recorder.read, &recorder.write].map(Latency::of);
+    Latencies { all, read, write }
 }
 
 fn payload_name(payload: Payload) -> &'static str {

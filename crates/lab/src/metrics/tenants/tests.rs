@@ -141,19 +141,19 @@ fn sums_over_tenants_are_the_figures_of_the_run() {
 /// A drive of 4 KiB pages on which a job writes each page once, and another the pages of its own half again and again.
 #[test]
 fn copies_belong_to_the_tenant_whose_data_moves() {
-    let jobs = "[global]\nbs=4k\nsize=1m\n[cold]\nrw=write\n[hot]\nrw=randwrite\noffset=1m\nio_size=40m\n";
-    let jobs = format!("{jobs}[reader]\nrw=randread\nnumjobs=2\n");
-    let drive = ["part.page_size=4KiB", "part.t_read_words=[]", "ssd.over_provisioning=150%"];
+    let jobs = "[global]\nbs=4k\nsize=2m\n[cold]\nrw=write\n[hot]\nrw=randwrite\nnorandommap\noffset=2m\nio_size=40m\n";
+    let jobs = format!("{jobs}[reader]\nrw=randread\nsize=1m\nnumjobs=2\n");
+    let drive = ["part.page_size=4KiB", "part.t_read_words=[]", "ssd.over_provisioning=40%"];
     for fidelity in [Fidelity::Timed, Fidelity::Count] {
         let result = ran("page", &drive, Some(&jobs), fidelity, Payload::None);
         check_sums("page", &result);
         let [cold, hot, reader] = &result.tenants[..] else { panic!("three sections") };
-        assert_eq!((cold.bytes_written, hot.bytes_written, reader.bytes_written), (1 << 20, 40 << 20, 0));
+        assert_eq!((cold.bytes_written, hot.bytes_written, reader.bytes_written), (2 << 20, 40 << 20, 0));
         assert_eq!((reader.requests.read, reader.bytes_programmed, reader.write_amplification), (512, 0, None));
-        assert!(cold.bytes_programmed >= 1 << 20 && hot.bytes_programmed >= 40 << 20);
+        assert!(cold.bytes_programmed >= 2 << 20 && hot.bytes_programmed >= 40 << 20);
         assert_eq!(result.tenancy.as_ref().unwrap().bytes_without_tenant, 0);
         assert!(result.gc.moved_subpages > 0, "collection must move data");
-        let moved = cold.bytes_programmed + hot.bytes_programmed - (41 << 20);
+        let moved = cold.bytes_programmed + hot.bytes_programmed - (42 << 20);
         assert_eq!(moved, result.gc.moved_subpages * 4096);
     }
 }

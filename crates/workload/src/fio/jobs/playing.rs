@@ -76,7 +76,7 @@ pub(super) struct Phase {
 pub(super) struct Playing {
     source: FioSource,
     /// Most requests outstanding; `None` for an open loop.
-    depth: Option<u32>,
+    pub(super) depth: Option<u32>,
     /// Most requests outstanding when a full queue gets requests again, and whether it does.
     low: u32,
     refills: bool,
@@ -86,10 +86,10 @@ pub(super) struct Playing {
     /// Begin of the job in the phase, without delay; `None` before the end of the jobs `after`.
     pub(super) begin: Option<Nanos>,
     pub(super) after: Range<u32>,
-    delay: Nanos,
+    pub(super) delay: Nanos,
     runtime: Option<Nanos>,
     /// The time without figures, and whether it is over.
-    ramp: Nanos,
+    pub(super) ramp: Nanos,
     ramped: bool,
     restarted: bool,
     pending: Option<Request>,
@@ -105,10 +105,10 @@ pub(super) struct Playing {
     pub(super) flow: Flow,
     /// Requests that count for the flow.
     pub(super) flowed: u64,
-    search: Option<Search>,
-    floor: Option<Floor>,
+    pub(super) search: Option<Search>,
+    pub(super) floor: Option<Floor>,
     /// The job never begins, because another section runs alone.
-    is_left_out: bool,
+    pub(super) is_left_out: bool,
 }
 
 /// The search of a job, and the reason why its rate ended it.
@@ -148,20 +148,6 @@ impl Playing {
         let Some(begin) = self.begin else { return (Nanos::MAX, Nanos::MAX) };
         let (begin, rest) = (begin.saturating_add(self.delay), self.runtime.map(|rest| rest.saturating_add(self.ramp)));
         (begin, rest.map_or(Nanos::MAX, |rest| begin.saturating_add(rest)))
-    }
-
-    /// True before the end of the ramp of a job that has one and has requests left.
-    fn is_ramping(&self, since: Nanos) -> bool {
-        let is_waiting = self.ramp > 0 && !(self.ended && self.outstanding == 0);
-        is_waiting && self.begin.is_some() && since < self.span().0.saturating_add(self.ramp)
-    }
-
-    /// Begins the job `since` nanoseconds after the begin of the phase.
-    pub(super) fn begin_at(&mut self, since: Nanos) {
-        let begin = since.saturating_add(self.delay);
-        self.begin = Some(since);
-        self.search = self.search.take().map(|old| Search::new(old.target, self.depth.unwrap_or(1), begin));
-        self.floor = self.floor.take().map(|old| Floor::new(old.floor, begin));
     }
 
     /// Restarts the figures of the job at the end of its ramp.
@@ -576,13 +562,7 @@ impl Source for JobsSource {
     fn keep_only(&mut self, tenant: u32) -> bool {
         let Some(&(_, copies)) = self.sections.get(tenant as usize) else { return false };
         let first = self.firsts[tenant as usize];
-        for phase in &mut self.phases {
-            let others = (phase.first..).zip(&mut phase.jobs);
-            for (_, job) in others.filter(|(number, _)| !(first..first + copies).contains(number)) {
-                (job.ended, job.is_left_out, job.order.exits, job.ramp) = (true, true, false, 0);
-                (job.flow, job.search, job.floor) = (Flow::default(), None, None);
-            }
-        }
+        self.phases.iter_mut().for_each(|phase| phase.keep_only(&(first..first + copies)));
         true
     }
 
