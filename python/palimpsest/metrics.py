@@ -172,6 +172,8 @@ _FIGURES = {
     "read_amplification": "host|gc",
     "rain": rf"parity_programs|bytes_programmed|write_amplification|open_stripes|rebuilt_reads|failed_rebuilds"
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",
+    "fdp": r"configuration\.(handles|nominal_bytes|reclaim_units)|statistics\.(host|media|media_erased)_bytes"
+    r"|events\.[a-z_]+",
     "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
     "throughput": "iops|bytes_per_s",

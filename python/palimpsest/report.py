@@ -194,6 +194,17 @@ def _tenant_table(results: Sequence[Result]) -> str:
     return shell.records(["tenant", *heads], rows) + says if rows else ""
 
 
+def _handle_table(results: Sequence[Result]) -> str:
+    """Bytes, write amplification and reclaim units of each handle, a row for each layer."""
+    many = len(results) > 1
+    rows = [
+        row([f"{name} ({result.label})" if many else name, *cells])
+        for result in results
+        for name, cells in summary.handle_rows(result)
+    ]
+    return table("handles", [row(("", *summary.HANDLE_HEADS), "th"), *rows]) if rows else ""
+
+
 def _layers(attribute: str, names: Sequence[str]) -> str:
     """The choice of a layer; none where there is one layer."""
     options = "".join(f"<option>{escape(name)}</option>" for name in names)
@@ -305,6 +316,7 @@ def _sections(
         ("over-time", charts.CHARTS[over_time].title, "Over time", figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, "Volumes", figures("volumes") + _volume_table(results)),
         ("by-tenant", charts.CHARTS["tenants"].title, "Tenants", figures("tenants") + _tenant_table(results)),
+        ("by-handle", charts.CHARTS["handles"].title, "Handles", figures("handles") + _handle_table(results)),
         ("operations", "Flash operations by cause", "Flash", figures("flash")),
         ("timeline-of-operations", "Timeline", "Timeline", _timeline(timed) if timed else ""),
         ("busy", "Utilisation", "Busy", figures("utilization")),

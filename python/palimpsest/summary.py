@@ -199,6 +199,20 @@ def _jobs(result: Result) -> Iterator[RenderableType]:
         yield facts(facts_of)
 
 
+HANDLE_HEADS = ("written", "moved", "WA", "units", "valid", "left")
+
+
+def handle_rows(result: Result) -> Iterator[tuple[str, list[str]]]:
+    """Name and cells (`HANDLE_HEADS`) of each reclaim unit handle in use, and of the controller's own units."""
+    fdp = result.get("fdp") or {}
+    for each in (*fdp.get("handles", ()), *filter(None, [fdp.get("controller")])):
+        if each["reclaim_units"] or each["host_bytes"]:
+            name = "controller" if each["handle"] is None else f"handle {each['handle']}"
+            valid = "-" if each["valid_share"] is None else f"{units.number(100 * each['valid_share'])} %"
+            cells = [*(size(each[key]) for key in ("host_bytes", "moved_bytes")), ratio(each["write_amplification"])]
+            yield name, [*cells, count(each["reclaim_units"]), valid, size(each["left_bytes"])]
+
+
 def _depth_line(job: Mapping[str, Any]) -> str:
     """The depths of a job that searched the highest that meets `latency_target`."""
     target = job["latency_target"]
@@ -297,8 +311,19 @@ def _cleaning_rows(result: Result) -> Iterator[tuple[str, str]]:
         programmed = f"{count(checkpoint['begun'])}, programming {size(checkpoint['bytes_programmed'])}"
         yield "checkpoints", f"{programmed} (write amplification {ratio(checkpoint['write_amplification'])} of it)"
     yield from _parity_rows(result)
+    yield from _placement_rows(result)
     if merge["count"]:
         yield "merges", f"{count(merge['count'])}, moving {count(merge['moved_subpages'])} subpages"
+
+
+def _placement_rows(result: Result) -> Iterator[tuple[str, str]]:
+    if not (fdp := result.get("fdp")):
+        return
+    drive, events = fdp["configuration"], fdp["events"]
+    said = f"{count(drive['handles'])} handles, {drive['isolation']} isolation, "
+    said += f"{count(drive['reclaim_units'])} reclaim units of {size(drive['nominal_bytes'])}"
+    happened = ", ".join(f"{name.replace('_', ' ')} {count(times)}" for name, times in events.items() if times)
+    yield "placement", said + (f"; events: {happened}" if happened else "")
 
 
 def _parity_rows(result: Result) -> Iterator[tuple[str, str]]:
@@ -405,6 +430,8 @@ def render(result: Result) -> RenderableType:
     heads, rows = tenants.rows(result)
     if rows:
         parts += [_figures("tenant", heads, rows), facts(tenants.facts(result)), Text()]
+    if handles := list(handle_rows(result)):
+        parts += [_figures("handle", HANDLE_HEADS, handles), Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]
     last = [*_cleaning_rows(result), *_fault_rows(result), *_cost_rows(result), *_endurance_rows(result)]
     parts.append(facts([*last, ("simulator", speed_line(result))]))

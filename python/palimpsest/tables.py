@@ -108,6 +108,10 @@ _VOLUME: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
+_HANDLE: dict[str, pl.DataType] = {
+    "handle": _U32, "usage": pl.String(), "host_bytes": _U64, "moved_bytes": _U64, "write_amplification": _F64,
+    "reclaim_units": _U64, "valid_share": _F64, "left_bytes": _U64,
+}  # fmt: skip
 _JOB: dict[str, pl.DataType] = {
     "job": pl.String(), "copies": _U32, **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
     **{f"latency_ns.{kind}.{time}": _U64 for kind in ("all", "read", "write")
@@ -140,6 +144,11 @@ def of_jobs(jobs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 def of_tenants(tenants: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The tenants, a row each, in their order; figures are named as in the summary."""
     return _rows(tenants, _TENANT)
+
+
+def of_handles(handles: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The reclaim unit handles of `fdp`, a row each; figures are named as in the summary."""
+    return _rows(handles, _HANDLE)
 
 
 def _rows(records: Sequence[Mapping[str, Any]], schema: dict[str, pl.DataType]) -> pl.DataFrame:

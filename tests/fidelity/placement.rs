@@ -116,8 +116,8 @@ fn log_pages_are_exact() {
     assert!(found.controller.is_none());
 }
 
-/// FEMU#191's shape, a hundredth as large: 160 units and 128 of data, eight persistently isolated handles, skewed writes
-/// with trims. Such a drive never runs dry.
+/// FEMU#191's shape, a hundredth as large: 160 units and 128 of data, eight isolated handles, skewed writes with trims.
+/// Such a drive never runs dry.
 #[test]
 fn eight_handles_on_a_drive_of_160_units_never_run_dry() {
     for isolation in ["persistent", "initial"] {

@@ -37,7 +37,13 @@ fn cached(rng: &mut Rng) -> Vec<&'static str> {
 const DYNAMIC: [&str; 3] = ["ftl.slc_cache=1 blocks", "ftl.slc_cache=2 blocks", "ftl.slc_cache=4 blocks"];
 const LARGE: [&str; 3] = ["part.pages_per_block=32", "part.pages_per_block=48", "part.pages_per_block=64"];
 
-/// For a layer that programs pages again: how often, and in which order, or the word lines of its code.
+/// A dynamic share alone.
+fn dynamic(rng: &mut Rng) -> [&'static str; 3] {
+    ["ftl.slc_fixed=0 blocks", "ftl.slc_full=direct", pick(rng, &DYNAMIC)]
+}
+
+/// For a layer that programs pages again: how often, and in which order, or the word lines of its code; for reclaim
+/// units: which have a fast cache.
 fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
     let rng = &mut Rng::new(seed, 0xfa5a);
     match entry.programs {
@@ -46,9 +52,10 @@ fn programs(entry: &Entry, seed: u64) -> Vec<&'static str> {
             pick(rng, &["part.order=strict", "part.order=ascending"]),
         ],
         // Word lines of four pages, and the dynamic share alone.
-        Programs::OverData => {
-            let dynamic = ["ftl.slc_fixed=0 blocks", "ftl.slc_full=direct", pick(rng, &DYNAMIC)];
-            [vec!["part.cell=qlc", pick(rng, &LARGE)], dynamic.to_vec()].concat()
+        Programs::OverData => [dynamic(rng).to_vec(), vec!["part.cell=qlc", pick(rng, &LARGE)]].concat(),
+        // Reclaim units of one block, and data that joins other data when it moves.
+        Programs::Once if entry.lists("fdp.unit") => {
+            [dynamic(rng).to_vec(), vec!["fdp.unit=block", "fdp.isolation=initial", "fdp.shares=[]"]].concat()
         }
         Programs::Once => Vec::new(),
     }
@@ -162,8 +169,8 @@ fn cuts_in_timed_runs() {
 fn folding_while_the_host_is_idle() {
     for_each_seed("fast_cache::folding_while_the_host_is_idle", 8, |entry, seed| {
         let cached: Vec<String> = cached(&mut Rng::new(seed, 0xfa59)).into_iter().map(String::from).collect();
-        let coded = if entry.programs == Programs::OverData { programs(entry, seed) } else { Vec::new() };
-        let settings = with(&cached, &coded);
+        let own = if entry.programs == Programs::Subpages { Vec::new() } else { programs(entry, seed) };
+        let settings = with(&cached, &own);
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         !can(entry) || idle_with(entry, seed, &settings).is_some()
     });

@@ -93,6 +93,7 @@ const CACHE: &[&str] = &[
     "part.cell=tlc",
     "part.nop=1",
     "ftl.streams=2",
+    "fdp.isolation=initial",
     "part.t_program=900us",
     "part.t_program_slc=70us",
     "part.t_read_slc=20us",

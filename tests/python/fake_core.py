@@ -200,7 +200,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "write_amplification": 3.66 * factor,
         "padding_bytes": 4096 * 77,
         "read_amplification": {"host": 4.0, "gc": 1.31},
-        **dict.fromkeys(("read_ahead", "reliability", "rain", "checkpoint")),
+        **dict.fromkeys(("read_ahead", "reliability", "rain", "fdp", "checkpoint")),
         "gc": {
             "runs": 345,
             "erased_blocks": 346,

@@ -54,6 +54,20 @@ RESULT: dict[str, Any] = {
         "parity_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "open_stripes": INT,
         "rebuilt_reads": INT, "failed_rebuilds": INT, "moved_pages": INT, "rebuild_ns": INT_OR_NULL, "": NULL,
     },
+    "fdp": {
+        "configuration": {
+            "reclaim_groups": INT, "handles": INT, "isolation": TEXT, "nominal_bytes": INT, "reclaim_units": INT,
+        },
+        "statistics": {"host_bytes": INT, "media_bytes": INT, "media_erased_bytes": INT},
+        "events": dict.fromkeys(
+            (
+                "unit_not_fully_written", "reset_modified_handles", "invalid_placement_identifier",
+                "media_reallocated",
+            ),
+            INT,
+        ),
+        "handles": LIST, "": NULL,
+    },
     "checkpoint": {
         "begun": INT, "page_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "": NULL,
     },

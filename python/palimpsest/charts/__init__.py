@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..result import Result
 from . import blocks
 from . import flash as operations
+from . import handles as by_handle
 from . import latency as response
 from . import parts as parts_of_latency
 from . import tenants as by_tenant
@@ -69,6 +70,11 @@ CHARTS: dict[str, Chart] = {
         "Tenants", by_tenant.tenants,
         "99th percentile of the response times of each tenant: the sections of a job file, or volumes; at most the "
         "twenty busiest. Alone: in a run of its own.",
+    ),
+    "handles": Chart(
+        "Reclaim unit handles", by_handle.handles,
+        "Written by the host with each handle, and moved out of its reclaim units by collection; units that hold moved "
+        "data of several handles are the controller's.",
     ),
     "wear": Chart("Wear", blocks.wear, "How many blocks were erased how often, preconditioning included."),
     "wear_map": Chart(

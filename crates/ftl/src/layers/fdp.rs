@@ -1,12 +1,14 @@
 //! `fdp`, `fdp-subpage`, `fdp-dftl`: Flexible Data Placement (NVM Express Base Specification 2.1, 3.2.4; TP4146) above
 //! the maps of [`super::page`], [`super::subpage`] and [`super::dftl`].
 //!
-//! A reclaim unit is a superblock: a block of each plane of `ftl.superblock_dies` dies, written, collected and erased as
-//! one; with parity (`ftl.rain`) it has one plane of each of its dies. With `fdp.unit = block` it is one block. The placement identifier of a write names a reclaim unit handle, which refers to one unit at a time; a write
-//! without one, or with one that the drive does not have, goes to handle 0, and the latter is an event. Data that
-//! collection moves stays among the data of its handle (persistently isolated), or joins the moved data of the other
-//! handles (initially isolated). Spare space floats: the victim is the drive's best, whichever handle it belongs to. Or
-//! handles have shares of the units (`fdp.shares`): the handle that exceeds its share the most gives the victim.
+//! A reclaim unit is a superblock: a block of each plane of `ftl.superblock_dies` dies, written, collected and erased
+//! as one; with parity (`ftl.rain`) it has one plane of each of its dies. With `fdp.unit = block` it is one block. The
+//! placement identifier of a write names a reclaim unit handle, which refers to one unit at a time; a write without
+//! one, or with one that the drive does not have, goes to handle 0, and the latter is an event. Data that collection
+//! moves stays among the data of its handle (persistently isolated), or joins the moved data of the other handles
+//! (initially isolated). Spare space floats: the victim is the drive's best, whichever handle it belongs to. Or handles
+//! have shares of the units (`fdp.shares`): the handle that exceeds its share the most gives the victim. A unit of one
+//! block may be a block of the fast cache (`ftl.slc_cache`), which has fewer pages.
 //!
 //! Ignored: several reclaim groups, updates of handles by the host, time limits of units, and namespaces.
 
@@ -15,9 +17,11 @@ use super::page::{self, Page};
 use super::subpage::{self, Subpage};
 use crate::maps::full::FullMap;
 use palimpsest_flash::rng::Rng;
+use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::keys::{Key, is, keys_of};
+use palimpsest_ftl_api::plan::Io;
 use palimpsest_ftl_api::settings::Settings;
-use palimpsest_ftl_api::{Entry, Model, Proposal, Unfit, keys, refuse_if, words};
+use palimpsest_ftl_api::{Blueprint, Entry, Model, Proposal, Unfit, keys, refuse_if, words};
 
 keys! {
     /// The handles of the drive.
@@ -33,9 +37,9 @@ keys! {
         /// where data of a handle goes when collection moves it: into units of moved data of all handles, or into units
         /// of its handle
         pub isolation: Isolation = "fdp.isolation", Isolation::KIND, "initial";
-        /// share of the reclaim units of each handle, from handle 0 on: the handle that exceeds its share the most gives
-        /// up its unit with the fewest valid data; empty: the victim is chosen among all
-        pub shares: Vec<f64> = "fdp.shares", Ratios, "[]", needs["fdp.isolation = persistent"];
+        /// share of the reclaim units of each handle, from handle 0 on: the handle that exceeds its share the most
+        /// gives up its unit with the fewest valid data; empty: the victim is chosen among all
+        pub shares: Vec<f64> = "fdp.shares", Ratios, "[]", needs["fdp.isolation = persistent", "ftl.victim = greedy"];
     }
 }
 
@@ -51,32 +55,24 @@ words! {
 }
 
 /// Keys of the layers below whose values follow from the handles.
-const FIXED: [&str; 8] = [
-    "ftl.streams",
-    "ftl.classifier",
-    "ftl.hot_below",
-    "ftl.moved",
-    "ftl.moved_to",
-    "ftl.allocation",
-    "ftl.slc_cache",
-    "ftl.slc_fixed",
-];
+const FIXED: [&str; 7] =
+    ["ftl.streams", "ftl.classifier", "ftl.hot_below", "ftl.moved", "ftl.moved_to", "ftl.allocation", "ftl.slc_fixed"];
 
-const ONE_SIZE: &str = "all reclaim units of a drive have one size, and a block with one bit a cell is smaller";
+const MIXED: &str = "a fixed share of a fast cache mixes the data of all handles";
 
 /// A drive of the model suite with as few spare blocks as possible.
 const PLAIN: &[&str] = &["fdp.handles=1", "fdp.isolation=persistent", "fdp.unit=block"];
 
 /// The entry `base` with handles.
 macro_rules! with_handles {
-    ($name:literal, $base:path, $keys:expr, $build:expr; $about:literal) => {
+    ($name:literal, $base:path, $build:expr; $about:literal) => {
         Entry {
             name: $name,
             about: $about,
-            keys: $keys,
+            keys: || keys_beside(($base.keys)()),
             fixes: fixed,
             hides: &["ftl.superblocks", "ftl.superblock_planes"],
-            reasons: &[("ftl.slc_cache", ONE_SIZE), ("ftl.slc_fixed", ONE_SIZE)],
+            reasons: &[("ftl.slc_fixed", MIXED)],
             check,
             frontiers_key: "fdp.handles",
             model: Model {
@@ -84,26 +80,27 @@ macro_rules! with_handles {
                 varies: |rng, drawn| [varies(rng), ($base.model.varies)(rng, drawn)].concat(),
                 ..$base.model
             },
-            build: $build,
+            build: |io, blueprint| {
+                let FdpSettings { handles, shares, .. } = FdpSettings::new(&blueprint.settings);
+                let build: fn(&Io, &Blueprint) -> _ = $build;
+                Box::new(build(io, blueprint).with_handles(handles, &shares))
+            },
             ..$base
         }
     };
 }
 
 /// Above the page map.
-pub const PAGE: Entry = with_handles!("fdp", page::ENTRY, || keys_beside((page::ENTRY.keys)()), |io, blueprint| {
-        Box::new(Page::<FullMap>::new(io, blueprint).with_handles(&FdpSettings::new(&blueprint.settings)))
-    }; "page map with reclaim unit handles (Flexible Data Placement)");
+pub const PAGE: Entry = with_handles!("fdp", page::ENTRY, Page::<FullMap>::new;
+    "page map with reclaim unit handles (Flexible Data Placement)");
 
 /// Above the fine-grained map.
-pub const SUBPAGE: Entry = with_handles!("fdp-subpage", subpage::ENTRY, || keys_beside((subpage::ENTRY.keys)()), |io, blueprint| {
-        Box::new(Subpage::new(io, blueprint, None).with_handles(&FdpSettings::new(&blueprint.settings)))
-    }; "fine-grained map with reclaim unit handles");
+pub const SUBPAGE: Entry = with_handles!("fdp-subpage", subpage::ENTRY,
+    |io, blueprint| Subpage::new(io, blueprint, None); "fine-grained map with reclaim unit handles");
 
 /// Above the cached page map.
-pub const DFTL: Entry = with_handles!("fdp-dftl", dftl::ENTRY, || keys_beside((dftl::ENTRY.keys)()), |io, blueprint| {
-        Box::new(dftl::layer(io, blueprint).with_handles(&FdpSettings::new(&blueprint.settings)))
-    }; "cached page map with reclaim unit handles");
+pub const DFTL: Entry = with_handles!("fdp-dftl", dftl::ENTRY, dftl::layer;
+    "cached page map with reclaim unit handles");
 
 /// The keys `base` that the handles do not fix, and the keys of the handles.
 fn keys_beside(base: Vec<&'static Key>) -> Vec<&'static Key> {
@@ -133,9 +130,12 @@ fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
     fixed.into()
 }
 
-/// Each handle needs a share, and victims of shares are greedy.
+/// Each handle needs a share. A fast cache is folded into blocks of moved data of all handles.
 fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
-    let FdpSettings { handles, shares, .. } = FdpSettings::new(proposal.settings);
+    let FdpSettings { handles, shares, isolation, .. } = FdpSettings::new(proposal.settings);
+    let cached = proposal.settings.get::<BlockCount>("ftl.slc_cache").of(proposal.geometry.blocks_per_plane);
+    refuse_if!(cached > 0 && isolation == Isolation::Persistent => "ftl.slc_cache", "fdp.isolation";
+        "the fast cache is folded into blocks of moved data of all handles; expected fdp.isolation = \"initial\"");
     if shares.is_empty() {
         return Ok(());
     }
@@ -144,8 +144,6 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let sum: f64 = shares.iter().sum();
     refuse_if!(shares.contains(&0.0) || sum > 1.0 => "fdp.shares";
         "expected shares above 0% that add up to at most 100%");
-    refuse_if!(proposal.settings.get::<String>("ftl.victim") != "greedy" => "fdp.shares", "ftl.victim";
-        "a handle gives up its unit with the fewest valid data; expected ftl.victim = greedy, or no shares");
     Ok(())
 }
 

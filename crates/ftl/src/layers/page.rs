@@ -5,7 +5,6 @@
 //! If word lines are programmed in one shot, a page of the layer is a word line. A map entry counts 8 bytes, as in the
 //! MGA paper. Source: docs/systems.md, "page"; MGA paper, Sec. I and IV.
 
-use super::fdp::FdpSettings;
 use super::pages::MapsPages;
 use crate::extent::{overlay, pages_by};
 use crate::log::map::Map;
@@ -70,13 +69,9 @@ impl<M: Map> Page<M> {
         }
     }
 
-    /// The same layer, new, whose streams are reclaim unit handles.
-    pub fn with_handles(self, handles: &FdpSettings) -> Self {
-        Page {
-            log: self.log.with_handles(handles.handles, &handles.shares),
-            streams: StreamChooser::of_handles(handles.handles),
-            ..self
-        }
+    /// The same layer, new, whose first `count` streams are reclaim unit handles with `shares` of the blocks, or none.
+    pub fn with_handles(self, count: u32, shares: &[f64]) -> Self {
+        Page { log: self.log.with_handles(count, shares), streams: StreamChooser::of_handles(count), ..self }
     }
 
     fn write_page(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {

@@ -7,7 +7,6 @@
 //! wanted subpages of a read are gathered by physical page into the fewest commands (SPREAD paper, Fig. 5); `ftl.read`
 //! sets the command. A map entry counts 8 bytes. Source: docs/systems.md, "subpage"; SPREAD paper, Sec. II.
 
-use super::fdp::FdpSettings;
 use super::gather::Gather;
 use super::pages::{BuildSubpageLayer, MapsSubpages};
 use crate::log::settings::{
@@ -73,13 +72,9 @@ impl Subpage {
         }
     }
 
-    /// The same layer, new, whose streams are reclaim unit handles.
-    pub(super) fn with_handles(self, handles: &FdpSettings) -> Self {
-        Subpage {
-            log: self.log.with_handles(handles.handles, &handles.shares),
-            streams: StreamChooser::of_handles(handles.handles),
-            ..self
-        }
+    /// The same layer, new, whose first `count` streams are reclaim unit handles with `shares` of the blocks, or none.
+    pub(super) fn with_handles(self, count: u32, shares: &[f64]) -> Self {
+        Subpage { log: self.log.with_handles(count, shares), streams: StreamChooser::of_handles(count), ..self }
     }
 
     #[inline]

@@ -187,7 +187,7 @@ impl<M: Map> Log<M> {
         let (per_page, per_block) = (self.shape.units_per_page, self.shape.pages_per_block);
         let gains = |log: &Self, plane: u32, block: u32| {
             let stream = log.frontiers.moved_stream(block);
-            let free_of = |at| log.frontiers.pages_left(at, stream) + log.frontiers.blocks.free_count(at) * per_block;
+            let free_of = |at| log.frontiers.pages_for(at, stream) + log.frontiers.blocks.free_count(at) * per_block;
             let free = (0..log.frontiers.planes()).map(|at| free_of(at) - log.frontiers.lost_in_free(at)).sum::<u32>();
             let waiting = log.open.filled(log.open.moved_page(plane, stream));
             let pages = (waiting + log.frontiers.blocks.valid_count(block)).div_ceil(per_page);

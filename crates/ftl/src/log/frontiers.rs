@@ -64,7 +64,8 @@ pub(crate) struct Frontiers {
 palimpsest_flash::state!(Frontiers {
     blocks, rotation, free_pages, stream_of_block, marked, marks, single, fixed
 } parts { open } built {
-    data_streams, shares, keeps_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved, left_out
+    data_streams, shares, keeps_class, turns, dies, streams, lenders, pages_per_block, units_per_block, level, reserved,
+    left_out
 });
 
 impl Frontiers {
@@ -169,6 +170,12 @@ impl Frontiers {
             Frontier { block: NO_BLOCK, .. } => 0,
             Frontier { block, next_page } => self.single.pages_of(block) - next_page + self.left_out.count(block),
         }
+    }
+
+    /// Pages of open blocks that data moved to `stream` in `plane` may take.
+    pub fn pages_for(&self, plane: u32, stream: u32) -> u32 {
+        let lent = (self.lenders..self.data_streams).filter(|&lender| lender != stream);
+        self.pages_left(plane, stream) + lent.map(|lender| self.pages_left(plane, lender)).sum::<u32>()
     }
 
     /// True if `stream` may take a page of `plane` and leave the reserve of cleaning.

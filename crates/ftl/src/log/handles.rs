@@ -29,6 +29,8 @@ impl<M: Map> Log<M> {
     /// The same log, new, whose first `count` streams are handles with these `shares` of a plane's blocks, or none.
     #[must_use]
     pub fn with_handles(mut self, count: u32, shares: &[f64]) -> Self {
+        // A drive that a power cut left without a free unit mixes handles before it refuses to write.
+        self.frontiers = self.frontiers.lend_all();
         self.frontiers.track_streams(self.frontiers.planes() * self.shape.blocks_per_plane);
         let quotas = shares.iter().map(|share| share * f64::from(self.shape.blocks_per_plane)).collect();
         let (written, moved) = (vec![0; count as usize], vec![0; count as usize + 1]);

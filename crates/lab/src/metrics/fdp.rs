@@ -1,5 +1,5 @@
-//! The log pages of Flexible Data Placement (NVM Express Base Specification 2.1, 5.1.12.1.28 to 31), as a section of the
-//! result: configuration, usage and statistics of the handles, numbers of events. Ignored: the order of events.
+//! The log pages of Flexible Data Placement (NVM Express Base Specification 2.1, 5.1.12.1.28 to 31), as a section of
+//! the result: configuration, usage and statistics of the handles, numbers of events. Ignored: the order of events.
 
 use palimpsest_ftl_api::{HandleFigures, PlacementEvents, PlacementFigures};
 use serde::Serialize;

@@ -79,8 +79,7 @@ pub(super) fn outcome(
     let timed = options.fidelity == Fidelity::Timed;
     let simulated = session.recorder.last_completion().saturating_sub(session.baseline.time);
     let figures = session.drive.figures();
-    let before = &session.baseline.ftl;
-    let flash = flash(session);
+    let (flash, before) = (flash(session), &session.baseline.ftl);
     let (io, io_before) = (&session.drive.io.counters, &session.baseline.io);
     let data_bytes = io.data_bytes - io_before.data_bytes;
     let written = session.tally.host.bytes_written;
@@ -255,7 +254,10 @@ fn erases(nand: &Nand, single: bool) -> (u32, f64, u32, u32) {
     let each = || (0..nand.geometry().blocks()).filter(|&block| nand.is_always_single(block) == single);
     let (count, sum) = each().fold((0, 0u64), |(count, sum), block| (count + 1, sum + u64::from(nand.erases(block))));
     // All blocks of a superblock are erased together, except on failed dies.
-    let (count, sum) = if nand.has_stripes() { (nand.physical().blocks(), nand.sum_of_erases()) } else { (count, sum) };
+    let members = nand.physical().blocks() / nand.geometry().blocks();
+    let is_whole = nand.has_stripes() && count == nand.geometry().blocks();
+    let sum = if is_whole { nand.sum_of_erases() } else { sum * u64::from(members) };
+    let count = count * members;
     let all = || each().map(|block| nand.erases(block));
     (count, sum as f64 / f64::from(count), all().min().unwrap_or(0), all().max().unwrap_or(0))
 }

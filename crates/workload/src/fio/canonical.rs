@@ -146,6 +146,7 @@ impl FioSpec {
             unless("sync", self.sync, false, |_| "dsync".into()),
             ("write_hint", keys::hint_name(self.write_hint)),
             ("plids", (!plids.is_empty()).then(|| plids.join(","))),
+            unless("plid_select", self.places_by_chance, false, |_| "random".into()),
             unless("verify", checks, false, |_| "crc32c".into()),
             unless("do_verify", reads, true, |_| "0".into()),
             number("verify_backlog", backlog, 0),

@@ -92,8 +92,7 @@ pub const REFUSED: &[(&str, &str)] = &[
         "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch steadystate=0 ss=0 steadystate_duration \
          ss_dur steadystate_ramp_time ss_ramp steadystate_check_interval ss_interval ramp_size max_latency \
          sprandom spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align serialize_overlap \
-         file_service_type=sequential rate_ignore_thinktime create_only dp_scheme profile \
-         plid_select=roundrobin fdp_pli_select=roundrobin",
+         file_service_type=sequential rate_ignore_thinktime create_only dp_scheme profile",
     ),
 ];
 

@@ -143,6 +143,16 @@ impl Passes {
         plain && (!spec.pattern.random || (spec.distribution == Distribution::Random && aligned && mapped))
     }
 
+    /// The seeds of job `number` (from 1) of a run with `seed`.
+    pub fn seeds(spec: &FioSpec, seed: u64, number: u64) -> Seeds {
+        let (randseed, repeats) = match (spec.seed, spec.repeat) {
+            (Some(own), repeat) => (own, repeat),
+            (None, true) if seed == DEFAULT_SEED => (FIO_SEED, true),
+            (None, _) => (seed, false),
+        };
+        Seeds::new(randseed, number, repeats)
+    }
+
     /// The requests of job `number` (from 1) in `region`.
     ///
     /// # Errors
@@ -151,12 +161,7 @@ impl Passes {
         let bytes = region.sectors * SECTOR_BYTES;
         let lanes = [RequestKind::Read, RequestKind::Write, RequestKind::Trim].map(|kind| Lane::new(spec, kind, bytes));
         let blocks = smallest_blocks(&lanes, bytes);
-        let (randseed, repeats) = match (spec.seed, spec.repeat) {
-            (Some(own), repeat) => (own, repeat),
-            (None, true) if seed == DEFAULT_SEED => (FIO_SEED, true),
-            (None, _) => (seed, false),
-        };
-        let mut seeds = Seeds::new(randseed, number, repeats);
+        let mut seeds = Passes::seeds(spec, seed, number);
         if spec.pattern.kinds[0] == RequestKind::Trim {
             // fio writes the trimmed extents with the same sizes.
             seeds.sizes[2] = seeds.sizes[1];

@@ -92,8 +92,11 @@ fn reconcile_devices(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Res
     let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
     match spec.places.take() {
         Some(false) => spec.plids.clear(),
-        Some(true) if spec.plids.is_empty() => return wrong("fdp", "expected plids too, which writes name in turn"),
+        Some(true) if spec.plids.is_empty() => return wrong("fdp", "expected plids too, the handles that writes name"),
         _ => {}
+    }
+    if spec.places_by_chance && spec.plids.is_empty() {
+        return wrong("plid_select", "expected plids too, the handles that writes name");
     }
     spec.zones.strided |= spec.zones.bytes > 0 && !is_given("zonemode");
     let has_files = is_given("nrfiles") || is_given("filesize") || spec.paths.len() > 1;

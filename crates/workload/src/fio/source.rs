@@ -13,6 +13,7 @@ use super::rates::Schedule;
 use super::readback::ReadBack;
 use super::region::{Region, Room};
 use super::spec::{FioSpec, direction};
+use super::tausworthe::Tausworthe;
 use crate::request::{Arrivals, Command, Directives, Extent, Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::{Rng, mix};
@@ -143,9 +144,11 @@ struct Flushes {
 #[derive(Debug, Clone)]
 struct Marks {
     given: Directives,
-    /// Placement handles in turn.
+    /// Placement handles, and the one whose turn it is.
     handles: Vec<u16>,
     turn: usize,
+    /// Chooses among the handles, if they do not take turns.
+    chance: Option<Tausworthe>,
 }
 
 impl Marks {
@@ -154,8 +157,10 @@ impl Marks {
     fn next(&mut self, owner: u32) -> Directives {
         let mut marks = Directives { owner, ..self.given };
         if !self.handles.is_empty() {
-            marks.placement = self.handles[self.turn];
-            self.turn = (self.turn + 1) % self.handles.len();
+            let count = self.handles.len();
+            let at = self.chance.as_mut().map_or(self.turn, |chance| chance.below(count as u64) as usize);
+            marks.placement = self.handles[at];
+            self.turn = (self.turn + 1) % count;
         }
         marks
     }
@@ -229,6 +234,9 @@ impl FioSource {
                 given: Directives { fua: spec.sync, lifetime: spec.write_hint, ..Directives::NONE },
                 handles: spec.plids.clone(),
                 turn: 0,
+                chance: spec
+                    .places_by_chance
+                    .then(|| Tausworthe::new(Passes::seeds(spec, run_seed, number).handles, false)),
             },
             requests_left: spec.requests.unwrap_or(u64::MAX),
             bytes_left: if passes.is_some() { u64::MAX } else { io_bytes },

@@ -266,8 +266,10 @@ pub struct FioSpec {
     pub sync: bool,
     /// `write_hint`: the expected lifetime of writes; unknown.
     pub write_hint: Lifetime,
-    /// `plids`: the placement handles that writes name in turn; none: the default handle.
+    /// `plids`: the placement handles that writes name; none: the default handle.
     pub plids: Vec<u16>,
+    /// `plid_select`: writes name the handles by chance, not in turn; false.
+    pub places_by_chance: bool,
     /// `fdp`, while the keys are read: whether writes name the handles.
     pub places: Option<bool>,
     /// `verify`; none.
@@ -340,6 +342,7 @@ impl Default for FioSpec {
             sync: false,
             write_hint: Lifetime::Unknown,
             plids: Vec::new(),
+            places_by_chance: false,
             places: None,
             check: Check { on: false, reads: true, backlog: 0, batch: 0 },
             order: Order { stonewall: false, after: None, new_group: false, exits: false, scope: ExitScope::Group },

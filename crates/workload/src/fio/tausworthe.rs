@@ -157,6 +157,8 @@ pub struct Seeds {
     pub addresses: u64,
     /// Sequential requests of a random pattern.
     pub sequential: u64,
+    /// Placement handles.
+    pub handles: u64,
 }
 
 impl Seeds {
@@ -170,7 +172,7 @@ impl Seeds {
             seed = seed.wrapping_mul(STEP);
         }
         let addresses = if repeats { ADDRESS_SEED.wrapping_mul(number) } else { all[6] };
-        Seeds { sizes: [all[0], all[1], all[2]], kinds: all[4], addresses, sequential: all[10] }
+        Seeds { sizes: [all[0], all[1], all[2]], kinds: all[4], addresses, sequential: all[10], handles: all[21] }
     }
 }
 

@@ -56,9 +56,23 @@ pub fn depth(text: &str) -> Option<u32> {
     batch(text).filter(|&depth| depth > 0)
 }
 
+/// Numbers and ranges of placement handles, such as `0,2-4`; fio has at most 128.
 pub fn handles(text: &str) -> Option<Vec<u16>> {
-    text.split(',').map(|text| count(text).and_then(|handle| u16::try_from(handle).ok())).collect()
+    let handle = |text: &str| count(text).and_then(|handle| u16::try_from(handle).ok());
+    let mut all = Vec::new();
+    for text in text.split(',') {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (handle(first)?, handle(last)?);
+        if first > last || usize::from(last - first) >= MOST_HANDLES {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    (all.len() <= MOST_HANDLES).then_some(all)
 }
+
+/// Handles of a job, as in fio.
+const MOST_HANDLES: usize = 128;
 
 /// A time; a plain number is microseconds.
 pub fn micros(text: &str) -> Option<Nanos> {

@@ -331,4 +331,9 @@ fn writes_have_the_directives_of_the_specification() {
     assert_eq!(directives("rw=randrw,n=40,sync=dsync,write_hint=medium"), [(true, hint, 0); 4]);
     let placed = [3, 0, 7, 3].map(|handle| (false, Lifetime::Unknown, handle));
     assert_eq!(directives("rw=randrw,n=40,plids=3,0,7"), placed);
+    let handles =
+        |keys: &str| directives(&format!("rw=randrw,n=40,{keys}")).into_iter().map(|of| of.2).collect::<Vec<_>>();
+    assert_eq!(handles("plids=1-2,9"), [1, 2, 9, 1]);
+    // The first values of fio's generator of handles for job 1 and fio's own seed.
+    assert_eq!(handles("plids=0-7,plid_select=random"), [2, 1, 6, 4]);
 }
