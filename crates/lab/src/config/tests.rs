@@ -227,8 +227,9 @@ fn a_capacity_sets_the_blocks_and_nothing_else() {
         assert!((256 * GIB..256 * GIB + a_block_each).contains(&drive.logical_bytes()), "{name}");
         let blocks = whole.drive.geometry.blocks_per_plane;
         assert_eq!(Geometry { blocks_per_plane: blocks, ..*geometry }, whole.drive.geometry);
-        let rest =
-            |drive: &DriveConfig| (drive.over_provisioning, drive.part.clone(), drive.sim.clone(), drive.controller);
+        let rest = |drive: &DriveConfig| {
+            (drive.over_provisioning, drive.part.clone(), drive.sim.clone(), drive.controller.clone())
+        };
         assert_eq!(rest(drive), rest(&whole.drive));
         assert_eq!(source(&scaled, "ssd.blocks_per_plane"), "--set ssd.capacity=256GiB");
         assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, *drive, "what is printed is the same drive");
