@@ -66,8 +66,7 @@ fn keys_of_other_layers_are_mistakes() {
 
 #[test]
 fn a_layer_fixes_settings_of_its_paper() {
-    let set = ["ftl.name=hotcold", "ftl.streams=2", "ftl.allocation=channel"];
-    let drive = preset("llh-16g", &set).unwrap();
+    let drive = preset("llh-16g", &["ftl.name=hotcold", "ftl.streams=2", "ftl.allocation=channel"]).unwrap();
     assert_eq!(unread(&drive), [("ftl.streams", Gravity::Mistake), ("ftl.allocation", Gravity::Mistake)]);
     let log = &drive.drive.log;
     assert_eq!((log.streams, log.moved, log.allocation), (3, Moved::Cold, Allocation::Unit));
