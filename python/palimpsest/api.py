@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
-from . import _core, engine, frames, states, timelines, traces, units
+from . import _core, engine, frames, states, tenants, timelines, traces, units
 from .engine import Progress
 from .errors import InputError
 from .intervals import METHODS
@@ -120,10 +120,11 @@ class Ssd:
         return f"Ssd({', '.join(parts)})"
 
     def run(
-        self, workload: Workload = _DEFAULT.workload, *, progress: Progress | None = None, **settings: Unpack[Settings]
-    ) -> Result:
+        self, workload: Workload = _DEFAULT.workload, *, progress: Progress | None = None, alone: bool = False,
+        **settings: Unpack[Settings],
+    ) -> Result:  # fmt: skip
         """Runs a workload on a new drive of this kind; see `palimpsest.run`."""
-        return run(workload, ssd=self, progress=progress, **settings)
+        return run(workload, ssd=self, progress=progress, alone=alone, **settings)
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -258,6 +259,7 @@ def run(
     ssd: str | Path | Ssd = _DEFAULT.ssd,
     ftl: str | None = None,
     progress: Progress | None = None,
+    alone: bool = False,
     **settings: Unpack[Settings],
 ) -> Result:
     """Runs a workload on a drive.
@@ -269,6 +271,8 @@ def run(
         ftl: translation layer; None for the layer of the drive.
         progress: called about ten times a second with phase, requests done, requests expected (0 if unknown) and
             simulated nanoseconds. An exception of this function ends the run.
+        alone: run each tenant (section of a job file, volume of a trace) alone too: `tenants` of the result then have
+            `slowdown`, and `tenancy` has `fairness`.
         **settings: see `palimpsest.api.Settings`.
 
     Raises:
@@ -281,8 +285,14 @@ def run(
         UserWarning: the file of the drive sets a key that the layer does not read.
     """
     options = _options(workload, ssd, ftl, settings)
+    if alone:
+        tenants.check(options)
     _check([options])
     result = engine.run_one(options, progress)
+    if alone:
+        result, failure = tenants.compared(options, result, 1, lambda _label: progress)
+        if failure is not None:
+            raise failure
     states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
     _warn_of_window(options, [result])
     return result

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from . import _core, completion, engine, errors, interrupts, native, states, timelines, trace_commands
+from . import _core, completion, engine, errors, interrupts, native, states, tenants, timelines, trace_commands
 from . import objects as object_command
 from . import reproduce as reproduction
 from .commands import Commands, forget_unknown_width, help_width, say, show
@@ -75,8 +75,9 @@ def cli(ctx: click.Context) -> None:
     "--against", type=click.Path(path_type=Path), metavar="FILE",
     help="Compare with fio's --output-format=json of a real drive; without a workload, play the jobs that it records.",
 )  # fmt: skip
+@click.option("--alone", is_flag=True, help="Run each job or volume alone too: slowdowns and fairness.")
 def run(
-    job: str | None, ftl: str | None, *, against: Path | None, out: Path | None, force: bool,
+    job: str | None, ftl: str | None, *, against: Path | None, alone: bool, out: Path | None, force: bool,
     operations: Path | str | None, as_json: bool, strict: bool, **options: Any,  # noqa: ANN401
 ) -> None:  # fmt: skip
     """Run a workload on a drive, and print its figures.
@@ -93,6 +94,7 @@ def run(
       palimpsest run --out results/a --operations operations.parquet
       palimpsest run --operations slowest:20 --out results/b
       palimpsest run --seeds 1..3
+      palimpsest run job.fio --alone
       palimpsest run --state states
     """
     if ftl is not None and "," in ftl:
@@ -110,6 +112,8 @@ def run(
 
         beside = measured.Against(against, chosen, out, given=given or job is not None)
         chosen = beside.options
+    if alone:
+        _check_alone(chosen, seeds)
     check([chosen], strict=strict)
     own_folder(out, [chosen], force=force)
     if seeds:
@@ -121,6 +125,9 @@ def run(
         result = engine.run_one(chosen, board.callback("run"), keep_interrupted=True)
         if beside is not None:
             result = beside.compared(result)
+        failure = None
+        if alone and not result.get("interrupted"):
+            result, failure = tenants.compared(chosen, result, cores(None), board.callback)
     show(result.to_json() if as_json else result)
     if out is not None:
         result.save(out)
@@ -132,8 +139,17 @@ def run(
         show(why.render([result]))
     if not as_json and beside is not None:
         show(measured.render(result["against"]))
+    if failure is not None:
+        raise failure
     if result.to_dict().get("interrupted"):
         raise KeyboardInterrupt
+
+
+def _check_alone(chosen: RunOptions, seeds: Sequence[int] | None) -> None:
+    """Raises InputError for a run whose tenants cannot run alone."""
+    if seeds:
+        raise errors.InputError("--alone: with --seeds each run would need its own; expected only one of the two")
+    tenants.check(chosen)
 
 
 @cli.command(short_help="Run several translation layers or settings side by side.")

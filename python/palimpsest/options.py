@@ -30,7 +30,8 @@ class RunOptions:
 
     `palimpsest.api.Settings` describes the options in common. Others: `overrides`, each `key=value`; `sketch`, whether
     the result has distributions of latency that can be merged (`sketches`); `label`, the name in a comparison;
-    `operations`, the window of the timeline, such as `1..1000` or `10ms..12ms`.
+    `operations`, the window of the timeline, such as `1..1000` or `10ms..12ms`; `tenant`, the only one that runs: the
+    number of a section, from 0, or of a volume.
     """
 
     ssd: str = "default"
@@ -51,6 +52,7 @@ class RunOptions:
     arrivals: str = "recorded"
     repeat: str | None = None
     until: str | None = None
+    tenant: int | None = None
     series: bool = False
     sketch: bool = False
     operations: str | None = None

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from . import against, answers, charts, summary, units, why
+from . import against, answers, charts, summary, tenants, units, why
 from . import page as shell
 from .charts import blocks, gantt
 from .charts import volumes as of_volumes
@@ -184,6 +184,18 @@ def _volume_table(results: Sequence[Result]) -> str:
     return table("volumes", [row(heads, "th"), *rows]) + more
 
 
+def _tenant_table(results: Sequence[Result]) -> str:
+    """Rates, bytes and slowdown of each tenant, and their sums; empty with one tenant."""
+    tables = [(f" ({result.label})" if len(results) > 1 else "", *tenants.rows(result)) for result in results]
+    heads = max((heads for _, heads, _ in tables), key=len, default=[])
+    rows = [
+        (name + of, *cells, *[""] * (len(heads) - len(cells))) for of, _, rows in tables for name, cells in rows
+    ]  # fmt: skip
+    said = ("; ".join(f"{name} {fact}" for name, fact in tenants.facts(result)) for result in results)
+    says = "".join(f'<p class="caption">{escape(each)}</p>' for each in said if each)
+    return shell.records(["tenant", *heads], rows) + says if rows else ""
+
+
 def _handle_table(results: Sequence[Result]) -> str:
     """Bytes, write amplification and reclaim units of each handle, a row for each layer."""
     many = len(results) > 1
@@ -305,6 +317,7 @@ def _sections(
         ("why", charts.CHARTS["why"].title, "Why", _why(results)),
         ("over-time", charts.CHARTS[over_time].title, "Over time", figures(over_time)),
         ("by-volume", charts.CHARTS["volumes"].title, "Volumes", figures("volumes") + _volume_table(results)),
+        ("by-tenant", charts.CHARTS["tenants"].title, "Tenants", figures("tenants") + _tenant_table(results)),
         ("by-handle", charts.CHARTS["handles"].title, "Handles", figures("handles") + _handle_table(results)),
         ("operations", "Flash operations by cause", "Flash", figures("flash")),
         ("timeline-of-operations", "Timeline", "Timeline", _timeline(timed) if timed else ""),

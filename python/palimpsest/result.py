@@ -106,6 +106,7 @@ class Plots:
     volumes = _plot(
         "volumes", "The 99th percentile of response times by volume of the trace, or bytes at count fidelity."
     )
+    tenants = _plot("tenants", "The 99th percentile of response times by tenant, also alone if they ran alone.")
     handles = _plot("handles", "Bytes written and moved by reclaim unit handle (`fdp`).")
     reliability = _plot(
         "reliability", "ECC margin, retries and lost data over simulated time, for reads with errors (`ecc.strength`)."
@@ -251,8 +252,8 @@ class Result(Shown):
                 `utilization` (a row for each channel and die); `snapshots` (fewer than 64, evenly over the requests);
                 `blocks` (states: a row for each block of each snapshot, neighbours joined on large drives);
                 `operations` and `requests` (the timeline: docs/operations.md); `volumes` (a row for each volume of a
-                trace); `jobs` (a row for each section of a job file); `handles` (a row for each reclaim unit handle of
-                `fdp`).
+                trace); `jobs` (a row for each section of a job file); `tenants` (a row for each section or volume);
+                `handles` (a row for each reclaim unit handle of `fdp`).
 
         Raises:
             ValueError: the table is unknown, or the run kept no series.
@@ -270,7 +271,8 @@ class Result(Shown):
             return pl.DataFrame([row], infer_schema_length=None, schema_overrides=types)
         from . import tables
 
-        records = {"volumes": tables.of_volumes, "jobs": tables.of_jobs, "handles": tables.of_handles}
+        records = {"volumes": tables.of_volumes, "jobs": tables.of_jobs, "tenants": tables.of_tenants}
+        records["handles"] = tables.of_handles
         if table in records:
             within = (self._data.get("fdp") or {}) if table == "handles" else self._data
             return records[table](within.get(table) or [])

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from . import units
+from . import tenants, units
 from .metrics import CAUSES, LATENCIES, is_modelled, response_time
 from .result import Result, flatten
 from .units import count, nanoseconds, ratio, size, volume_name
@@ -441,6 +441,9 @@ def render(result: Result) -> RenderableType:
         parts += [volumes, Text()]
     for jobs in _jobs(result):
         parts += [jobs, Text()]
+    heads, rows = tenants.rows(result)
+    if rows:
+        parts += [_figures("tenant", heads, rows), facts(tenants.facts(result)), Text()]
     if handles := list(handle_rows(result)):
         parts += [_figures("handle", HANDLE_HEADS, handles), Text()]
     parts += [facts(list(_flash_rows(result))), Text(), _causes(result), Text()]

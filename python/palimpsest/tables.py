@@ -121,6 +121,16 @@ _JOB: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
+_TENANT: dict[str, pl.DataType] = {
+    "tenant": _U32, "name": pl.String(), **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,
+    **{f"latency_ns.{kind}.{time}": _U64 for kind in ("all", "read", "write")
+       for time in ("mean", "p50", "p90", "p99", "p999", "p9999", "max")},
+    "bytes_programmed": _U64, "programmed_share": _F64, "write_amplification": _F64,
+    **{f"alone.latency_ns.all.{time}": _U64 for time in ("mean", "p99")},
+    "slowdown.mean": _F64, "slowdown.p99": _F64,
+}  # fmt: skip
+
+
 def of_volumes(volumes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The volumes of a trace, a row each, in order of appearance; figures are named as in the summary."""
     return _rows(volumes, _VOLUME)
@@ -129,6 +139,11 @@ def of_volumes(volumes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 def of_jobs(jobs: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The sections of a job file, a row each, in their order; figures are named as in the summary."""
     return _rows(jobs, _JOB)
+
+
+def of_tenants(tenants: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The tenants, a row each, in their order; figures are named as in the summary."""
+    return _rows(tenants, _TENANT)
 
 
 def of_handles(handles: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -156,6 +156,14 @@ fn with_controller(entry: &Entry, settings: &[String]) -> Vec<String> {
             changes.push("controller.write_iops=50000");
         }
     }
+    let own = &mut Rng::new(seed, 0x9e5);
+    if own.below(4) == 0 {
+        changes.push(pick(own, &["controller.commands=1", "controller.commands=2", "controller.commands=7"]));
+        changes.push(pick(own, &["host.burst=1", "host.burst=4", "host.burst=0"]));
+        if own.below(2) == 0 {
+            changes.extend(["host.arbitration=weighted", "host.queues=2"]);
+        }
+    }
     let own = &mut Rng::new(seed, 0xb57);
     if changes[0] == "ftl.gc_pace=paced" && entry.lists("ftl.gc_burst") && own.below(4) == 0 {
         changes.push(pick(own, &["ftl.gc_burst=1", "ftl.gc_burst=3"]));

@@ -41,7 +41,7 @@ impl Observer for Completions {
 pub fn drive(config: &DriveConfig, entry: &Entry, payload: Payload, seed: u64) -> Drive {
     let mut drive = build::drive(config, entry, payload, seed);
     drive.io.begin_checkpoints();
-    drive.set_controller(config.controller);
+    drive.set_controller(config.controller.clone());
     drive.read_ahead(config.read_ahead, config.logical_subpages());
     if !entry.is_file_system() {
         drive.keep_trims(config.logical_subpages());

@@ -12,7 +12,7 @@ use palimpsest_lab::error::Result;
 use palimpsest_lab::ftl::keys::{Need, ValueType};
 use palimpsest_lab::ftl::{Entry, REGISTRY};
 use palimpsest_lab::host::fs::layers::ENTRIES;
-use palimpsest_lab::host::request::{Arrivals, Request, Source};
+use palimpsest_lab::host::request::{Arrivals, Directives, Request, Section, Source};
 use palimpsest_lab::nand::data::Payload;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup, run};
@@ -33,7 +33,9 @@ impl Source for Bursts {
     fn next_request(&mut self) -> Result<Option<Request>> {
         self.number += 1;
         let arrival: Nanos = self.number / 12 * 60_000_000;
-        Ok(self.commands.next().map(|command| Request::new(arrival, command.of((self.number / 3 % 5) as u32))))
+        let owner = (self.number / 3 % 5) as u32;
+        let directives = Directives { owner, queue: owner, ..Directives::NONE };
+        Ok(self.commands.next().map(|command| Request::new(arrival, command.with(directives))))
     }
 
     fn place(&self) -> String {
@@ -42,6 +44,10 @@ impl Source for Bursts {
 
     fn arrivals(&self) -> Arrivals {
         self.arrivals
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        (0..5).map(|number| Section { name: number.to_string(), copies: 1, depth: None }).collect()
     }
 }
 
@@ -182,6 +188,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("zns.max_active", &["zns.max_open=1"]),
     ("buffer.timeout", &["buffer.ack=program"]),
     ("sim.suspend_limit", &["part.t_program=20ms", "part.t_erase=60ms", "sim.scheduler=read-first"]),
+    ("host.weights", &["host.classes=high:low:medium", "host.burst=0"]),
     ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
 ];
 
@@ -205,6 +212,10 @@ const VALUES: &[(&str, &[&str])] = &[
     ("zns.zone_size", &["1MiB", "768KiB"]),
     ("zns.max_open", &["1", "2"]),
     ("zns.max_active", &["1", "2"]),
+    ("host.burst", &["4", "2", "0"]),
+    ("host.queues", &["2", "3"]),
+    ("host.classes", &["low:urgent", "high:low:medium"]),
+    ("host.weights", &["1:1:9", "1:9:1"]),
 ];
 
 /// Keys of trace readers, which runs do not read.

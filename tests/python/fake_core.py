@@ -234,6 +234,7 @@ def summary(options: dict[str, Any]) -> dict[str, Any]:
         "ftl_stats": {"buffer_hits": 12},
         "volumes": volumes(timed) if options["workload"] == "oltp" else [],
         "jobs": [],
+        **(tenancy(timed, options.get("tenant") is not None) if options["workload"] == "oltp" else {}),
         "sim": {"wall_s": 0.0123, "requests_per_s": 8_123_456.0},
         "notes": ["3 requests beyond the drive's end were folded into it (host.fold)"] if ftl == "page" else [],
     }
@@ -254,6 +255,29 @@ def volumes(timed: bool) -> list[dict[str, Any]]:
         }
         for number in range(3)
     ]
+
+
+def tenancy(timed: bool, alone: bool) -> dict[str, Any]:
+    """The tenants of `volumes`, which are faster alone: 2.00 times, 2.50 times for the last."""
+    tenants = [
+        {
+            "tenant": volume["volume"],
+            "name": f"volume {volume['volume']}",
+            **{name: volume[name] for name in ("requests", "bytes_read", "bytes_written")},
+            "latency_ns": dict.fromkeys(
+                ("all", "read", "write"), latency((5 - number // 2) / (10 if alone else 5 - number // 2))
+            )
+            if timed
+            else None,
+            "throughput": dict.fromkeys(("iops", "bytes_per_s"), 1000.0 if timed else None),
+            "bytes_programmed": 3 << 20,
+            "programmed_share": 0.3,
+            "write_amplification": 3.0,
+        }
+        for number, volume in enumerate(volumes(timed))
+    ]
+    shares = {"programmed_by": "owners", "bytes_programmed": 10 << 20, "bytes_without_tenant": 1 << 20}
+    return {"tenants": tenants, "tenancy": shares}
 
 
 def sketch() -> dict[str, Any]:

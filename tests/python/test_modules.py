@@ -13,11 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "python" / "palimpsest"
 
 ORDER = """
-interrupts native _core errors files units options states tables result engine timelines metrics intervals sketches
-replicates summary why answers comparison
-charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.time charts.volumes
-charts.handles charts.__init__ page fio_output against report outputs reruns views listing progress parameters needs
-commands completion run_options images
+interrupts native _core errors files units options states tables result engine timelines metrics why tenants intervals
+sketches replicates summary answers comparison
+charts.common charts.blocks charts.flash charts.gantt charts.latency charts.parts charts.tenants charts.time
+charts.volumes charts.handles charts.__init__ page fio_output against report outputs reruns views listing progress
+parameters needs commands completion run_options images
 serving attaching mounting wear wom traces trace_report trace_commands objects frames
 sweeps.values sweeps.conditions sweeps.lines sweeps.definition sweeps.task sweeps.worker sweeps.store sweeps.points
 sweeps.finished sweeps.frontier sweeps.table sweeps.show sweeps.charts sweeps.report sweeps.results

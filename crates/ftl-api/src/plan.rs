@@ -13,6 +13,7 @@ mod gates;
 pub mod inner;
 pub mod ledger;
 pub mod operations;
+pub mod owners;
 mod pairs;
 pub mod port;
 pub mod rain;
@@ -150,6 +151,8 @@ pub struct Io {
     pub ledger: Option<Box<Ledger>>,
     /// Log for the rollback at a power cut; `None` unless a power cut is scheduled in a timed run.
     pub undo: Option<Box<undo::PlanUndo>>,
+    /// Tenants behind the data; `None` without several.
+    pub owners: Option<Box<owners::Owners>>,
     /// Added to the present time for the age of data.
     pub data_age: Nanos,
     /// Checkpoints of the layer's tables.
@@ -163,7 +166,7 @@ pub struct Io {
 }
 
 palimpsest_flash::state!(Io { nand, plan, host, counters } parts { ledger, guard } built {
-    present, dies, file_groups, undo, data_age, checkpoints, rain, read_ahead
+    present, dies, file_groups, undo, owners, data_age, checkpoints, rain, read_ahead
 });
 
 impl Io {
@@ -194,6 +197,7 @@ impl Io {
             file_groups: Vec::new(),
             ledger: None,
             undo: None,
+            owners: None,
             data_age: 0,
             checkpoints: None,
             guard,

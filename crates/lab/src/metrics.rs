@@ -12,6 +12,7 @@ pub mod recorder;
 pub mod snapshots;
 pub mod summary;
 mod tail;
+pub mod tenants;
 pub mod volumes;
 pub mod why;
 pub mod zns;

@@ -24,6 +24,7 @@ use palimpsest_lab::host;
 use palimpsest_lab::host::fs::schemes;
 use palimpsest_lab::host::objects;
 use palimpsest_lab::host::replay::{Playing, Repeat, Volumes};
+use palimpsest_lab::host::request::Source;
 use palimpsest_lab::host::trace::{self, TraceOptions};
 use palimpsest_lab::log::streams::CLASSIFIERS;
 use palimpsest_lab::log::victim;
@@ -94,6 +95,7 @@ struct RunOptions {
     arrivals: Option<String>,
     repeat: Option<String>,
     until: Option<String>,
+    tenant: Option<u32>,
     #[serde(default)]
     series: bool,
     #[serde(default)]
@@ -237,6 +239,13 @@ impl Reporter {
     }
 }
 
+/// Leaves out all tenants of `source` but `tenant`, if one is named.
+fn keep_only(source: &mut dyn Source, tenant: Option<u32>) -> palimpsest_lab::error::Result<()> {
+    let what = "the workload has no such section and no volumes; expected the number of one of several tenants";
+    let is_kept = tenant.is_none_or(|tenant| source.keep_only(tenant));
+    if is_kept { Ok(()) } else { Err(CoreError::input("tenant", what)) }
+}
+
 /// Runs one drive under one workload; returns the result and the data of the charts, both as JSON.
 #[pyfunction]
 fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
@@ -251,6 +260,7 @@ fn run(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>>) -> PyRes
     let begin = Instant::now();
     let (outcome, end) = py.detach(|| {
         let outcome = workload::open(&options.workload, &opening).and_then(|mut source| {
+            keep_only(source.as_mut(), options.tenant)?;
             let touched = core.touches(source.expected_requests());
             config::check_memory(&resolved.drive, &touched, files::available_memory())?;
             run_from(

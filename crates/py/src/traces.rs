@@ -150,7 +150,7 @@ pub fn trace_info(py: Python<'_>, options_json: &str, progress: Option<Py<PyAny>
         drain(source.as_mut(), options.requests, &mut watch, &mut |request, _| {
             profile.add(&request);
             if let Some((volumes, locality)) = &mut volumes {
-                volumes.submitted(request.owner(), request.kind, request.extent.sectors);
+                volumes.of(request.owner()).submitted(request.kind, request.extent.sectors);
                 locality.add(&request);
             }
             Ok(())

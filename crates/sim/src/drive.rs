@@ -127,6 +127,9 @@ impl Drive {
                 if self.io.nand.has_due() {
                     self.refresh()?;
                 }
+                if self.io.owners.is_some() {
+                    self.own(extent);
+                }
                 if self.io.nand.keeps_trims() {
                     self.io.nand.note_written(self.units.lsns(self.units.touched(extent)));
                 }
@@ -144,6 +147,12 @@ impl Drive {
                 self.ftl.flush(&mut self.io)
             }
         }
+    }
+
+    /// Records the owner of a write.
+    fn own(&mut self, extent: Extent) {
+        let (lsns, owner) = (self.units.written(extent), self.io.present.directives.owner);
+        self.io.owners.iter_mut().for_each(|owners| owners.wrote(lsns.clone(), owner));
     }
 
     /// Journals trims of the `logical` logical subpages from now on, because power cuts may come. Must not be called
@@ -271,7 +280,7 @@ impl Drive {
             timeline.submitted(id, command.kind, command.extent, arrival, now);
         }
         if self.controller.takes_time() {
-            self.controller.submit(now, command.directives.queue, command.kind, id);
+            self.controller.submit(now, &command, id);
             return Ok(());
         }
         if self.has_room(command) {

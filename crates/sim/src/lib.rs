@@ -13,6 +13,7 @@ pub mod events;
 pub mod faults;
 pub mod fingerprint;
 pub mod observe;
+pub mod queues;
 pub mod settings;
 pub mod shadow;
 pub mod timeline;

@@ -2,6 +2,7 @@
 //!
 //! Ignored here: timings of flash, which are data of the part.
 
+use super::queues::QueueSettings;
 use palimpsest_flash::keys::readers::Reader;
 use palimpsest_flash::units::{Nanos, Rate};
 use palimpsest_flash::{keys, words};
@@ -103,7 +104,7 @@ keys! {
 
 keys! {
     /// Times of the controller; all 0 if requests take no time there.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct ControllerTimes;
 
     /// The keys of the controller's times.
@@ -130,6 +131,8 @@ keys! {
         pub t_buffer: Nanos = settings.get("buffer.t_write");
         /// Time to put each further subpage into the write buffer.
         pub t_buffer_next: Nanos = settings.get("buffer.t_write_next");
+        /// Submission queues, and the limit of commands.
+        pub queues: QueueSettings = QueueSettings::new(settings);
     }
 }
 

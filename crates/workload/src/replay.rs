@@ -105,6 +105,8 @@ pub struct Replay {
     returned: Returned,
     /// The host keeps one depth for all jobs instead of their own.
     has_no_depths: bool,
+    /// The only tenant that is played.
+    only: Option<u32>,
 }
 
 #[derive(Default)]
@@ -159,6 +161,7 @@ impl Replay {
             play: Play::default(),
             returned: Returned::default(),
             has_no_depths: false,
+            only: None,
         })
     }
 
@@ -172,7 +175,9 @@ impl Replay {
                 return self.layout.expect_requests(&self.inner.place(), &self.names()).map(|()| None);
             };
             let layout = &mut self.layout;
-            if layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)? && layout.place(&mut request) {
+            let is_played = layout.turn_to(request.owner(), self.reopen.as_ref(), &*self.inner)?;
+            let is_left_out = self.only.is_some_and(|only| layout.has_volumes() && request.owner() != only);
+            if is_played && layout.place(&mut request) && !is_left_out {
                 request.arrival += self.play.shift;
                 self.play.requests += 1;
                 self.play.latest = request.arrival;
@@ -213,6 +218,7 @@ impl Replay {
         };
         self.names.extend(self.inner.volume_names().iter().cloned());
         self.inner = reopen()?;
+        self.only.into_iter().for_each(|only| _ = self.inner.keep_only(only));
         play.shift = play.latest + (play.latest - play.shift) / (play.requests.max(2) - 1);
         play.requests = 0;
         Ok(true)
@@ -283,7 +289,7 @@ impl Source for Replay {
 
     fn expected_requests(&self) -> Option<u64> {
         match self.repeat {
-            _ if self.layout.drops_volumes() => None,
+            _ if self.layout.drops_volumes() || self.only.is_some() => None,
             Repeat::Once => self.inner.expected_requests(),
             Repeat::Times(times) => self.inner.expected_requests()?.checked_mul(times),
             Repeat::DriveWrites(_) | Repeat::Forever => None,
@@ -312,6 +318,11 @@ impl Source for Replay {
 
     fn volume_names(&self) -> &[VolumeName] {
         self.inner.volume_names()
+    }
+
+    fn keep_only(&mut self, tenant: u32) -> bool {
+        self.only = Some(tenant);
+        self.has_volumes() || self.inner.keep_only(tenant)
     }
 
     fn survey(&mut self) -> Result<Option<Survey>> {

@@ -251,6 +251,12 @@ pub trait Source: Send {
         Ok(None)
     }
 
+    /// Leaves out the requests of all tenants but one: the section at `tenant`, counted from 0, or the volume with this
+    /// number. Returns false, without effect, if the workload has neither sections nor volumes.
+    fn keep_only(&mut self, _tenant: u32) -> bool {
+        false
+    }
+
     /// The sections of the workload, with their outcomes so far; empty if it has none.
     fn sections(&self) -> Vec<Section> {
         Vec::new()

@@ -14,6 +14,7 @@ from . import flash as operations
 from . import handles as by_handle
 from . import latency as response
 from . import parts as parts_of_latency
+from . import tenants as by_tenant
 from . import time as series
 from . import volumes as by_volume
 from .common import Specification, part
@@ -64,6 +65,11 @@ CHARTS: dict[str, Chart] = {
     "volumes": Chart(
         "Volumes", by_volume.volumes,
         "Requests of each volume of the trace; at most the twenty busiest.",
+    ),
+    "tenants": Chart(
+        "Tenants", by_tenant.tenants,
+        "99th percentile of the response times of each tenant: the sections of a job file, or volumes; at most the "
+        "twenty busiest. Alone: in a run of its own.",
     ),
     "handles": Chart(
         "Reclaim unit handles", by_handle.handles,

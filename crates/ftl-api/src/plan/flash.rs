@@ -306,6 +306,9 @@ impl Io {
         counters.data_bytes += u64::from(bytes - padding);
         counters.padding_bytes += u64::from(padding);
         counters.bus_bytes += u64::from(moved);
+        if let Some(owners) = &mut self.owners {
+            owners.programmed(cause, program.written, program.logical);
+        }
         if self.plan.timed {
             let (block, page) = self.nand.place(program.ppn);
             let array = if program.single { single } else { part.programming_time(page) };

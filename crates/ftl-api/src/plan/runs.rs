@@ -132,6 +132,9 @@ impl SliceIo for Io {
         counters.programs[Cause::Gc as usize] += copies;
         counters.data_bytes += bytes;
         counters.bus_bytes += 2 * bytes;
+        if self.owners.is_some() {
+            self.own_copies(to, copies as u32);
+        }
     }
 
     fn program_rows(&mut self, rows: &[Row], rounds: u32, first: u32) {
@@ -168,6 +171,9 @@ impl SliceIo for Io {
         counters.programs[cause as usize] += 1;
         counters.data_bytes += u64::from(bytes);
         counters.bus_bytes += u64::from(moved);
+        if let Some(owners) = &mut self.owners {
+            owners.programmed(cause, program.written, logical);
+        }
         if self.plan.timed {
             let (block, page) = self.nand.place(ppn);
             let array = if program.single { part.t_program_slc } else { part.programming_time(page) };
@@ -191,6 +197,12 @@ impl SliceIo for Io {
 }
 
 impl Io {
+    /// Counts the `pages` pages from page `to` on for the owners of their data.
+    fn own_copies(&mut self, to: u32, pages: u32) {
+        let Io { nand, owners: Some(owners), .. } = self else { return };
+        (to..to + pages).flat_map(|ppn| nand.logical_of(ppn)).for_each(|&lsn| owners.programmed_one(lsn));
+    }
+
     /// Adds a read, and the program that follows it, to the plan for each page of [`Self::copy`].
     #[inline(never)]
     fn plan_copies(&mut self, copies: Copies) {

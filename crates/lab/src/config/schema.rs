@@ -9,6 +9,7 @@ use palimpsest_ftl::log::settings as log;
 use palimpsest_ftl_api::keys::{Fallback, Key, Need, Notation, Value, ValueType, expected_name, few, is, keys_of};
 use palimpsest_ftl_api::{Entry, keys};
 use palimpsest_sim::faults::FAULTS;
+use palimpsest_sim::queues::QUEUES;
 use palimpsest_sim::settings::{CONTROLLER, ENGINE, READ_AHEAD};
 use palimpsest_workload::settings::{BUFFER, HOST};
 use std::ops::Deref;
@@ -102,7 +103,8 @@ pub fn keys() -> &'static [Known] {
 fn gather() -> Vec<Known> {
     let of_drive =
         keys_of(&[SSD, part::SHAPE_AND_TIMES, wear::KEYS, growth::OF_PART, part::CORRUPTION_AND_ENERGIES, LAYER]);
-    let mut around = keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, READ_AHEAD, errors::KEYS, growth::TEMPERATURE]);
+    let mut around =
+        keys_of(&[ENGINE, HOST, BUFFER, CONTROLLER, QUEUES, READ_AHEAD, errors::KEYS, growth::TEMPERATURE]);
     around.extend(FAULTS.iter().flat_map(|fault| fault.keys));
     let of_layers = layers().flat_map(|entry| (entry.keys)());
     // A key that both a layer and its surroundings list keeps the place of the surroundings.

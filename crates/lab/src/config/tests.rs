@@ -66,8 +66,7 @@ fn keys_of_other_layers_are_mistakes() {
 
 #[test]
 fn a_layer_fixes_settings_of_its_paper() {
-    let set = ["ftl.name=hotcold", "ftl.streams=2", "ftl.allocation=channel"];
-    let drive = preset("llh-16g", &set).unwrap();
+    let drive = preset("llh-16g", &["ftl.name=hotcold", "ftl.streams=2", "ftl.allocation=channel"]).unwrap();
     assert_eq!(unread(&drive), [("ftl.streams", Gravity::Mistake), ("ftl.allocation", Gravity::Mistake)]);
     let log = &drive.drive.log;
     assert_eq!((log.streams, log.moved, log.allocation), (3, Moved::Cold, Allocation::Unit));
@@ -227,8 +226,9 @@ fn a_capacity_sets_the_blocks_and_nothing_else() {
         assert!((256 * GIB..256 * GIB + a_block_each).contains(&drive.logical_bytes()), "{name}");
         let blocks = whole.drive.geometry.blocks_per_plane;
         assert_eq!(Geometry { blocks_per_plane: blocks, ..*geometry }, whole.drive.geometry);
-        let rest =
-            |drive: &DriveConfig| (drive.over_provisioning, drive.part.clone(), drive.sim.clone(), drive.controller);
+        let rest = |drive: &DriveConfig| {
+            (drive.over_provisioning, drive.part.clone(), drive.sim.clone(), drive.controller.clone())
+        };
         assert_eq!(rest(drive), rest(&whole.drive));
         assert_eq!(source(&scaled, "ssd.blocks_per_plane"), "--set ssd.capacity=256GiB");
         assert_eq!(file(&scaled.to_toml(), &[]).unwrap().drive, *drive, "what is printed is the same drive");

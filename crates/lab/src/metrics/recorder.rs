@@ -6,6 +6,7 @@ use super::jobs::JobRecorder;
 use super::tail::Tail;
 use super::volumes::VolumeRecorder;
 use super::why::Why;
+use palimpsest_flash::command::Command;
 use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::Nanos;
 use palimpsest_sim::observe::Observer;
@@ -369,15 +370,21 @@ impl Observer for Recorder {
 
     fn owner_completed(&mut self, stream: u32, kind: RequestKind, latency: Nanos, now: Nanos) {
         if let Some(volumes) = &mut self.volumes {
-            volumes.completed(stream, kind, latency);
+            volumes.of(stream).completed(kind, latency, now);
         }
         if let Some(jobs) = &mut self.jobs {
-            jobs.completed(stream, kind, latency, now);
+            jobs.of(stream).completed(kind, latency, now);
         }
     }
 
-    fn request_explained(&mut self, kind: RequestKind, parts: &Parts) {
+    fn request_explained(&mut self, &Command { kind, directives, .. }: &Command, parts: &Parts) {
         self.why.add(kind, parts);
+        if let Some(volumes) = &mut self.volumes {
+            volumes.of(directives.owner).explained(kind, parts);
+        }
+        if let Some(jobs) = &mut self.jobs {
+            jobs.of(directives.owner).explained(kind, parts);
+        }
     }
 
     fn collection_ended(&mut self, took: Nanos) {

@@ -60,6 +60,11 @@ pub struct Summary {
     pub volumes: Vec<VolumeFigures>,
     /// Figures of the sections of a job file, or of a job that searches its depth; empty for one section without.
     pub jobs: Vec<JobFigures>,
+    /// Figures of the tenants, and of all together: sections of a job file, or volumes; absent with one tenant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<super::tenants::TenantFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenancy: Option<super::tenants::Tenancy>,
     /// The user ended the run before the last request.
     pub interrupted: bool,
     pub notes: Vec<String>,

@@ -38,18 +38,18 @@ impl Tail {
 
     /// The time that 99 % of all times do not exceed: the middle of a bucket; `None` when empty.
     pub fn p99(&self) -> Option<Nanos> {
-        self.percentile(99)
+        (self.total > 0).then(|| self.percentile_of(99, 100))
     }
 
-    /// The time that `percent` % of all times do not exceed: the middle of a bucket; `None` when empty.
-    pub fn percentile(&self, percent: u64) -> Option<Nanos> {
-        let rank = (self.total * percent).div_ceil(100);
+    /// The time that the share `part` / `whole` of all times do not exceed: the middle of a bucket; 0 when empty.
+    pub fn percentile_of(&self, part: u64, whole: u64) -> Nanos {
+        let rank = (self.total * part).div_ceil(whole);
         let mut seen = 0;
         let found = self.counts.iter().position(|&count| {
             seen += u64::from(count);
             seen >= rank && count > 0
         });
-        found.map(|index| {
+        found.map_or(0, |index| {
             let shift = (index as u64 / SUB).saturating_sub(1);
             ((index as u64 - shift * SUB) << shift) + ((1 << shift) >> 1)
         })

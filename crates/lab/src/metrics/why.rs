@@ -71,6 +71,20 @@ impl Why {
         }
     }
 
+    /// Adds all requests of `other`.
+    pub fn merge(&mut self, other: &Why) {
+        for (kind, Kind { buckets, slowest }) in self.0.iter_mut().zip(&other.0) {
+            for (&at, more) in buckets {
+                let bucket = kind.buckets.entry(at).or_default();
+                bucket.requests += more.requests;
+                bucket.parts.iter_mut().zip(more.parts).for_each(|(sum, part)| *sum += part);
+            }
+            if kind.slowest.requests == 0 || kind.slowest.latency() < slowest.latency() {
+                kind.slowest = *slowest;
+            }
+        }
+    }
+
     /// The explanations; `None` if no request was explained.
     pub fn explanations(&self) -> Option<Explanations> {
         let of_kind = |kind: &Kind| {

@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         }
         drive.power.read_back = config.loses_power().then(|| config.logical_subpages());
         if options.fidelity == Fidelity::Timed {
-            drive.set_controller(config.controller);
+            drive.set_controller(config.controller.clone());
             drive.verify_times(None);
         }
         let subpage = config.geometry.subpage_bytes / SECTOR_BYTES as u32;
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         self.start_timing()?;
         self.recorder.volumes = source.has_volumes().then(VolumeRecorder::default);
         self.recorder.jobs = JobRecorder::new(&source.sections());
-        self.drive.reports.owners = self.recorder.volumes.is_some() || self.recorder.jobs.is_some();
+        self.name_tenants(source)?;
         let warmup = match self.options.warmup {
             Warmup::Requests(requests) => requests,
             Warmup::Share(share) => {
@@ -273,6 +273,7 @@ impl<'a> Session<'a> {
         self.tally.start_measuring();
         let (volumes, mut jobs) = (self.recorder.volumes.is_some(), self.recorder.jobs.take());
         jobs.iter_mut().for_each(JobRecorder::restart_all);
+        self.drive.io.owners.iter_mut().for_each(|owners| owners.restart());
         self.recorder = Recorder::new(self.drive.engine.now(), self.totals(), self.options.series);
         self.drive.io.plan.meter(self.drive.io.nand.counters());
         (self.recorder.volumes, self.recorder.jobs) = (volumes.then(VolumeRecorder::default), jobs);
@@ -393,8 +394,8 @@ impl<'a> Session<'a> {
         while let Some(command) = self.drive.reports.refused.pop() {
             self.tally.subtract(command);
             let (owner, kind, sectors) = (command.directives.owner, command.kind, command.extent.sectors);
-            self.recorder.volumes.iter_mut().for_each(|volumes| volumes.refused(owner, kind, sectors));
-            self.recorder.jobs.iter_mut().for_each(|jobs| jobs.refused(owner, kind, sectors));
+            self.recorder.volumes.iter_mut().for_each(|volumes| volumes.of(owner).refused(kind, sectors));
+            self.recorder.jobs.iter_mut().for_each(|jobs| jobs.of(owner).refused(kind, sectors));
         }
     }
 

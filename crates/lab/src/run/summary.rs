@@ -1,5 +1,7 @@
 //! The result of a run, from its counters. Ignored: the schema, which [`crate::metrics::summary`] defines.
 
+mod tenants;
+
 use super::{Buckets, Detail, Fidelity, Histograms, Options, Outcome, Session, Utilization, Wear, registered};
 use crate::config::Resolved;
 use crate::metrics::curve::Curve;
@@ -8,6 +10,7 @@ use crate::metrics::fdp::{self, Fdp};
 use crate::metrics::histogram::Histogram;
 use crate::metrics::lifetime::{Measured, bytes_by_erases, projected_host_bytes, unsafe_after};
 use crate::metrics::operations::columns;
+use crate::metrics::recorder::Recorder;
 use crate::metrics::snapshots::Snapshots;
 use crate::metrics::summary::{
     ByCause, Checkpoint, Energy, Flash, Gc, Host, Latencies, Latency, Lifetime, MappingBytes, Merge, Power,
@@ -92,8 +95,9 @@ pub(super) fn outcome(
         second_writes: (io.second_bytes - io_before.second_bytes) as f64 / data_bytes.max(1) as f64,
     };
     let life = lifetime(session, &figures, figures.safe_life, &measured);
-    let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
     let amplification = (written > 0).then(|| data_bytes as f64 / written as f64);
+    let (tenants, tenancy) = tenants::tenants(session, (&trace.sections, &trace.volumes), timed, data_bytes);
+    let unsafe_after = unsafe_after(&config.part, figures.safe_life, &measured);
     let summary = Summary {
         schema_version: SCHEMA_VERSION,
         ftl: config.ftl.name.clone(),
@@ -107,11 +111,7 @@ pub(super) fn outcome(
         config: resolved.to_json(),
         requests: session.tally.requests.clone(),
         host: Host { subpages_hit: hits(session), ..session.tally.host.clone() },
-        latency_ns: timed.then(|| Latencies {
-            all: Latency::of(&recorder.all()),
-            read: Latency::of(&recorder.read),
-            write: Latency::of(&recorder.write),
-        }),
+        latency_ns: timed.then(|| latencies(recorder)),
         why: recorder.why.explanations(),
         throughput: throughput(session, timed, simulated),
         simulated_ns: simulated,
@@ -143,6 +143,8 @@ pub(super) fn outcome(
         volumes: recorder.volumes.as_ref().map_or_else(Vec::new, |volumes| volumes.figures(&trace.volumes, timed)),
         objects: trace.objects.clone(),
         jobs: recorder.jobs.as_ref().map_or_else(Vec::new, |jobs| jobs.figures(&trace.sections, timed)),
+        tenants,
+        tenancy,
         notes: notes(session, &trace, &precondition, unsafe_after, &figures.remarks),
         precondition,
         interrupted: session.watch.interrupted,
@@ -150,6 +152,11 @@ pub(super) fn outcome(
         sim: Sim::default(),
     };
     Outcome { summary, detail: detail(session, timed, simulated) }
+}
+
+fn latencies(recorder: &Recorder) -> Latencies {
+    let [all, read, write] = [&recorder.all(), &recorder.read, &recorder.write].map(Latency::of);
+    Latencies { all, read, write }
 }
 
 fn payload_name(payload: Payload) -> &'static str {

@@ -1,9 +1,10 @@
 //! From submission to the translation layer: requests pass the controller, and writes of buffered layers wait for room.
 //!
-//! Ignored: priorities; waiting writes are admitted in order.
+//! Ignored: priorities behind the controller; waiting writes are admitted in order.
 
 use super::{Command, Drive, Verifier};
 use crate::controller::Controller;
+use crate::queues::Class;
 use crate::settings::ControllerTimes;
 use palimpsest_flash::error::Result;
 use palimpsest_flash::geometry::{Extent, RequestKind};
@@ -13,6 +14,12 @@ impl Drive {
     /// Sets the controller's times for requests submitted from now on.
     pub fn set_controller(&mut self, times: ControllerTimes) {
         self.controller = Controller::new(times);
+    }
+
+    /// Names the tenants of the submission queues: the classes of jobs, or of owners in order of appearance if
+    /// `by_owner`.
+    pub fn set_tenants(&mut self, classes: Vec<Class>, by_owner: bool) {
+        self.controller.set_tenants(classes, by_owner);
     }
 
     /// Plans request `id`, which has passed the controller, or queues the request for room in the write buffer.

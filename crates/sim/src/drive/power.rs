@@ -307,7 +307,7 @@ impl Drive {
         if self.power.drops_requests {
             self.flight.clear();
             self.buffer.waiting.clear();
-            self.set_controller(*self.controller.times());
+            self.controller.clear();
             self.drop_carried();
             return Ok(());
         }

@@ -5,7 +5,6 @@
 use super::{Command, Directives, Drive};
 use crate::observe::Observer;
 use crate::timeline::Recording;
-use palimpsest_flash::geometry::RequestKind;
 use palimpsest_flash::units::{Nanos, SECTOR_BYTES};
 
 /// The receivers of completions.
@@ -46,13 +45,13 @@ impl Reports {
 }
 
 impl Drive {
-    /// Records the completion of a request of `kind`, and keeps the recording when the window has passed.
+    /// Records the completion of `command`, request `id`, and keeps the recording when the window has passed.
     #[inline]
-    pub(super) fn record_completion(&mut self, id: u32, kind: RequestKind, observer: &mut dyn Observer) {
+    pub(super) fn record_completion(&mut self, id: u32, command: &Command, observer: &mut dyn Observer) {
         let now = self.engine.now();
         let Some(timeline) = &mut self.engine.timeline else { return };
         if let Some(parts) = timeline.completed(id, now) {
-            observer.request_explained(kind, &parts);
+            observer.request_explained(command, &parts);
         }
         if timeline.is_over(now) {
             self.reports.recording = self.engine.timeline.take().map(|timeline| timeline.recording());

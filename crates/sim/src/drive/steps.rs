@@ -158,10 +158,13 @@ impl Drive {
                 }
                 self.reports.finish(command, self.engine.now() - arrival);
                 self.flight.complete(id);
+                if self.controller.takes_time() {
+                    self.controller.release(self.engine.now());
+                }
                 if let Some(carried) = &mut self.carried {
                     carried.completed.push(id);
                 }
-                self.record_completion(id, command.kind, observer);
+                self.record_completion(id, &command, observer);
                 if refused {
                     self.reports.refused.extend((!warmup).then_some(command));
                 } else if !warmup {

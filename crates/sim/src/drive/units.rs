@@ -42,6 +42,13 @@ impl Units {
         (sectors.start / per_subpage) as u32..(sectors.end / per_subpage) as u32
     }
 
+    /// The logical subpages that `extent` touches.
+    #[inline]
+    pub(super) fn written(&self, extent: Extent) -> Range<u32> {
+        let per_subpage = self.subpage_bytes / SECTOR_BYTES;
+        (extent.sector / per_subpage) as u32..extent.end().div_ceil(per_subpage) as u32
+    }
+
     /// Subpages that `extent` occupies in the write buffer.
     #[inline]
     pub(super) fn subpages(&self, extent: Extent) -> u64 {

@@ -1,6 +1,7 @@
 //! Tests of the module `jobs`.
 
 use super::*;
+use palimpsest_flash::geometry::RequestKind;
 use palimpsest_workload::request::FoundDepth;
 
 fn section(name: &str, copies: u32, depths: &[u32]) -> Section {
@@ -12,8 +13,8 @@ fn section(name: &str, copies: u32, depths: &[u32]) -> Section {
 fn record(recorder: &mut JobRecorder, jobs: std::ops::Range<u32>) {
     for job in jobs {
         for at in 1..=2 {
-            recorder.submitted(job, RequestKind::Read, 8);
-            recorder.completed(job, RequestKind::Read, 1000 + u64::from(job), 1_000 * at + 1000 + u64::from(job));
+            recorder.of(job).submitted(RequestKind::Read, 8);
+            recorder.of(job).completed(RequestKind::Read, 1000 + u64::from(job), 1_000 * at + 1000 + u64::from(job));
         }
     }
 }
@@ -23,8 +24,8 @@ fn sections_have_figures_of_all_their_copies() {
     let sections = [section("load", 3, &[]), section("probe", 1, &[])];
     let mut recorder = JobRecorder::new(&sections).unwrap();
     record(&mut recorder, 0..4);
-    recorder.submitted(3, RequestKind::Flush, 0);
-    recorder.completed(3, RequestKind::Flush, 5003, 8003);
+    recorder.of(3).submitted(RequestKind::Flush, 0);
+    recorder.of(3).completed(RequestKind::Flush, 5003, 8003);
     let [load, probe] = &recorder.figures(&sections, true)[..] else { panic!("two sections") };
     assert_eq!((load.job.as_str(), load.copies, load.requests.read, load.bytes_read), ("load", 3, 6, 6 * 4096));
     let read = |job: &JobFigures| job.latency_ns.as_ref().unwrap().read.clone().unwrap();
@@ -59,6 +60,6 @@ fn one_section_without_a_search_has_the_figures_of_the_run() {
     assert!(JobRecorder::new(&[]).is_none() && JobRecorder::new(&[section("a", 5, &[])]).is_none());
     let mut recorder = JobRecorder::new(&[section("a", 1, &[3])]).unwrap();
     // Owners may be files.
-    recorder.submitted(77, RequestKind::Write, 8);
+    recorder.of(77).submitted(RequestKind::Write, 8);
     assert_eq!(recorder.figures(&[section("a", 1, &[3])], true)[0].bytes_written, 4096);
 }

@@ -3,11 +3,35 @@
 //! all jobs together have at most that many requests in flight. Ignored: contents of writes.
 
 use super::Session;
-use palimpsest_flash::error::Result;
+use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::owners::Owners;
+use palimpsest_sim::queues::Class;
 use palimpsest_workload::request::{Due, Jobs, Request, Source};
 
 impl Session<'_> {
+    /// Gives the submission queues of the tenants their classes, and starts to record the owners of data.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for more classes than tenants.
+    pub(super) fn name_tenants(&mut self, source: &dyn Source) -> Result<()> {
+        let (sections, classes) = (source.sections(), &self.config.controller.queues.classes.0);
+        if !source.has_volumes() && classes.len() > sections.len().max(1) {
+            let what = format!("{} classes; the workload has {} tenants", classes.len(), sections.len().max(1));
+            return Err(Error::input("host.classes", format!("{what}; expected at most one class for each")));
+        }
+        let of = |at: usize| classes.get(at).copied().unwrap_or(Class::Medium);
+        let by_job = sections.iter().enumerate().flat_map(|(at, section)| (0..section.copies).map(move |_| of(at)));
+        let classes = if sections.len() > 1 { by_job.collect() } else { classes.clone() };
+        self.drive.set_tenants(classes, source.has_volumes());
+        let has_tenants = source.has_volumes() || sections.len() > 1;
+        if has_tenants && !self.drive.is_file_system && !self.loses_power() {
+            self.drive.io.owners = Some(Box::new(Owners::new(self.config.logical_subpages())));
+        }
+        self.drive.reports.owners = has_tenants || self.recorder.jobs.is_some();
+        Ok(())
+    }
+
     /// The next action of the jobs of `source`, with at most `depth` requests in flight.
     pub(super) fn due_of_jobs(&mut self, source: &mut dyn Source, depth: u32, left: &mut u64) -> Result<Due> {
         let now = self.drive.engine.now();

@@ -87,10 +87,10 @@ impl Session<'_> {
             _ => sectors.divide_wide(extent.end() - 1) - sectors.divide_wide(extent.sector) + 1,
         };
         if let Some(volumes) = &mut self.recorder.volumes {
-            volumes.submitted(directives.owner, kind, extent.sectors);
+            volumes.of(directives.owner).submitted(kind, extent.sectors);
         }
         if let Some(jobs) = &mut self.recorder.jobs {
-            jobs.submitted(directives.owner, kind, extent.sectors);
+            jobs.of(directives.owner).submitted(kind, extent.sectors);
         }
         let Tally { requests, host, subpage, transferred, .. } = &mut self.tally;
         match kind {

@@ -60,7 +60,7 @@ fn a_fill_at_once_is_a_fill_by_requests_on_every_layer() {
                 taken += same(&drive(layer, &[]), &options, "as it is");
             }
         }
-        let takes = ["page", "subpage", "page-fgm", "dma-fgm", "spftl"].contains(&layer.name);
+        let takes = ["page", "subpage", "page-fgm", "dma-fgm", "spftl", "fdp", "fdp-subpage"].contains(&layer.name);
         assert_eq!(taken > 0, takes, "{} takes {taken} units at once", layer.name);
     }
 }

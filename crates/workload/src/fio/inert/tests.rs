@@ -24,7 +24,7 @@ fn each_key_has_one_meaning() {
 fn messages_of_keys_have_at_most_200_characters() {
     let acting = KEYS.iter().flat_map(|key| key.aliases.iter().chain([&key.name]));
     let given = |name: &&str| crate::fio::FioSpec::parse(&format!("rw=read,{name}=no/number:9"));
-    let wrong: Vec<String> = acting.filter_map(|name| given(&name).err()).map(|error| error.to_string()).collect();
+    let wrong: Vec<String> = acting.filter_map(|name| given(name).err()).map(|error| error.to_string()).collect();
     let inert = [ACCEPTED, REFUSED].into_iter().flatten().flat_map(|(_, names)| names.split(' '));
     let inert = inert.map(|name| given(&name.split('=').next().unwrap()).unwrap_err().to_string());
     let long: Vec<String> = wrong.into_iter().chain(inert).filter(|text| text.len() > LONGEST_MESSAGE).collect();

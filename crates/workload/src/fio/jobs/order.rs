@@ -5,14 +5,30 @@
 //!
 //! `order` and `playing` use each other: a phase asks which of its jobs may begin, continue or end.
 
-use super::super::spec::ExitScope;
+use super::super::spec::{ExitScope, Flow};
+use super::pace::{Floor, Search};
 use super::playing::{Phase, Playing};
 use palimpsest_flash::units::Nanos;
+use std::ops::Range;
 
 impl Playing {
     /// True if the job has no more requests, and none in flight.
     fn is_over(&self) -> bool {
         self.ended && self.outstanding == 0
+    }
+
+    /// Begins the job `since` nanoseconds after the begin of the phase.
+    pub fn begin_at(&mut self, since: Nanos) {
+        let begin = since.saturating_add(self.delay);
+        self.begin = Some(since);
+        self.search = self.search.take().map(|old| Search::new(old.target, self.depth.unwrap_or(1), begin));
+        self.floor = self.floor.take().map(|old| Floor::new(old.floor, begin));
+    }
+
+    /// True before the end of the ramp of a job that has one and has requests left.
+    pub fn is_ramping(&self, since: Nanos) -> bool {
+        let is_waiting = self.ramp > 0 && !(self.ended && self.outstanding == 0);
+        is_waiting && self.begin.is_some() && since < self.span().0.saturating_add(self.ramp)
     }
 
     /// Pauses a job that is ahead of its flow for `flow_sleep`. Returns the end of the pause; the latest time without.
@@ -26,6 +42,15 @@ impl Playing {
 }
 
 impl Phase {
+    /// Leaves out all jobs but those with these numbers, as if they had ended without an effect on others.
+    pub fn keep_only(&mut self, kept: &Range<u32>) {
+        let others = (self.first..).zip(&mut self.jobs).filter(|(number, _)| !kept.contains(number));
+        for (_, job) in others {
+            (job.ended, job.is_left_out, job.order.exits, job.ramp) = (true, true, false, 0);
+            (job.flow, job.search, job.floor) = (Flow::default(), None, None);
+        }
+    }
+
     /// Begins the jobs whose `wait_for` is over `since` nanoseconds after the begin of the phase.
     pub fn begin_jobs(&mut self, since: Nanos) {
         for at in 0..self.jobs.len() {
@@ -69,3 +94,6 @@ impl Phase {
         u128::from(job.flowed) * u128::from(weights) > u128::from(job.flow.weight) * u128::from(requests)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,7 +81,7 @@ pub(super) struct Phase {
 pub(super) struct Playing {
     source: FioSource,
     /// Most requests outstanding; `None` for an open loop.
-    depth: Option<u32>,
+    pub(super) depth: Option<u32>,
     /// Most requests outstanding when a full queue gets requests again, and whether it does.
     low: u32,
     refills: bool,
@@ -91,10 +91,10 @@ pub(super) struct Playing {
     /// Begin of the job in the phase, without delay; `None` before the end of the jobs `after`.
     pub(super) begin: Option<Nanos>,
     pub(super) after: Range<u32>,
-    delay: Nanos,
+    pub(super) delay: Nanos,
     runtime: Option<Nanos>,
     /// The time without figures, and whether it is over.
-    ramp: Nanos,
+    pub(super) ramp: Nanos,
     ramped: bool,
     restarted: bool,
     pending: Option<Request>,
@@ -110,8 +110,10 @@ pub(super) struct Playing {
     pub(super) flow: Flow,
     /// Requests that count for the flow.
     pub(super) flowed: u64,
-    search: Option<Search>,
-    floor: Option<Floor>,
+    pub(super) search: Option<Search>,
+    pub(super) floor: Option<Floor>,
+    /// The job never begins, because another section runs alone.
+    pub(super) is_left_out: bool,
     /// The zones of the job, and whether its next request waits for those in flight.
     zones: Option<JobZones>,
     quiesces: bool,
@@ -154,20 +156,6 @@ impl Playing {
         let Some(begin) = self.begin else { return (Nanos::MAX, Nanos::MAX) };
         let (begin, rest) = (begin.saturating_add(self.delay), self.runtime.map(|rest| rest.saturating_add(self.ramp)));
         (begin, rest.map_or(Nanos::MAX, |rest| begin.saturating_add(rest)))
-    }
-
-    /// True before the end of the ramp of a job that has one and has requests left.
-    fn is_ramping(&self, since: Nanos) -> bool {
-        let is_waiting = self.ramp > 0 && !(self.ended && self.outstanding == 0);
-        is_waiting && self.begin.is_some() && since < self.span().0.saturating_add(self.ramp)
-    }
-
-    /// Begins the job `since` nanoseconds after the begin of the phase.
-    pub(super) fn begin_at(&mut self, since: Nanos) {
-        let begin = since.saturating_add(self.delay);
-        self.begin = Some(since);
-        self.search = self.search.take().map(|old| Search::new(old.target, self.depth.unwrap_or(1), begin));
-        self.floor = self.floor.take().map(|old| Floor::new(old.floor, begin));
     }
 
     /// Restarts the figures of the job at the end of its ramp.
@@ -405,6 +393,7 @@ impl JobsSource {
             paused_until: 0,
             search: (spec.target.time > 0).then(|| Search::new(spec.target, spec.iodepth, delay)),
             floor: spec.floor.rates.iter().any(Option::is_some).then(|| Floor::new(spec.floor, delay)),
+            is_left_out: false,
         };
         if (spec.order.stonewall && copy == 0) || self.phases.is_empty() {
             self.phases.push_back(Phase { first: self.jobs, left: job.turn(), ..Phase::default() });
@@ -548,6 +537,13 @@ impl Source for JobsSource {
         self.sections.iter().map(of).collect()
     }
 
+    fn keep_only(&mut self, tenant: u32) -> bool {
+        let Some(&(_, copies)) = self.sections.get(tenant as usize) else { return false };
+        let first = self.firsts[tenant as usize];
+        self.phases.iter_mut().for_each(|phase| phase.keep_only(&(first..first + copies)));
+        true
+    }
+
     fn notes(&self) -> Vec<String> {
         let names = self.sections.iter().flat_map(|(name, copies)| (0..*copies).map(move |_| name));
         let of = |(name, end): (&String, Outcome)| match (end.too_slow, end.search.as_ref().and_then(Search::failure)) {
@@ -576,6 +572,7 @@ impl Source for JobsSource {
 
     fn expected_requests(&self) -> Option<u64> {
         let jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
+        let jobs = jobs.filter(|job| !job.is_left_out);
         // Resets are requests too, whose number is unknown.
         let expected =
             |job: &Playing| (job.runtime.is_none() && job.zones.is_none()).then(|| job.source.expected_requests())?;

@@ -1,0 +1,120 @@
+"""Tenants: shares, slowdowns and fairness in results, tables and pages; `--alone` and queues of real runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import palimpsest as ps
+from conftest import Command, figures
+from palimpsest import charts, tenants
+
+SMALL = ("--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--precondition", "fill:90%")
+READER = "bs=4k,runtime=10ms,time_based,name=reader,rw=randread"
+WRITER = "name=writer,rw=randwrite,iodepth=64"
+
+
+def test_fairness_of_slowdowns() -> None:
+    assert tenants.fairness([2.0, 2.0]) == {"least_over_most": 1.0, "jain": 1.0}
+    # Speeds 1 and 1/4: (5/4)^2 / (2 * 17/16).
+    assert tenants.fairness([1.0, 4.0]) == {"least_over_most": 0.25, "jain": pytest.approx(25 / 34)}
+
+
+def test_a_result_has_rows_and_facts_of_tenants(fake: Any) -> None:
+    assert fake
+    assert tenants.rows(ps.run("w"))[1] == []
+    result = ps.run("oltp", alone=True)
+    heads, rows = tenants.rows(result)
+    assert [name for name, _ in rows] == ["volume 0", "volume 1", "volume 2"]
+    assert [dict(zip(heads, cells, strict=True))["slower"] for _, cells in rows] == ["2.00", "2.00", "2.50"]
+    said = dict(tenants.facts(result))
+    assert said["tenants"] == (
+        "10.0 MiB programmed, data belongs to its last writer; 1.00 MiB without a tenant (older data, records)"
+    )
+    assert said["fairness"] == "0.800 (least / most slowdown), Jain 0.990"
+    table = result.to_polars("tenants")
+    assert table["slowdown.mean"].round(2).to_list() == [2.0, 2.0, 2.5]
+    assert [run["name"] for run in (charts.specification("tenants", [result]) or {})["data"]] == [
+        "reads", "reads alone", "writes", "writes alone",
+    ]  # fmt: skip
+    assert "2.50" in result._repr_html_() or result.to_dict()["tenancy"]["fairness"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fidelity": "count"}, "a run at count fidelity has no times"),
+        ({"workload": "-"}, "the workload - is read once; expected a file"),
+        ({"workload": "w"}, "the workload has one tenant; expected 2 to 64 sections"),
+    ],
+)
+def test_a_run_that_cannot_be_alone_is_refused(fake: Any, options: dict[str, Any], message: str) -> None:
+    assert fake
+    with pytest.raises(ps.InputError, match=message):
+        ps.run(options.pop("workload", "oltp"), alone=True, **options)
+
+
+@pytest.mark.contract
+def test_tenants_of_a_run_sum_to_its_figures(palimpsest: Command, tmp_path: Path) -> None:
+    line = ("run", *SMALL, "--workload", f"{READER},{WRITER}", "--alone", "--out", str(tmp_path / "out"))
+    result = figures(palimpsest(*line, "--json"))
+    reader, writer = result["tenants"]
+    assert (reader["name"], writer["name"]) == ("reader", "writer")
+    for kind in ("read", "write", "trim", "flush"):
+        assert reader["requests"][kind] + writer["requests"][kind] == result["requests"][kind]
+    tenancy = result["tenancy"]
+    assert reader["bytes_programmed"] == 0
+    assert writer["bytes_programmed"] + tenancy["bytes_without_tenant"] == tenancy["bytes_programmed"]
+    assert tenancy["bytes_programmed"] == pytest.approx(result["write_amplification"] * writer["bytes_written"])
+    assert reader["slowdown"]["mean"] > 1.1
+    assert tenancy["fairness"]["least_over_most"] < 1
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert 'id="by-tenant"' in page
+    assert page.count("writer") >= 2
+
+
+@pytest.mark.contract
+def test_a_tenant_that_nothing_delays_has_no_slowdown(palimpsest: Command) -> None:
+    """The other tenant begins after the end of the first, on a drive that collects nothing."""
+    other = "name=late,rw=randread,startdelay=50ms,number_ios=9"
+    result = figures(palimpsest("run", *SMALL, "--workload", f"{READER},{other}", "--alone", "--json"))
+    assert [tenant["slowdown"] for tenant in result["tenants"]] == [{"mean": 1.0, "p99": 1.0}] * 2
+    assert result["tenancy"]["fairness"] == {"least_over_most": 1.0, "jain": 1.0}
+
+
+@pytest.mark.contract
+def test_an_urgent_reader_goes_before_a_writer(palimpsest: Command) -> None:
+    limit = ("--set", "controller.commands=4", "--workload", f"{READER},{WRITER}", "--json")
+    weighted = ("--set", "host.arbitration=weighted", "--set")
+
+    def mean(*settings: str) -> float:
+        found = figures(palimpsest("run", *SMALL, *limit, *settings))
+        return float(found["tenants"][0]["latency_ns"]["read"]["mean"])
+
+    turns, urgent = mean(), mean(*weighted, "host.classes=urgent:low")
+    low = mean(*weighted, "host.classes=low:high")
+    assert urgent <= turns < low
+    assert mean("--set", "host.burst=16") > turns
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (("host.burst=3", "controller.commands=4"), "expected a power of 2 up to 64, or 0 for no limit"),
+        (("host.burst=2",), "host.burst"),
+        (("controller.commands=4", "host.arbitration=weighted", "host.classes=urgent:admin"), "expected classes in"),
+        (("controller.commands=4", "host.arbitration=weighted", "host.weights=8:4"), "1 to 256 each"),
+        (
+            ("controller.commands=4", "host.arbitration=weighted", "host.classes=low:low:low"),
+            "3 classes; the workload has 2 tenants",
+        ),
+    ],
+)
+def test_wrong_queues_are_one_line(palimpsest: Command, settings: tuple[str, ...], message: str) -> None:
+    given = [part for setting in settings for part in ("--set", setting)]
+    done = palimpsest("run", *SMALL, *given, "--workload", f"{READER},{WRITER}")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr) < 250
