@@ -118,6 +118,10 @@ impl<'a> Served<'a> {
             return Err(Error::input("--payload", "a served drive stores the bytes of its client; expected bytes"));
         }
         let mut session = Session::new(&resolved.drive, options, watcher)?;
+        if session.drive.ftl.zones().is_some() {
+            let what = "clients of a served drive send no commands of zones; expected a layer without zones";
+            return Err(Error::input("--ftl", what));
+        }
         let kept = keep.is_some();
         let mounted = keep.map(|keep| session.keep_in(resolved, keep)).transpose()?.flatten();
         if mounted.is_some() && options.precondition != precondition::Precondition::None {

@@ -47,6 +47,8 @@ pub struct JobZones {
     mixed: bool,
     /// Zone and offset of the next sequential request of each direction, in sectors.
     next: [Option<(u32, u64)>; 3],
+    /// Whether a reset by `zone_reset_frequency` is due before the next write, once the write has been counted.
+    due: Option<bool>,
 }
 
 /// What a job does with its next request.
@@ -86,6 +88,7 @@ impl JobZones {
             random: spec.pattern.random,
             mixed: [RequestKind::Read, RequestKind::Write].iter().all(|kind| spec.pattern.kinds.contains(kind)),
             next: [None; 3],
+            due: None,
         })
     }
 }
@@ -199,7 +202,8 @@ impl ZoneHost {
         }
         let Some(zone) = self.choose(job, zones, zone, request.command.extent) else { return Step::End };
         let left = self.left(zone);
-        let is_due = zones.keys.frequency > 0 && self.is_reset_due(zones);
+        let is_due = zones.due.unwrap_or_else(|| zones.keys.frequency > 0 && self.is_reset_due(zones));
+        zones.due = Some(is_due);
         if left < least || is_due {
             if busy {
                 return Step::Wait;
@@ -207,14 +211,14 @@ impl ZoneHost {
             let action = if left > 0 && !is_due { ZoneAction::Finish } else { ZoneAction::None };
             self.targets.retain(|&(other, _)| other != zone);
             self.written[zone as usize] = if action == ZoneAction::Finish { self.capacity } else { 0 };
-            self.until_reset = 0;
+            zones.due = Some(false);
             zones.next[1] = Some((zone, 0));
             return Step::First(self.managed(zone, request, action));
         }
         let sectors = u64::from(request.command.extent.sectors).min(left / least * least);
         let sector = u64::from(zone) * self.size + self.written[zone as usize];
         self.written[zone as usize] += sectors;
-        zones.next[1] = Some((zone, self.written[zone as usize]));
+        (zones.next[1], zones.due) = (Some((zone, self.written[zone as usize])), None);
         if self.left(zone) < least {
             self.targets.retain(|&(other, _)| other != zone);
         }
@@ -226,7 +230,7 @@ impl ZoneHost {
         if zone + 1 < zones.zones.end { zone + 1 } else { zones.zones.start }
     }
 
-    /// True if so many sectors are written that the frequency of resets counts, and this write is the one of many.
+    /// Counts a write towards the next reset if enough is written; true if the reset is due.
     fn is_reset_due(&mut self, zones: &JobZones) -> bool {
         let Zoned { threshold, frequency, .. } = zones.keys;
         let written: u64 = zones.zones.clone().map(|zone| self.written[zone as usize]).sum();

@@ -8,7 +8,8 @@ const MIB: u64 = 1 << 20;
 
 /// Requests of `text` on a drive of four zones of 16 KiB, in sectors: kind, first sector and sectors.
 fn requests(text: &str, most: usize) -> Vec<(char, u64, u32)> {
-    let spec: FioSpec = format!("zonemode=zbd,zonesize=16k,size=64k,{text}").parse().expect("a workload");
+    let size = if text.contains(",size=") { "" } else { ",size=64k" };
+    let spec: FioSpec = format!("zonemode=zbd,zonesize=16k{size},{text}").parse().expect("a workload");
     let mut source = JobsSource::of_spec(&spec, MIB, 1).expect("a source");
     let mut all = Vec::new();
     while let Some(request) = source.next_request().expect("a request").filter(|_| all.len() < most) {
