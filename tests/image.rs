@@ -301,10 +301,15 @@ fn crashed(ftl: &str, extra: &[&str], crashes: u64, seed: u64) {
     }
 }
 
+/// The layers of drives that can be served: those without zones.
+fn served() -> impl Iterator<Item = &'static Entry> {
+    layers::layers().filter(|entry| !entry.lists("zns.max_open"))
+}
+
 #[test]
 fn nothing_that_was_flushed_is_lost_by_a_crash_of_the_machine() {
     let only = std::env::var("IMAGE_FTL").ok();
-    for entry in layers::layers().filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+    for entry in served().filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
         let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
         let mut needs: Vec<&str> = vec![blocks.as_str()];
         needs.extend(entry.needs());
@@ -317,7 +322,7 @@ fn nothing_that_was_flushed_is_lost_by_a_crash_of_the_machine() {
 fn every_layer(fidelity: Fidelity, extra: &[&str], kills: u64) {
     let only = std::env::var("IMAGE_FTL").ok();
     let (kills, seed) = (number("IMAGE_CASES", kills), number("IMAGE_SEED", 1));
-    for entry in layers::layers().filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+    for entry in served().filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
         let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
         let mut needs: Vec<&str> = vec![blocks.as_str()];
         needs.extend(extra);
@@ -365,7 +370,7 @@ fn an_image_of_a_version_with_fewer_keys_opens() {
 /// copies.
 #[test]
 fn a_flushed_trim_stays_after_a_kill() {
-    for entry in layers::layers() {
+    for entry in served() {
         let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
         let mut needs = vec![blocks.as_str()];
         needs.extend(entry.needs());
@@ -466,7 +471,7 @@ fn a_die_that_failed_is_dead_in_an_image() {
     let only = std::env::var("IMAGE_FTL").ok();
     let (kills, seed) = (number("IMAGE_CASES", 12), number("IMAGE_SEED", 1));
     let outlives = |entry: &&Entry| entry.outlives_dies && !entry.is_file_system();
-    for entry in layers::layers().filter(outlives).filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
+    for entry in served().filter(outlives).filter(|entry| only.as_ref().is_none_or(|only| entry.name == only)) {
         for (fidelity, at) in
             [(Fidelity::Count, "faults.die_failure=at:900@1"), (Fidelity::Timed, "faults.die_failure=at:1500@2")]
         {

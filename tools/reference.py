@@ -34,13 +34,13 @@ FEATURES = {
     "read-ahead": ("controller.read_ahead=8",),
 }
 """Settings that switch each feature on. A feature works on a layer if one of `PRESETS` takes the settings."""
-OTHERWISE = {
-    "one-shot word lines": ("part.pages_per_program=4",),
-    "fast cache": ("part.cell=tlc", "ftl.slc_cache=10%", "fdp.unit=block"),
-    "checkpoints": ("ftl.checkpoint=16MiB", "fdp.unit=block"),
-    "collected superblocks": ("fdp.unit=superblock",),
+OTHERWISE: dict[str, list[tuple[str, ...]]] = {
+    "one-shot word lines": [("part.pages_per_program=4",)],
+    "fast cache": [("part.cell=tlc", "ftl.slc_cache=10%", "fdp.unit=block")],
+    "checkpoints": [("ftl.checkpoint=16MiB", "fdp.unit=block"), ("ftl.checkpoint=16MiB", "zns.zone_dies=1")],
+    "collected superblocks": [("fdp.unit=superblock",), ("zns.zone_dies=0",)],
 }
-"""The same, for layers that need QLC, and for layers whose reclaim units are superblocks or blocks."""
+"""The same, for layers that need QLC, and for those whose reclaim units or zones are superblocks or blocks."""
 FIXED_BY_SOME = "ftl.streams"
 """A key that features need on some layers and other layers fix."""
 PRESETS = ("tlc-32g", "default", "spread-16g", "mga-16k", "llh-64g", "womv-16g", "codesign-8ch")
@@ -51,7 +51,7 @@ def refusal(layer: str, feature: str) -> str | None:
     why, settings = None, FEATURES[feature]
     # A layer may need the cells of the preset.
     own_cells = tuple(setting for setting in settings if not setting.startswith("part.cell="))
-    for preset, tried in product(PRESETS, dict.fromkeys((own_cells, settings, OTHERWISE.get(feature, settings)))):
+    for preset, tried in product(PRESETS, dict.fromkeys((own_cells, settings, *OTHERWISE.get(feature, ())))):
         try:
             _core.show(preset, layer, [])
         except InputError:

@@ -94,7 +94,7 @@ def run(
       palimpsest run --out results/a --operations operations.parquet
       palimpsest run --operations slowest:20 --out results/b
       palimpsest run --seeds 1..3
-      palimpsest run job.fio --alone
+      palimpsest run --alone --workload runtime=50ms,name=a,rw=randread,name=b,rw=write
       palimpsest run --state states
     """
     if ftl is not None and "," in ftl:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import engine, states, units, why
+from . import engine, states, units
 from .engine import Progress
 from .errors import InputError
 from .metrics import response_time
@@ -68,6 +68,8 @@ def _waits(tenant: Tenant) -> str:
     kinds = [kind["p99"] for kind in (tenant.get("why") or {}).values()]
     if not kinds:
         return ""
+    from . import why  # loads rich
+
     slowest = max(kinds, key=lambda explained: explained["latency_ns"])
     part = max(why.PARTS, key=lambda part: why.share(slowest, part))
     return f"{why.PARTS[part]} {units.percent(round(why.share(slowest, part), 2))}"

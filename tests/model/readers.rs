@@ -188,6 +188,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("zns.max_active", &["zns.max_open=1"]),
     ("buffer.timeout", &["buffer.ack=program"]),
     ("sim.suspend_limit", &["part.t_program=20ms", "part.t_erase=60ms", "sim.scheduler=read-first"]),
+    ("host.arbitration", &["host.classes=low:urgent:high:low:medium"]),
     ("host.weights", &["host.classes=high:low:medium", "host.burst=0"]),
     ("part.cache_pages", &["part.cell=tlc", "part.pages_per_block=9", "part.nop=1", "part.t_read_words=[]"]),
 ];

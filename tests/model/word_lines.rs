@@ -249,7 +249,7 @@ fn what_cannot_be_is_refused() {
     };
     assert!(build("page", &plain).is_ok() && build("dftl", &plain).is_ok() && build("block", &plain).is_ok());
     for layer in ["mga", "sector-log"] {
-        refused(layer, &["ftl.log_fraction=5%"], "pages of this layer are programmed several times");
+        refused(layer, &["ftl.log_fraction=5%"], "this layer programs pages several times");
     }
     refused("subpage", &["part.pages_per_program=2"], "all pages of a word line");
     refused("subpage", &["part.cell=qlc"], "all pages of a word line");

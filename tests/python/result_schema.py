@@ -54,43 +54,6 @@ RESULT: dict[str, Any] = {
         "parity_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "open_stripes": INT,
         "rebuilt_reads": INT, "failed_rebuilds": INT, "moved_pages": INT, "rebuild_ns": INT_OR_NULL, "": NULL,
     },
-    "fdp": {
-        "configuration": {
-            "reclaim_groups": INT, "handles": INT, "isolation": TEXT, "nominal_bytes": INT, "reclaim_units": INT,
-        },
-        "statistics": {"host_bytes": INT, "media_bytes": INT, "media_erased_bytes": INT},
-        "events": dict.fromkeys(
-            (
-                "unit_not_fully_written", "reset_modified_handles", "invalid_placement_identifier",
-                "media_reallocated",
-            ),
-            INT,
-        ),
-        "handles": LIST, "": NULL,
-    },
-    "zns": {
-        **dict.fromkeys(
-            (
-                "zones", "zone_bytes", "zone_capacity_bytes", "max_open", "max_active", "appends", "resets", "finishes",
-                "implicit_closes", "padded_bytes",
-            ),
-            INT,
-        ),
-        "states": dict.fromkeys(
-            (
-                "empty", "implicitly_opened", "explicitly_opened", "closed", "full", "read_only", "offline",
-            ),
-            INT,
-        ),
-        "errors": dict.fromkeys(
-            (
-                "invalid_field", "zone_boundary_error", "zone_is_full", "zone_is_read_only", "zone_is_offline",
-                "zone_invalid_write", "too_many_active_zones", "too_many_open_zones", "invalid_zone_state_transition",
-            ),
-            INT,
-        ),
-        "": NULL,
-    },
     "checkpoint": {
         "begun": INT, "page_programs": INT, "bytes_programmed": INT, "write_amplification": NUMBER_OR_NULL, "": NULL,
     },

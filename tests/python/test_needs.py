@@ -83,7 +83,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
 
 ALONE = {
     "run": "job ftl ssd workload overrides precondition requests warmup fidelity check seeds skip_bad columns volumes "
-    "arrivals repeat until out as_json state_size strict",
+    "alone arrivals repeat until out as_json state_size strict",
     "compare": "runs jobs slo workload overrides precondition requests warmup fidelity check seeds skip_bad columns "
     "volumes arrivals repeat until out as_json state_size strict",
     "objects": "workload cache policy requests ssd ftl overrides fidelity seed format skip_bad arrivals cold jobs out "

@@ -9,6 +9,7 @@ const OPENS_NS = 5e6, MOST_ARROWS = 60, MOST_BARS = 4000;
 function unpackedTimeline(run) {
   const summed = steps => { let sum = 0; return steps.map(step => sum += step); };
   const each = {...run.operations, operation: summed(run.operations.operation)}, count = each.operation.length;
+  ["kind", "cause", "request_kind"].forEach(name => { each[name] = each[name].map(at => run.words[at]); });
   const planned = summed(each.planned_ns);
   const absolute = name => each[name].map((time, index) => time === null ? null : planned[index] + time);
   const names = ["ready", "start", "transfer_start", "transfer_end", "array_start", "array_end", "end", "delivered"];

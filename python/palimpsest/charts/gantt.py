@@ -13,8 +13,9 @@ _SINCE_PLANNED = (
     "ready_ns", "start_ns", "transfer_start_ns", "transfer_end_ns", "array_start_ns", "array_end_ns", "end_ns",
     "delivered_ns",
 )  # fmt: skip
+_WORDS = ("kind", "cause", "request_kind")
 _AS_THEY_ARE = (
-    "kind", "cause", "request", "request_kind", "channel", "die", "plane", "block", "page", "bytes",
+    "request", "channel", "die", "plane", "block", "page", "bytes",
     "suspended_at_ns", "resumed_at_ns", "follows", "behind",
 )  # fmt: skip
 
@@ -24,7 +25,7 @@ def timeline(result: Result) -> dict[str, Any] | None:
 
     `lanes` are in the order of the page: each channel, then the planes of its dies; only those with operations.
     `operation` and `planned_ns` are relative to the previous operation, each other time to `planned_ns` of the same
-    operation.
+    operation. Columns of words are places in `words`.
     """
     rows, requests = part(result, "operations"), part(result, "requests")
     if not rows or not rows["operation"]:
@@ -38,6 +39,8 @@ def timeline(result: Result) -> dict[str, Any] | None:
             lanes.append({"name": f"channel {channel}", "channel": channel, "plane": None})
         lanes.append({"name": f"die {die}, plane {plane}", "channel": channel, "plane": plane})
     operations = {name: shown[name] for name in _AS_THEY_ARE}
+    words = {word: at for at, word in enumerate(dict.fromkeys(word for name in _WORDS for word in shown[name]))}
+    operations |= {name: [words[word] for word in shown[name]] for name in _WORDS}
     for name in ("operation", "planned_ns"):
         column: Sequence[int] = shown[name]
         operations[name] = [now - before for before, now in zip([0, *column], column, strict=False)]
@@ -48,6 +51,7 @@ def timeline(result: Result) -> dict[str, Any] | None:
     return {
         "ftl": result.label,
         "lanes": lanes,
+        "words": list(words),
         "operations": operations,
         "requests": {name: requests.get(name, []) for name in ("request", "kind", "planned_ns", "completed_ns")},
         "left_out": len(rows["operation"]) - len(planned),

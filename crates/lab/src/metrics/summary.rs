@@ -49,6 +49,7 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fdp: Option<super::fdp::Fdp>,
     /// Zones, if the layer has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub zns: Option<super::zns::Zns>,
     pub reliability: Option<Reliability>,
     /// The cache of an object workload.
