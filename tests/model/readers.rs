@@ -144,6 +144,7 @@ const SCENES: &[(&str, &[&str])] = &[
     ("ftl.gc_stop", &["ftl.gc_pace=block"]),
     ("part.e_read_high", ENERGIES),
     ("part.e_program_high", ENERGIES),
+    ("part.e_program_high", &["part.e_program=40uJ", "part.order=strict", "part.pages_per_block=2"]),
     ("part.e_read_words", ENERGIES),
     ("ftl.gc_background", &["ftl.gc_stop=3 blocks"]),
     ("ftl.gc_idle", &["ftl.gc_stop=3 blocks"]),

@@ -389,15 +389,17 @@ impl Ftl for Zns {
         let signal = io.request();
         while self.zones.zone(zone).state != ZoneState::Full {
             let (page, filled) = self.at_pointer(io, zone);
-            let mut gates = (Gate::NONE, signal, 0);
+            let (mut gates, mut cause) = ((Gate::NONE, signal, 0), Cause::Merge);
             self.contents.clear();
             if let Some(tail) = self.tails.get(&zone).filter(|_| filled > 0) {
                 self.contents.extend_from_slice(&tail.contents);
                 gates = (tail.ready, if tail.done.is_none() { signal } else { tail.done }, tail.held);
                 io.link(tail.done, signal);
+                // Programs of the host's data follow the data's arrival.
+                cause = if tail.held > 0 { Cause::Host } else { cause };
             }
             self.contents.resize(self.width as usize, Data::ZERO);
-            self.program(io, zone, Cause::Merge, gates)?;
+            self.program(io, zone, cause, gates)?;
             if let Some(tail) = self.tails.remove(&zone) {
                 tail.contents.iter().for_each(|&data| io.unpin(data));
             }
