@@ -102,7 +102,7 @@ fn mutations() -> Vec<Mutation> {
 /// The outcome of each of [`mutations`], in order: `x` is found; `.` has no such gate. Harmless if dropped:
 ///
 /// - `e`: only erases wait for these programs, and an erase follows the replacement of its content in any case; the end
-///   of a zone's finish, which waits for padding, promises no data;
+///   of a zone's finish waits for padding, too, and no test here checks the zone's state after a cut;
 /// - `d`: the waiting operation is in the same die, behind the read;
 /// - `m`: an update of the map goes before the read of the wanted entry, an order that no data needs;
 /// - `c`: later programs wait for an erase so that recovery finds one merge half done; power cuts in timed runs find

@@ -3,7 +3,7 @@
 //! As in the NVM Express Base Specification 2.1, section 3.4.4: round robin over the queues, or weighted round robin
 //! with an urgent class. Urgent queues go before all others, and may starve them. The classes high, medium and low
 //! share the rest: a round has as many commands of a class as its weight. Within a class queues take turns of at most a
-//! burst of commands, or what is left of the weight. Each job of a workload has its own queue, or several that its
+//! burst of commands, or the rest of the weight. Each job of a workload has its own queue, or several that its
 //! commands take in turn; so has each volume of a trace, if `host.queues` says so.
 //!
 //! Ignored: the admin queue; the sizes of queues, because a command that finds a queue full waits in the host, in the

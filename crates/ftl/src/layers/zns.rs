@@ -255,7 +255,7 @@ impl Zns {
         self.block.write_part(io, (page, filled), &self.contents, cause, gates)
     }
 
-    /// Programs what the tail of `zone` holds. If flash halts, the tail stays.
+    /// Programs the tail of `zone`. If flash halts, the tail stays.
     fn program_tail(&mut self, io: &mut Io, zone: u32, cause: Cause) -> Flash<()> {
         let Some(tail) = self.tails.remove(&zone) else { return Ok(()) };
         self.contents.clear();

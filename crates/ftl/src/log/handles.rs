@@ -1,4 +1,4 @@
-//! Reclaim unit handles (NVMe Flexible Data Placement, NVM Express Base Specification 2.1, 3.2.4): what the log counts
+//! Reclaim unit handles (NVMe Flexible Data Placement, NVM Express Base Specification 2.1, 3.2.4): the log's counts
 //! for each handle. A block of the log is a reclaim unit, and a stream is a handle.
 //!
 //! A unit belongs to the handle whose data opened it. The unit that collects moved data of initially isolated handles

@@ -51,7 +51,7 @@ pub struct JobZones {
     due: Option<bool>,
 }
 
-/// What a job does with its next request.
+/// The next step of a job.
 pub enum Step {
     /// Issue this request.
     Issue(Request),

@@ -1,5 +1,5 @@
 //! Zones of consecutive logical blocks, for [`super::super::zns`]: their places, the numbers of their pages for the
-//! host, and pages that hold fewer subpages than they have room for, at the end of what is written of a zone.
+//! host, and pages that hold fewer subpages than they have room for, at the end of the written part of a zone.
 //!
 //! Ignored: write pointers and states, which the layer above keeps.
 
