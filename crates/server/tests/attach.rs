@@ -259,6 +259,9 @@ fn measured_against_a_file_in_memory() {
     if cannot_mount() {
         return;
     }
+    if Command::new("fio").arg("--version").output().is_err() {
+        return eprintln!("skipped: expected fio in PATH");
+    }
     let set = ["ssd.blocks_per_plane=64".to_owned()];
     let resolved = config::resolve("mga-8k", Some("page"), &set, &|_| unreachable!()).unwrap();
     let (_, run) = drive(&[]).unwrap();
