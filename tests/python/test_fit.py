@@ -64,6 +64,9 @@ def test_times_of_page_types_are_one_key() -> None:
     assert key.override(40.0) == 'part.t_read_types=["28.24us", "38.72us", "53.04us"]'
     assert space.values_of(drive, [key]) == {"part.t_read_types": pytest.approx(50)}
     drive.at([key], {key.name: 40.0}).check()
+    names = [each.name for each in space.default_space(drive, counted=False, timed=True)]
+    assert "part.t_read_types" in names
+    assert "part.t_read" not in names, "the times of page types replace the time of all pages"
 
 
 def _written(path: Path, text: str) -> Path:

@@ -268,8 +268,8 @@ def test_nine_of_ten_determined_values_are_in_their_ranges(tmp_path: Path) -> No
     inside, missed = 0, []
     start = space.Drive("default", None, SMALL)
     found = space.default_space(start, counted=False, timed=True)
-    # Reads meet no programs in these jobs, and times of page types replace `part.t_read`.
-    drawn = [key for key in found if not key.name.startswith("sim.suspend") and key.name != "part.t_read"]
+    # Reads meet no programs in these jobs.
+    drawn = [key for key in found if not key.name.startswith("sim.suspend")]
     for seed in range(20):
         rng = random.Random(1000 + seed)
         keys = rng.sample(drawn, 4)

@@ -186,6 +186,9 @@ def default_space(drive: Drive, *, counted: bool, timed: bool) -> tuple[Key, ...
     shown = tomllib.loads(_core.show(drive.ssd, drive.ftl, list(drive.overrides)))
     names = (*(_COUNTED if counted else ()), *(_TIMED if timed else ()))
     keys = [key for name in names if (key := _around(name, _value(shown, name))) is not None]
+    if any(key.name == "part.t_read_types" for key in keys):
+        # The times by type of page replace the time of all pages.
+        keys = [key for key in keys if key.name != "part.t_read"]
     kept = []
     for key in keys:
         try:
