@@ -11,7 +11,7 @@ use super::identifiers::Identifiers;
 use super::map::Map;
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::units::Nanos;
-use palimpsest_ftl_api::plan::Io;
+use palimpsest_ftl_api::plan::{Gate, Io};
 use palimpsest_ftl_api::{HandleFigures, PlacementEvents, PlacementFigures};
 
 /// Counts since the drive was new, in units of the map.
@@ -129,7 +129,8 @@ impl<M: Map> Log<M> {
         }
     }
 
-    /// Lets the handle of `stream` refer to an empty unit: programs the open page, and closes a partly written unit.
+    /// Lets the handle of `stream` refer to an empty unit: programs the open page, and closes a partly written unit. If
+    /// no unit is free, the handle keeps the unit, because collection needs the pages.
     ///
     /// # Errors
     /// [`palimpsest_flash::nand::Halt`]s of flash.
@@ -137,7 +138,15 @@ impl<M: Map> Log<M> {
         self.flush(io, Nanos::MAX, io.request())?;
         let mut left = 0;
         for plane in 0..self.frontiers.planes() {
-            left += u64::from(self.frontiers.close_early(io, plane, stream));
+            if !self.frontiers.is_open(plane, stream) || self.frontiers.rotation.passes_by(plane) {
+                continue;
+            }
+            // Moves of a victim may count on the pages that are left.
+            self.finish(io, plane)?;
+            self.flush(io, Nanos::MAX, Gate::NONE)?;
+            if self.frontiers.blocks.free_count(plane) > 0 {
+                left += u64::from(self.frontiers.close_early(io, plane, stream));
+            }
         }
         if let Some(handles) = &mut self.handles {
             handles.events.unit_not_fully_written += left;

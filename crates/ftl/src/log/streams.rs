@@ -44,6 +44,8 @@ pub struct Classifier {
     pub keys: &'static [Key],
     /// True if the classifier reads the lifetime of writes, which file systems then estimate.
     pub reads_lifetimes: bool,
+    /// True if the classifier reads the placement identifier of writes.
+    pub reads_identifiers: bool,
     /// Constructs the classifier, given the number of units and of sectors per unit.
     pub build: fn(&Settings, u32, u32) -> Box<dyn Classify>,
 }
@@ -74,6 +76,12 @@ fn named(settings: &Settings) -> Option<&'static Classifier> {
 /// True if the configuration names a classifier that reads lifetimes.
 pub fn reads_lifetimes(settings: &Settings) -> bool {
     named(settings).is_some_and(|classifier| classifier.reads_lifetimes)
+}
+
+/// True if the configuration names a classifier, and true if the classifier reads placement identifiers.
+pub fn classifies(settings: &Settings) -> (bool, bool) {
+    let named = named(settings);
+    (named.is_some(), named.is_some_and(|classifier| classifier.reads_identifiers))
 }
 
 /// Rejects a classifier, or moves by class, without effect on the layer `entry`.

@@ -16,6 +16,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     about: "streams share the lifetimes that host or file system expect, shortest first",
     keys: &[],
     reads_lifetimes: true,
+    reads_identifiers: false,
     build: |settings, _, _| Box::new(ByLifetime::new(settings)),
 };
 
