@@ -34,7 +34,7 @@ impl Mix {
         let sectors = drive.logical_bytes() / 512;
         let has_handles = find_layer(&drive.ftl.name).is_some_and(|entry| entry.lists("fdp.handles"));
         Mix {
-            places: has_handles.then(|| Rng::new(seed, 0xfd_9)),
+            places: has_handles.then(|| Rng::new(seed, 0x0fd9)),
             sectors,
             sectors_per_subpage: u64::from(drive.geometry.subpage_bytes) / 512,
             sectors_per_page: u64::from(drive.geometry.page_bytes()) / 512,
