@@ -27,10 +27,10 @@ KEPT = frozenset((
     "kb_base", "random_generator", "randrepeat", "allrandrepeat", "randseed", "nrfiles", "nr_files", "filesize",
     "openfiles", "thinktime", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime", "latency_target",
     "latency_window", "latency_percentile", "latency_run", "fsync", "sync", "writefua", "write_hint", "fdp",
-    "dataplacement", "data_placement", "plids", "fdp_pli", "plid_select", "fdp_pli_select", "verify", "do_verify",
-    "verify_backlog", "verify_backlog_batch", "zonemode", "zonesize", "zonerange", "zoneskip", "zonecapacity",
-    "max_open_zones", "job_max_open_zones", "read_beyond_wp", "zone_reset_threshold", "zone_reset_frequency", "flow",
-    "flow_id", "flow_sleep",
+    "dataplacement", "data_placement", "plids", "fdp_pli", "plid_select", "fdp_pli_select", "dp_scheme", "verify",
+    "do_verify", "verify_backlog", "verify_backlog_batch", "zonemode", "zonesize", "zonerange", "zoneskip",
+    "zonecapacity", "max_open_zones", "job_max_open_zones", "read_beyond_wp", "zone_reset_threshold",
+    "zone_reset_frequency", "flow", "flow_id", "flow_sleep",
 ))  # fmt: skip
 """Options of fio that describe the requests."""
 SHORTENED = frozenset({"ramp_time", "startdelay", "start_delay"})

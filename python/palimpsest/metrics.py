@@ -172,8 +172,8 @@ _FIGURES = {
     "read_amplification": "host|gc",
     "rain": rf"parity_programs|bytes_programmed|write_amplification|open_stripes|rebuilt_reads|failed_rebuilds"
     rf"|moved_pages|rebuild_ns|rebuild_latency_ns\.({_TIMES})",
-    "fdp": r"configuration\.(handles|nominal_bytes|reclaim_units)|statistics\.(host|media|media_erased)_bytes"
-    r"|events\.[a-z_]+",
+    "fdp": r"configuration\.(reclaim_groups|handles|nominal_bytes|reclaim_units)"
+    r"|statistics\.(host|media|media_erased)_bytes|events\.[a-z_]+",
     "zns": r"zones|appends|resets|finishes|implicit_closes|padded_bytes|(states|errors)\.[a-z_]+",
     "checkpoint": "begun|page_programs|bytes_programmed|write_amplification",
     "read_ahead": "subpages_(read|hit|wasted)|buffer_bytes_peak",
@@ -332,3 +332,10 @@ def verdicts(results: Sequence[Result]) -> list[str]:
         changes = "; ".join(", ".join(items) for items in (lower, higher) if items)
         sentences.append(f"{result.label} vs {results[0].label}: {changes or 'within 5 % in every figure above'}.")
     return sentences
+
+
+def handle_name(of: Mapping[str, Any]) -> str:
+    """The name of a reclaim unit handle: its number, behind that of the reclaim group if there are several."""
+    if of["handle"] is None:
+        return "controller"
+    return str(of["handle"]) if of.get("group") is None else f"{of['group']}:{of['handle']}"

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import tenants, units
-from .metrics import CAUSES, LATENCIES, is_modelled, response_time
+from .metrics import CAUSES, LATENCIES, handle_name, is_modelled, response_time
 from .result import Result, flatten
 from .units import count, nanoseconds, ratio, size, volume_name
 
@@ -207,7 +207,8 @@ def handle_rows(result: Result) -> Iterator[tuple[str, list[str]]]:
     fdp = result.get("fdp") or {}
     for each in (*fdp.get("handles", ()), *filter(None, [fdp.get("controller")])):
         if each["reclaim_units"] or each["host_bytes"]:
-            name = "controller" if each["handle"] is None else f"handle {each['handle']}"
+            name = handle_name(each)
+            name = name if name == "controller" else f"handle {name}"
             valid = "-" if each["valid_share"] is None else f"{units.number(100 * each['valid_share'])} %"
             cells = [*(size(each[key]) for key in ("host_bytes", "moved_bytes")), ratio(each["write_amplification"])]
             yield name, [*cells, count(each["reclaim_units"]), valid, size(each["left_bytes"])]
@@ -323,6 +324,10 @@ def _placement_rows(result: Result) -> Iterator[tuple[str, str]]:
     drive, events = fdp["configuration"], fdp["events"]
     said = f"{count(drive['handles'])} handles, {drive['isolation']} isolation, "
     said += f"{count(drive['reclaim_units'])} reclaim units of {size(drive['nominal_bytes'])}"
+    groups = drive["reclaim_groups"]
+    said += f" in {count(groups)} groups" if groups > 1 else ""
+    spilled = sum(each.get("spilled_bytes") or 0 for each in fdp["handles"])
+    said += f"; {size(spilled)} written to other groups, for want of room" if spilled else ""
     happened = ", ".join(f"{name.replace('_', ' ')} {count(times)}" for name, times in events.items() if times)
     yield "placement", said + (f"; events: {happened}" if happened else "")
 

@@ -109,8 +109,8 @@ _VOLUME: dict[str, pl.DataType] = {
 
 
 _HANDLE: dict[str, pl.DataType] = {
-    "handle": _U32, "usage": pl.String(), "host_bytes": _U64, "moved_bytes": _U64, "write_amplification": _F64,
-    "reclaim_units": _U64, "valid_share": _F64, "left_bytes": _U64,
+    "group": _U32, "handle": _U32, "usage": pl.String(), "host_bytes": _U64, "moved_bytes": _U64,
+    "write_amplification": _F64, "reclaim_units": _U64, "valid_share": _F64, "left_bytes": _U64, "spilled_bytes": _U64,
 }  # fmt: skip
 _JOB: dict[str, pl.DataType] = {
     "job": pl.String(), "copies": _U32, **_LOAD, "throughput.iops": _F64, "throughput.bytes_per_s": _F64,

@@ -8,8 +8,15 @@
 use crate::bench::{Run, drive};
 use crate::forms;
 use palimpsest_lab::config::Resolved;
-use palimpsest_lab::metrics::fdp::Fdp;
-use palimpsest_lab::run::Fidelity;
+use palimpsest_lab::error::Result;
+use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::host::request::{Arrivals, Directives, Request, Source};
+use palimpsest_lab::metrics::fdp::{Fdp, Handle};
+use palimpsest_lab::nand::data::Payload;
+use palimpsest_lab::run::precondition::Precondition;
+use palimpsest_lab::run::{self, Fidelity, Options, Warmup};
+use palimpsest_lab::sim::drive::Command;
+use std::ops::ControlFlow;
 
 /// Two dies of one plane of 1024 blocks of 16 pages of 4 KiB: 1024 reclaim units of 32 pages.
 pub fn with_handles(sets: &str) -> Resolved {
@@ -136,5 +143,159 @@ fn eight_handles_on_a_drive_of_160_units_never_run_dry() {
         let all = found.handles.iter().chain(&found.controller);
         let units: u64 = all.map(|handle| handle.reclaim_units).sum();
         assert!(units > 150 && found.events.media_reallocated > 100, "{units} {:?}", found.events);
+    }
+}
+
+/// A drive of 16 units of 16 pages on each of two dies, which are reclaim groups.
+fn two_groups() -> Resolved {
+    with_handles(
+        "fdp.handles=2 fdp.groups=2 ftl.superblock_dies=1 fdp.isolation=persistent ssd.blocks_per_plane=16 \
+         ssd.over_provisioning=100%",
+    )
+}
+
+/// Pages that the host wrote, units, and pages left at the frontier.
+fn counts(handle: &Handle) -> (u64, u64, u64) {
+    (handle.host_bytes / 4096, handle.reclaim_units, handle.left_bytes / 4096)
+}
+
+/// Identifiers of two groups have one bit for the group. Writes without an identifier go to the groups in turn.
+#[test]
+fn groups_have_units_of_their_own() {
+    let ssd = two_groups();
+    let jobs = "[a]\nrw=write\nbs=4k\nn=20\nplids=1\n[b]\nstonewall\nrw=write\nbs=4k\nn=10\noffset=512k\nplids=32769\n\
+                [c]\nstonewall\nrw=write\nbs=4k\nn=3\noffset=640k\n\
+                [d]\nstonewall\nrw=write\nbs=4k\nn=1\noffset=768k\nplids=16384\n";
+    let found = Run { fidelity: Fidelity::Count, ..Run::new(&ssd, jobs) }.result().fdp.expect("a drive with handles");
+    assert_eq!((found.configuration.reclaim_groups, found.configuration.handles), (2, 2));
+    assert_eq!((found.configuration.nominal_bytes, found.configuration.reclaim_units), (16 * 4096, 32));
+    let names: Vec<_> = found.handles.iter().map(|handle| (handle.group, handle.handle)).collect();
+    assert_eq!(names, [(Some(0), Some(0)), (Some(0), Some(1)), (Some(1), Some(0)), (Some(1), Some(1))]);
+    // The write of `d` names a handle that the drive lacks, so handle 0 of group 0 gets it.
+    let all: Vec<_> = found.handles.iter().map(counts).collect();
+    assert_eq!(all, [(2, 1, 14), (20, 2, 12), (2, 1, 14), (10, 1, 6)]);
+    assert_eq!(found.events.invalid_placement_identifier, 1);
+    assert!(found.handles.iter().all(|handle| handle.spilled_bytes == Some(0)));
+}
+
+/// A group keeps one of the 16 units for collection. Of 250 pages without overwrites, 10 go to the other group.
+#[test]
+fn data_without_room_goes_to_another_group() {
+    let ssd = two_groups();
+    let job = "[a]\nrw=write\nbs=4k\nn=250\nplids=1\n";
+    let found = Run { fidelity: Fidelity::Count, ..Run::new(&ssd, job) }.result().fdp.expect("a drive with handles");
+    assert_eq!(found.handles[1].spilled_bytes, Some(10 * 4096));
+    assert_eq!(counts(&found.handles[1]), (250, 16, 6));
+}
+
+/// Two groups with a uniform stream each have the form of their dies, whichever group writes more.
+#[test]
+fn groups_have_the_form_of_their_dies() {
+    let ssd = with_handles(
+        "fdp.handles=1 fdp.groups=2 ftl.superblock_dies=1 fdp.isolation=persistent \
+                            part.pages_per_block=64",
+    );
+    let jobs = halves([1, 3]).replace("plids=1", "plids=32768");
+    let found = placed(&ssd, &jobs);
+    let form = form(&ssd, (1.0, 1.0), 2.0);
+    for handle in &found.handles {
+        let wa = handle.write_amplification.expect("it wrote");
+        println!("group {:?}: {wa:.4}, form {form:.4}", handle.group);
+        assert!((wa / form - 1.0).abs() < 0.01);
+    }
+}
+
+/// Commands in order.
+struct Commands(std::vec::IntoIter<Command>);
+
+impl Source for Commands {
+    fn next_request(&mut self) -> Result<Option<Request>> {
+        Ok(self.0.next().map(|command| Request::new(0, command)))
+    }
+
+    fn place(&self) -> String {
+        "commands".into()
+    }
+
+    fn arrivals(&self) -> Arrivals {
+        Arrivals::Closed { depth: 1 }
+    }
+}
+
+fn result_of(ssd: &Resolved, commands: Vec<Command>, fidelity: Fidelity) -> Fdp {
+    let options = Options {
+        workload: "commands".into(),
+        precondition: Precondition::parse("none").unwrap(),
+        requests: None,
+        warmup: Warmup::Requests(0),
+        fidelity,
+        payload: Payload::Tag,
+        seed: 1,
+        series: false,
+        operations: None,
+    };
+    let outcome = run::run(ssd, &mut Commands(commands.into_iter()), &options, &mut |_| ControlFlow::Continue(()));
+    outcome.unwrap().summary.fdp.expect("a drive with handles")
+}
+
+/// A write of 4 KiB at page `page` by handle `placement`.
+fn write(page: u64, placement: u16) -> Command {
+    let directives = Directives { placement, placed: true, ..Directives::NONE };
+    Command::new(RequestKind::Write, Extent { sector: 8 * page, sectors: 8 }).with(directives)
+}
+
+/// Units of 32 pages. Handle 1 leaves a unit with 12 pages, and then an empty one, which is no event; a full unit is
+/// left without an update. Of handle 5, which the drive lacks, nothing changes.
+#[test]
+fn an_update_leaves_a_partly_written_unit() {
+    let ssd = with_handles("fdp.handles=2 fdp.isolation=persistent ssd.blocks_per_plane=16 ssd.over_provisioning=100%");
+    for fidelity in [Fidelity::Count, Fidelity::Timed] {
+        let mut commands: Vec<Command> = (0..12).map(|page| write(page, 1)).collect();
+        commands.extend([Command::update(1), Command::update(1), Command::update(5), write(12, 1), write(13, 0)]);
+        let found = result_of(&ssd, commands, fidelity);
+        assert_eq!(found.events.unit_not_fully_written, 1);
+        assert_eq!((found.events.reset_modified_handles, found.events.invalid_placement_identifier), (0, 0));
+        assert_eq!(found.handles.iter().map(counts).collect::<Vec<_>>(), [(1, 1, 31), (13, 2, 31)]);
+        let mut full: Vec<Command> = (0..32).map(|page| write(page, 1)).collect();
+        full.extend([Command::update(1), write(32, 1)]);
+        let found = result_of(&ssd, full, fidelity);
+        assert_eq!((found.events.unit_not_fully_written, counts(&found.handles[1])), (0, (33, 2, 31)));
+    }
+}
+
+/// An update after each page never runs the drive dry: collection packs the pages.
+#[test]
+fn an_update_after_each_write_leaves_room() {
+    let ssd = with_handles("fdp.handles=2 fdp.isolation=persistent ssd.blocks_per_plane=64 ssd.over_provisioning=28%");
+    let logical = ssd.drive.logical_bytes() / 4096;
+    let writes = (0..3 * logical).map(|turn| write(turn * 7 % logical, (turn % 2) as u16));
+    let commands = writes.flat_map(|write| [write, Command::update(write.directives.placement)]).collect();
+    let found = result_of(&ssd, commands, Fidelity::Count);
+    println!("{:?}", found.events);
+    assert!(found.events.unit_not_fully_written > 2 * logical);
+}
+
+/// FEMU#191 in its own size: 64 dies, 160 units of 256 MiB and 32 GiB of data, eight persistently isolated handles,
+/// greedy collection. YCSB's workload A updates half of its records, by Zipf's law (0.99), after a load of all; the
+/// drive sees the updates. Either all data is of handle 0, as of a file system without identifiers, or each handle has
+/// an eighth.
+#[test]
+#[ignore = "minutes"]
+fn ycsb_a_on_160_units_of_256_mib_never_runs_dry() {
+    let ssd = with_handles(
+        "fdp.handles=8 fdp.isolation=persistent ssd.channels=8 ssd.chips_per_channel=8 ssd.blocks_per_plane=160 \
+         part.pages_per_block=1024 ssd.over_provisioning=25% ftl.gc_pace=paced",
+    );
+    let global = "[global]\nrw=randrw\nbs=4k\nrandom_distribution=zipf:0.99\nnorandommap\n";
+    let together = format!("{global}[ycsb]\nio_size=300%\n");
+    let apart: String =
+        (0..8).map(|at| format!("[ycsb{at}]\noffset={}%\nsize=12%\nio_size=300%\nplids={at}\n", 12 * at)).collect();
+    for workload in [together, format!("{global}{apart}")] {
+        let mut run = Run::new(&ssd, &workload);
+        (run.precondition, run.fidelity) = ("fill:100%", Fidelity::Count);
+        let found = run.result().fdp.expect("a drive with handles");
+        assert_eq!((found.configuration.nominal_bytes, found.configuration.reclaim_units), (256 << 20, 160));
+        println!("{:?}", found.events);
+        assert!(found.events.media_reallocated > 100);
     }
 }

@@ -134,6 +134,7 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("zns", ["x.e.", "x.x.", "x.xx..", "......", ".c", ".x"]),
     ("fs-page", ["xx.x", "xx.x", "xx.x..", "tt.t..", "..", "x."]),
     ("fs-subpage", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
+    ("fs-fdp", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
     ("fs-spftl", ["xx.x", "xx.x", "xx.x..", "tx.t..", "..", "x."]),
     ("fs-mga", ["xxxx", "xxxx", "xxxx..", "tx.t..", "..", "x."]),
     ("fs-llh", ["xx.x", "xx.x", "xx.xd.", "tt.t..", "..", "x."]),

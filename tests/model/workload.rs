@@ -1,7 +1,10 @@
-//! Requests of a host: unaligned extents, hot spots, sequential runs, trims, flushes.
+//! Requests of a host: unaligned extents, hot spots, sequential runs, trims, flushes. On a drive with reclaim unit
+//! handles writes name handles, some of them unknown, and some flushes update a handle.
 
 use palimpsest_lab::config::DriveConfig;
 use palimpsest_lab::geometry::{Extent, RequestKind};
+use palimpsest_lab::host::request::Directives;
+use palimpsest_lab::layers::find_layer;
 use palimpsest_lab::rng::Rng;
 use palimpsest_lab::sim::drive::Command;
 
@@ -20,13 +23,18 @@ pub struct Mix {
     pub reads: u64,
     /// Of 100 requests, how many flush.
     pub flushes: u64,
+    /// Placement identifiers, if the drive has handles. A generator of its own, so that other draws do not depend on
+    /// it.
+    places: Option<Rng>,
 }
 
 impl Mix {
     pub fn new(drive: &DriveConfig, seed: u64) -> Self {
         let mut rng = Rng::new(seed, 0x3070);
         let sectors = drive.logical_bytes() / 512;
+        let has_handles = find_layer(&drive.ftl.name).is_some_and(|entry| entry.lists("fdp.handles"));
         Mix {
+            places: has_handles.then(|| Rng::new(seed, 0x0fd9)),
             sectors,
             sectors_per_subpage: u64::from(drive.geometry.subpage_bytes) / 512,
             sectors_per_page: u64::from(drive.geometry.page_bytes()) / 512,
@@ -49,9 +57,22 @@ impl Mix {
             _ => RequestKind::Write,
         };
         if kind == RequestKind::Flush {
-            return Command::new(kind, Extent { sector: 0, sectors: 0 });
+            return self.placed(Command::new(kind, Extent { sector: 0, sectors: 0 }));
         }
-        Command::new(kind, self.extent())
+        let extent = self.extent();
+        self.placed(Command::new(kind, extent))
+    }
+
+    /// `command` with a placement identifier: of the first groups and handles, or of none.
+    fn placed(&mut self, command: Command) -> Command {
+        let Some(places) = &mut self.places else { return command };
+        let (roll, placement) = (places.below(3), [0, 1, 2, 9, 0x8000, 0x8001, 0x4001][places.below(7) as usize]);
+        let directives = Directives { placement, placed: true, ..command.directives };
+        match command.kind {
+            RequestKind::Write if roll > 0 => command.with(directives),
+            RequestKind::Flush if roll == 0 => Command::update(placement),
+            _ => command,
+        }
     }
 
     fn extent(&mut self) -> Extent {

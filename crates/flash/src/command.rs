@@ -1,8 +1,8 @@
 //! A command of the host to a drive, unbroken from the workload to the translation layer.
 //!
 //! Directives add to operation and extent. The workload sets them, and each has a reader: file systems and volumes read
-//! the owner, the controller the queue, classifiers of streams placement and lifetime, the write buffer FUA. Ignored:
-//! namespaces, and priorities, because no queue of the drive serves one request before an older one.
+//! the owner, the controller the queue, classifiers of streams placement, lifetime and owner, the write buffer FUA.
+//! Ignored: namespaces, and priorities, because no queue of the drive serves one request before an older one.
 
 use crate::geometry::{Extent, RequestKind};
 
@@ -64,8 +64,13 @@ pub struct Directives {
     pub queue: u32,
     /// The expected lifetime of the data of a write.
     pub lifetime: Lifetime,
-    /// The placement handle of a write (NVMe Flexible Data Placement); 0: the default handle.
+    /// The placement identifier of a write (NVMe Flexible Data Placement); 0: the default handle.
     pub placement: u16,
+    /// True if the write names `placement`; otherwise the drive chooses the reclaim group.
+    pub placed: bool,
+    /// Reclaim Unit Handle Update (NVMe I/O Management Send): the handle of `placement` refers to an empty reclaim unit
+    /// afterwards. The command is a flush.
+    pub updates: bool,
     /// Force unit access: a write must be programmed before the acknowledgement.
     pub fua: bool,
     /// The action on a zone; only zoned drives accept another than none.
@@ -79,6 +84,8 @@ impl Directives {
         queue: 0,
         lifetime: Lifetime::Unknown,
         placement: 0,
+        placed: false,
+        updates: false,
         fua: false,
         zone: ZoneAction::None,
     };
@@ -104,6 +111,12 @@ impl Command {
 
     /// A flush of all earlier writes.
     pub const FLUSH: Command = Command::new(RequestKind::Flush, NOWHERE);
+
+    /// An update of the reclaim unit handle of `placement`.
+    #[must_use]
+    pub const fn update(placement: u16) -> Command {
+        Command::FLUSH.with(Directives { placement, placed: true, updates: true, ..Directives::NONE })
+    }
 
     /// The command with these directives.
     #[inline]

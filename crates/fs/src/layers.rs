@@ -6,10 +6,10 @@
 //! in turn (`fs.scheme` has no effect), and keeps half of the spare blocks for its own collection.
 //!
 //! The others are above layers that map subpages. Their page is a subpage, so that a small write is one subpage at the
-//! next address, which the layer packs with its neighbours: `mga` by partial programs, `subpage` and `spftl` in their
-//! merge buffer, `llh` and `hotcold` in the buffer of a bank. The layer chooses channels: the file system sees one,
-//! with blocks of as many pages as a block of the part has subpages. The layer keeps half of the spare blocks, and at
-//! least the blocks that must be free for its collection to stop.
+//! next address, which the layer packs with its neighbours: `mga` by partial programs, `subpage`, `spftl` and `fdp` in
+//! their merge buffer, `llh` and `hotcold` in the buffer of a bank. The layer chooses channels: the file system sees
+//! one, with blocks of as many pages as a block of the part has subpages. The layer keeps half of the spare blocks, and
+//! at least the blocks that must be free for its collection to stop.
 //!
 //! `layers` and `replay` use each other: the registry builds a `Replay`, and a `Replay` computes the dimensions of its
 //! device here, as the check of the configuration does.
@@ -26,7 +26,7 @@ use palimpsest_flash::nand::part::Part;
 use palimpsest_ftl::layers::block::{self, Block};
 use palimpsest_ftl::layers::page::{self, Page};
 use palimpsest_ftl::layers::pages::BuildSubpageLayer;
-use palimpsest_ftl::layers::{hotcold, llh, mga, spread, subpage};
+use palimpsest_ftl::layers::{fdp, hotcold, llh, mga, spread, subpage};
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::keys::{Key, keys_of};
 use palimpsest_ftl_api::plan::Io;
@@ -57,6 +57,9 @@ const CLASSIFIERS: &[&str] = &["ftl.classifier", "ftl.hot_below"];
 /// A file system does not rewrite an address that waits in a buffer.
 const ABSORBED: &[&str] = &["ftl.absorb"];
 
+/// Keys that reclaim units fix.
+const HANDLES: &[&str] = fdp::SUBPAGE.hides;
+
 const PACKED: fn() -> Vec<&'static Key> = || keys_of(&[KEYS, DISCARD]);
 
 /// File systems above layers.
@@ -68,6 +71,8 @@ pub const ENTRIES: &[Entry] = &[
         "the same file system above the page map, which chooses channels in turn"),
     file_system!("fs-subpage", subpage::ENTRY, MappedUnit::Subpage(subpage::UNITS), PACKED, &[], varies_with_discards;
         "the same file system, its pages subpages, above the fine-grained map"),
+    file_system!("fs-fdp", fdp::SUBPAGE, MappedUnit::Subpage(fdp::UNITS), PACKED, HANDLES, varies_with_discards;
+        "the same above fdp-subpage, with handles by identifier, owner or lifetime (ftl.classifier)"),
     file_system!("fs-spftl", spread::SPFTL, MappedUnit::Subpage(subpage::UNITS), PACKED, &[], varies_with_discards;
         "the same above spftl, which senses only the wanted words"),
     file_system!("fs-mga", mga::ENTRY, MappedUnit::Subpage(mga::UNITS), PACKED, &[], varies_with_discards;

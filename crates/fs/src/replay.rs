@@ -504,6 +504,10 @@ impl Ftl for Replay {
         if io.plan.flush_is_free { Ok(()) } else { self.store.layer().flush(io) }
     }
 
+    fn update_handle(&mut self, io: &mut Io) -> Flash<()> {
+        self.store.layer().update_handle(io)
+    }
+
     fn deadline(&self) -> Option<Nanos> {
         let own = self.commit_at();
         self.store.seen().deadline().map_or(own, |layer| Some(own.map_or(layer, |own| own.min(layer))))

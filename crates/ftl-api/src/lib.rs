@@ -92,8 +92,11 @@ pub struct LayerFigures {
 /// Figures of reclaim unit handles (NVMe Flexible Data Placement).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlacementFigures {
-    /// Each handle, and last the controller, for units with moved data of several handles.
+    /// Each handle of the first reclaim group, of the next and so on, and last the controller, for units with moved
+    /// data of several handles.
     pub handles: Vec<HandleFigures>,
+    /// Reclaim groups.
+    pub groups: u32,
     /// Subpages of a reclaim unit.
     pub unit_subpages: u64,
     /// Events since the drive was new.
@@ -113,12 +116,14 @@ pub struct HandleFigures {
     pub valid_subpages: u64,
     /// Subpages that can still be written to the unit that the handle refers to.
     pub left_subpages: u64,
+    /// Subpages of pages that the host wrote to other reclaim groups, because the group had no room.
+    pub spilled_subpages: u64,
 }
 
 /// Numbers of events of the FDP event log since the drive was new.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PlacementEvents {
-    /// Host event 0h: a handle left a reclaim unit before it was full.
+    /// Host event 0h: an update or a reset let a handle leave a reclaim unit before it was full.
     pub unit_not_fully_written: u64,
     /// Host event 2h: a controller level reset modified handles.
     pub reset_modified_handles: u64,
@@ -240,6 +245,14 @@ pub trait Ftl: Send {
     /// # Errors
     /// As [`Self::write`].
     fn flush(&mut self, io: &mut Io) -> Flash<()>;
+
+    /// Lets the reclaim unit handle that the present directives name refer to an empty reclaim unit, after a flush.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn update_handle(&mut self, _io: &mut Io) -> Flash<()> {
+        Ok(())
+    }
 
     /// The time at which the drive must call [`Self::timer`]; `None` for never.
     fn deadline(&self) -> Option<Nanos> {

@@ -16,6 +16,7 @@ mod fixed;
 mod frontier;
 pub(crate) mod frontiers;
 mod handles;
+mod identifiers;
 mod left_out;
 pub mod map;
 mod moves;
@@ -30,6 +31,7 @@ pub mod single;
 pub mod streams;
 pub mod victim;
 
+pub use identifiers::Identifiers;
 pub use recover::Survivors;
 
 use crate::log::map::{IN_OPEN_PAGE, MAX_UNITS, Map, UNMAPPED};

@@ -23,6 +23,7 @@ use crate::metrics::summary::Summary;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::nand::data::Payload;
 use palimpsest_flash::units::Nanos;
+use palimpsest_ftl::log::Identifiers;
 use palimpsest_ftl_api::Entry;
 pub use palimpsest_sim::timeline::Window;
 use palimpsest_workload::request::Source;
@@ -235,8 +236,9 @@ fn expect_handles(session: &Session<'_>, source: &dyn Source) -> Result<()> {
     let placement = session.drive.figures().placement;
     let (Some(cache), Some(placement)) = (source.objects(), placement) else { return Ok(()) };
     // The last entry is the controller's.
-    let handles = placement.handles.len() - 1;
-    match cache.classes.iter().find(|part| usize::from(part.handle) >= handles) {
+    let handles = (placement.handles.len() - 1) as u32 / placement.groups;
+    let names = Identifiers { handles, groups: placement.groups };
+    match cache.classes.iter().find(|part| names.stream_of(part.handle).is_none()) {
         None => Ok(()),
         Some(part) => {
             let what = format!("{} of the cache writes to handle {}; the drive has {handles}", part.class, part.handle);

@@ -5,6 +5,7 @@ use crate::files::{Checked, Waiting};
 use palimpsest_lab::config;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::fio::{self, FioSpec, JobFile, Surroundings, is_job_file};
+use palimpsest_lab::host::lsm::{LsmSource, LsmSpec};
 use palimpsest_lab::host::objects::{self, ObjectSource, ObjectSpec, open_objects};
 use palimpsest_lab::host::replay::{Playing, Reopen, Repeat, Replay, Volumes};
 use palimpsest_lab::host::request::Source;
@@ -106,6 +107,13 @@ fn generated(text: &str, spec: &str, opening: &Opening<'_>) -> Result<Box<dyn So
         let what = format!("the option is for traces, and the workload {text} is generated; expected a trace");
         return Err(Error::input(option, what));
     }
+    if LsmSpec::is_meant(spec) {
+        if playing.repeat != Repeat::Once {
+            let what = "a store of records continues from its last state; expected a larger n";
+            return Err(Error::input(playing.repeat.option(), what));
+        }
+        return Ok(Box::new(LsmSource::new(LsmSpec::parse(spec)?, opening.drive_bytes, opening.seed)?));
+    }
     let source = fio::of_text(spec, opening.drive_bytes, opening.seed)?;
     if playing.repeat == Repeat::Once {
         return Ok(source);
@@ -133,8 +141,8 @@ pub fn open(text: &str, opening: &Opening<'_>) -> Result<Box<dyn Source>> {
     if let Some((name, changes)) = text.split_once(',')
         && let Some(spec) = config::workload_spec(name)
     {
-        let changed =
-            if ObjectSpec::is_meant(&spec) { format!("{spec},{changes}") } else { FioSpec::changed(&spec, changes)? };
+        let is_described = ObjectSpec::is_meant(&spec) || LsmSpec::is_meant(&spec);
+        let changed = if is_described { format!("{spec},{changes}") } else { FioSpec::changed(&spec, changes)? };
         return generated(text, &changed, opening);
     }
     if text == "-" {

@@ -144,7 +144,8 @@ impl Drive {
             }
             RequestKind::Flush => {
                 self.io.nand.commit_trims()?;
-                self.ftl.flush(&mut self.io)
+                self.ftl.flush(&mut self.io)?;
+                if self.io.present.directives.updates { self.ftl.update_handle(&mut self.io) } else { Ok(()) }
             }
         }
     }
@@ -328,7 +329,7 @@ impl Drive {
             self.bring_carried(id);
         }
         // A file system commits on each flush, so only the buffer's part of a flush can be free.
-        let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free;
+        let is_free = kind == RequestKind::Flush && self.io.plan.flush_is_free && !self.io.present.directives.updates;
         if !is_free || self.is_file_system {
             self.serve_verified(kind, extent, verifier)?;
         }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::Cursor;
 
 use super::fio::{FioSource, FioSpec, JobFile};
+use super::lsm::{LsmSource, LsmSpec};
 use super::objects::{self, ObjectSource, ObjectSpec, open_objects};
 use super::request::{Command, Due, Jobs, SECTOR_BYTES, Source};
 use super::trace::{FORMATS, TraceOptions, open_trace, open_trace_file};
@@ -115,6 +116,8 @@ pub const OBJECT_SPECS: &[&str] = &[
     "cache=1MiB,small=0%,logs=1:2,mix=3:1,handles=5:6,region=4KiB,trim=all,policy=lru,iodepth=4,n=100",
     "cache=1MiB,region=4KiB,threshold=100,sizes=10/1:3k/5,puts=10%,deletes=5%,churn=1%,admit=50%,zipf=1.1,\
      footprint=2x,n=100",
+    "cache=1MiB,memory=64KiB,memory_policy=fifo,region=4KiB:8KiB,logs=1:2,sizes=3k/1:2k/1+5k/1,n=100",
+    "lsm=90%,data=30%,record=4KiB,memtable=64KiB,file=64KiB,base=64KiB,ratio=2,l0=1,wal=8KiB,trim=on,reads=20%,n=100",
 ];
 
 /// Small valid specifications of generated workloads.
@@ -122,6 +125,7 @@ pub const SPECS: &[&str] = &[
     "rw=randwrite,bs=4k,size=1GiB,n=1e6,iodepth=32,random_distribution=zipf:0.95,rwmixread=30,\
      bssplit=4k/50:16k/50,rate_iops=20000",
     "rw=randrw,bs=4k,8k,4k,size=50%,offset=25%,percentage_random=80,fsync=32,rate_iops=1000,rate_process=poisson",
+    "rw=write,plid_select=scheme,dp_scheme=0,10m,1:10m,20m,2,n=10",
     "rw=trimwrite,bs=64k,io_size=1GiB,rate_iops=7,open_loop",
     "rw=randrw,rate=10m,,iodepth=4,fsync=2",
     "rw=randrw,bssplit=4k/99.3:64k/0.7,sequential_from=64k,sequential_size=25%,rate_iops=3.15,\
@@ -246,7 +250,8 @@ fn drain_trace(bytes: &[u8], options: &TraceOptions) {
     let _ = source.place();
 }
 
-/// Reads `bytes` as a trace of objects, in each format, and as the description of an object workload.
+/// Reads `bytes` as a trace of objects, in each format, and as the description of an object workload or of a store of
+/// records.
 pub fn fuzz_objects(bytes: &[u8]) {
     const DRIVE: u64 = 64 << 20;
     const DRAWS: usize = 64;
@@ -261,11 +266,15 @@ pub fn fuzz_objects(bytes: &[u8]) {
             }
         }
     }
-    let Ok(spec) = ObjectSpec::parse(&String::from_utf8_lossy(bytes)) else { return };
-    let Ok(mut source) = ObjectSource::new(spec, None, DRIVE, 1) else { return };
-    for _ in 0..DRAWS {
-        let Ok(Some(request)) = source.next_request() else { break };
-        assert!(request.extent.end() * SECTOR_BYTES <= DRIVE, "{request:?}");
+    let text = String::from_utf8_lossy(bytes);
+    let objects = ObjectSpec::parse(&text).and_then(|spec| ObjectSource::new(spec, None, DRIVE, 1));
+    let records = LsmSpec::parse(&text).and_then(|spec| LsmSource::new(spec, DRIVE, 1));
+    let objects = objects.into_iter().map(|source| Box::new(source) as Box<dyn Source>);
+    for mut source in objects.chain(records.into_iter().map(|source| Box::new(source) as Box<dyn Source>)) {
+        for _ in 0..DRAWS {
+            let Ok(Some(request)) = source.next_request() else { break };
+            assert!(request.extent.end() * SECTOR_BYTES <= DRIVE, "{request:?}");
+        }
     }
 }
 

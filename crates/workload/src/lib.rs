@@ -4,9 +4,11 @@
 //! language](fio). This crate uses no drive, and opens no files.
 
 pub mod batches;
+pub mod described;
 pub mod file_names;
 pub mod fio;
 pub mod fuzzing;
+pub mod lsm;
 pub mod object_figures;
 pub mod objects;
 pub mod replay;

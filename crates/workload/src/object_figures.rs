@@ -47,6 +47,20 @@ impl ClassFigures {
     }
 }
 
+/// Figures of the cache in memory before the drive.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryFigures {
+    /// Bytes of objects that fit.
+    pub capacity_bytes: u64,
+    /// Gets that found their object here.
+    pub hits: u64,
+    /// Inserted objects, those read from the drive included.
+    pub inserts: u64,
+    /// Objects that left for others, and those of them that the drive had already.
+    pub evicted: u64,
+    pub evicted_clean: u64,
+}
+
 /// Figures of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
@@ -66,6 +80,9 @@ pub struct Figures {
     pub not_admitted: u64,
     /// Bytes written to the drive for each byte of an inserted object; null without inserts.
     pub application_write_amplification: Option<f64>,
+    /// The cache in memory, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryFigures>,
     /// The parts of the cache.
     pub classes: Vec<ClassFigures>,
 }

@@ -5,17 +5,17 @@
 //! request: small objects lie in buckets of a page, which are rewritten in place (CacheLib's BigHash), others in a log
 //! of regions, which are written and evicted as wholes (CacheLib's BlockCache). The eviction [`policies`] choose the
 //! region. Each part of the cache writes through one placement handle. A get that misses inserts the object, as a
-//! look-aside cache does; a get that hits reads the drive.
+//! look-aside cache does; a get that hits reads the drive. A cache in [`memory`] may come first.
 //!
 //! Ignored: the time between a miss and the insert, expiry times, headers of objects and buckets, false positives of
-//! filters, the cache's own metadata, and a cache in memory before the drive. The host waits for no read before the
-//! write that depends on it.
+//! filters, and the cache's own metadata. The host waits for no read before the write that depends on it.
 
 mod buckets;
 mod cache;
-mod commands;
+pub(crate) mod commands;
 mod formats;
 mod generator;
+mod memory;
 mod policies;
 mod regions;
 mod source;

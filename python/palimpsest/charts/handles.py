@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ..metrics import handle_name
 from ..result import Result
 from .common import Specification, label, trace
 
@@ -12,7 +13,7 @@ def handles(results: Sequence[Result]) -> Specification | None:
     for index, result in enumerate(results):
         fdp = result.get("fdp") or {}
         found = [*fdp.get("handles", ()), *filter(None, [fdp.get("controller")])]
-        names = ["controller" if each["handle"] is None else str(each["handle"]) for each in found]
+        names = [handle_name(each) for each in found]
         for slot, (key, what) in enumerate((("host_bytes", "written"), ("moved_bytes", "moved"))):
             named = label(result, results, what)
             if found:

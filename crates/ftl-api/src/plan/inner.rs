@@ -126,9 +126,10 @@ impl FileSystemIo for Io {
 
     fn serve_inner<T>(&mut self, inner: Inner, act: impl FnOnce(&mut Io) -> T) -> T {
         let (gate, outer, directives) = (self.present.gate, self.present.inner, self.present.directives);
+        let placed = inner.cause == Cause::Host && directives.placed;
         let placement = if inner.cause == Cause::Host { directives.placement } else { 0 };
         (self.present.gate, self.present.inner) = (inner.signal, inner);
-        self.present.directives = Directives { lifetime: inner.lifetime, placement, fua: false, ..directives };
+        self.present.directives = Directives { lifetime: inner.lifetime, placement, placed, fua: false, ..directives };
         let done = act(self);
         (self.present.gate, self.present.inner, self.present.directives) = (gate, outer, directives);
         done

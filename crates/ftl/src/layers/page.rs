@@ -10,7 +10,7 @@ use crate::extent::{overlay, pages_by};
 use crate::log::map::Map;
 use crate::log::settings::{CACHE, FIXED_CACHE, LogSettings, keys_of, keys_of_log};
 use crate::log::streams::StreamChooser;
-use crate::log::{Append, Location, Log};
+use crate::log::{Append, Identifiers, Location, Log};
 use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::{Divisor, Extent};
 use palimpsest_flash::nand::data::Data;
@@ -69,9 +69,11 @@ impl<M: Map> Page<M> {
         }
     }
 
-    /// The same layer, new, whose first `count` streams are reclaim unit handles with `shares` of the blocks, or none.
-    pub fn with_handles(self, count: u32, shares: &[f64]) -> Self {
-        Page { log: self.log.with_handles(count, shares), streams: StreamChooser::of_handles(count), ..self }
+    /// The same layer, new, whose first streams are the reclaim unit handles of `names` with `shares` of the blocks, or
+    /// none.
+    pub fn with_handles(self, names: Identifiers, shares: &[f64], dies: u32) -> Self {
+        let streams = self.streams.with_handles(names);
+        Page { log: self.log.with_handles(names, shares, dies), streams, ..self }
     }
 
     fn write_page(&mut self, io: &mut Io, stream: u32, page: u32, first: u32, sectors: u32) -> Flash<()> {
@@ -201,6 +203,13 @@ impl<M: Map> Ftl for Page<M> {
 
     fn flush(&mut self, _io: &mut Io) -> Flash<()> {
         Ok(())
+    }
+
+    fn update_handle(&mut self, io: &mut Io) -> Flash<()> {
+        match self.streams.updated(io.directives()) {
+            Some(stream) => self.log.update_handle(io, stream),
+            None => Ok(()),
+        }
     }
 
     fn background(&mut self, io: &mut Io) -> Flash<bool> {

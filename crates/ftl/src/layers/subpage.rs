@@ -13,7 +13,7 @@ use crate::log::settings::{
     Allocation, CACHE, FIXED_CACHE, GATHER, LogSettings, Moved, WritePolicy, keys_of, keys_of_log,
 };
 use crate::log::streams::StreamChooser;
-use crate::log::{Append, Location, Log};
+use crate::log::{Append, Identifiers, Location, Log};
 use crate::maps::full::FullMap;
 use palimpsest_flash::geometry::{Extent, unit_of};
 use palimpsest_flash::nand::Flash;
@@ -72,9 +72,11 @@ impl Subpage {
         }
     }
 
-    /// The same layer, new, whose first `count` streams are reclaim unit handles with `shares` of the blocks, or none.
-    pub(super) fn with_handles(self, count: u32, shares: &[f64]) -> Self {
-        Subpage { log: self.log.with_handles(count, shares), streams: StreamChooser::of_handles(count), ..self }
+    /// The same layer, new, whose first streams are the reclaim unit handles of `names` with `shares` of the blocks, or
+    /// none.
+    pub(super) fn with_handles(self, names: Identifiers, shares: &[f64], dies: u32) -> Self {
+        let streams = self.streams.with_handles(names);
+        Subpage { log: self.log.with_handles(names, shares, dies), streams, ..self }
     }
 
     #[inline]
@@ -200,6 +202,13 @@ impl Ftl for Subpage {
 
     fn flush(&mut self, io: &mut Io) -> Flash<()> {
         self.log.flush(io, Nanos::MAX, io.request())
+    }
+
+    fn update_handle(&mut self, io: &mut Io) -> Flash<()> {
+        match self.streams.updated(io.directives()) {
+            Some(stream) => self.log.update_handle(io, stream),
+            None => Ok(()),
+        }
     }
 
     fn deadline(&self) -> Option<Nanos> {

@@ -110,15 +110,19 @@ impl<M: Map> Log<M> {
             self.rebuild(io)?;
         }
         let in_turn = self.frontiers.rotation.first(io, self.shape.per_address.divide(unit));
-        // A handle refers to one reclaim unit.
-        let open = self.handles.as_ref().and_then(|_| self.frontiers.open_plane(stream));
-        let first = open.unwrap_or(in_turn);
+        let first = self.first_plane(stream, in_turn);
         loop {
-            for step in 0..self.frontiers.planes() {
-                let plane = self.frontiers.rotation.then(first, step);
-                if self.ensure_space(io, plane, stream)? {
-                    self.frontiers.rotation.used(plane);
-                    return Ok(plane);
+            // Planes of the reclaim group of a handle come first.
+            for is_other in [false, true] {
+                for step in 0..self.frontiers.planes() {
+                    let plane = self.frontiers.rotation.then(first, step);
+                    if self.is_of_other_group(plane, stream) == is_other && self.ensure_space(io, plane, stream)? {
+                        self.used_plane(plane, stream);
+                        return Ok(plane);
+                    }
+                }
+                if !self.has_groups() {
+                    break;
                 }
             }
             if !self.clean_across(io)? {

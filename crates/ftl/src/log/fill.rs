@@ -40,8 +40,7 @@ impl<M: Map> Log<M> {
                 break;
             }
             let in_turn = self.frontiers.rotation.first(io, ends);
-            let open = self.handles.as_ref().and_then(|_| self.frontiers.open_plane(stream));
-            let plane = open.unwrap_or(in_turn);
+            let plane = self.first_plane(stream, in_turn);
             let short = self.frontiers.free_pages[plane as usize] <= self.collector.start;
             let cached = stream + 1 < self.frontiers.data_streams() && self.frontiers.fixed.has_page(plane);
             if !cached && (short || self.has_empty_cached(plane) || !self.may_take(plane, stream)) {

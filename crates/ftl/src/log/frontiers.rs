@@ -388,6 +388,19 @@ impl Frontiers {
         self.left_out.forget(block);
     }
 
+    /// Closes the partly written block of `stream` in `plane`. False if the stream has none.
+    pub fn close_early(&mut self, io: &Io, plane: u32, stream: u32) -> bool {
+        let (block, index) = (self.open[self.index(plane, stream)].block, self.index(plane, stream));
+        if block == NO_BLOCK || io.nand().next_page(block) == 0 {
+            return false;
+        }
+        self.free_pages[plane as usize] -= self.pages_left(plane, stream);
+        self.open[index] = CLOSED;
+        self.left_out.forget(block);
+        self.blocks.close(block);
+        true
+    }
+
     /// Closes every frontier of `plane`, full or not.
     pub fn close_all(&mut self, plane: u32) {
         for stream in 0..self.streams {

@@ -2,17 +2,30 @@
 //! for each handle. A block of the log is a reclaim unit, and a stream is a handle.
 //!
 //! A unit belongs to the handle whose data opened it. The unit that collects moved data of initially isolated handles
-//! belongs to the controller. Ignored: the time limit of units, updates of handles by the host, and namespaces.
+//! belongs to the controller. With several reclaim groups each group of dies has streams of its own, one a handle. Host
+//! data goes to another group only if the own group has no room. Ignored: the time limit of units, and namespaces.
 
 use super::Log;
 use super::blocks::BlockState;
+use super::identifiers::Identifiers;
 use super::map::Map;
+use palimpsest_flash::nand::Flash;
+use palimpsest_flash::units::Nanos;
+use palimpsest_ftl_api::plan::{Gate, Io};
 use palimpsest_ftl_api::{HandleFigures, PlacementEvents, PlacementFigures};
 
 /// Counts since the drive was new, in units of the map.
 pub(super) struct Handles {
-    /// Handles of the host.
+    names: Identifiers,
+    /// Streams of the host.
     count: u32,
+    /// Planes and dies: planes of a die are this many apart.
+    planes: u32,
+    dies: u32,
+    /// The plane of each reclaim group that opens the next unit.
+    next_plane: Vec<u32>,
+    /// Pages written to other groups, by handle.
+    spilled: Vec<u64>,
     /// Written by the host, by handle.
     written: Vec<u64>,
     /// Moved out of reclaim units, by the handle that they belong to; the controller's are last.
@@ -23,19 +36,122 @@ pub(super) struct Handles {
     pub events: PlacementEvents,
 }
 
-palimpsest_flash::state!(Handles { written, moved, events } built { count, quotas });
+palimpsest_flash::state!(Handles { next_plane, spilled, written, moved, events } built {
+    names, count, planes, dies, quotas
+});
+
+impl Handles {
+    #[inline]
+    fn group_of(&self, plane: u32) -> u32 {
+        plane % self.dies * self.names.groups / self.dies
+    }
+
+    #[inline]
+    fn is_outside(&self, plane: u32, stream: u32) -> bool {
+        self.names.groups > 1 && stream < self.count && self.group_of(plane) != stream / self.names.handles
+    }
+
+    /// The plane of the group of `stream` with an open unit (`is_open`), else the next in turn.
+    fn first_plane(&self, stream: u32, is_open: impl Fn(u32) -> bool) -> u32 {
+        let open = (0..self.planes).find(|&plane| is_open(plane) && !self.is_outside(plane, stream));
+        open.unwrap_or(self.next_plane[(stream / self.names.handles) as usize])
+    }
+
+    #[inline]
+    fn used(&mut self, plane: u32, stream: u32) {
+        if self.names.groups == 1 || stream >= self.count {
+            return;
+        }
+        if self.is_outside(plane, stream) {
+            self.spilled[stream as usize] += 1;
+        } else {
+            self.next_plane[(stream / self.names.handles) as usize] = (plane + 1) % self.planes;
+        }
+    }
+}
 
 impl<M: Map> Log<M> {
-    /// The same log, new, whose first `count` streams are handles with these `shares` of a plane's blocks, or none.
+    /// The same log, new, whose first streams are the handles of `names` with these `shares` of a plane's blocks, or
+    /// none.
     #[must_use]
-    pub fn with_handles(mut self, count: u32, shares: &[f64]) -> Self {
+    pub fn with_handles(mut self, names: Identifiers, shares: &[f64], dies: u32) -> Self {
         // A drive that a power cut left without a free unit mixes handles before it refuses to write.
         self.frontiers = self.frontiers.lend_all();
         self.frontiers.track_streams(self.frontiers.planes() * self.shape.blocks_per_plane);
-        let quotas = shares.iter().map(|share| share * f64::from(self.shape.blocks_per_plane)).collect();
-        let (written, moved) = (vec![0; count as usize], vec![0; count as usize + 1]);
-        self.handles = Some(Handles { count, written, moved, quotas, events: PlacementEvents::default() });
+        let quotas = shares.iter().map(|share| share * f64::from(self.shape.blocks_per_plane)).collect::<Vec<_>>();
+        let count = names.streams();
+        self.handles = Some(Handles {
+            names,
+            count,
+            planes: self.frontiers.planes(),
+            dies,
+            next_plane: vec![0; names.groups as usize],
+            spilled: vec![0; count as usize],
+            written: vec![0; count as usize],
+            moved: vec![0; count as usize + 1],
+            quotas: quotas.repeat(names.groups as usize),
+            events: PlacementEvents::default(),
+        });
         self
+    }
+
+    /// True with several reclaim groups.
+    #[inline]
+    pub(super) fn has_groups(&self) -> bool {
+        self.handles.as_ref().is_some_and(|handles| handles.names.groups > 1)
+    }
+
+    /// True if `stream` is a handle of a reclaim group without `plane`.
+    #[inline]
+    pub(super) fn is_of_other_group(&self, plane: u32, stream: u32) -> bool {
+        self.handles.as_ref().is_some_and(|handles| handles.is_outside(plane, stream))
+    }
+
+    /// The plane to try first for the next page of `stream`: a handle refers to one reclaim unit. `in_turn` follows if
+    /// the handle needs another unit.
+    #[inline]
+    pub(super) fn first_plane(&self, stream: u32, in_turn: u32) -> u32 {
+        match &self.handles {
+            None => in_turn,
+            Some(handles) if handles.names.groups > 1 && stream < handles.count => {
+                handles.first_plane(stream, |plane| self.frontiers.is_open(plane, stream))
+            }
+            Some(_) => self.frontiers.open_plane(stream).unwrap_or(in_turn),
+        }
+    }
+
+    /// Records a page of `stream` in `plane`.
+    #[inline]
+    pub(super) fn used_plane(&mut self, plane: u32, stream: u32) {
+        self.frontiers.rotation.used(plane);
+        if let Some(handles) = &mut self.handles {
+            handles.used(plane, stream);
+        }
+    }
+
+    /// Lets the handle of `stream` refer to an empty unit: programs the open page, and closes a partly written unit. If
+    /// no unit is free, the handle keeps the unit, because collection needs the pages.
+    ///
+    /// # Errors
+    /// [`palimpsest_flash::nand::Halt`]s of flash.
+    pub fn update_handle(&mut self, io: &mut Io, stream: u32) -> Flash<()> {
+        self.flush(io, Nanos::MAX, io.request())?;
+        let mut left = 0;
+        for plane in 0..self.frontiers.planes() {
+            if !self.frontiers.is_open(plane, stream) || self.frontiers.rotation.passes_by(plane) {
+                continue;
+            }
+            // Moves of a victim may count on the pages that are left.
+            self.finish(io, plane)?;
+            self.flush(io, Nanos::MAX, Gate::NONE)?;
+            if self.frontiers.blocks.free_count(plane) > 0 {
+                left += u64::from(self.frontiers.close_early(io, plane, stream));
+            }
+        }
+        if let Some(handles) = &mut self.handles {
+            handles.events.unit_not_fully_written += left;
+        }
+        Ok(())
     }
 
     /// Counts `units` units that the host writes to `stream`.
@@ -118,10 +234,12 @@ impl<M: Map> Log<M> {
     pub(super) fn placement(&self) -> Option<PlacementFigures> {
         let handles = self.handles.as_ref()?;
         let subpages = u64::from(self.shape.unit_subpages);
+        let page = u64::from(self.shape.units_per_page) * subpages;
         let mut all: Vec<HandleFigures> = (0..=handles.count as usize)
             .map(|handle| HandleFigures {
                 written_subpages: handles.written.get(handle).map_or(0, |units| units * subpages),
                 moved_subpages: handles.moved[handle] * subpages,
+                spilled_subpages: handles.spilled.get(handle).map_or(0, |pages| pages * page),
                 ..HandleFigures::default()
             })
             .collect();
@@ -142,6 +260,6 @@ impl<M: Map> Log<M> {
             });
         }
         let unit_subpages = u64::from(self.shape.units_per_block) * subpages;
-        Some(PlacementFigures { handles: all, unit_subpages, events: handles.events })
+        Some(PlacementFigures { handles: all, groups: handles.names.groups, unit_subpages, events: handles.events })
     }
 }

@@ -143,7 +143,16 @@ impl<M: Map> Log<M> {
             let begun = self.frontiers.is_open(plane, stream);
             // Cleaning needs a separate frontier most, so a block that must be opened becomes the frontier of cleaning.
             let preferred = begun == (Some(stream) != cleaning);
-            (begun, self.frontiers.blocks.free_count(plane), begun && stream == home, preferred, u32::MAX - plane)
+            let has_room = begun || self.frontiers.blocks.free_count(plane) > 0;
+            let is_home = has_room && !self.is_of_other_group(plane, stream);
+            (
+                is_home,
+                begun,
+                self.frontiers.blocks.free_count(plane),
+                begun && stream == home,
+                preferred,
+                u32::MAX - plane,
+            )
         });
         let (plane, stream) = best.unwrap_or((0, home));
         self.program_open_at(io, plane, stream, page)

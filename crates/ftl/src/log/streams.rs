@@ -5,11 +5,14 @@
 
 mod address;
 mod hint;
+mod lifetime;
+mod owner;
 mod placement;
 mod recency;
 mod sequence;
 mod size;
 
+use super::identifiers::Identifiers;
 use palimpsest_flash::command::Directives;
 use palimpsest_flash::geometry::Extent;
 use palimpsest_flash::state::State;
@@ -41,6 +44,8 @@ pub struct Classifier {
     pub keys: &'static [Key],
     /// True if the classifier reads the lifetime of writes, which file systems then estimate.
     pub reads_lifetimes: bool,
+    /// True if the classifier reads the placement identifier of writes.
+    pub reads_identifiers: bool,
     /// Constructs the classifier, given the number of units and of sectors per unit.
     pub build: fn(&Settings, u32, u32) -> Box<dyn Classify>,
 }
@@ -52,6 +57,8 @@ pub const CLASSIFIERS: &[Classifier] = &[
     sequence::CLASSIFIER,
     address::CLASSIFIER,
     hint::CLASSIFIER,
+    lifetime::CLASSIFIER,
+    owner::CLASSIFIER,
     placement::CLASSIFIER,
 ];
 
@@ -69,6 +76,12 @@ fn named(settings: &Settings) -> Option<&'static Classifier> {
 /// True if the configuration names a classifier that reads lifetimes.
 pub fn reads_lifetimes(settings: &Settings) -> bool {
     named(settings).is_some_and(|classifier| classifier.reads_lifetimes)
+}
+
+/// True if the configuration names a classifier, and true if the classifier reads placement identifiers.
+pub fn classifies(settings: &Settings) -> (bool, bool) {
+    let named = named(settings);
+    (named.is_some(), named.is_some_and(|classifier| classifier.reads_identifiers))
 }
 
 /// Rejects a classifier, or moves by class, without effect on the layer `entry`.
@@ -90,13 +103,15 @@ pub struct StreamChooser {
     classifier: Option<Box<dyn Classify>>,
     /// The last stream of the host.
     last: u32,
-    /// True if streams are reclaim unit handles, named by the placement of a write.
-    by_handle: bool,
-    /// Writes that named a handle that the drive does not have, and so went to handle 0.
+    /// Present if streams are reclaim unit handles.
+    identifiers: Option<Identifiers>,
+    /// The reclaim group of the next write without identifier.
+    group: u32,
+    /// Commands that named a handle that the drive does not have, and so went to handle 0.
     invalid: u64,
 }
 
-palimpsest_flash::state!(StreamChooser { invalid } parts { classifier } built { last, by_handle });
+palimpsest_flash::state!(StreamChooser { group, invalid } parts { classifier } built { last, identifiers });
 
 impl StreamChooser {
     /// A chooser for a layer with these settings that maps `units` units of `unit_sectors` sectors.
@@ -113,12 +128,12 @@ impl StreamChooser {
     fn of(settings: &Settings, streams: u32, units: u32, unit_sectors: u32) -> Self {
         let named = named(settings).filter(|_| streams > 1);
         let classifier = named.map(|named| (named.build)(settings, units, unit_sectors));
-        StreamChooser { classifier, last: streams - 1, by_handle: false, invalid: 0 }
+        StreamChooser { classifier, last: streams - 1, identifiers: None, group: 0, invalid: 0 }
     }
 
-    /// A chooser whose streams are `count` reclaim unit handles.
-    pub fn of_handles(count: u32) -> Self {
-        StreamChooser { classifier: None, last: count - 1, by_handle: true, invalid: 0 }
+    /// The same chooser, whose streams are reclaim unit handles. Identifiers of writes name them, or the classifier.
+    pub fn with_handles(self, identifiers: Identifiers) -> Self {
+        StreamChooser { last: identifiers.streams() - 1, identifiers: Some(identifiers), ..self }
     }
 
     /// `figures` with the writes whose handle the drive does not have.
@@ -132,23 +147,34 @@ impl StreamChooser {
     /// True if every write goes to stream 0, without learning.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.classifier.is_none()
+        self.classifier.is_none() && self.identifiers.is_none_or(|names| names.groups == 1)
     }
 
     /// The stream of a write of `extent` with `directives`.
     #[inline]
     pub fn stream_of(&mut self, extent: Extent, directives: Directives) -> u32 {
-        if self.by_handle {
-            return self.handle_of(directives.placement.into());
+        match (&mut self.classifier, self.identifiers) {
+            (Some(classifier), _) => classifier.stream_of(extent, directives).min(self.last),
+            (None, Some(identifiers)) => self.named(identifiers, directives),
+            (None, None) => 0,
         }
-        self.classifier.as_mut().map_or(0, |classifier| classifier.stream_of(extent, directives).min(self.last))
     }
 
-    /// The handle of placement identifier `placement`.
+    /// The stream of the placement identifier in `directives`. Without one, groups take turns.
     #[inline]
-    fn handle_of(&mut self, placement: u32) -> u32 {
-        let is_valid = placement <= self.last;
-        self.invalid += u64::from(!is_valid);
-        if is_valid { placement } else { 0 }
+    fn named(&mut self, identifiers: Identifiers, directives: Directives) -> u32 {
+        if identifiers.groups > 1 && !directives.placed {
+            self.group = if self.group + 1 < identifiers.groups { self.group + 1 } else { 0 };
+            return self.group * identifiers.handles;
+        }
+        identifiers.stream_of(directives.placement).unwrap_or_else(|| {
+            self.invalid += 1;
+            0
+        })
+    }
+
+    /// The stream whose handle `directives` update. `None` if the drive lacks the handle, or streams are no handles.
+    pub fn updated(&self, directives: Directives) -> Option<u32> {
+        self.identifiers?.stream_of(directives.placement)
     }
 }

@@ -134,6 +134,7 @@ static WORKLOADS: &[Preset] = presets!("workloads":
     "zipf-1",
     "fdp-cache",
     "fdp-kvcache",
+    "fdp-rocksdb",
 );
 
 /// The built-in parts.

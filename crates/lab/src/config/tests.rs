@@ -9,6 +9,7 @@ use palimpsest_ftl::log::settings::{Allocation, Moved};
 use palimpsest_ftl_api::keys::Need;
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_workload::fio::{FioSource, FioSpec};
+use palimpsest_workload::lsm::LsmSpec;
 use palimpsest_workload::objects::ObjectSpec;
 use palimpsest_workload::request::{RequestKind, Source};
 use proptest::prelude::*;
@@ -252,11 +253,8 @@ fn every_part_and_workload_can_be_had() {
     }
     for info in workload_presets() {
         let spec = workload_spec(info.name).unwrap();
-        let parsed = match ObjectSpec::is_meant(&spec) {
-            true => ObjectSpec::parse(&spec).map(drop),
-            false => FioSpec::parse(&spec).map(drop),
-        };
-        parsed.unwrap_or_else(|error| panic!("{}: {error}", info.name));
+        let faults = [LsmSpec::parse(&spec).err(), ObjectSpec::parse(&spec).err(), FioSpec::parse(&spec).err()];
+        assert!(faults.contains(&None), "{}: {faults:?}", info.name);
     }
     assert_eq!(workload_spec("nothing"), None);
     assert_eq!(workload_spec("KV1"), workload_spec("kv1"));

@@ -48,10 +48,13 @@ pub struct Events {
 
 /// A handle: its usage (log page 21h), bytes that the host wrote and that collection moved out of its units, (host +
 /// moved) / host (null without writes), reclaim units and the valid share of their bytes, and bytes that can still be
-/// written to the unit that the handle refers to.
+/// written to the unit that the handle refers to. With several reclaim groups also the group, and bytes of pages that
+/// the host wrote to other groups, because the group had no room.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "the names are the contract's")]
 pub struct Handle {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
     pub handle: Option<u32>,
     pub usage: &'static str,
     pub host_bytes: u64,
@@ -60,6 +63,8 @@ pub struct Handle {
     pub reclaim_units: u64,
     pub valid_share: Option<f64>,
     pub left_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spilled_bytes: Option<u64>,
 }
 
 /// Figures of the drive beside those of the handles.
@@ -79,14 +84,18 @@ impl Fdp {
     pub fn new(now: &PlacementFigures, before: &PlacementFigures, drive: Drive) -> Self {
         let bytes = |subpages: u64| subpages * drive.subpage_bytes;
         let earlier = |at: usize| before.handles.get(at).copied().unwrap_or_default();
+        let groups = now.groups.max(1);
+        let in_group = (now.handles.len() as u32 - 1) / groups;
         let mut handles: Vec<Handle> = (0..now.handles.len())
             .map(|at| {
                 let (HandleFigures { units, valid_subpages, left_subpages, .. }, then) = (now.handles[at], earlier(at));
                 let written = now.handles[at].written_subpages - then.written_subpages;
                 let moved = now.handles[at].moved_subpages - then.moved_subpages;
                 let valid_share = (units > 0).then(|| valid_subpages as f64 / (units * now.unit_subpages) as f64);
+                let spilled = now.handles[at].spilled_subpages - then.spilled_subpages;
                 Handle {
-                    handle: Some(at as u32),
+                    group: (groups > 1).then_some(at as u32 / in_group),
+                    handle: Some(at as u32 % in_group),
                     usage: if written > 0 { "host specified" } else { "unused" },
                     host_bytes: bytes(written),
                     moved_bytes: bytes(moved),
@@ -94,14 +103,15 @@ impl Fdp {
                     reclaim_units: units,
                     valid_share,
                     left_bytes: bytes(left_subpages),
+                    spilled_bytes: (groups > 1).then(|| bytes(spilled)),
                 }
             })
             .collect();
         let controller = handles.pop().filter(|own| own.reclaim_units > 0 || own.moved_bytes > 0);
         Fdp {
             configuration: Configuration {
-                reclaim_groups: 1,
-                handles: handles.len() as u32,
+                reclaim_groups: groups,
+                handles: in_group,
                 isolation: drive.isolation,
                 nominal_bytes: bytes(now.unit_subpages),
                 reclaim_units: drive.units,
@@ -109,7 +119,12 @@ impl Fdp {
             statistics: drive.statistics,
             events: Events::between(&now.events, &before.events),
             handles,
-            controller: controller.map(|own| Handle { handle: None, usage: "controller specified", ..own }),
+            controller: controller.map(|own| Handle {
+                group: None,
+                handle: None,
+                usage: "controller specified",
+                ..own
+            }),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::groups::{groups_text, mix_text};
 use super::keys::{self, EXIT_SCOPES, name_in};
 use super::quantity::{Amount, duration_text, size_text};
 use super::spec::{Check, FioSpec, Order, Pacing, Rate, SizeShare, Strides, Target, Think};
-use super::values::{tenths_text, thousandths_text};
+use super::values::{HANDLE_CHOICES, scheme_text, tenths_text, thousandths_text};
 use palimpsest_flash::units::Nanos;
 
 /// A key, with a value unless the canonical form leaves the key out.
@@ -152,7 +152,8 @@ impl FioSpec {
             unless("sync", self.sync, false, |_| "dsync".into()),
             ("write_hint", keys::hint_name(self.write_hint)),
             ("plids", (!plids.is_empty()).then(|| plids.join(","))),
-            unless("plid_select", self.places_by_chance, false, |_| "random".into()),
+            ("plid_select", name_in(HANDLE_CHOICES, &self.handle_choice)),
+            ("dp_scheme", (!self.scheme.is_empty()).then(|| scheme_text(&self.scheme))),
             unless("verify", checks, false, |_| "crc32c".into()),
             unless("do_verify", reads, true, |_| "0".into()),
             number("verify_backlog", backlog, 0),

@@ -89,7 +89,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     (
         "not simulated",
         "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch ramp_size max_latency sprandom \
-         spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align rate_ignore_thinktime create_only dp_scheme profile",
+         spr_num_regions spr_op spr_cs bs_is_seq_rand offset_align rate_ignore_thinktime create_only profile",
     ),
     (
         "ends a job at a steady rate, which only runtime, number_ios and latency_target do here",

@@ -83,7 +83,10 @@ impl JobFile {
             let Some((_, _, entries)) = &mut section else {
                 return Err(Error::input(at, "expected a section such as [global] or [job1] before the first key"));
             };
-            if let Some(entry) = reading.entry(&text, at, surroundings) {
+            if let Some(mut entry) = reading.entry(&text, at, surroundings) {
+                if entry.key.name == "dp_scheme" {
+                    entry.value = surroundings.scheme(&entry.value, name, &entry.at)?;
+                }
                 entries.retain(|other| other.key.name != entry.key.name);
                 entries.push(entry);
             }

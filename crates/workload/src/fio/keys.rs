@@ -210,9 +210,10 @@ pub const KEYS: &[Key] = &[
     key(
         "plid_select",
         &["fdp_pli_select"],
-        "roundrobin or random",
-        to!(places_by_chance, |text| one_of(text, &[("roundrobin", false), ("random", true)])),
+        "roundrobin, random or scheme",
+        to!(handle_choice, |text| one_of(text, HANDLE_CHOICES)),
     ),
+    key("dp_scheme", &[], SCHEME, to!(scheme, scheme)),
     key("verify", &[], inert::VERIFY, to!(check.on, inert::verifies)),
     key("do_verify", &[], SWITCH, to!(check.reads, switch)),
     key("verify_backlog", &[], "a number of writes from 1, or 0 for all", to!(check.backlog, count)),
@@ -287,6 +288,8 @@ pub fn in_bytes(key: &Key, value: &str, units: Units) -> String {
 }
 
 const OPEN_ZONES: &str = "a number of zones, or 0 for no limit";
+const SCHEME: &str =
+    "a file with at most 32 lines FIRST, END, HANDLE (offsets in bytes); without a file these, as in 0,10g,0:10g,20g,1";
 const FRACTION: &str = "a fraction from 0 to 1 with at most three decimals, as in 0.8";
 const SWITCH: &str = "nothing, 0 or 1";
 const PATTERNS: &str = "one of read, write, trim, rw, trimwrite, or these with rand (randrw); perhaps with bytes to \

@@ -9,7 +9,7 @@ use super::keys::Key;
 use super::pattern::Pattern;
 use super::quantity::Amount;
 use super::spec::{DEFAULT_REQUESTS, FioSpec, Rate, SizeShare, Strides, place};
-use super::values::{permille, set_splits, switch, tenths_text};
+use super::values::{HandleChoice, permille, set_splits, switch, tenths_text};
 use super::zoned::Zoned;
 use palimpsest_flash::error::{Error, Result};
 
@@ -117,17 +117,41 @@ fn reconcile_zones(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Resul
     Ok(())
 }
 
+/// Applies keys of placement handles.
+fn reconcile_handles(spec: &mut FioSpec) -> Result<()> {
+    let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
+    let by_offset = spec.handle_choice == HandleChoice::ByOffset;
+    if by_offset && spec.scheme.is_empty() {
+        return wrong("plid_select", "expected dp_scheme too, the file with a handle for each range of offsets");
+    }
+    if !by_offset && !spec.scheme.is_empty() {
+        return wrong("dp_scheme", "expected plid_select=scheme too");
+    }
+    if by_offset && !spec.plids.is_empty() {
+        return wrong("plids", "the scheme names the handles; expected no plids, or no plid_select=scheme");
+    }
+    if by_offset && (spec.files.is_some() || spec.paths.len() > 1 || !spec.groups.is_empty()) {
+        return wrong("plid_select", "the offsets of a scheme are those of one file; expected one file");
+    }
+    let (is_on, has_handles) = (spec.places.take(), by_offset || !spec.plids.is_empty());
+    if is_on == Some(true) && !has_handles {
+        return wrong("fdp", "expected plids too, the handles that writes name");
+    }
+    if spec.handle_choice == HandleChoice::ByChance && !has_handles {
+        return wrong("plid_select", "expected plids too, the handles that writes name");
+    }
+    if is_on == Some(false) {
+        spec.plids.clear();
+        spec.scheme.clear();
+        spec.handle_choice = HandleChoice::InTurn;
+    }
+    Ok(())
+}
+
 /// Applies keys of places, strides, engines and read-backs.
 fn reconcile_devices(spec: &mut FioSpec, is_given: impl Fn(&str) -> bool) -> Result<()> {
     let wrong = |key: &str, what: &str| Err(Error::input(place(key), what));
-    match spec.places.take() {
-        Some(false) => spec.plids.clear(),
-        Some(true) if spec.plids.is_empty() => return wrong("fdp", "expected plids too, the handles that writes name"),
-        _ => {}
-    }
-    if spec.places_by_chance && spec.plids.is_empty() {
-        return wrong("plid_select", "expected plids too, the handles that writes name");
-    }
+    reconcile_handles(spec)?;
     spec.zones.strided |= spec.zones.bytes > 0 && !is_given("zonemode");
     if spec.zoned.on {
         return reconcile_zones(spec, is_given);

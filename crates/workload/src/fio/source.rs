@@ -14,6 +14,7 @@ use super::readback::ReadBack;
 use super::region::{Region, Room};
 use super::spec::{FioSpec, direction};
 use super::tausworthe::Tausworthe;
+use super::values::{HandleChoice, PlacedRange};
 use crate::request::{Arrivals, Command, Directives, Extent, Request, RequestKind, SECTOR_BYTES, Source};
 use palimpsest_flash::error::Result;
 use palimpsest_flash::rng::{Rng, mix};
@@ -149,20 +150,31 @@ struct Marks {
     turn: usize,
     /// Chooses among the handles, if they do not take turns.
     chance: Option<Tausworthe>,
+    /// Placement identifiers by offset, and the sector where offsets begin.
+    scheme: (Vec<PlacedRange>, u64),
 }
 
 impl Marks {
-    /// The directives of the next write, of `owner`.
+    /// The directives of the next write, of `owner`, at `sector`.
     #[inline]
-    fn next(&mut self, owner: u32) -> Directives {
+    fn next(&mut self, owner: u32, sector: u64) -> Directives {
         let mut marks = Directives { owner, ..self.given };
         if !self.handles.is_empty() {
             let count = self.handles.len();
             let at = self.chance.as_mut().map_or(self.turn, |chance| chance.below(count as u64) as usize);
-            marks.placement = self.handles[at];
+            (marks.placement, marks.placed) = (self.handles[at], true);
             self.turn = (self.turn + 1) % count;
+        } else if !self.scheme.0.is_empty() {
+            (marks.placement, marks.placed) = (self.by_offset(sector), true);
         }
         marks
+    }
+
+    /// The identifier of the first range with `sector`, or as in fio 0.
+    fn by_offset(&self, sector: u64) -> u16 {
+        let (ranges, begin) = &self.scheme;
+        let offset = (sector - begin) * SECTOR_BYTES;
+        ranges.iter().find(|range| (range.first..range.end).contains(&offset)).map_or(0, |range| range.placement)
     }
 }
 
@@ -182,7 +194,7 @@ impl FioSource {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn of_job(spec: &FioSpec, room: Room, seed: u64, (number, copy): (u64, u64)) -> Result<FioSource> {
-        let region = Region::new(spec, room, copy)?;
+        let (region, begin) = (Region::new(spec, room, copy)?, room.first);
         let run_seed = seed;
         let seed = spec.seed.unwrap_or(seed);
         let seed = if number == 1 { seed } else { mix(seed ^ mix(number - 1)) };
@@ -234,9 +246,9 @@ impl FioSource {
                 given: Directives { fua: spec.sync, lifetime: spec.write_hint, ..Directives::NONE },
                 handles: spec.plids.clone(),
                 turn: 0,
-                chance: spec
-                    .places_by_chance
+                chance: (spec.handle_choice == HandleChoice::ByChance)
                     .then(|| Tausworthe::new(Passes::seeds(spec, run_seed, number).handles, false)),
+                scheme: (spec.scheme.clone(), begin),
             },
             requests_left: spec.requests.unwrap_or(u64::MAX),
             bytes_left: if passes.is_some() { u64::MAX } else { io_bytes },
@@ -288,7 +300,7 @@ impl FioSource {
         self.latest = arrival;
         let stream = self.files.as_ref().map_or(0, |(files, _)| files.stream(sector - self.region.first));
         let directives = match kind {
-            RequestKind::Write => self.marks.next(stream),
+            RequestKind::Write => self.marks.next(stream, sector),
             _ => Directives { owner: stream, ..Directives::NONE },
         };
         let extent = Extent { sector, sectors };

@@ -8,6 +8,7 @@ use super::keys::{self, Key};
 use super::pattern::{PATTERNS, Pattern};
 use super::quantity::{Amount, Units};
 use super::rules;
+use super::values::{HandleChoice, PlacedRange};
 use super::zoned::Zoned;
 use crate::request::{Lifetime, RequestKind};
 use palimpsest_flash::error::{Error, Result};
@@ -272,8 +273,10 @@ pub struct FioSpec {
     pub write_hint: Lifetime,
     /// `plids`: the placement handles that writes name; none: the default handle.
     pub plids: Vec<u16>,
-    /// `plid_select`: writes name the handles by chance, not in turn; false.
-    pub places_by_chance: bool,
+    /// `plid_select`; in turn.
+    pub handle_choice: HandleChoice,
+    /// `dp_scheme`: the placement identifiers of writes by offset; none.
+    pub scheme: Vec<PlacedRange>,
     /// `fdp`, while the keys are read: whether writes name the handles.
     pub places: Option<bool>,
     /// `verify`; none.
@@ -347,7 +350,8 @@ impl Default for FioSpec {
             sync: false,
             write_hint: Lifetime::Unknown,
             plids: Vec::new(),
-            places_by_chance: false,
+            handle_choice: HandleChoice::InTurn,
+            scheme: Vec::new(),
             places: None,
             check: Check { on: false, reads: true, backlog: 0, batch: 0 },
             order: Order { stonewall: false, after: None, new_group: false, exits: false, scope: ExitScope::Group },

@@ -56,7 +56,8 @@ pub fn depth(text: &str) -> Option<u32> {
     batch(text).filter(|&depth| depth > 0)
 }
 
-/// Numbers and ranges of placement handles, such as `0,2-4`; fio has at most 128.
+/// Numbers and ranges of placement handles, such as `0,2-4`, in ascending order; fio sorts them, too, and has at most
+/// 128.
 pub fn handles(text: &str) -> Option<Vec<u16>> {
     let handle = |text: &str| count(text).and_then(|handle| u16::try_from(handle).ok());
     let mut all = Vec::new();
@@ -68,11 +69,57 @@ pub fn handles(text: &str) -> Option<Vec<u16>> {
         }
         all.extend(first..=last);
     }
+    all.sort_unstable();
     (all.len() <= MOST_HANDLES).then_some(all)
 }
 
 /// Handles of a job, as in fio.
 const MOST_HANDLES: usize = 128;
+
+/// The choice of a placement handle (`plid_select`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HandleChoice {
+    /// The handles take turns.
+    #[default]
+    InTurn,
+    /// By chance.
+    ByChance,
+    /// By the offset of the write (`dp_scheme`).
+    ByOffset,
+}
+
+/// The words of `plid_select`.
+pub const HANDLE_CHOICES: &[(&str, HandleChoice)] =
+    &[("roundrobin", HandleChoice::InTurn), ("random", HandleChoice::ByChance), ("scheme", HandleChoice::ByOffset)];
+
+/// Offsets in bytes from `first` up to `end`, whose writes name a placement identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlacedRange {
+    pub first: u64,
+    pub end: u64,
+    pub placement: u16,
+}
+
+/// Ranges of a scheme, as in fio.
+const MOST_RANGES: usize = 32;
+
+/// The ranges of a scheme, such as `0,10g,0:10g,20g,1`: a file of fio (`dp_scheme`) has one in each line.
+pub fn scheme(text: &str) -> Option<Vec<PlacedRange>> {
+    let range = |text: &str| {
+        let mut fields = text.split(',');
+        let (first, end) = (size(fields.next()?)?, size(fields.next()?)?);
+        let placement = count(fields.next()?).and_then(|placement| u16::try_from(placement).ok())?;
+        (fields.next().is_none() && first < end).then_some(PlacedRange { first, end, placement })
+    };
+    let all = text.split(':').map(range).collect::<Option<Vec<_>>>()?;
+    (all.len() <= MOST_RANGES).then_some(all)
+}
+
+/// The text of a scheme.
+pub fn scheme_text(ranges: &[PlacedRange]) -> String {
+    let text = |&PlacedRange { first, end, placement }: &PlacedRange| format!("{first},{end},{placement}");
+    ranges.iter().map(text).collect::<Vec<_>>().join(":")
+}
 
 /// A time; a plain number is microseconds.
 pub fn micros(text: &str) -> Option<Nanos> {

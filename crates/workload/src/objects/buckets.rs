@@ -28,7 +28,7 @@ pub struct Buckets {
 impl Buckets {
     /// `count` empty buckets.
     pub fn new(count: u64, place: Place, trims: Trims) -> Self {
-        let figures = ClassFigures::new("small", place.handle, count * BUCKET_BYTES);
+        let figures = ClassFigures::new("small", place.handle.unwrap_or(0), count * BUCKET_BYTES);
         Buckets { place, trims, buckets: vec![Vec::new(); count as usize], figures }
     }
 
@@ -47,6 +47,11 @@ impl Buckets {
         out.read_for_get(self.place, bucket as u64 * u64::from(SECTORS), u64::from(SECTORS));
         self.figures.hits += 1;
         Some(found.bytes.into())
+    }
+
+    /// True if a bucket has the object.
+    pub fn holds(&self, key: u64) -> bool {
+        self.buckets[self.bucket_of(key)].iter().any(|small| small.key == key)
     }
 
     /// Inserts an object of at most a bucket, or replaces it.

@@ -1,12 +1,14 @@
 //! A cache of objects on a drive: buckets of small objects, and a log for each class of others. Each part has its own
-//! addresses and placement handle; the parts follow each other from address 0 on.
+//! addresses and placement handle; the parts follow each other from address 0 on. A cache in memory may come first:
+//! objects go to the drive when they leave the memory.
 
 use super::buckets::{BUCKET_BYTES, Buckets};
 use super::commands::{Commands, Place, Trims};
+use super::memory::{Held, Memory, MemoryPolicy};
 use super::policies::PolicyEntry;
 use super::regions::Log;
 use super::{ObjectRequest, Operation};
-use crate::object_figures::{ClassFigures, Figures};
+use crate::object_figures::{ClassFigures, Figures, MemoryFigures};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
 use palimpsest_flash::rng::Rng;
@@ -24,22 +26,26 @@ pub struct Shape {
     pub small: f64,
     /// Largest object in a bucket.
     pub threshold: u64,
-    /// Bytes of a region.
-    pub region_bytes: u64,
-    /// Shares of the logs in the rest, by class.
+    /// Shares of the logs in the rest, by class, and bytes of a region of each.
     pub logs: Vec<f64>,
+    pub region_bytes: Vec<u64>,
     /// Handles of the buckets, if any, and of each log.
     pub handles: Vec<u16>,
+    /// Writes name the handles.
+    pub placed: bool,
     /// Commands that discard data.
     pub trims: Trims,
     /// A region is read before its eviction.
     pub reads: bool,
     /// Share of the inserts that are admitted.
     pub admit: f64,
+    /// Bytes of the cache in memory, 0: none; and its policy.
+    pub memory: (u64, MemoryPolicy),
 }
 
 /// The cache.
 pub struct Cache {
+    memory: Option<Memory>,
     small: Option<Buckets>,
     logs: Vec<Log>,
     threshold: u64,
@@ -65,27 +71,30 @@ impl Cache {
         let mut places = shape.handles.iter().zip(1..).map(|(&handle, owner)| (handle, owner));
         let mut place = |bytes: u64| {
             let (handle, owner) = places.next().expect("a handle for each part");
-            let place = Place { sector, owner, handle };
+            let place = Place { sector, owner, handle: shape.placed.then_some(handle) };
             sector += bytes / SECTOR_BYTES;
             place
         };
         let small = has_small.then(|| Buckets::new(buckets, place(buckets * BUCKET_BYTES), shape.trims));
         let rest = shape.bytes - buckets * BUCKET_BYTES;
         let mut logs = Vec::new();
-        for (number, share) in shape.logs.iter().enumerate() {
-            let regions = (rest as f64 * share) as u64 / shape.region_bytes;
+        for (number, (share, &region_bytes)) in shape.logs.iter().zip(&shape.region_bytes).enumerate() {
+            let regions = (rest as f64 * share) as u64 / region_bytes;
             if regions < LEAST_REGIONS || regions > u64::from(u32::MAX) {
-                let (room, region) = (format_bytes((rest as f64 * share) as u64), format_bytes(shape.region_bytes));
+                let (room, region) = (format_bytes((rest as f64 * share) as u64), format_bytes(region_bytes));
                 let what = format!("a log of {room} has {regions} regions of {region}; expected 4 to 2^32");
                 return Err(Error::input("region", what));
             }
             let name = if shape.logs.len() == 1 { "large".into() } else { format!("log{number}") };
-            let place = place(regions * shape.region_bytes);
+            let place = place(regions * region_bytes);
             let policy = (policy.build)(regions as u32);
-            logs.push(Log::new(&name, regions as u32, shape.region_bytes, place, (shape.trims, shape.reads), policy));
+            logs.push(Log::new(&name, regions as u32, region_bytes, place, (shape.trims, shape.reads), policy));
         }
         let rng = Rng::new(seed, 0x00bc_ac4e);
-        Ok(Cache { small, logs, threshold: shape.threshold, admit: shape.admit, rng, figures: Figures::default() })
+        let (bytes, order) = shape.memory;
+        let memory = (bytes > 0).then(|| Memory::new(bytes, order));
+        let (threshold, admit) = (shape.threshold, shape.admit);
+        Ok(Cache { memory, small, logs, threshold, admit, rng, figures: Figures::default() })
     }
 
     /// Serves a request.
@@ -94,23 +103,28 @@ impl Cache {
         match request.operation {
             Operation::Get => {
                 self.figures.gets += 1;
-                let found = self.get(key, out);
+                let in_memory = self.memory.as_mut().and_then(|memory| memory.get(key));
+                let found = in_memory.or_else(|| self.get(key, out));
                 self.figures.requested_bytes += found.unwrap_or(bytes);
                 match found {
                     Some(found) => {
                         self.figures.hits += 1;
                         self.figures.hit_bytes += found;
+                        if in_memory.is_none() {
+                            self.hold(key, Held { bytes: found, class, is_clean: true }, out);
+                        }
                     }
-                    None if bytes > 0 => self.insert(key, bytes, class, out),
+                    None if bytes > 0 => self.accept(key, bytes, class, out),
                     None => {}
                 }
             }
             Operation::Put => {
                 self.figures.puts += 1;
-                self.insert(key, bytes.max(1), class, out);
+                self.accept(key, bytes.max(1), class, out);
             }
             Operation::Delete => {
                 self.figures.deletes += 1;
+                self.memory.iter_mut().for_each(|memory| memory.remove(key));
                 self.remove_elsewhere(key, usize::MAX, out);
             }
         }
@@ -119,6 +133,32 @@ impl Cache {
     fn get(&mut self, key: u64, out: &mut Commands) -> Option<u64> {
         let large = self.logs.iter_mut().find_map(|log| log.get(key, out));
         large.or_else(|| self.small.as_mut()?.get(key, out))
+    }
+
+    /// Takes a new object, whose copy on the drive is then stale.
+    fn accept(&mut self, key: u64, bytes: u64, class: u32, out: &mut Commands) {
+        if self.memory.is_none() {
+            return self.insert(key, bytes, class, out);
+        }
+        self.remove_elsewhere(key, usize::MAX, out);
+        self.hold(key, Held { bytes, class, is_clean: false }, out);
+    }
+
+    /// Puts an object into memory, if there is a cache in memory, and objects that leave on the drive.
+    fn hold(&mut self, key: u64, held: Held, out: &mut Commands) {
+        let Some(memory) = &mut self.memory else { return };
+        memory.insert(key, held);
+        while let Some((key, held)) = self.memory.as_mut().and_then(Memory::evict) {
+            if held.is_clean && self.is_on_drive(key) {
+                self.memory.iter_mut().for_each(|memory| memory.figures.evicted_clean += 1);
+            } else {
+                self.insert(key, held.bytes, held.class, out);
+            }
+        }
+    }
+
+    fn is_on_drive(&self, key: u64) -> bool {
+        self.logs.iter().any(|log| log.holds(key)) || self.small.as_ref().is_some_and(|small| small.holds(key))
     }
 
     fn insert(&mut self, key: u64, bytes: u64, class: u32, out: &mut Commands) {
@@ -186,6 +226,10 @@ impl Cache {
         for part in figures.chain(self.logs.iter_mut().map(|log| &mut log.figures)) {
             *part = part.restarted();
         }
+        if let Some(memory) = &mut self.memory {
+            let capacity_bytes = memory.figures.capacity_bytes;
+            memory.figures = MemoryFigures { capacity_bytes, ..MemoryFigures::default() };
+        }
     }
 
     /// The figures since the last restart.
@@ -196,6 +240,7 @@ impl Cache {
         Figures {
             hit_ratio: ratio(self.figures.hits, self.figures.gets),
             application_write_amplification: ratio(self.written(), inserted),
+            memory: self.memory.as_ref().map(|memory| memory.figures.clone()),
             classes,
             ..self.figures.clone()
         }

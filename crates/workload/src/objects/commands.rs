@@ -24,8 +24,8 @@ pub struct Place {
     pub sector: u64,
     /// Owner of commands other than reads of gets.
     pub owner: u32,
-    /// Placement handle of writes.
-    pub handle: u16,
+    /// Placement handle of writes; `None`: they name none.
+    pub handle: Option<u16>,
 }
 
 /// Commands that wait for the run.
@@ -38,10 +38,11 @@ impl Commands {
     /// Adds a command of the part at `place` on sectors of the part.
     pub fn push(&mut self, place: Place, kind: RequestKind, sector: u64, sectors: u64) {
         let extent = Extent { sector: place.sector + sector, sectors: sectors as u32 };
-        let placement = if kind == RequestKind::Write { place.handle } else { 0 };
+        let handle = place.handle.filter(|_| kind == RequestKind::Write);
         self.queue.push_back(Command::new(kind, extent).with(Directives {
             owner: place.owner,
-            placement,
+            placement: handle.unwrap_or(0),
+            placed: handle.is_some(),
             ..Directives::NONE
         }));
     }

@@ -1,7 +1,8 @@
 //! Generated requests for objects: popularity by Zipf's law, sizes from a mixture, by classes.
 //!
-//! The size of an object follows from its key. With churn the most popular object is the newest: each request adds
-//! `churn` objects, and an object loses rank as others are added, until it is no longer requested.
+//! The size of an object follows from its key. Each class has objects of equal number, or with sizes of its own, as
+//! many as its log has room for, times the footprint. With churn the most popular object is the newest: each request
+//! adds `churn` objects, and an object loses rank as others are added, until it is no longer requested.
 
 use super::spec::ObjectSpec;
 use super::{ObjectRequest, Objects, Operation};
@@ -15,9 +16,8 @@ const REQUESTS: u64 = 1_000_000;
 /// The generator.
 pub struct Generator {
     rng: Rng,
-    zipf: Zipf,
-    keys: u64,
-    sizes: Vec<(u64, u32)>,
+    /// Popularity, number and sizes of the objects of all classes, or of each.
+    classes: Vec<Class>,
     /// Weights of the classes.
     mix: Vec<u32>,
     puts: f64,
@@ -27,19 +27,34 @@ pub struct Generator {
     left: u64,
 }
 
+struct Class {
+    zipf: Zipf,
+    keys: u64,
+    sizes: Vec<(u64, u32)>,
+}
+
+impl Class {
+    /// Objects of `sizes` with `bytes` in all, shared by `classes` classes.
+    fn new(sizes: &[(u64, u32)], bytes: f64, classes: usize, zipf: f64) -> Self {
+        let weight: u64 = sizes.iter().map(|size| u64::from(size.1)).sum();
+        let sum: f64 = sizes.iter().map(|&(bytes, weight)| bytes as f64 * f64::from(weight)).sum();
+        let keys = (bytes / (sum / weight as f64) / classes as f64).max(1.0) as u64;
+        Class { zipf: Zipf::new(keys, zipf), keys, sizes: sizes.to_vec() }
+    }
+}
+
 impl Generator {
     /// Requests for a cache of `cache_bytes`; equal seeds give equal requests.
-    pub fn new(spec: &ObjectSpec, classes: usize, cache_bytes: u64, seed: u64) -> Self {
-        let weight: u64 = spec.sizes.iter().map(|size| u64::from(size.1)).sum();
-        let sum: f64 = spec.sizes.iter().map(|&(bytes, weight)| bytes as f64 * f64::from(weight)).sum();
-        let mean = sum / weight as f64;
-        let keys = (cache_bytes as f64 * spec.footprint / mean / classes as f64).max(1.0) as u64;
+    pub fn new(spec: &ObjectSpec, logs: &[f64], cache_bytes: u64, seed: u64) -> Self {
+        let footprint = cache_bytes as f64 * spec.footprint;
+        let of_class = |(at, sizes): (usize, &Vec<_>)| match spec.sizes.len() {
+            1 => Class::new(sizes, footprint, logs.len(), spec.zipf),
+            _ => Class::new(sizes, footprint * logs[at], 1, spec.zipf),
+        };
         Generator {
             rng: Rng::new(seed, 0x00b9_e4e7),
-            zipf: Zipf::new(keys, spec.zipf),
-            keys,
-            sizes: spec.sizes.clone(),
-            mix: if spec.mix.len() == classes { spec.mix.clone() } else { vec![1; classes] },
+            classes: spec.sizes.iter().enumerate().map(of_class).collect(),
+            mix: if spec.mix.len() == logs.len() { spec.mix.clone() } else { vec![1; logs.len()] },
             puts: spec.puts,
             deletes: spec.deletes,
             churn: spec.churn,
@@ -51,11 +66,6 @@ impl Generator {
     /// The generator without the requests so far: `n` counts from here on.
     pub fn restart(&mut self, requests: Option<u64>) {
         self.left = requests.unwrap_or(REQUESTS);
-    }
-
-    fn size_of(&self, key: u64) -> u64 {
-        let at = drawn(self.sizes.iter().map(|size| size.1), mix(key ^ 0x51_2e));
-        self.sizes[at].0
     }
 }
 
@@ -79,8 +89,9 @@ impl Objects for Generator {
         }
         self.left -= 1;
         let class = if self.mix.len() > 1 { drawn(self.mix.iter().copied(), self.rng.next_u64()) } else { 0 };
-        let rank = self.zipf.draw(&mut self.rng);
-        let newest = self.keys + (self.requests as f64 * self.churn) as u64;
+        let own = &self.classes[if self.classes.len() > 1 { class } else { 0 }];
+        let rank = own.zipf.draw(&mut self.rng);
+        let newest = own.keys + (self.requests as f64 * self.churn) as u64;
         self.requests += 1;
         let key = mix((newest - rank) * self.mix.len() as u64 + class as u64);
         let kind = self.rng.unit();
@@ -89,7 +100,8 @@ impl Objects for Generator {
             _ if kind < self.puts + self.deletes => Operation::Delete,
             _ => Operation::Get,
         };
-        Ok(Some(ObjectRequest { arrival: 0, key, bytes: self.size_of(key), operation, class: class as u32 }))
+        let bytes = own.sizes[drawn(own.sizes.iter().map(|size| size.1), mix(key ^ 0x51_2e))].0;
+        Ok(Some(ObjectRequest { arrival: 0, key, bytes, operation, class: class as u32 }))
     }
 
     fn place(&self) -> String {

@@ -70,7 +70,7 @@ impl Log {
             open: vec![None; policy.queues()],
             index: HashMap::new(),
             policy,
-            figures: ClassFigures::new(name, place.handle, u64::from(regions) * region_bytes),
+            figures: ClassFigures::new(name, place.handle.unwrap_or(0), u64::from(regions) * region_bytes),
         }
     }
 
@@ -88,6 +88,11 @@ impl Log {
             out.read_for_get(self.place, sector, sectors);
         }
         Some(bytes.into())
+    }
+
+    /// True if the log has the object.
+    pub fn holds(&self, key: u64) -> bool {
+        self.index.contains_key(&key)
     }
 
     /// First sector, and sectors, of the pages of an object.

@@ -84,7 +84,7 @@ impl ObjectSource {
                 let has_times = now.has_times();
                 (Requests::Trace { now, reopen, played: 0 }, first, has_times)
             }
-            None => (Requests::Generated(Generator::new(&spec, shape.logs.len(), cache.bytes(), seed)), None, false),
+            None => (Requests::Generated(Generator::new(&spec, &shape.logs, cache.bytes(), seed)), None, false),
         };
         Ok(ObjectSource {
             left: spec.requests.unwrap_or(u64::MAX),

@@ -4,11 +4,13 @@
 use super::Objects;
 use super::cache::Shape;
 use super::commands::Trims;
+use super::memory::MemoryPolicy;
 use super::policies::{POLICIES, PolicyEntry};
-use crate::fio::quantity::{Amount, amount, count, size};
+use crate::described::{self, Key, SHARE, TIMES, positive, put, share, times, word};
+use crate::fio::quantity::{Amount, amount, size};
 use crate::request::SECTOR_BYTES;
 use palimpsest_flash::error::{Error, Result};
-use palimpsest_flash::keys::{expected_name, near};
+use palimpsest_flash::keys::expected_name;
 
 /// An object workload.
 #[derive(Clone)]
@@ -16,13 +18,15 @@ pub struct ObjectSpec {
     cache: Option<Amount>,
     small: f64,
     threshold: u64,
-    region: u64,
+    region: Vec<u64>,
     logs: Vec<u32>,
     handles: Vec<u16>,
     placed: bool,
     trims: Trims,
     reads: bool,
     admit: f64,
+    memory: Option<Amount>,
+    memory_policy: MemoryPolicy,
     /// The eviction policy of the logs.
     pub policy: &'static PolicyEntry,
     /// Bytes that the cache writes before the run, in multiples of the drive.
@@ -41,8 +45,8 @@ pub struct ObjectSpec {
     pub footprint: f64,
     /// Exponent of the popularity of objects.
     pub zipf: f64,
-    /// Sizes of objects, with weights.
-    pub sizes: Vec<(u64, u32)>,
+    /// Sizes of objects, with weights: of all classes, or of each.
+    pub sizes: Vec<Vec<(u64, u32)>>,
     /// Weights of the classes in the requests.
     pub mix: Vec<u32>,
     /// Shares of puts and deletes.
@@ -53,13 +57,16 @@ pub struct ObjectSpec {
     given: Vec<&'static str>,
 }
 
-/// A key: name, what it expects, meaning, and setter; `None` for another value.
-type Key = (&'static str, &'static str, &'static str, fn(&mut ObjectSpec, &str) -> Option<()>);
-
 /// Every key, with what it expects and its meaning.
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[Key<ObjectSpec>] = &[
     ("cache", "a size or a percentage of the drive, such as 80%", "size of the cache", |spec, text| {
         put(&mut spec.cache, amount(text).map(Some))
+    }),
+    ("memory", "a size or a percentage of the drive, such as 2%", "size of a cache in memory before the drive", {
+        |spec, text| put(&mut spec.memory, amount(text).map(Some))
+    }),
+    ("memory_policy", "lru or fifo", "evicts objects from the memory", |spec, text| {
+        put(&mut spec.memory_policy, word(text, &[("lru", MemoryPolicy::Lru), ("fifo", MemoryPolicy::Fifo)]))
     }),
     ("small", SHARE, "share of the buckets of small objects in the cache; 0%: none", |spec, text| {
         put(&mut spec.small, share(text).filter(|share| *share < 1.0))
@@ -67,8 +74,9 @@ pub const KEYS: &[Key] = &[
     ("threshold", "1 to 4096 bytes", "largest object in a bucket", |spec, text| {
         put(&mut spec.threshold, size(text).filter(|bytes| (1..=4096).contains(bytes)))
     }),
-    ("region", "a multiple of 4KiB up to 1GiB", "size of a region of a log", |spec, text| {
-        put(&mut spec.region, size(text).filter(|bytes| *bytes > 0 && bytes % 4096 == 0 && *bytes <= 1 << 30))
+    ("region", REGION, "size of a region of all logs, or of each, such as 1MiB:4MiB", |spec, text| {
+        let fits = |bytes: &u64| *bytes > 0 && bytes.is_multiple_of(4096) && *bytes <= 1 << 30;
+        put(&mut spec.region, text.split(':').map(|each| size(each).filter(fits)).collect())
     }),
     ("policy", "an eviction policy", "evicts regions of a log", |spec, text| {
         put(&mut spec.policy, POLICIES.iter().find(|policy| policy.name == text))
@@ -77,29 +85,21 @@ pub const KEYS: &[Key] = &[
         put(&mut spec.logs, weights(text))
     }),
     ("handles", "numbers such as 1:2", "placement handles of the buckets, if any, and of each log", |spec, text| {
-        put(&mut spec.handles, text.split(':').map(|each| each.parse().ok()).collect())
+        put(&mut spec.handles, described::handles(text))
     }),
     ("placement", "on or off", "whether writes name placement handles", |spec, text| {
-        put(
-            &mut spec.placed,
-            [("on", true), ("off", false)].iter().find(|(word, _)| *word == text).map(|each| each.1),
-        )?;
+        put(&mut spec.placed, word(text, &[("on", true), ("off", false)]))?;
         // One handle for all replaces handles given before.
         if !spec.placed {
             spec.handles.clear();
-            spec.given.retain(|key| *key != "handles");
         }
         Some(())
     }),
     ("trim", "none, deletes or all", "trims nothing, deleted objects, or also evicted regions", |spec, text| {
-        let words = [("none", Trims::None), ("deletes", Trims::Deletes), ("all", Trims::All)];
-        put(&mut spec.trims, words.iter().find(|(word, _)| *word == text).map(|each| each.1))
+        put(&mut spec.trims, word(text, &[("none", Trims::None), ("deletes", Trims::Deletes), ("all", Trims::All)]))
     }),
     ("reclaim", "read or index", "whether a region is read before its eviction to find its keys", |spec, text| {
-        put(
-            &mut spec.reads,
-            [("read", true), ("index", false)].iter().find(|(word, _)| *word == text).map(|each| each.1),
-        )
+        put(&mut spec.reads, word(text, &[("read", true), ("index", false)]))
     }),
     ("admit", SHARE, "share of the inserts that the cache admits, at random", |spec, text| {
         put(&mut spec.admit, share(text))
@@ -117,7 +117,7 @@ pub const KEYS: &[Key] = &[
         put(&mut spec.requests, positive(text).map(Some))
     }),
     ("iodepth", "1 to 65536", "commands in flight", |spec, text| {
-        put(&mut spec.depth, positive(text).filter(|&depth| depth <= 65536).map(|depth| Some(depth as u32)))
+        put(&mut spec.depth, described::depth(text).map(Some))
     }),
     ("rate", "objects a second from 1", "open loop with random arrivals at this rate", |spec, text| {
         put(&mut spec.rate, positive(text).filter(|rate| *rate <= 1_000_000_000).map(Some))
@@ -128,8 +128,9 @@ pub const KEYS: &[Key] = &[
     ("zipf", "0.01 to 10", "exponent of the popularity of objects", |spec, text| {
         put(&mut spec.zipf, text.parse().ok().filter(|theta| (0.01..=10.0).contains(theta)))
     }),
-    ("sizes", "sizes with weights, such as 200/80:16k/20", "sizes of objects", |spec, text| {
-        put(&mut spec.sizes, text.split(':').map(sized).collect())
+    ("sizes", SIZES, "sizes of objects of all classes, or of each, such as 4m/1+32m/1", |spec, text| {
+        let of_class = |text: &str| text.split(':').map(sized).collect::<Option<Vec<_>>>();
+        put(&mut spec.sizes, text.split('+').map(of_class).collect())
     }),
     ("mix", WEIGHTS, "requests of the classes", |spec, text| put(&mut spec.mix, weights(text))),
     ("puts", SHARE, "share of puts in the requests", |spec, text| put(&mut spec.puts, share(text))),
@@ -139,33 +140,12 @@ pub const KEYS: &[Key] = &[
     }),
 ];
 
-const SHARE: &str = "a percentage such as 4%";
+const REGION: &str = "multiples of 4KiB up to 1GiB";
+const SIZES: &str = "sizes with weights, such as 200/80:16k/20";
 const WEIGHTS: &str = "up to 64 weights such as 50:30:20";
-const TIMES: &str = "a multiple such as 2x";
 /// Keys of generated requests.
 const GENERATED: [&str; 7] = ["footprint", "zipf", "sizes", "mix", "puts", "deletes", "churn"];
 const MOST_LOGS: usize = 64;
-
-fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
-    *slot = value?;
-    Some(())
-}
-
-fn share(text: &str) -> Option<f64> {
-    match amount(text)? {
-        Amount::Millionths(part) => Some(f64::from(part) / 1e6),
-        Amount::Bytes(_) => None,
-    }
-}
-
-fn times(text: &str) -> Option<f64> {
-    let number: f64 = text.strip_suffix('x')?.parse().ok()?;
-    (0.0..=1000.0).contains(&number).then_some(number)
-}
-
-fn positive(text: &str) -> Option<u64> {
-    count(text).filter(|&number| number > 0)
-}
 
 fn weights(text: &str) -> Option<Vec<u32>> {
     let all: Vec<u32> = text
@@ -193,25 +173,12 @@ impl ObjectSpec {
     /// [`Error::Input`] for an unknown key, a wrong value, or a key without effect.
     pub fn parse(text: &str) -> Result<Self> {
         let mut spec = ObjectSpec::default();
-        for part in text.split(',') {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let (name, value) = (name.trim(), value.trim());
-            let Some(&(key, expected, _, set)) = KEYS.iter().find(|key| key.0 == name) else {
-                let names = KEYS.iter().map(|key| key.0);
-                let hint = near(name, names.clone());
-                let hint =
-                    if hint.is_empty() { format!("; expected {}", names.collect::<Vec<_>>().join(" ")) } else { hint };
-                return Err(Error::input(wrong(text), format!("no key of object workloads is called {name:?}{hint}")));
-            };
-            if set(&mut spec, value).is_none() {
-                let expected = match key {
-                    "policy" => expected_name(value, POLICIES.iter().map(|policy| policy.name), "policies"),
-                    _ => format!("; expected {expected}"),
-                };
-                return Err(Error::input(format!("{key}={value}"), format!("no value of this key{expected}")));
-            }
-            spec.given.push(key);
-        }
+        let given = described::set(&mut spec, text, KEYS, "object workloads", |key, value| {
+            let policies = || POLICIES.iter().map(|policy| policy.name);
+            (key == "policy").then(|| expected_name(value, policies(), "policies"))
+        })?;
+        // Handles that a later `placement=off` replaced are not given.
+        spec.given = given.into_iter().filter(|key| *key != "handles" || !spec.handles.is_empty()).collect();
         spec.check()?;
         Ok(spec)
     }
@@ -222,6 +189,9 @@ impl ObjectSpec {
         let is_given = |key: &str| self.given.contains(&key);
         if self.cache.is_none() {
             return refuse("cache", "the size of the cache is missing; expected cache=80%");
+        }
+        if self.memory.is_none() && is_given("memory_policy") {
+            return refuse("memory_policy", "the cache has no memory; expected memory=2% too");
         }
         if self.small == 0.0 && is_given("threshold") {
             return refuse("threshold", "the cache has no buckets; expected small=4% too");
@@ -241,6 +211,11 @@ impl ObjectSpec {
         if self.mix.len() > 1 && self.mix.len() != self.logs.len() {
             return refuse("mix", "expected a weight for each log");
         }
+        for (key, given) in [("region", self.region.len()), ("sizes", self.sizes.len())] {
+            if given > 1 && given != self.logs.len() {
+                return refuse(key, "expected one for all logs, or one for each log");
+            }
+        }
         let parts = self.parts();
         if is_given("handles") && (self.handles.len() != parts || !self.placed) {
             let what = format!("expected a handle for each of the {parts} parts of the cache, and placement=on");
@@ -259,6 +234,11 @@ impl ObjectSpec {
             return Err(Error::input("token", "the objects of this trace have sizes; expected a trace of tokens"));
         }
         Ok(())
+    }
+
+    /// Bytes of the regions of each log.
+    fn regions(&self) -> Vec<u64> {
+        self.region.iter().cycle().take(self.logs.len()).copied().collect()
     }
 
     /// Parts of the cache: buckets, if any, and logs.
@@ -291,12 +271,14 @@ impl ObjectSpec {
             bytes,
             small: self.small,
             threshold: self.threshold,
-            region_bytes: self.region,
+            region_bytes: self.regions(),
             logs: self.logs.iter().map(|&log| f64::from(log) / f64::from(all)).collect(),
             handles: self.handles(),
+            placed: self.placed,
             trims: self.trims,
             reads: self.reads,
             admit: self.admit,
+            memory: (self.memory.map_or(0, |memory| memory.bytes_of(drive_bytes, 1)), self.memory_policy),
         })
     }
 }
@@ -307,13 +289,15 @@ impl Default for ObjectSpec {
             cache: None,
             small: 0.04,
             threshold: 2048,
-            region: 16 << 20,
+            region: vec![16 << 20],
             logs: vec![1],
             handles: Vec::new(),
             placed: true,
             trims: Trims::None,
             reads: true,
             admit: 1.0,
+            memory: None,
+            memory_policy: MemoryPolicy::Lru,
             policy: &POLICIES[0],
             warm: 2.0,
             trace: None,
@@ -323,7 +307,7 @@ impl Default for ObjectSpec {
             rate: None,
             footprint: 4.0,
             zipf: 0.9,
-            sizes: vec![(200, 80), (16 << 10, 20)],
+            sizes: vec![vec![(200, 80), (16 << 10, 20)]],
             mix: vec![1],
             puts: 0.0,
             deletes: 0.0,
@@ -331,8 +315,4 @@ impl Default for ObjectSpec {
             given: Vec::new(),
         }
     }
-}
-
-fn wrong(text: &str) -> String {
-    format!("--workload {}", palimpsest_flash::units::parse::shown(text))
 }

@@ -7,6 +7,7 @@ mod source;
 
 use super::cache::{Cache, Shape};
 use super::commands::{Commands, Trims};
+use super::memory::MemoryPolicy;
 use super::policies::{POLICIES, PolicyEntry};
 use super::{ObjectRequest, Operation};
 use crate::request::{Command, RequestKind};
@@ -23,12 +24,14 @@ fn shape(pages: u64, small: f64) -> Shape {
         bytes: pages * PAGE,
         small,
         threshold: 2048,
-        region_bytes: PAGE,
+        region_bytes: vec![PAGE],
         logs: vec![1.0],
         handles: if small > 0.0 { vec![1, 2] } else { vec![2] },
+        placed: true,
         trims: Trims::None,
         reads: true,
         admit: 1.0,
+        memory: (0, Default::default()),
     }
 }
 
@@ -162,6 +165,23 @@ fn a_log_that_knows_its_keys_reads_kept_objects() {
         cache.serve(&request(Operation::Get, key, PAGE), &mut commands);
     }
     assert_eq!(shown(&drained(&mut commands)), "W0:2 W1:2 W2:2 W3:2 R0");
+}
+
+/// Memory for two objects. Object 2 leaves it first, comes back clean, and leaves again without a write.
+#[test]
+fn objects_reach_the_drive_when_they_leave_the_memory() {
+    let memory = (2 * PAGE, MemoryPolicy::Lru);
+    let mut cache = Cache::new(&Shape { memory, ..shape(4, 0.0) }, policy("fifo"), 1).unwrap();
+    let mut commands = Commands::default();
+    for (is_put, key) in [(true, 1), (true, 2), (false, 1), (true, 3), (true, 4), (false, 2), (true, 5), (true, 6)] {
+        let operation = if is_put { Operation::Put } else { Operation::Get };
+        cache.serve(&request(operation, key, PAGE), &mut commands);
+    }
+    assert_eq!(shown(&drained(&mut commands)), "W0:2 get0 W1:2 W2:2");
+    let figures = cache.figures();
+    let memory = figures.memory.unwrap();
+    assert_eq!((figures.gets, figures.hits, memory.hits), (2, 2, 1));
+    assert_eq!((memory.inserts, memory.evicted, memory.evicted_clean), (7, 5, 1));
 }
 
 #[test]

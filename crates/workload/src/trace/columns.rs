@@ -1,8 +1,9 @@
 //! CSV with named columns: `time_ns`, `op`, `offset_bytes` and `size_bytes` in any order, optionally `file`, `stream`,
-//! and for writes `fua` (0 or 1) and `placement` (a handle; 0: the default).
+//! and for writes `fua` (0 or 1) and `placement` (an identifier; empty: none).
 //!
-//! The first line names the columns; other columns are ignored. Operations are read, write, trim (or discard) and
-//! flush, or their first letters, of either case; a flush needs no offset and size. Fields may be in double quotes (no
+//! The first line names the columns; other columns are ignored. Operations are read, write, trim (or discard), flush
+//! and update (of the reclaim unit handle that `placement` names), or their first letters, of either case; a flush and
+//! an update need no offset and size. Fields may be in double quotes (no
 //! line ends within). The stream is the number in the column `stream`, else a 32-bit hash of the file name, because a
 //! table of names would grow with the trace.
 
@@ -69,13 +70,13 @@ impl LineFormat for Columns {
             values[role].ok_or_else(|| Fault::new(format!("the line ends before column {}", NAMES[role])))
         };
         let time = number(value(0)?, NAMES[0])?;
-        let kind = kind_of_word(value(1)?)?;
+        let (kind, updates) = operation(value(1)?)?;
         let given = |role: usize| {
             values[role].filter(|text| !text.is_empty()).map(|text| number(text, NAMES[role])).transpose()
         };
         let stream = stream_of(given(5)?, values[4].filter(|file| !file.is_empty()), &mut self.streams)?;
         let extent = || Ok((number(value(2)?, NAMES[2])?, number(value(3)?, NAMES[3])?));
-        let parsed = directed(record_of(time, kind, extent, stream)?, given(6)?, given(7)?)?;
+        let parsed = directed(record_of(time, kind, extent, stream)?, updates, given(6)?, given(7)?)?;
         Ok(parsed.of_file(self.file(values[4])))
     }
 
@@ -200,6 +201,15 @@ pub fn kind_of_word(text: &[u8]) -> Parse<RequestKind> {
     }
 }
 
+/// The kind of a word, and true for an update of a reclaim unit handle, which is a flush.
+#[inline]
+pub fn operation(text: &[u8]) -> Parse<(RequestKind, bool)> {
+    match text.eq_ignore_ascii_case(b"update") || text.eq_ignore_ascii_case(b"u") {
+        true => Ok((RequestKind::Flush, true)),
+        false => kind_of_word(text).map(|kind| (kind, false)),
+    }
+}
+
 /// The given stream, else the stream of the file, else 0.
 pub fn stream_of(given: Option<u64>, file: Option<&[u8]>, streams: &mut VolumeNames) -> Parse<u32> {
     match given {
@@ -223,23 +233,25 @@ pub fn record_of(
     Parsed::of_bytes(time, kind, offset, bytes, u64::from(stream))
 }
 
-/// The record of a write with the values of the columns `fua` and `placement`.
-pub fn directed(mut parsed: Parsed, fua: Option<u64>, placement: Option<u64>) -> Parse<Parsed> {
+/// The record of a write, or of an update of a handle, with the values of the columns `fua` and `placement`.
+pub fn directed(mut parsed: Parsed, updates: bool, fua: Option<u64>, placement: Option<u64>) -> Parse<Parsed> {
     let wrong =
         |column: &str, expected: &str, found: u64| Err(Fault::column(column, expected, found.to_string().as_bytes()));
     if let Parsed::Record(record) = &mut parsed
-        && record.kind == RequestKind::Write
+        && (record.kind == RequestKind::Write || updates)
     {
         let directives = &mut record.command.directives;
         directives.fua = match fua.unwrap_or(0) {
             0 => false,
-            1 => true,
+            1 if !updates => true,
+            1 => return wrong(NAMES[6], "0 for an update", 1),
             other => return wrong(NAMES[6], "0 or 1", other),
         };
         directives.placement = match u16::try_from(placement.unwrap_or(0)) {
             Ok(handle) => handle,
             Err(_) => return wrong(NAMES[7], "a handle below 65536", placement.unwrap_or(0)),
         };
+        (directives.placed, directives.updates) = (placement.is_some(), updates);
     }
     Ok(parsed)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::line_format::{Holds, LineFormat, Names};
 use super::{Format, names_of};
-use crate::request::{Directives, Lifetime, Request, RequestKind};
+use crate::request::{Directives, Request, RequestKind};
 use palimpsest_flash::error::{Error, Result};
 
 /// Compression of a trace.
@@ -145,7 +145,8 @@ impl Recorder {
             losses.streams += u64::from(request.owner() != 0);
         }
         let directives = request.directives;
-        let kept = Directives { fua: directives.fua && fua, placement: 0, lifetime: Lifetime::Unknown, ..directives };
+        let Directives { owner, queue, zone, .. } = directives;
+        let kept = Directives { owner, queue, zone, fua: directives.fua && fua, ..Directives::NONE };
         losses.directives += u64::from(kept != directives);
         request.command.directives = kept;
         let changed;

@@ -14,6 +14,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     about: "addresses below a boundary are hot: an oracle",
     keys: KEYS,
     reads_lifetimes: false,
+    reads_identifiers: false,
     build: |settings, units, unit_sectors| {
         Box::new(Address::new(AddressSettings::new(settings).hot_below, units, unit_sectors))
     },

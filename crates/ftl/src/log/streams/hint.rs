@@ -17,6 +17,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     about: "writes whose lifetime, as host or file system expect, is shorter than most are hot",
     keys: &[],
     reads_lifetimes: true,
+    reads_identifiers: false,
     build: |_, _, _| Box::new(ByHint::default()),
 };
 

@@ -13,6 +13,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     about: "the placement handle of a write is the stream",
     keys: &[],
     reads_lifetimes: false,
+    reads_identifiers: true,
     build: |_, _, _| Box::new(Placement),
 };
 

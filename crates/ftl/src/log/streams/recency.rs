@@ -13,6 +13,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     about: "addresses written again while still in a table of recent writes are hot",
     keys: &[],
     reads_lifetimes: false,
+    reads_identifiers: false,
     build: |_, units, unit_sectors| Box::new(Recency::new(units, unit_sectors)),
 };
 

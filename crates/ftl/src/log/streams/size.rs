@@ -10,6 +10,7 @@ pub(super) const CLASSIFIER: Classifier = Classifier {
     about: "requests of 64 KiB and more are cold",
     keys: &[],
     reads_lifetimes: false,
+    reads_identifiers: false,
     build: |_, _, _| Box::new(Size),
 };
 

@@ -93,6 +93,20 @@ impl Surroundings<'_> {
         Ok(())
     }
 
+    /// The ranges in the file of a scheme (`dp_scheme`) called `file`, which the job file `name` names at `at`: lines
+    /// in one, with colons between.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the file cannot be read.
+    pub fn scheme(&self, file: &str, name: &str, at: &str) -> Result<String> {
+        let text = (self.include)(file, name).map_err(|error| match error {
+            Error::Input { what, .. } => Error::input(at, format!("dp_scheme {file}: {what}")),
+            other => other,
+        })?;
+        let compact = |line: &str| line.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
+        Ok(text.lines().map(compact).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(":"))
+    }
+
     /// `text` with the values of its variables, and the first variable that is not set.
     fn substituted(&self, text: &str) -> (String, Option<String>) {
         let (mut whole, mut rest, mut unset) = (String::new(), text, None);
@@ -180,3 +194,6 @@ impl Reading {
         accepted.into_iter().chain((!capped.is_empty()).then(|| of_depth(few(&capped, 3, "and")))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -344,6 +344,7 @@ fn mistakes_name_line_and_key() {
         ("[a]\nzonemode=strided\n", 2, "zonemode: expected zonesize too"),
         ("[a]\nrw=randread\nzonesize=1m\n", 3, "zonesize: only sequential requests"),
         ("[a]\nfdp=1\n", 2, "fdp: expected plids too"),
+        ("[a]\nplid_select=scheme\n", 2, "plid_select: expected dp_scheme too"),
         ("[a]\nrw=read:4\n", 2, "rw: expected one of read"),
         ("[a]\nverify=crc32c\nrate_iops=5\nopen_loop\nrw=write\n", 2, "verify: reads wait for the writes"),
         ("[a]\nbsrange=16k-4k\n", 2, "bsrange: expected one to three ranges"),

@@ -329,11 +329,22 @@ fn writes_have_the_directives_of_the_specification() {
     assert_eq!(directives("rw=randrw,n=40"), [(false, Lifetime::Unknown, 0); 4]);
     let hint = Lifetime::Pages(1 << 8);
     assert_eq!(directives("rw=randrw,n=40,sync=dsync,write_hint=medium"), [(true, hint, 0); 4]);
-    let placed = [3, 0, 7, 3].map(|handle| (false, Lifetime::Unknown, handle));
+    // fio sorts the handles.
+    let placed = [0, 3, 7, 0].map(|handle| (false, Lifetime::Unknown, handle));
     assert_eq!(directives("rw=randrw,n=40,plids=3,0,7"), placed);
     let handles =
         |keys: &str| directives(&format!("rw=randrw,n=40,{keys}")).into_iter().map(|of| of.2).collect::<Vec<_>>();
     assert_eq!(handles("plids=1-2,9"), [1, 2, 9, 1]);
     // The first values of fio's generator of handles for job 1 and fio's own seed.
     assert_eq!(handles("plids=0-7,plid_select=random"), [2, 1, 6, 4]);
+    // Offsets are those of the device; the first range that fits names the identifier, and none names 0.
+    let scheme = "dp_scheme=0,8k,5:4k,20k,9:0,12k,1,plid_select=scheme";
+    let placed = |keys: &str| {
+        let requests = all(&format!("{keys},{scheme}"), MIB);
+        requests.iter().map(|request| (request.directives.placement, request.directives.placed)).collect::<Vec<_>>()
+    };
+    assert_eq!(placed("rw=write,bs=4k,n=6"), [5, 5, 9, 9, 9, 0].map(|handle| (handle, true)));
+    assert_eq!(placed("rw=write,bs=4k,n=2,offset=16k"), [(9, true), (0, true)]);
+    let spec = FioSpec::parse(&format!("rw=write,{scheme}")).unwrap();
+    assert_eq!(FioSpec::parse(&spec.to_string()).unwrap(), spec);
 }

@@ -210,12 +210,14 @@ fn compare(name: &'static str, seed: u64) -> u64 {
         bytes,
         small: (buckets as f64 + 0.5) * PAGE as f64 / bytes as f64,
         threshold: 2048,
-        region_bytes: region_pages * PAGE,
+        region_bytes: vec![region_pages * PAGE],
         logs: vec![1.0],
         handles: vec![1, 2],
+        placed: true,
         trims: Trims::None,
         reads: true,
         admit: 1.0,
+        memory: (0, Default::default()),
     };
     let mut cache = Cache::new(&shape, policy(name), seed).unwrap();
     let mut naive = Naive {

@@ -136,6 +136,9 @@ fn mistakes_have_one_line_each() {
         ("cache=50%,rate=5,iodepth=2", "iodepth: an open loop"),
         ("cache=50%,puts=60%,deletes=50%", "puts: puts and deletes are more than all requests"),
         ("cache=50%,mix=1:2", "mix: expected a weight for each log"),
+        ("cache=50%,region=1MiB:2MiB", "region: expected one for all logs, or one for each log"),
+        ("cache=50%,logs=1:1:1,sizes=1k/1+2k/1", "sizes: expected one for all logs, or one for each log"),
+        ("cache=50%,memory_policy=fifo", "memory_policy: the cache has no memory; expected memory=2% too"),
         ("cache=50%,handles=1", "handles: expected a handle for each of the 2 parts"),
         ("cache=50%,placement=off,handles=1:2", "handles: expected"),
         ("cache=50%,handles=1:70000", "handles=1:70000: no value of this key"),
@@ -152,7 +155,7 @@ fn every_key_changes_the_commands() {
     let base = "cache=50%,region=64KiB,n=20000,puts=10%,deletes=10%,logs=1:1";
     let values = "cache=40% reclaim=index small=8% threshold=100 region=128KiB policy=lru logs=1:2 \
                   handles=3:4:5 placement=off trim=all admit=50% warm=1x n=10 rate=100 footprint=2x zipf=0.7 \
-                  sizes=100/1:8k/1 mix=1:3 puts=5% deletes=5% churn=5%";
+                  sizes=100/1:8k/1 mix=1:3 puts=5% deletes=5% churn=5% memory=2%";
     let all = |text: &str| {
         let mut source = generated(text, 1);
         (layout(&mut source), rest(&mut source))
@@ -161,7 +164,9 @@ fn every_key_changes_the_commands() {
     for change in values.split(' ') {
         assert_ne!(all(&format!("{base},{change}")), plain, "{change}");
     }
-    let tried = values.split(' ').map(|change| change.split('=').next().unwrap()).chain(["trace", "token", "iodepth"]);
+    assert_ne!(all(&format!("{base},memory=2%,memory_policy=fifo")), all(&format!("{base},memory=2%")));
+    let others = ["trace", "token", "iodepth", "memory_policy"];
+    let tried = values.split(' ').map(|change| change.split('=').next().unwrap()).chain(others);
     assert!(KEYS.iter().all(|key| tried.clone().any(|name| name == key.0)));
 }
 
@@ -170,7 +175,7 @@ fn every_key_changes_the_commands() {
 fn churn_brings_new_objects() {
     let keys = |churn: &str| {
         let spec = ObjectSpec::parse(&format!("cache=1MiB,sizes=4096/1,zipf=1.2{churn}")).unwrap();
-        let mut generator = super::super::generator::Generator::new(&spec, 1, 1 << 20, 1);
+        let mut generator = super::super::generator::Generator::new(&spec, &[1.0], 1 << 20, 1);
         let all: Vec<ObjectRequest> = (0..20_000).map(|_| generator.next_object().unwrap().unwrap()).collect();
         all.iter().map(|each| each.key).collect::<std::collections::BTreeSet<_>>().len()
     };

@@ -31,6 +31,13 @@ fn writes_have_directives() {
     assert_eq!(directives("0,w,0,512,,"), Ok((false, 0)));
     assert_eq!(directives("0,r,0,512,1,7"), Ok((false, 0)), "reads have none");
     assert!(directives("0,w,0,512,2,0").unwrap_err().contains("column fua: expected 0 or 1"));
+    let updates = |line: &str| match read(header, line) {
+        Ok(Parsed::Record(record)) => Ok((record.kind, record.directives.placement, record.directives.updates)),
+        other => Err(format!("{other:?}")),
+    };
+    assert_eq!(updates("0,update,,,,3"), Ok((RequestKind::Flush, 3, true)));
+    assert_eq!(updates("0,flush,,,,3"), Ok((RequestKind::Flush, 0, false)));
+    assert!(updates("0,update,,,1,3").unwrap_err().contains("0 for an update"));
     assert!(directives("0,w,0,512,0,65536").unwrap_err().contains("column placement: expected a handle below 65536"));
 }
 
