@@ -75,8 +75,9 @@ impl Memory {
 
     /// Blocks that are written in part.
     fn active(&self) -> u32 {
-        (0..self.shape.blocks()).filter(|&block| (1..self.shape.pages_per_block).contains(&self.frontier(block))).count()
-            as u32
+        (0..self.shape.blocks())
+            .filter(|&block| (1..self.shape.pages_per_block).contains(&self.frontier(block)))
+            .count() as u32
     }
 
     fn begin(&mut self) -> bool {

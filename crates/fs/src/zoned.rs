@@ -19,7 +19,7 @@ use palimpsest_flash::geometry::{Extent, Geometry, RequestKind};
 use palimpsest_flash::nand::Flash;
 use palimpsest_flash::nand::data::Data;
 use palimpsest_flash::units::SECTOR_BYTES;
-use palimpsest_ftl::layers::zns::{ZnsSettings, ZonePages, Zns};
+use palimpsest_ftl::layers::zns::{Zns, ZnsSettings, ZonePages};
 use palimpsest_ftl_api::plan::inner::Inner;
 use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Gate, Io};
 use palimpsest_ftl_api::settings::Settings;

@@ -17,8 +17,8 @@ mod below_files;
 
 use super::block::{self, Block, ZoneShape};
 use super::pages::MapsPages;
-pub use below_files::BELOW_FILES;
 use crate::extent::pages;
+pub use below_files::BELOW_FILES;
 use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::geometry::{Extent, Geometry, RequestKind};
 use palimpsest_flash::nand::data::Data;
@@ -92,13 +92,9 @@ impl ZonePages {
         ZonePages { capacity, size, blocks: capacity.div_ceil(per_block), per_block }
     }
 
-    /// Zones of a drive with room for `pages` pages of data.
-    fn count(&self, pages: u64) -> u64 {
-        pages / (self.blocks * self.per_block)
-    }
-
+    /// Pages of all whole zones of a drive with room for `pages` pages of data.
     fn exported(&self, pages: u64) -> u64 {
-        self.count(pages) * self.size
+        pages / (self.blocks * self.per_block) * self.size
     }
 }
 
@@ -119,10 +115,10 @@ fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
 fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     check_zones(proposal)?;
     let Proposal { settings, geometry, logical_pages, .. } = proposal;
-    let (page, zone) = (u64::from(geometry.page_bytes()), ZonePages::new(settings, geometry));
-    let max_active = ZnsSettings::new(settings).max_active;
-    let (zones, buffer) = (logical_pages / zone.size, settings.get::<u64>("buffer.size"));
-    let most = if max_active == 0 { zones } else { zones.min(max_active.into()) };
+    let (page, buffer) = (u64::from(geometry.page_bytes()), settings.get::<u64>("buffer.size"));
+    let (most, zones) =
+        (ZnsSettings::new(settings).max_active, logical_pages / ZonePages::new(settings, geometry).size);
+    let most = if most == 0 { zones } else { zones.min(most.into()) };
     refuse_if!(buffer < (most + 1) * page => "buffer.size", "zns.max_active", "part.page_size";
         "each active zone may have a page in the write buffer, beside the write that is served; expected {} bytes or \
          more, or fewer active zones", (most + 1) * page);
@@ -207,7 +203,7 @@ pub struct Zns {
     shape: ZoneShape,
     capacity_pages: u32,
     width: u32,
-    /// Subpages of the write buffer that a page takes which is written whole.
+    /// Subpages of the write buffer that a page written whole takes.
     room: u32,
     per_subpage: u32,
     read: ReadPolicy,
