@@ -135,8 +135,8 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Blocks of each plane that the block map, or the map of zones, keeps: one for a copy after a failure, one for a copy that a power cut
-/// interrupts.
+/// Blocks of each plane that the block map or the zoned drive keeps: one for a copy after a failure, one for a copy
+/// that a power cut interrupts.
 pub(super) const KEPT_BLOCKS: u32 = 2;
 
 /// The device of a file system on a drive of `geometry` that offers `logical_pages`.

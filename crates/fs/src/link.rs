@@ -64,8 +64,8 @@ pub(super) struct Link {
 
 // Gates do not exist before timing starts; the rest lives for a request.
 palimpsest_flash::state!(Link { permission_free_at, groups, wear, held, holders, fingerprints } built {
-    shape, joined, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time, program_time,
-    run, hint, moved
+    shape, joined, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time,
+    program_time, run, hint, moved
 });
 
 /// Consecutive pages that are written, or moved, as one command.
