@@ -303,7 +303,7 @@ fn crashed(ftl: &str, extra: &[&str], crashes: u64, seed: u64) {
 
 /// The layers of drives that can be served: those without zones.
 fn served() -> impl Iterator<Item = &'static Entry> {
-    layers::layers().filter(|entry| !entry.lists("zns.max_open"))
+    layers::layers().filter(|entry| !entry.zoned)
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn result(name: &str, entry: &Entry, fidelity: Fidelity) -> String {
     let mut source = FioSource::new(&spec, bytes, 1).expect("a source");
     let outcome = run(&ssd, &mut source, &options, &mut |_| ControlFlow::Continue(()));
     let mut summary = outcome.unwrap_or_else(|error| panic!("{name}: {error}")).summary;
-    let collects = !entry.is_file_system() && !entry.lists("zns.max_open");
+    let collects = !entry.is_file_system() && !entry.zoned;
     assert!(summary.gc.runs + summary.merge.count > 0 || !collects, "{name}: the drive collects");
     (summary.ftl, summary.config) = (String::new(), serde_json::Value::Null);
     serde_json::to_string(&summary).expect("a result is text")

@@ -57,3 +57,52 @@ fn the_bandwidth_of_a_zone_is_that_of_its_dies() {
         assert!((found / form - 1.0).abs() < 0.03, "{found} of {form}");
     }
 }
+
+/// The drive of the co-design paper with one plane a die and fewer blocks, below the file system `ftl`.
+fn files(ftl: &str, blocks: u32, sets: &str) -> Resolved {
+    let small = "ssd.over_provisioning=60% ssd.planes_per_die=1 part.pages_per_block=64 fs.commit_interval=20ms";
+    drive("codesign-8ch", &format!("{small} ssd.blocks_per_plane={blocks} ftl.name={ftl} {sets}"))
+}
+
+fn overwritten(ssd: &Resolved, fidelity: Fidelity, requests: u32) -> Summary {
+    let spec = "rw=randrw,bssplit=4k/70:12k/20:80k/10,iodepth=16,random_distribution=zipf:0.9";
+    Run { precondition: "fill:70%", fidelity, ..Run::new(ssd, &format!("{spec},n={requests}")) }.result()
+}
+
+/// A block map below a file system that never overwrites is a drive with zones of one erase block: every figure and
+/// every response agrees, for each scheme.
+#[test]
+fn zones_of_one_block_are_a_block_map() {
+    for scheme in ["rr", "hybrid", "least-work"] {
+        let sets = format!("fs.scheme={scheme}");
+        let alike = |ftl: &str, more: &str| {
+            let mut summary = overwritten(&files(ftl, 24, &format!("{sets} {more}")), Fidelity::Timed, 24_000);
+            assert!(summary.gc.runs > 100, "{scheme}: collection had nothing to do");
+            let zns = summary.zns.take();
+            (summary.ftl, summary.config) = (String::new(), serde_json::Value::Null);
+            (serde_json::to_string(&summary).unwrap(), zns)
+        };
+        let (blocks, _) = alike("codesign", "");
+        let (zones, zns) = alike("fs-zns", "zns.zone_dies=1 zns.max_open=0 zns.max_active=0");
+        assert!(zns.unwrap().resets > 100, "{scheme}");
+        assert_eq!(blocks, zones, "{scheme}");
+    }
+}
+
+/// The file system never needs more active zones than the drive has, and the drive copies nothing, refuses nothing and
+/// has one entry of the map for each zone.
+#[test]
+fn files_keep_within_the_active_zones() {
+    for (dies, most) in [(1, 4), (1, 5), (1, 14), (1, 0), (4, 4), (4, 14), (0, 4), (0, 14)] {
+        let ssd = files("fs-zns", 80, &format!("zns.zone_dies={dies} zns.max_open=1 zns.max_active={most}"));
+        let result = overwritten(&ssd, Fidelity::Count, 40_000);
+        let (zns, case) = (result.zns.as_ref().expect("zones below"), format!("{dies} dies, {most} active"));
+        println!("{case}: {:?}, {} resets", zns.states, zns.resets);
+        assert!(zns.errors.values().all(|&count| count == 0), "{case}: {:?}", zns.errors);
+        let active = zns.states.iter().filter(|(name, _)| name.ends_with("opened") || **name == "closed");
+        let active: u64 = active.map(|(_, count)| count).sum();
+        assert!(most == 0 || active <= most, "{case}: {active} are active");
+        assert!(zns.resets > 20 && result.merge.count == 0, "{case}");
+        assert_eq!(result.mapping.bytes, 8 * zns.zones, "{case}");
+    }
+}

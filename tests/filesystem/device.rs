@@ -39,6 +39,8 @@ pub struct Memory {
     pub reading: Vec<bool>,
     /// Pages trimmed so far.
     pub discards: u64,
+    /// Blocks finished so far.
+    pub finished: u64,
     /// The hint of file pages that are written now.
     pub hint: Lifetime,
 }
@@ -58,6 +60,7 @@ impl Memory {
             trims: vec![0; shape.channels as usize],
             reading: vec![false; shape.channels as usize],
             discards: 0,
+            finished: 0,
             hint: Lifetime::Unknown,
             shape,
         }
@@ -68,6 +71,13 @@ impl Memory {
         let first = (block * self.shape.pages_per_block) as usize;
         let pages = &self.pages[first..first + self.shape.pages_per_block as usize];
         pages.iter().rposition(|page| *page != Page::Free).map_or(0, |last| last as u32 + 1)
+    }
+
+    /// Blocks that are written in part.
+    fn active(&self) -> u32 {
+        (0..self.shape.blocks())
+            .filter(|&block| (1..self.shape.pages_per_block).contains(&self.frontier(block)))
+            .count() as u32
     }
 
     fn begin(&mut self) -> bool {
@@ -139,6 +149,8 @@ impl Device for Memory {
         let (block, at) = (page / self.shape.pages_per_block, page % self.shape.pages_per_block);
         assert_eq!(at, self.written[block as usize], "pages of a block are written in order, each once");
         assert_eq!(contents.len(), self.shape.subpages_per_page as usize);
+        let most = self.shape.most_active;
+        assert!(at > 0 || most == 0 || self.active() < most, "at most {most} blocks are written in part");
         self.before_trim[block as usize] = None;
         self.discarded.remove(&page);
         self.written[block as usize] += 1;
@@ -191,6 +203,21 @@ impl Device for Memory {
         self.written[block as usize] = 0;
         self.trims[self.shape.channel_of_block(block) as usize] += 1;
         if cut { Err(Halt::PowerCut) } else { Ok(()) }
+    }
+
+    fn finish(&mut self, block: u32) -> Flash<()> {
+        assert!(self.shape.most_active > 0 && self.frontier(block) > 0, "block {block} is written in part");
+        let width = self.shape.page_bytes as usize;
+        for at in self.frontier(block)..self.shape.pages_per_block {
+            if self.begin() {
+                return Err(Halt::PowerCut);
+            }
+            self.pages[(block * self.shape.pages_per_block + at) as usize] = Page::Bytes(vec![0; width].into());
+            self.written[block as usize] = at + 1;
+        }
+        self.before_trim[block as usize] = None;
+        self.finished += 1;
+        Ok(())
     }
 
     fn discard(&mut self, page: u32, pages: u32) -> Flash<()> {

@@ -15,6 +15,7 @@ const SHAPE: Shape = Shape {
     pages_per_block: 16,
     subpages_per_page: 1,
     page_bytes: 512,
+    most_active: 0,
 };
 const THRESHOLDS: Thresholds = Thresholds { start: 100, gain: 100 };
 

@@ -9,8 +9,15 @@ use palimpsest_lab::nand::Halt;
 use palimpsest_lab::rng::Rng;
 use std::collections::BTreeMap;
 
-const SHAPE: Shape =
-    Shape { channels: 2, lanes: 1, blocks_per_channel: 24, pages_per_block: 8, subpages_per_page: 1, page_bytes: 512 };
+const SHAPE: Shape = Shape {
+    channels: 2,
+    lanes: 1,
+    blocks_per_channel: 24,
+    pages_per_block: 8,
+    subpages_per_page: 1,
+    page_bytes: 512,
+    most_active: 0,
+};
 
 #[derive(Clone, Debug, PartialEq, Default)]
 struct File {

@@ -57,18 +57,23 @@ impl Case {
             pages_per_block,
             subpages_per_page: pick(&[1, 1, 4]),
             page_bytes: 512,
+            most_active: 0,
         };
         let pages = u64::from(shape.pages());
         let part = u64::from(pick(&[0, 3, 10]));
         let scheme = SCHEMES[rng.below(SCHEMES.len() as u64) as usize].name;
         let large = (FileSystem::capacity(shape).max(8) as u64 / 3).min(300) * 512;
+        let discards = rng.below(2) == 0;
+        // Another source of random numbers, so that the drives of each seed stay as they were.
+        let mut other = Rng::new(seed, 0xac7);
+        let most_active = if discards || other.below(2) == 0 { 0 } else { channels + 3 + other.below(9) as u32 };
         Case {
-            shape,
+            shape: Shape { most_active, ..shape },
             thresholds: Thresholds { start: pages * part / 100, gain: pages * part / 100 },
             scheme,
             seed,
             large,
-            discards: rng.below(2) == 0,
+            discards,
             logs: rng.below(4) > 0,
         }
     }

@@ -7,7 +7,8 @@
 //! turn, so that a request reaches several dies and planes.
 //!
 //! Metadata have their own updating block in each channel (the paper is silent): each commit invalidates the metadata
-//! of the previous one, so these blocks become free as a whole.
+//! of the previous one, so these blocks become free as a whole. On a device that limits the blocks written in part
+//! ([`Shape::most_updating`]) fewer lanes, or channels, have an updating block at a time.
 
 use super::candidates::Candidates;
 use super::device::{NO_PAGE, Shape};
@@ -139,9 +140,10 @@ impl PageAllocator {
     }
 
     /// Sets the `written` pages of each block, once every owner is set. The partly written block of a lane becomes the
-    /// updating block; among several, the one with the fewest written pages.
-    pub fn adopt(&mut self, written: impl Fn(u32) -> u32) {
-        let mut begun = Vec::new();
+    /// updating block; among several, the one with the fewest written pages. Returns the others, which get no more
+    /// pages.
+    pub fn adopt(&mut self, written: impl Fn(u32) -> u32) -> Vec<u32> {
+        let (mut begun, mut left) = (Vec::new(), Vec::new());
         let anchors = self.anchors;
         for block in (0..self.shape.blocks()).filter(|block| !anchors.contains(block)) {
             self.next[block as usize] = written(block);
@@ -155,7 +157,7 @@ impl PageAllocator {
         begun.sort_unstable();
         for (next, block) in begun {
             let lane = self.shape.lane(block) as usize;
-            if self.open[lane] == NO_BLOCK {
+            if self.open[lane] == NO_BLOCK && self.may_open(self.shape.channel_of_block(block)) {
                 self.open[lane] = block;
                 self.found.insert(block, next);
                 let left = u64::from(self.shape.pages_per_block - next);
@@ -163,8 +165,10 @@ impl PageAllocator {
             } else {
                 self.next[block as usize] = self.shape.pages_per_block;
                 self.rank(block);
+                left.push(block);
             }
         }
+        left
     }
 
     /// Begins to move the valid pages of `block`, which is no candidate before [`Self::promise`].
@@ -245,10 +249,11 @@ impl PageAllocator {
             let place = (self.turn[channel as usize] + step) % self.shape.lanes;
             let lane = (channel * self.shape.lanes + place) as usize;
             if self.open[lane] == NO_BLOCK {
-                match self.free[lane].pop_front() {
-                    Some(block) => self.open[lane] = block,
-                    None => continue,
+                match self.free[lane].front() {
+                    Some(&block) if self.may_open(channel) => self.open[lane] = block,
+                    _ => continue,
                 }
+                self.free[lane].pop_front();
             }
             self.turn[channel as usize] = (place + 1) % self.shape.lanes;
             self.free_pages[channel as usize] -= 1;
@@ -257,10 +262,19 @@ impl PageAllocator {
         unreachable!("a channel with free pages has a lane with one")
     }
 
+    /// Whether `channel` may have one more updating block.
+    fn may_open(&self, channel: u32) -> bool {
+        let (most, lanes) = (self.shape.most_updating().0, self.shape.lanes);
+        let open = &self.open[(channel * lanes) as usize..((channel + 1) * lanes) as usize];
+        most >= lanes || open.iter().filter(|&&block| block != NO_BLOCK).count() < most as usize
+    }
+
     /// Allocates a page for metadata: in the metadata block of `channel` (opened only with `plenty` of room), else in
     /// any metadata block, else as for files.
     pub fn allocate_metadata(&mut self, channel: u32, plenty: bool) -> Option<u32> {
         let any = self.metadata.iter().position(|&block| block != NO_BLOCK);
+        let open = self.metadata.iter().filter(|&&block| block != NO_BLOCK).count() as u32;
+        let plenty = plenty && open < self.shape.most_updating().1;
         let place = match any {
             Some(any) if self.metadata[channel as usize] == NO_BLOCK && !plenty => any,
             _ => channel as usize,
@@ -496,6 +510,7 @@ mod tests {
             pages_per_block: 8,
             subpages_per_page: 1,
             page_bytes: 4096,
+            most_active: 0,
         };
         let (begun, first) = (2, 16);
         let mounted = |valid: u32| {

@@ -10,6 +10,9 @@ use palimpsest_flash::units::Nanos;
 
 pub const NO_PAGE: u32 = u32::MAX;
 
+/// Blocks that are written in part at a time: two of checkpoints, one of other metadata, one of files.
+pub const LEAST_ACTIVE: u32 = 4;
+
 /// The dimensions of a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
@@ -23,6 +26,8 @@ pub struct Shape {
     pub subpages_per_page: u32,
     /// Bytes of a page, at least 512.
     pub page_bytes: u32,
+    /// Most blocks that may be written in part at a time: active zones, at least [`LEAST_ACTIVE`]; 0: no limit.
+    pub most_active: u32,
 }
 
 impl Shape {
@@ -40,6 +45,16 @@ impl Shape {
 
     pub fn channel(&self, page: u32) -> u32 {
         self.channel_of_block(page / self.pages_per_block)
+    }
+
+    /// Most updating blocks of a channel, and most blocks of metadata that are written in part at a time.
+    pub fn most_updating(&self) -> (u32, u32) {
+        if self.most_active == 0 {
+            return (self.lanes, self.channels);
+        }
+        let beside = self.most_active - (LEAST_ACTIVE - 2);
+        let updating = ((beside - 1) / self.channels).min(self.lanes);
+        (updating, (beside - updating * self.channels).min(self.channels))
     }
 
     /// The lane of `block`, counted over all channels.
@@ -85,6 +100,12 @@ pub trait Device {
 
     /// Unmaps the pages of `block`, which may be written again from the first on. A power cut may undo a trim.
     fn trim(&mut self, block: u32) -> Flash<()>;
+
+    /// Declares that no page of `block`, which is written in part, will be written before its trim. Called only if
+    /// [`Shape::most_active`] limits such blocks.
+    fn finish(&mut self, _block: u32) -> Flash<()> {
+        Ok(())
+    }
 
     /// Pages of `block`, from the first on, that may have been written since its trim.
     fn written(&self, block: u32) -> u32;

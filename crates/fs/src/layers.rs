@@ -1,5 +1,7 @@
 //! The registry of file systems above layers, and the device that each layer is to its file system.
 //!
+//! `fs-zns` is above zones ([`zoned`](super::zoned)): its blocks are zones.
+//!
 //! `codesign` is above the block map, which keeps two blocks of each plane for copies after failures; the file system
 //! has all other blocks. With superblocks or parity, a channel of the file system is a group of dies, and the scheme
 //! chooses among groups. `fs-page` is the same file system above the page map, without hints: the map chooses channels
@@ -20,13 +22,14 @@ use super::settings::{
     DISCARD, Discard, FileSystemSettings, KEYS, TURN, keys_with_schemes, varies, varies_with_discards,
 };
 use super::store::{Mapped, Paged, Store};
+use super::zoned::{self, Zoned};
 use super::{FileSystem, Thresholds};
 use palimpsest_flash::geometry::Geometry;
 use palimpsest_flash::nand::part::Part;
 use palimpsest_ftl::layers::block::{self, Block};
 use palimpsest_ftl::layers::page::{self, Page};
 use palimpsest_ftl::layers::pages::BuildSubpageLayer;
-use palimpsest_ftl::layers::{fdp, hotcold, llh, mga, spread, subpage};
+use palimpsest_ftl::layers::{fdp, hotcold, llh, mga, spread, subpage, zns};
 use palimpsest_ftl_api::keys::blocks::BlockCount;
 use palimpsest_ftl_api::keys::{Key, keys_of};
 use palimpsest_ftl_api::plan::Io;
@@ -66,6 +69,11 @@ const PACKED: fn() -> Vec<&'static Key> = || keys_of(&[KEYS, DISCARD]);
 pub const ENTRIES: &[Entry] = &[
     file_system!("codesign", block::ENTRY, MappedUnit::Block, keys_with_schemes, &[], varies;
         "file system that updates out of place and chooses channels (fs.scheme), above the block map"),
+    Entry {
+        tables: |settings, geometry, _| 4 * zoned::subpages(geometry, settings),
+        ..file_system!("fs-zns", zns::BELOW_FILES, MappedUnit::Zone, keys_with_schemes, zns::ENTRY.hides, varies;
+            "the same file system on zones, which it writes in order and resets")
+    },
     file_system!("fs-page", page::ENTRY, MappedUnit::Page, || keys_of(&[TURN, KEYS, DISCARD]), CLASSIFIERS,
         varies_with_discards;
         "the same file system above the page map, which chooses channels in turn"),
@@ -99,18 +107,30 @@ pub(super) struct Below {
 pub(super) enum MappedUnit {
     /// A block, in the channel of its address.
     Block,
+    /// A zone, on the dies that its number names.
+    Zone,
     Page,
     Subpage(BuildSubpageLayer),
+}
+
+impl MappedUnit {
+    /// Whether the file system chooses channels.
+    pub fn has_channels(self) -> bool {
+        matches!(self, MappedUnit::Block | MappedUnit::Zone)
+    }
 }
 
 /// A file system needs room beside the logical space of the drive: for metadata, and for collection.
 fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     let Proposal { settings, part, geometry, logical_pages } = *proposal;
     let own = FileSystemSettings::new(settings);
-    refuse_if!(own.discard == Discard::Pages && matches!(below.unit, MappedUnit::Block) => "fs.discard", "ftl.name";
+    refuse_if!(own.discard == Discard::Pages && below.unit.has_channels() => "fs.discard", "ftl.name";
         "a block map unmaps whole blocks only; expected fs.discard = block, or auto");
     refuse_if!(geometry.page_bytes() < 512 => "ftl.name", "part.page_size";
         "a file system needs pages of 512 bytes at the least");
+    if matches!(below.unit, MappedUnit::Zone) {
+        zoned::check(settings)?;
+    }
     let shape = shape(geometry, part, settings, below, logical_pages as u32);
     let slack = slack(shape, offered(shape, geometry, logical_pages), own.file_bytes);
     let lacks = slack.unsigned_abs().div_ceil(u64::from(geometry.subpages_per_page / shape.subpages_per_page));
@@ -120,9 +140,9 @@ fn check(proposal: &Proposal<'_>, below: Below) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Blocks of each plane that the block map keeps: one for a copy after a failure, one for a copy that a power cut
-/// interrupts.
-const KEPT_BLOCKS: u32 = 2;
+/// Blocks of each plane that the block map or the zoned drive keeps: one for a copy after a failure, one for a copy
+/// that a power cut interrupts.
+pub(super) const KEPT_BLOCKS: u32 = 2;
 
 /// The device of a file system on a drive of `geometry` that offers `logical_pages`.
 pub(super) fn shape(geometry: &Geometry, part: &Part, settings: &Settings, below: Below, logical_pages: u32) -> Shape {
@@ -131,6 +151,7 @@ pub(super) fn shape(geometry: &Geometry, part: &Part, settings: &Settings, below
     let frontiers = below.entry.frontiers(settings);
     let half = spare.div_ceil(2).max(frontiers + 2);
     let kept = match below.unit {
+        MappedUnit::Zone => return zoned::shape(geometry, settings),
         MappedUnit::Block => KEPT_BLOCKS,
         MappedUnit::Page => half,
         // Collection must be able to stop while all pages of the device are written.
@@ -149,6 +170,7 @@ pub(super) fn shape(geometry: &Geometry, part: &Part, settings: &Settings, below
             pages_per_block: geometry.subpages_per_block() / members,
             subpages_per_page: 1,
             page_bytes: geometry.subpage_bytes,
+            most_active: 0,
         };
     }
     let lanes = planes / geometry.channels;
@@ -159,6 +181,7 @@ pub(super) fn shape(geometry: &Geometry, part: &Part, settings: &Settings, below
         pages_per_block: geometry.pages_per_block,
         subpages_per_page: geometry.subpages_per_page,
         page_bytes: geometry.page_bytes(),
+        most_active: 0,
     }
 }
 
@@ -172,6 +195,7 @@ pub(super) fn store(io: &Io, blueprint: &Blueprint, below: Below, shape: Shape) 
     };
     let read = ReadPolicy::new(&inner.settings);
     match below.unit {
+        MappedUnit::Zone => Box::new(Zoned::new(io, &inner, shape)),
         MappedUnit::Block => Box::new(Paged { layer: Block::new(io, &inner), shape, read }),
         MappedUnit::Page => Box::new(Paged { layer: Page::new(io, &inner), shape, read }),
         MappedUnit::Subpage(build) => {

@@ -48,6 +48,7 @@ mod store;
 mod verify;
 mod words;
 mod writing;
+mod zoned;
 
 pub use allocator::Status;
 use allocator::{PageAllocator, Role};

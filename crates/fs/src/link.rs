@@ -27,6 +27,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// The state of the device between calls.
 pub(super) struct Link {
     pub shape: Shape,
+    /// Channels of the drive for each channel of the file system.
+    joined: u32,
     pub overhead: Nanos,
     permission_free_at: Nanos,
     /// The channel of the current command group, and the gate that its commands follow.
@@ -62,8 +64,8 @@ pub(super) struct Link {
 
 // Gates do not exist before timing starts; the rest lives for a request.
 palimpsest_flash::state!(Link { permission_free_at, groups, wear, held, holders, fingerprints } built {
-    shape, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time, program_time,
-    run, hint, moved
+    shape, joined, overhead, group, sends_together, epoch, before, reusable, arrived, transfer_time, sense_time,
+    program_time, run, hint, moved
 });
 
 /// Consecutive pages that are written, or moved, as one command.
@@ -82,9 +84,10 @@ struct Run {
 const LONGEST_RUN: u32 = 256;
 
 impl Link {
-    pub fn new(shape: Shape, part: &Part, overhead: Nanos) -> Self {
+    pub fn new(shape: Shape, joined: u32, part: &Part, overhead: Nanos) -> Self {
         Link {
             shape,
+            joined,
             overhead,
             permission_free_at: 0,
             group: None,
@@ -259,14 +262,14 @@ impl Attached<'_> {
     /// ignored: other groups on these buses.
     fn width(&self) -> (Nanos, Nanos) {
         let (seen, physical) = (self.io.geometry(), self.io.nand().physical());
-        let members = physical.dies() / seen.dies();
-        (members.min(physical.channels).into(), (physical.dies() / seen.channels).into())
+        let (members, joined) = (physical.dies() / seen.dies(), self.link.joined);
+        ((joined * members).min(physical.channels).into(), (physical.dies() / seen.channels * joined).into())
     }
 
     /// The dies of `channel`, the inverse of [`palimpsest_flash::geometry::Geometry::channel_of_die`].
     fn dies_of(&self, channel: u32) -> impl Iterator<Item = u32> + use<> {
         let geometry = self.io.geometry();
-        (channel..geometry.dies()).step_by(geometry.channels as usize)
+        (channel..geometry.dies()).step_by((geometry.channels / self.link.joined) as usize)
     }
 }
 
@@ -363,6 +366,10 @@ impl Device for Attached<'_> {
     fn discard(&mut self, page: u32, pages: u32) -> Flash<()> {
         self.submit()?;
         self.store.discard(self.io, page, pages)
+    }
+
+    fn finish(&mut self, block: u32) -> Flash<()> {
+        self.store.finish(self.io, block)
     }
 
     fn set_hint(&mut self, hint: Lifetime) {

@@ -41,6 +41,17 @@ fn free_block(device: &mut dyn Device, miss: bool) -> Done<()> {
     blocks.next().map_or(Ok(()), |block| Ok(device.trim(block)?))
 }
 
+/// Finishes the blocks that are written in part, except blocks of checkpoints, where the device limits such blocks.
+fn finish_begun(device: &mut dyn Device) -> Done<()> {
+    let shape = device.shape();
+    for block in (0..shape.blocks()).filter(|block| !FileSystem::anchors(shape).contains(block)) {
+        if shape.most_active > 0 && (1..shape.pages_per_block).contains(&device.written(block)) {
+            device.finish(block)?;
+        }
+    }
+    Ok(())
+}
+
 impl FileSystem {
     /// Makes an empty file system on `device`. Blocks are trimmed after the first commit, which follows all earlier
     /// ones in the blocks of checkpoints: until then a mount finds, or misses, the same commit as before.
@@ -57,6 +68,7 @@ impl FileSystem {
         filesystem.anchor = if is_other { 1 - newest } else { newest };
         filesystem.anchor_next = device.written(blocks[filesystem.anchor]);
         free_block(device, anchors.miss_commit())?;
+        finish_begun(device)?;
         filesystem.allocator.adopt(|block| device.written(block));
         filesystem.insert_inode(ROOT, Inode::new(FileType::Directory, shape.channels));
         filesystem.touch(ROOT);
@@ -80,6 +92,7 @@ impl FileSystem {
         filesystem.anchor = anchor;
         filesystem.anchor_next = device.written(Self::anchors(shape)[anchor]);
         if is_doubtful {
+            finish_begun(device)?;
             // When this anchor is full, an unreadable first page of the other must be that of a commit.
             filesystem.begin_anchor(device, 1 - anchor)?;
         }
@@ -116,9 +129,12 @@ impl FileSystem {
                     .map_or(0, |at| at + 1),
             })
             .collect();
-        filesystem.allocator.adopt(|block| device.written(block).max(valid[block as usize]));
+        let left = filesystem.allocator.adopt(|block| device.written(block).max(valid[block as usize]));
         // The leftovers of an interrupted commit make room for the next.
         filesystem.trim_empty(device)?;
+        for block in left.into_iter().filter(|_| shape.most_active > 0) {
+            device.finish(block)?;
+        }
         filesystem.has_changed = false;
         filesystem.free_nameless(device)?;
         Ok(filesystem)

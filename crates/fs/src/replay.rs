@@ -106,13 +106,14 @@ impl Replay {
     pub fn new(io: &Io, blueprint: &Blueprint, below: Below) -> Self {
         let geometry = *io.geometry();
         let mut settings = FileSystemSettings::new(&blueprint.settings);
-        if !matches!(below.unit, MappedUnit::Block) {
+        if !below.unit.has_channels() {
             // The layer chooses the channels: `rr` writes the pages one by one.
             settings.scheme = "rr".into();
         }
         let shape = layers::shape(&geometry, io.nand().part(), &blueprint.settings, below, blueprint.logical_pages);
         let offered = layers::offered(shape, &geometry, u64::from(blueprint.logical_pages));
         let most_pages = inode::most_pages(shape.page_bytes / 4);
+        let joined = if below.unit.has_channels() { geometry.channels / shape.channels } else { 1 };
         Replay {
             thresholds: layers::thresholds(shape, offered, &settings),
             discards: match settings.discard {
@@ -121,7 +122,7 @@ impl Replay {
                 Discard::Pages => true,
             },
             hints: reads_lifetimes(&blueprint.settings),
-            link: Link::new(shape, io.nand().part(), settings.dispatch_overhead),
+            link: Link::new(shape, joined, io.nand().part(), settings.dispatch_overhead),
             store: layers::store(io, blueprint, below, shape),
             mounted: None,
             before: Counters::default(),
@@ -419,7 +420,7 @@ impl Ftl for Replay {
     }
 
     fn inner_subpages(&self) -> Option<u32> {
-        Some(self.link.shape.pages() * self.link.shape.subpages_per_page)
+        Some(self.store.subpages())
     }
 
     /// Of the first page of `extent`: the file, then the pointer.

@@ -14,7 +14,7 @@ use palimpsest_ftl_api::plan::{Cause, FileSystemIo, Io, Read};
 use palimpsest_ftl_api::{Ftl, State};
 
 /// Sectors of a page, or of consecutive pages, counted from the first.
-type Sectors = std::ops::Range<u32>;
+pub(super) type Sectors = std::ops::Range<u32>;
 
 /// The layer below. Pages are those of the file system's [`Shape`]; `inner` has the cause, the gate to follow and the
 /// gate to signal.
@@ -41,6 +41,14 @@ pub(super) trait Store: Send + State {
     fn trim_block(&mut self, io: &mut Io, block: u32, inner: Inner) -> Flash<()>;
 
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()>;
+
+    /// Fills the rest of `block`, so that the block is no longer written in part.
+    fn finish(&mut self, _io: &mut Io, _block: u32) -> Flash<()> {
+        Ok(())
+    }
+
+    /// Subpages that the layer numbers.
+    fn subpages(&self) -> u32;
 
     /// Whether runs of consecutive pages are one command each.
     fn takes_runs(&self) -> bool;
@@ -127,6 +135,10 @@ impl<L: MapsPages> Store for Paged<L> {
         self.layer.trim(io, extent(self.shape, page, pages))
     }
 
+    fn subpages(&self) -> u32 {
+        self.shape.pages() * self.shape.subpages_per_page
+    }
+
     fn takes_runs(&self) -> bool {
         false
     }
@@ -146,21 +158,21 @@ pub(super) struct Mapped {
 
 palimpsest_flash::state!(Mapped { layer } built { shape, volatile });
 
-/// The pages of the device from `page` on as sectors.
-fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
+/// The pages of the layer from `page` on as sectors.
+pub(super) fn extent(shape: Shape, page: u32, pages: u32) -> Extent {
     let per_page = shape.page_bytes / SECTOR_BYTES as u32;
     Extent { sector: u64::from(page) * u64::from(per_page), sectors: pages * per_page }
 }
 
 /// Lets the drive forget the contents of the pages from `page` on.
-fn forget(shape: Shape, io: &mut Io, page: u32, pages: u32) {
+pub(super) fn forget(shape: Shape, io: &mut Io, page: u32, pages: u32) {
     let (first, end) = (page * shape.subpages_per_page, (page + pages) * shape.subpages_per_page);
     io.forget(first, end);
     io.forget_ahead(first, end);
 }
 
 /// Reads sectors of the pages from `page` on by `layer`, as an inner request through the read-ahead of the drive.
-fn read_inner(
+pub(super) fn read_inner(
     shape: Shape,
     io: &mut Io,
     (page, sectors): (u32, Sectors),
@@ -220,6 +232,10 @@ impl Store for Mapped {
     fn discard(&mut self, io: &mut Io, page: u32, pages: u32) -> Flash<()> {
         forget(self.shape, io, page, pages);
         self.layer.trim(io, extent(self.shape, page, pages))
+    }
+
+    fn subpages(&self) -> u32 {
+        self.shape.pages()
     }
 
     fn takes_runs(&self) -> bool {

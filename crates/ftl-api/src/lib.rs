@@ -436,6 +436,8 @@ pub struct Entry {
     pub fixes: fn(&Settings) -> Vec<(&'static str, String)>,
     /// The read command of a layer named after one; `None` where `ftl.read` sets it.
     pub read: Option<ReadMode>,
+    /// True if the host sees zones.
+    pub zoned: bool,
     /// True if the layer gathers writes in open pages of the write buffer, and reports their room by
     /// [`plan::Present::buffer_taken`].
     pub gathers: bool,
@@ -486,6 +488,7 @@ impl Entry {
         hot_and_cold: false,
         fixes: |_| Vec::new(),
         read: None,
+        zoned: false,
         gathers: false,
         word_lines: false,
         outlives_dies: false,

@@ -123,7 +123,7 @@ fn cut(ftl: &str, fidelity: Fidelity, acknowledge: &str, cut: u64) -> bool {
 
 #[test]
 fn what_is_durable_outlives_a_power_cut() {
-    for entry in layers().filter(|entry| !entry.lists("zns.max_open")) {
+    for entry in layers().filter(|entry| !entry.zoned) {
         for (index, acknowledge) in ["buffer", "program"].into_iter().enumerate() {
             let mut came = 0;
             for at in 0..4 {
@@ -138,7 +138,7 @@ fn what_is_durable_outlives_a_power_cut() {
 #[test]
 #[ignore = "minutes"]
 fn long_what_is_durable_outlives_a_power_cut() {
-    for entry in layers().filter(|entry| !entry.lists("zns.max_open")) {
+    for entry in layers().filter(|entry| !entry.zoned) {
         for fidelity in [Fidelity::Count, Fidelity::Timed] {
             for acknowledge in ["buffer", "program"] {
                 let came = (1..100).filter(|&at| cut(entry.name, fidelity, acknowledge, at)).count();

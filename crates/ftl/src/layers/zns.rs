@@ -13,9 +13,12 @@
 //!
 //! Ignored: random write areas, reset and finish recommended, and dies whose planes belong to different zones.
 
+mod below_files;
+
 use super::block::{self, Block, ZoneShape};
 use super::pages::MapsPages;
 use crate::extent::pages;
+pub use below_files::BELOW_FILES;
 use palimpsest_flash::command::ZoneAction;
 use palimpsest_flash::geometry::{Extent, Geometry, RequestKind};
 use palimpsest_flash::nand::data::Data;
@@ -59,6 +62,7 @@ pub const ENTRY: Entry = Entry {
     keys: || [(block::ENTRY.keys)(), keys_of(&[KEYS])].concat(),
     fixes: fixed,
     hides: &["ftl.superblocks", "ftl.superblock_planes", "ftl.superblock_dies", "ftl.allocation"],
+    zoned: true,
     gathers: true,
     exported: |settings, geometry, pages| ZonePages::new(settings, geometry).exported(pages),
     check,
@@ -68,16 +72,19 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Sizes of a zone in pages.
-struct ZonePages {
-    capacity: u64,
-    size: u64,
+pub struct ZonePages {
+    /// Pages that can be written.
+    pub capacity: u64,
+    /// Pages from the start of a zone to the start of the next.
+    pub size: u64,
     /// Erase blocks.
-    blocks: u64,
+    pub blocks: u64,
     per_block: u64,
 }
 
 impl ZonePages {
-    fn new(settings: &Settings, geometry: &Geometry) -> Self {
+    /// The sizes that the settings give.
+    pub fn new(settings: &Settings, geometry: &Geometry) -> Self {
         let ZnsSettings { capacity, size, .. } = ZnsSettings::new(settings);
         let (per_block, page) = (u64::from(geometry.pages_per_block), u64::from(geometry.page_bytes()));
         let capacity = if capacity == 0 { per_block } else { (capacity / page).max(1) };
@@ -85,13 +92,9 @@ impl ZonePages {
         ZonePages { capacity, size, blocks: capacity.div_ceil(per_block), per_block }
     }
 
-    /// Zones of a drive with room for `pages` pages of data.
-    fn count(&self, pages: u64) -> u64 {
-        pages / (self.blocks * self.per_block)
-    }
-
+    /// Pages of all whole zones of a drive with room for `pages` pages of data.
     fn exported(&self, pages: u64) -> u64 {
-        self.count(pages) * self.size
+        pages / (self.blocks * self.per_block) * self.size
     }
 }
 
@@ -110,6 +113,20 @@ fn fixed(settings: &Settings) -> Vec<(&'static str, String)> {
 }
 
 fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
+    check_zones(proposal)?;
+    let Proposal { settings, geometry, logical_pages, .. } = proposal;
+    let (page, buffer) = (u64::from(geometry.page_bytes()), settings.get::<u64>("buffer.size"));
+    let (most, zones) =
+        (ZnsSettings::new(settings).max_active, logical_pages / ZonePages::new(settings, geometry).size);
+    let most = if most == 0 { zones } else { zones.min(most.into()) };
+    refuse_if!(buffer < (most + 1) * page => "buffer.size", "zns.max_active", "part.page_size";
+        "each active zone may have a page in the write buffer, beside the write that is served; expected {} bytes or \
+         more, or fewer active zones", (most + 1) * page);
+    Ok(())
+}
+
+/// Refuses zones that do not fit the drive or each other.
+fn check_zones(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let Proposal { settings, geometry, logical_pages, .. } = proposal;
     let ZnsSettings { dies, capacity, size, max_open, max_active } = ZnsSettings::new(settings);
     let of = ["ssd.channels", "ssd.chips_per_channel", "ssd.dies_per_chip"].map(|key| settings.get::<u32>(key));
@@ -132,11 +149,6 @@ fn check(proposal: &Proposal<'_>) -> Result<(), Unfit> {
     let subpages = logical_pages * u64::from(geometry.subpages_per_page);
     refuse_if!(subpages >= (1 << 32) - (1 << 18) || zone.size > 1 << 31 => "zns.zone_size", "zns.zone_capacity";
         "that makes {subpages} subpages of addresses, more than can be simulated; expected less between two zones");
-    let (zones, buffer) = (logical_pages / zone.size, settings.get::<u64>("buffer.size"));
-    let most = if max_active == 0 { zones } else { zones.min(max_active.into()) };
-    refuse_if!(buffer < (most + 1) * page => "buffer.size", "zns.max_active", "part.page_size";
-        "each active zone may have a page in the write buffer, beside the write that is served; expected {} bytes or \
-         more, or fewer active zones", (most + 1) * page);
     Ok(())
 }
 
@@ -191,6 +203,8 @@ pub struct Zns {
     shape: ZoneShape,
     capacity_pages: u32,
     width: u32,
+    /// Subpages of the write buffer that a page written whole takes.
+    room: u32,
     per_subpage: u32,
     read: ReadPolicy,
     protected: bool,
@@ -200,7 +214,7 @@ pub struct Zns {
 }
 
 palimpsest_flash::state!(Zns { zones, block, tails, padded_pages } built {
-    shape, capacity_pages, width, per_subpage, read, protected, timeout, contents
+    shape, capacity_pages, width, room, per_subpage, read, protected, timeout, contents
 });
 
 impl Zns {
@@ -222,6 +236,7 @@ impl Zns {
             shape,
             capacity_pages: zone.capacity as u32,
             width: geometry.subpages_per_page,
+            room: geometry.subpages_per_page,
             per_subpage,
             read: ReadPolicy::new(&blueprint.settings),
             protected: blueprint.protected,
@@ -426,9 +441,9 @@ impl Ftl for Zns {
             }
             self.contents.clear();
             self.contents.extend(pieces(part, self.per_subpage).map(|piece| io.written(piece, Data::ZERO)));
-            io.present.buffer_taken += self.width;
-            let signal = io.program_signal(self.protected);
-            self.program(io, zone, Cause::Host, (Gate::NONE, signal, self.width))?;
+            io.present.buffer_taken += self.room;
+            let (after, signal) = (io.arrival(), io.program_signal(self.protected));
+            self.program(io, zone, Cause::Host, (after, signal, self.room))?;
             let written = self.zones.zone(zone).written + size;
             self.zones.advance(zone, written);
         }
@@ -456,8 +471,9 @@ impl Ftl for Zns {
                 Some((ppn, filled)) => {
                     let wanted = first_subpages(filled - begin) << begin;
                     let read = sectors.min(filled * self.per_subpage - first);
-                    let (words, policy, signal) = (io.nand().words_of(first, read), self.read, io.request());
-                    io.read(Read { words, policy, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
+                    let (words, policy) = (io.nand().words_of(first, read), self.read);
+                    let (after, signal) = (io.arrival(), io.request());
+                    io.read(Read { words, policy, after, signal, ..Read::new(ppn, wanted, Cause::Host) })?;
                     end - filled
                 }
                 None => end - held,
@@ -481,7 +497,7 @@ impl Ftl for Zns {
         for zone in self.zones.zone_of(extent.sector)..extent.end().div_ceil(self.zones.size) as u32 {
             self.drop_tail(io, zone)?;
             for block in zone * self.shape.blocks..(zone + 1) * self.shape.blocks {
-                self.block.trim_block(io, block, Gate::NONE)?;
+                self.block.trim_block(io, block, io.arrival())?;
             }
             self.zones.reset(zone);
         }

@@ -38,7 +38,8 @@ impl Drive {
             let next = self.engine.next_order();
             ledger.restart(next);
             let sectors = self.ftl.zones().map_or(0, |zones| u64::from(zones.len()) * zones.size);
-            let addresses = sectors * SECTOR_BYTES / self.units.subpage_bytes;
+            let inner = self.ftl.inner_subpages().unwrap_or(0);
+            let addresses = (sectors * SECTOR_BYTES / self.units.subpage_bytes).max(inner.into());
             let mut causality = Causality::new(&self.io.nand, next, self.laws.guarantee, addresses);
             causality.flushed = self.buffer.flushed();
             self.engine.causality = Some(Box::new(causality));

@@ -118,7 +118,7 @@ fn every_layer_returns_what_was_written() {
     let options = options(Fidelity::Count);
     let refused = Served::new(&drive, &options, &mut |_| ControlFlow::Continue(())).err().unwrap().to_string();
     assert!(refused.contains("send no commands of zones"), "{refused}");
-    for entry in crate::layers::layers().filter(|entry| !entry.lists("zns.max_open")) {
+    for entry in crate::layers::layers().filter(|entry| !entry.zoned) {
         let blocks = format!("ssd.blocks_per_plane={}", 16 + entry.model.blocks);
         let needs: Vec<&str> = entry.needs().into_iter().chain([blocks.as_str()]).collect();
         adopted += against_array(entry.name, Fidelity::Count, &needs, true);

@@ -56,6 +56,7 @@ fn shape(resolved: &Resolved, unit: u64) -> (Shape, u32) {
             pages_per_block: geometry.pages_per_block,
             subpages_per_page: 1,
             page_bytes: geometry.page_bytes(),
+            most_active: 0,
         };
         return (shape, stride);
     }
@@ -64,7 +65,9 @@ fn shape(resolved: &Resolved, unit: u64) -> (Shape, u32) {
     let pages_per_block = (block_bytes / u64::from(page_bytes)).clamp(8, 1024) as u32;
     let blocks = resolved.drive.logical_bytes() / u64::from(page_bytes) / u64::from(pages_per_block);
     let blocks_per_channel = blocks as u32;
-    let shape = Shape { channels: 1, lanes: 1, blocks_per_channel, pages_per_block, subpages_per_page: 1, page_bytes };
+    let (channels, lanes, subpages_per_page, most_active) = (1, 1, 1, 0);
+    let shape =
+        Shape { channels, lanes, blocks_per_channel, pages_per_block, subpages_per_page, page_bytes, most_active };
     (shape, blocks_per_channel)
 }
 
