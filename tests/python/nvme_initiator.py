@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 DISCOVERY = "nqn.2014-08.org.nvmexpress.discovery"
 HOST = "nqn.2014-08.org.nvmexpress:uuid:2f1e7e0c-9f0b-4d4c-8d1a-0242ac110002"
@@ -69,7 +69,9 @@ class Done:
 
 
 @dataclass
-class _Flight:
+class Flight:
+    """A command in flight."""
+
     wanted: int
     data: bytes = b""
     sends: bytes = b""
@@ -77,7 +79,9 @@ class _Flight:
 
 
 class Queue:
-    """One connection: one queue of a controller."""
+    """One connection: one queue of a controller. `opened` has all that a test must close."""
+
+    opened: ClassVar[list["Queue"]] = []
 
     def __init__(
         self, place: tuple[str, int], subsystem: str, *, number: int = 0, controller: int = 0xFFFF, entries: int = 64,
@@ -85,11 +89,12 @@ class Queue:
         host: str = HOST, host_id: bytes = HOST_ID, flow_control: bool = True, in_capsule: int = 8192,
     ) -> None:  # fmt: skip
         self.socket = socket.create_connection(place, 30)
+        self.opened.append(self)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.header_digest, self.data_digest, self.alignment = header_digest, data_digest, alignment
         self.in_capsule = in_capsule
         self.flow_control = flow_control
-        self.flights: dict[int, _Flight] = {}
+        self.flights: dict[int, Flight] = {}
         self.done: dict[int, Done] = {}
         self.next_id = 0
         self.requested = 0
@@ -199,7 +204,7 @@ class Queue:
         entry = struct.pack("<BBHIQQ", opcode, flags | fused, command, namespace, 0, 0)
         entry += struct.pack("<QI3xB", 0, length, kind) + words.ljust(24, b"\0")
         assert len(entry) == 64
-        self.flights[command] = _Flight(wanted=receives, sends=sends)
+        self.flights[command] = Flight(wanted=receives, sends=sends)
         self.send(COMMAND, entry, capsule)
         return command
 
@@ -282,8 +287,9 @@ class Disk(Queue):
     def compare(self, at: int, data: bytes) -> None:
         self.wait(self.submit(COMPARE, words=struct.pack("<QI", at, len(data) // self.block - 1), sends=data))
 
-    def deallocate(self, *ranges: tuple[int, int], acts: bool = True) -> None:
-        data = b"".join(struct.pack("<IIQ", 0, count, at) for at, count in ranges)
+    def deallocate(self, *ranges: tuple[int, int], acts: bool = True, buffer: int = 0) -> None:
+        """Unmaps ranges. Linux sends a buffer of 4096 bytes for any number of them."""
+        data = b"".join(struct.pack("<IIQ", 0, count, at) for at, count in ranges).ljust(buffer, b"\xff")
         words = struct.pack("<II", len(ranges) - 1, 4 if acts else 0)
         self.wait(self.submit(DEALLOCATE, words=words, sends=data))
 

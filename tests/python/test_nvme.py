@@ -8,7 +8,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,21 @@ pytestmark = pytest.mark.contract
 
 SMALL = ["--ssd", "mga-8k", "--set", "ssd.blocks_per_plane=64", "--nqn", "nqn.2026-11.org.example:test"]
 NQN = SMALL[-1]
+TINY = [
+    "--ssd", "mga-8k", "--nqn", NQN, "--set", "ssd.blocks_per_plane=24", "--set", "ssd.channels=2",
+    "--set", "ssd.planes_per_die=1", "--set", "part.pages_per_block=16", "--set", "ssd.over_provisioning=60%",
+    "--set", "ftl.gc_start=2 blocks", "--set", "ftl.gc_stop=3 blocks",
+]  # fmt: skip
+"""A drive of a few MiB, which collects soon."""
 BLOCK = 4096
 
 Place = tuple[str, int]
 
 
 @contextmanager
-def served(*options: str) -> Iterator[tuple[subprocess.Popen[str], Place]]:
+def served(*options: str, drive: Sequence[str] = SMALL) -> Iterator[tuple[subprocess.Popen[str], Place]]:
     """The command, and the address of its target."""
-    command = [str(COMMAND), "nvme", *SMALL, "--listen", "127.0.0.1:0", *options]
+    command = [str(COMMAND), "nvme", *drive, "--listen", "127.0.0.1:0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
@@ -57,6 +63,14 @@ def result_of(process: subprocess.Popen[str]) -> Any:
 def refused(status: int, queue: Queue, command: int) -> None:
     done = queue.finish(command)
     assert (done.status, done.data) == (status, b""), hex(done.status)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Closes the connections of a test."""
+    yield
+    while Queue.opened:
+        Queue.opened.pop().close()
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +227,7 @@ def test_commands_with_wrong_fields_have_no_effect(target: Place) -> None:
     disk.deallocate((7, 1), acts=False)
     disk.verify(7, 1)
     assert disk.read(7, 1) == b"\7" * BLOCK
-    disk.deallocate((0, 16), (100, 0), (32, 16))
+    disk.deallocate((0, 16), (100, 0), (32, 16), buffer=4096)
     assert disk.read(7, 1) == one
     assert nvme.smart(admin.log(2, 512))["errors"] == 15
     newest = admin.log(1, 128)
@@ -260,7 +274,7 @@ def test_features_logs_and_aborts(target: Place) -> None:
 @pytest.mark.parametrize("clock", ["none", "virtual"])
 def test_smart_equals_the_result(clock: str) -> None:
     draw = random.Random(3)
-    with served("--clock", clock, "--json", "--set", "ssd.blocks_per_plane=24") as (process, place):
+    with served("--clock", clock, "--json", drive=TINY) as (process, place):
         admin = Admin(place, NQN)
         blocks = number(admin.identify(0, 1), 0, 8)
         disk = Disk(place, NQN, number=1, controller=admin.controller)
@@ -288,7 +302,6 @@ def test_smart_equals_the_result(clock: str) -> None:
     page = 8192
     assert number(media, 0, 16) == flash["page_programs"] * page
     assert number(media, 16, 16) == flash["bytes_sensed"]
-    assert number(media, 0, 16) / host["bytes_written"] == pytest.approx(result["write_amplification"], rel=1e-9)
     assert number(group, 80, 16) == -(-flash["page_programs"] * page // 10**9)
 
 
@@ -325,97 +338,110 @@ def test_the_end_of_the_admin_queue_ends_all_queues(target: Place) -> None:
         admin.close()
 
 
-def test_hostile_sessions_harm_no_other_host(target: Place) -> None:
-    """Each session ends; the data and the connection of another host stay."""
-    admin = Admin(target, NQN)
+@pytest.fixture
+def admin(target: Place) -> Admin:
+    return Admin(target, NQN)
+
+
+@pytest.fixture
+def harmed(target: Place, admin: Admin) -> Iterator[None]:
+    """Checks that the data and the connection of another host outlast a test."""
     disk = Disk(target, NQN, number=1, controller=admin.controller)
     content = os.urandom(64 * BLOCK)
     disk.write(500, content)
+    disk.zero(600, 64)
+    yield
+    assert disk.read(500, 64) == content
+    assert disk.read(600, 64) == bytes(64 * BLOCK)
 
-    def header(kind: int, length: int, total: int, offset: int = 0, flags: int = 0) -> bytes:
-        return struct.pack("<BBBBI", kind, flags, length, offset, total)
 
-    def open_disk() -> Disk:
-        return Disk(target, NQN, number=9, controller=admin.controller)
+def pdu(kind: int, length: int, total: int, rest: bytes, *, offset: int = 0, flags: int = 0) -> bytes:
+    """A PDU with any header."""
+    return struct.pack("<BBBBI", kind, flags, length, offset, total) + rest
 
-    def long_write(*, named: int = 64 * BLOCK) -> tuple[Disk, int, int]:
-        """A queue that was asked for data: the queue, the command and the tag."""
-        other = open_disk()
-        words = struct.pack("<QI", 600, named // BLOCK - 1)
-        command = other.submit(nvme.WRITE, words=words, named=named)
-        common = other.take(8)
-        assert common[0] == nvme.R2T
-        asked, tag, offset, count = struct.unpack_from("<HHII", other.take(16))
-        assert (asked, offset, count) == (command, 0, named)
-        return other, command, tag
 
-    short = bytes(16)
-    cases: dict[str, tuple[bytes, int]] = {
-        "an unknown type": (header(0x55, 24, 24) + short, 1),
-        "a second ICReq": (header(nvme.IC_REQ, 128, 128) + bytes(120), 2),
-        "a short header": (header(nvme.COMMAND, 24, 24) + short, 1),
-        "a huge PDU": (header(nvme.COMMAND, 72, 2**32 - 1, 72), 1),
-        "a digest that was not agreed": (header(nvme.COMMAND, 72, 72, flags=1) + bytes(64), 1),
-        "data within the header": (header(nvme.COMMAND, 72, 200, 8) + bytes(192), 1),
-        "data for no R2T": (header(nvme.H2C_DATA, 24, 24 + BLOCK, 24) + short, 1),
-    }
-    for name, (sent, fatal) in cases.items():
-        other = open_disk()
-        other.socket.sendall(sent)
-        with pytest.raises(TerminatedError) as ended:
-            other.receive()
-        assert ended.value.fatal == fatal, name
-        other.close()
-    wrong_data = {
-        "out of order": (lambda command, tag: (command, tag, BLOCK, BLOCK), 4),
-        "too much": (lambda command, tag: (command, tag, 0, 65 * BLOCK), 4),
-        "another command": (lambda command, tag: (command + 1, tag, 0, BLOCK), 1),
-        "another tag": (lambda command, tag: (command, tag + 1, 0, BLOCK), 1),
-    }
-    for name, (fields, fatal) in wrong_data.items():
-        other, command, tag = long_write()
-        packed = struct.pack("<HHIII", *fields(command, tag), 0)
-        other.send(nvme.H2C_DATA, packed, bytes(struct.unpack_from("<I", packed, 8)[0]))
-        with pytest.raises(TerminatedError) as ended:
-            other.receive()
-        assert ended.value.fatal == fatal, name
-        other.close()
+@pytest.mark.parametrize(
+    ("sent", "fatal"),
+    [
+        pytest.param(pdu(0x55, 24, 24, bytes(16)), 1, id="an unknown type"),
+        pytest.param(pdu(nvme.IC_REQ, 128, 128, bytes(120)), 2, id="a second ICReq"),
+        pytest.param(pdu(nvme.COMMAND, 24, 24, bytes(16)), 1, id="a short header"),
+        pytest.param(pdu(nvme.COMMAND, 72, 2**32 - 1, b"", offset=72), 1, id="a huge PDU"),
+        pytest.param(pdu(nvme.COMMAND, 72, 72, bytes(64), flags=1), 1, id="a digest that was not agreed"),
+        pytest.param(pdu(nvme.COMMAND, 72, 200, bytes(192), offset=8), 1, id="data within the header"),
+        pytest.param(pdu(nvme.H2C_DATA, 24, 24 + BLOCK, bytes(16), offset=24), 1, id="data for no R2T"),
+    ],
+)
+@pytest.mark.usefixtures("harmed")
+def test_malformed_pdus_end_their_connection(target: Place, admin: Admin, sent: bytes, fatal: int) -> None:
+    other = Disk(target, NQN, number=9, controller=admin.controller)
+    other.socket.sendall(sent)
+    with pytest.raises(TerminatedError) as ended:
+        other.receive()
+    assert ended.value.fatal == fatal
+
+
+@pytest.mark.parametrize(
+    ("change", "fatal"),
+    [
+        pytest.param((0, 0, BLOCK, 0), 4, id="out of order"),
+        pytest.param((0, 0, 0, 64 * BLOCK), 4, id="too much"),
+        pytest.param((1, 0, 0, 0), 1, id="another command"),
+        pytest.param((0, 1, 0, 0), 1, id="another tag"),
+    ],
+)
+@pytest.mark.usefixtures("harmed")
+def test_wrong_data_ends_its_connection(target: Place, admin: Admin, change: tuple[int, ...], fatal: int) -> None:
+    other = Disk(target, NQN, number=9, controller=admin.controller)
+    command = other.submit(nvme.WRITE, words=struct.pack("<QI", 600, 63), named=64 * BLOCK)
+    assert other.take(8)[0] == nvme.R2T
+    asked, tag, offset, count = struct.unpack("<HHII4x", other.take(16))
+    assert (asked, offset, count) == (command, 0, 64 * BLOCK)
+    fields = [known + more for known, more in zip((command, tag, 0, BLOCK), change, strict=True)]
+    other.send(nvme.H2C_DATA, struct.pack("<HHII4x", *fields), bytes(fields[3]))
+    with pytest.raises(TerminatedError) as ended:
+        other.receive()
+    assert ended.value.fatal == fatal
+
+
+@pytest.mark.usefixtures("harmed")
+def test_a_queue_has_no_more_commands_than_entries(target: Place, admin: Admin) -> None:
     flooding = Disk(target, NQN, number=9, controller=admin.controller, entries=4)
-    with pytest.raises((TerminatedError, OSError, EOFError)):  # noqa: PT012 - the target may end it at any of these
-        for _ in range(5):
-            flooding.submit(nvme.WRITE, words=struct.pack("<QI", 600, 63), named=64 * BLOCK)
-        while True:
-            if flooding.take(8)[0] == nvme.C2H_TERM:
-                raise TerminatedError(0, 0)
-            flooding.take(16)
+    for _ in range(5):
+        flooding.submit(nvme.WRITE, words=struct.pack("<QI", 600, 63), named=64 * BLOCK)
+    kinds = []
+    while not kinds or kinds[-1] != nvme.C2H_TERM:
+        kinds.append(flooding.take(8)[0])
+        flooding.take(16)
+    assert kinds == [nvme.R2T] * 4 + [nvme.C2H_TERM]
+
+
+@pytest.mark.usefixtures("harmed")
+def test_noise_and_wrong_digests_write_nothing(target: Place, admin: Admin) -> None:
     draw = random.Random(5)
-    for _ in range(60):
-        other = open_disk()
-        noise = bytearray(struct.pack("<BBBBI", nvme.COMMAND, 0, 72, 72, 72) + draw.randbytes(64))
+    for turn in range(60):
+        # The number of a closed queue may still be in use.
+        other = Disk(target, NQN, number=9 + turn % 20, controller=admin.controller)
+        noise = bytearray(pdu(nvme.COMMAND, 72, 72, draw.randbytes(64)))
         noise[9] = 0x40
         for _ in range(draw.randrange(4)):
             noise[draw.randrange(len(noise))] = draw.randrange(256)
-        # No command of noise may change the content, so writes are out.
+        # Noise may be a valid command, so those that write are left out.
         if noise[8] in (nvme.WRITE, nvme.ZEROES, nvme.DEALLOCATE):
             noise[8] = nvme.READ
         other.socket.sendall(noise)
         other.close()
-    refused_digest = Disk(target, NQN, number=10, controller=admin.controller, header_digest=True, data_digest=True)
-    command = refused_digest.next_id = 77
-    refused_digest.flights[command] = nvme._Flight(wanted=0)
-    entry = struct.pack("<BBHIQQQI3xB", nvme.WRITE, 0x40, command, 1, 0, 0, 0, BLOCK, 1) + struct.pack("<QI12x", 600, 0)
-    pdu = struct.pack("<BBBBI", nvme.COMMAND, 3, 72, 76, 76 + BLOCK + 4) + entry
-    pdu += struct.pack("<I", nvme.crc32c(pdu)) + bytes(BLOCK)
-    refused_digest.socket.sendall(pdu + struct.pack("<I", nvme.crc32c(bytes(BLOCK)) ^ 1))
-    refused(0x22, refused_digest, command)
-    refused_digest.socket.sendall(pdu[:72] + struct.pack("<I", nvme.crc32c(pdu[:72]) ^ 1) + bytes(BLOCK + 4))
+    other = Disk(target, NQN, number=30, controller=admin.controller, header_digest=True, data_digest=True)
+    entry = struct.pack("<BBHIQQQI3xB", nvme.WRITE, 0x40, 77, 1, 0, 0, 0, BLOCK, 1) + struct.pack("<QI12x", 600, 0)
+    head = pdu(nvme.COMMAND, 72, 76 + BLOCK + 4, entry, offset=76, flags=3)
+    right, data = nvme.crc32c(head), b"x" * BLOCK
+    other.socket.sendall(head + struct.pack("<I", right) + data + struct.pack("<I", nvme.crc32c(data) ^ 1))
+    other.flights[77] = nvme.Flight(wanted=0)
+    refused(0x22, other, 77)
+    other.socket.sendall(head + struct.pack("<I", right ^ 1) + data + struct.pack("<I", nvme.crc32c(data)))
     with pytest.raises(TerminatedError) as ended:
-        refused_digest.receive()
+        other.receive()
     assert ended.value.fatal == 3
-    assert disk.read(500, 64) == content
-    assert disk.read(600, 1) == bytes(BLOCK)
-    disk.close()
-    admin.close()
 
 
 def test_a_killed_target_keeps_what_was_flushed(tmp_path: Path) -> None:
@@ -474,11 +500,8 @@ def test_a_power_cut_ends_the_association() -> None:
 
 
 def test_a_worn_out_drive_reports_an_event() -> None:
-    small = ["ssd.blocks_per_plane=24", "ssd.channels=2", "ssd.planes_per_die=1", "part.pages_per_block=16"]
-    small += ["ssd.over_provisioning=60%", "ftl.gc_start=2 blocks", "ftl.gc_stop=3 blocks"]
-    worn = [*small, "faults.wear_out=true", "part.endurance=10", "part.endurance_deviation=10%"]
-    settings = [word for setting in worn for word in ("--set", setting)]
-    with served(*settings) as (_, place):
+    worn = ["--set", "faults.wear_out=true", "--set", "part.endurance=10", "--set", "part.endurance_deviation=10%"]
+    with served(*worn, drive=TINY) as (_, place):
         admin = Admin(place, NQN)
         blocks = number(admin.identify(0, 1), 0, 8)
         disk = Disk(place, NQN, number=1, controller=admin.controller)

@@ -6,11 +6,11 @@
 //! keeps them.
 //!
 //! [`serve`] is the entry. [`request`] holds the requests of every protocol. [`wire`] has the numbers of the NBD
-//! protocol, [`handshake`] and [`transmission`] the two phases over any stream, [`nbd`] a client; [`nvme`](mod@nvme) is
-//! the other protocol. [`drive`] is the drive behind a lock, [`timed`] the drive with a clock, [`outbox`] the replies.
-//! [`listen`] has the sockets, [`patience`] the limits of clients, [`page`] the live figures. [`attach`] makes the block
-//! device, [`mount`](mod@mount) the file system, `crash` a recorded file. Sockets, threads, wall clocks and files written
-//! in place are in this crate only. For Unix.
+//! protocol, [`handshake`] and [`transmission`] the two phases over any stream, [`nbd`] a client; [`nvme`](mod@nvme)
+//! is the other protocol. [`drive`] is the drive behind a lock, [`timed`] the drive with a clock, [`outbox`] the
+//! replies. [`listen`] has the sockets, [`patience`] the limits of clients, [`page`] the live figures. [`attach`] makes
+//! the block device, [`mount`](mod@mount) the file system, `crash` a recorded file. Sockets, threads, wall clocks and
+//! files written in place are in this crate only. For Unix.
 
 pub mod attach;
 pub mod beside;

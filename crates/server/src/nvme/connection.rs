@@ -453,8 +453,8 @@ fn asked_and_held(
             Ok(queue.ask_all(id, &[Request::Read { offset, length }], Some(data.to_vec())))
         }
         Plan::Deallocate { acts: false, .. } => Ok(Vec::new()),
-        Plan::Deallocate { .. } => {
-            let requests = io::deallocations(data, context.facts)?;
+        Plan::Deallocate { used, .. } => {
+            let requests = io::deallocations(&data[..used as usize], context.facts)?;
             Ok(if requests.is_empty() { Vec::new() } else { queue.ask_all(id, &requests, None) })
         }
         Plan::Ask(_) | Plan::Write { .. } => unreachable!("one request answers the command"),

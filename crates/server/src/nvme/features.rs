@@ -59,7 +59,7 @@ impl Features {
         self.value(WRITE_CACHE) != 0
     }
 
-    /// Whether the host wants to be told of `event`.
+    /// Whether the host wants reports of `event`.
     pub fn wants(&self, event: Event) -> bool {
         // Bits of the SMART log's critical warnings: bit 2 is reliability, bit 3 read-only media.
         event != Event::WORN_OUT || self.value(EVENTS) & 0b1100 != 0

@@ -112,8 +112,8 @@ fn of_namespace(facts: &Facts) -> Vec<u8> {
     page.u64(0, facts.blocks).u64(8, facts.blocks).u64(16, facts.blocks);
     let unit = (facts.unit_bytes / u64::from(facts.block_bytes)).max(1).min(1 << 16);
     let unit_less_one = (unit - 1) as u16;
-    // Atomicity by namespace, and the best sizes of writes and deallocations.
-    page.u8(24, 1 << 1 | 1 << 4).u16(36, unit_less_one);
+    // The best sizes of writes and deallocations.
+    page.u8(24, 1 << 4);
     if facts.trims_last {
         page.u8(33, 0b1001);
     }

@@ -29,6 +29,9 @@ pub fn changes(opcode: u8) -> bool {
 /// Bytes of a range of Dataset Management.
 const RANGE: u32 = 16;
 
+/// Most bytes of data of Dataset Management. Linux names a buffer of this size for any number of ranges.
+const MOST_RANGES: u32 = 256 * RANGE;
+
 /// Most bytes of a request that unmaps.
 const MOST_UNMAPPED: u64 = 1 << 30;
 
@@ -43,8 +46,8 @@ pub enum Plan {
     Compare { offset: u64, length: u32 },
     /// Reads without an answer to the host.
     Verify(Request),
-    /// Unmaps the ranges in data of `bytes` bytes; `acts` is false if these are hints.
-    Deallocate { bytes: u32, acts: bool },
+    /// Unmaps the ranges in the first `used` of `bytes` bytes; `acts` is false if these are hints.
+    Deallocate { used: u32, bytes: u32, acts: bool },
 }
 
 impl Plan {
@@ -64,8 +67,9 @@ impl Plan {
             return Ok(Plan::Ask(Request::Flush));
         }
         if opcode == DATASET_MANAGEMENT {
-            let (ranges, deallocate) = ((command.dword(10) & 0xFF) + 1, 1 << 2);
-            return Ok(Plan::Deallocate { bytes: ranges * RANGE, acts: command.dword(11) & deallocate != 0 });
+            let used = ((command.dword(10) & 0xFF) + 1) * RANGE;
+            let bytes = command.data_bytes().clamp(used, MOST_RANGES);
+            return Ok(Plan::Deallocate { used, bytes, acts: command.dword(11) & 1 << 2 != 0 });
         }
         let directive = flags >> 20 & 0xF;
         if matches!(opcode, WRITE | WRITE_ZEROES) && directive != 0 {

@@ -233,7 +233,7 @@ pub fn append_r2t(into: &mut Vec<u8>, terms: &Terms, command: u16, tag: u16, len
     append_short(into, terms, R2T, &fields);
 }
 
-/// Appends the header of a PDU with all `length` bytes of command `command`; `success` stands for the response.
+/// Appends the header of a PDU with all `length` bytes of command `command`; with `success` no response follows.
 pub fn append_data(into: &mut Vec<u8>, terms: &Terms, command: u16, length: u32, success: bool) {
     let begin = into.len();
     let head = SHORT + if terms.header_digest { DIGEST } else { 0 };
