@@ -340,7 +340,7 @@ def serve_nvme(
     given["fidelity"] = "count" if clock == "none" else "timed"
     options = _options("nvme", ssd, ftl, given)
     _check([options])
-    serving = {
+    serving: dict[str, object] = {
         "listen": [listen], "nvme": {"nqn": nqn, "hosts": [], "block_bytes": block}, "clock": clock, "page": None,
         "once": False, "run": command, "image": None, "image_sync": False, "record": None, "timeout_s": 30.0,
     }  # fmt: skip

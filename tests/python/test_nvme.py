@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import nvme_initiator as nvme
+import palimpsest as ps
 from conftest import COMMAND, Command
 from documents import examples
 from nvme_initiator import Admin, Disk, Queue, StatusError, TerminatedError, number
@@ -159,7 +160,7 @@ def test_random_commands_against_an_array(clock: str, terms: dict[str, Any]) -> 
             for _ in range(30 if terms else 60):
                 # Ranges in flight together do not overlap.
                 cuts = sorted(draw.sample(range(span + 1), 12))
-                flying = []
+                flying: list[tuple[int, bytes | None]] = []
                 for at, end in zip(cuts[::2], cuts[1::2], strict=True):
                     here = slice(at * BLOCK, end * BLOCK)
                     match draw.randrange(8):
@@ -409,7 +410,7 @@ def test_a_queue_has_no_more_commands_than_entries(target: Place, admin: Admin) 
     flooding = Disk(target, NQN, number=9, controller=admin.controller, entries=4)
     for _ in range(5):
         flooding.submit(nvme.WRITE, words=struct.pack("<QI", 600, 63), named=64 * BLOCK)
-    kinds = []
+    kinds: list[int] = []
     while not kinds or kinds[-1] != nvme.C2H_TERM:
         kinds.append(flooding.take(8)[0])
         flooding.take(16)
@@ -545,6 +546,18 @@ def test_a_record_plays_the_same_operations(palimpsest: Command, tmp_path: Path)
     again = json.loads(played.stdout)
     for figures in ("requests", "host", "flash", "gc", "write_amplification"):
         assert again[figures] == live[figures], figures
+
+
+def test_python_serves_while_a_command_runs() -> None:
+    said: list[str] = []
+    overrides = {"ssd.blocks_per_plane": 64}
+    result = ps.serve_nvme("echo $uri >&2", ssd="mga-8k", nqn=NQN, say=said.append, overrides=overrides, seed=4)
+    assert (result["workload"], result["seed"], result["requests"]["write"]) == ("nvme", 4, 0)
+    assert said[1].startswith("nvme connect -t tcp -a 127.0.0.1 -s ")
+    with pytest.raises(ps.Error, match="status 5"):
+        ps.serve_nvme("exit 5", ssd="mga-8k", overrides=overrides)
+    with pytest.raises(ps.InputError, match="block"):
+        ps.serve_nvme("true", ssd="mga-8k", block=1024)
 
 
 @pytest.mark.parametrize(

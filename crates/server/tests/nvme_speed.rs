@@ -103,24 +103,25 @@ impl Host {
 #[test]
 #[ignore = "measures CPU time: run alone, in a release"]
 fn server_time_of_a_request() {
-    let drive = ["--set=ssd.blocks_per_plane=512", "--set=part.pages_per_block=64"];
     for round in 0..3 {
         for write in [true, false] {
             let mut random = Random(7 + round);
-            let blocks: Vec<u64> = (0..REQUESTS).map(|_| random.below(8192)).collect();
-            let server = Server::start(&drive);
+            let server = Server::start(&[]);
             let mut nbd = server.client();
+            let all: Vec<u64> = (0..nbd.bytes / BLOCK as u64).collect();
+            let blocks: Vec<u64> = (0..REQUESTS).map(|_| random.below(all.len() as u64)).collect();
             let command = if write { wire::CMD_WRITE } else { wire::CMD_READ };
             let requests: Vec<_> = blocks.iter().map(|block| (command, block * BLOCK as u64)).collect();
-            nbd.keep_in_flight(&(0..8192).map(|at| (wire::CMD_WRITE, at * 4096)).collect::<Vec<_>>(), DEPTH);
+            let fill: Vec<_> = all.iter().map(|block| (wire::CMD_WRITE, block * BLOCK as u64)).collect();
+            nbd.keep_in_flight(&fill, DEPTH);
             let before = server_ns();
             nbd.keep_in_flight(&requests, DEPTH);
             let by_nbd = server_ns() - before;
             drop::<Client<_>>(nbd);
             server.terminate().unwrap();
-            let server = Server::start(&[&drive[..], &["--nvme"]].concat());
+            let server = Server::start(&["--nvme"]);
             let mut host = Host::connect(&server.place);
-            host.keep_in_flight(true, &(0..8192).collect::<Vec<_>>());
+            host.keep_in_flight(true, &all);
             let before = server_ns();
             host.keep_in_flight(write, &blocks);
             let by_nvme = server_ns() - before;

@@ -110,7 +110,7 @@ fn of_namespace(facts: &Facts) -> Vec<u8> {
     let mut page = Structure::new(BYTES);
     formats(&mut page, facts);
     page.u64(0, facts.blocks).u64(8, facts.blocks).u64(16, facts.blocks);
-    let unit = (facts.unit_bytes / u64::from(facts.block_bytes)).max(1).min(1 << 16);
+    let unit = (facts.unit_bytes / u64::from(facts.block_bytes)).clamp(1, 1 << 16);
     let unit_less_one = (unit - 1) as u16;
     // The best sizes of writes and deallocations.
     page.u8(24, 1 << 4);

@@ -239,10 +239,8 @@ pub fn append_data(into: &mut Vec<u8>, terms: &Terms, command: u16, length: u32,
     let head = SHORT + if terms.header_digest { DIGEST } else { 0 };
     let offset = head.next_multiple_of(terms.alignment.max(4));
     let tail = if terms.data_digest { DIGEST } else { 0 };
-    let flags = u8::from(terms.header_digest) * HAS_HEADER_DIGEST
-        | u8::from(terms.data_digest) * HAS_DATA_DIGEST
-        | u8::from(success) * SUCCESS
-        | IS_LAST;
+    let digests = u8::from(terms.header_digest) | u8::from(terms.data_digest) << 1;
+    let flags = digests | IS_LAST | if success { SUCCESS } else { 0 };
     into.extend([C2H_DATA, flags, SHORT as u8, offset as u8]);
     into.extend(((offset + tail) as u32 + length).to_le_bytes());
     into.extend(command.to_le_bytes());
