@@ -75,29 +75,48 @@ impl Host {
         read_array::<24>(&mut admin).unwrap();
         Host { queue: open(place, nqn, 1, controller).0, _admin: admin }
     }
+}
 
-    /// Keeps requests in flight until all are answered.
-    fn keep_in_flight(&mut self, write: bool, blocks: &[u64]) {
-        let (mut next, mut in_flight, mut id) = (blocks.iter(), 0, 0);
-        let mut answer = vec![0; if write { 24 } else { 24 + BLOCK + 24 }];
-        loop {
-            let mut message = Vec::new();
-            while in_flight < DEPTH {
-                let Some(&block) = next.next() else { break };
-                id = (id + 1) % 1000;
-                let data: &[u8] = if write { &[7; BLOCK] } else { &[] };
-                message.extend(capsule(1 + u8::from(!write), id, &[block as u32, 0, 0], BLOCK as u32, data));
-                in_flight += 1;
-            }
-            self.queue.write_all(&message).unwrap();
-            if in_flight == 0 {
-                return;
-            }
-            self.queue.read_exact(&mut answer).unwrap();
-            assert_eq!(answer[answer.len() - 2..], [0, 0]);
-            in_flight -= 1;
+/// Keeps a request of each of `blocks` in flight until all are answered, in answers of `answer` bytes.
+fn keep_in_flight(stream: &mut TcpStream, blocks: &[u64], answer: usize, message: &dyn Fn(u16, u64) -> Vec<u8>) {
+    let (mut next, mut in_flight, mut id) = (blocks.iter(), 0, 0);
+    let mut answer = vec![0; answer];
+    loop {
+        let mut messages = Vec::new();
+        while in_flight < DEPTH {
+            let Some(&block) = next.next() else { break };
+            id = (id + 1) % 1000;
+            messages.extend(message(id, block));
+            in_flight += 1;
         }
+        stream.write_all(&messages).unwrap();
+        if in_flight == 0 {
+            return;
+        }
+        stream.read_exact(&mut answer).unwrap();
+        in_flight -= 1;
     }
+}
+
+fn by_nvme(host: &mut Host, write: bool, blocks: &[u64]) {
+    let data: &[u8] = if write { &[7; BLOCK] } else { &[] };
+    let opcode = 1 + u8::from(!write);
+    let message = |id, block| capsule(opcode, id, &[block as u32, 0, 0], BLOCK as u32, data);
+    keep_in_flight(&mut host.queue, blocks, if write { 24 } else { 24 + BLOCK + 24 }, &message);
+}
+
+fn by_nbd(client: &mut Client<TcpStream>, write: bool, blocks: &[u64]) {
+    let message = |id: u16, block: u64| {
+        let mut message = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+        message.extend([0, 0]);
+        message.extend(if write { wire::CMD_WRITE } else { wire::CMD_READ }.to_be_bytes());
+        message.extend(u64::from(id).to_be_bytes());
+        message.extend((block * BLOCK as u64).to_be_bytes());
+        message.extend((BLOCK as u32).to_be_bytes());
+        message.resize(message.len() + if write { BLOCK } else { 0 }, 7);
+        message
+    };
+    keep_in_flight(&mut client.stream, blocks, if write { 16 } else { 16 + BLOCK }, &message);
 }
 
 #[test]
@@ -110,25 +129,22 @@ fn server_time_of_a_request() {
             let mut nbd = server.client();
             let all: Vec<u64> = (0..nbd.bytes / BLOCK as u64).collect();
             let blocks: Vec<u64> = (0..REQUESTS).map(|_| random.below(all.len() as u64)).collect();
-            let command = if write { wire::CMD_WRITE } else { wire::CMD_READ };
-            let requests: Vec<_> = blocks.iter().map(|block| (command, block * BLOCK as u64)).collect();
-            let fill: Vec<_> = all.iter().map(|block| (wire::CMD_WRITE, block * BLOCK as u64)).collect();
-            nbd.keep_in_flight(&fill, DEPTH);
+            by_nbd(&mut nbd, true, &all);
             let before = server_ns();
-            nbd.keep_in_flight(&requests, DEPTH);
-            let by_nbd = server_ns() - before;
+            by_nbd(&mut nbd, write, &blocks);
+            let nbd_ns = server_ns() - before;
             drop::<Client<_>>(nbd);
             server.terminate().unwrap();
             let server = Server::start(&["--nvme"]);
             let mut host = Host::connect(&server.place);
-            host.keep_in_flight(true, &all);
+            by_nvme(&mut host, true, &all);
             let before = server_ns();
-            host.keep_in_flight(write, &blocks);
-            let by_nvme = server_ns() - before;
+            by_nvme(&mut host, write, &blocks);
+            let nvme_ns = server_ns() - before;
             drop(host);
             server.terminate().unwrap();
             let each = |ns: u64| ns as f64 / REQUESTS as f64;
-            let (nbd, nvme, ratio) = (each(by_nbd), each(by_nvme), by_nvme as f64 / by_nbd as f64);
+            let (nbd, nvme, ratio) = (each(nbd_ns), each(nvme_ns), nvme_ns as f64 / nbd_ns as f64);
             println!("write {write}: NBD {nbd:.0} ns, NVMe {nvme:.0} ns a request, ratio {ratio:.2}");
         }
     }
