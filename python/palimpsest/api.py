@@ -2,13 +2,13 @@
 
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
 from . import _core, engine, frames, states, tenants, timelines, traces, units
 from .engine import Progress
-from .errors import InputError
+from .errors import Error, InputError
 from .intervals import METHODS
 from .options import FIRST_OPERATIONS, RunOptions
 from .replicates import Replicates
@@ -295,6 +295,58 @@ def run(
             raise failure
     states.say(lambda note: warnings.warn(note, UserWarning, stacklevel=4))
     _warn_of_window(options, [result])
+    return result
+
+
+def serve_nvme(
+    command: str,
+    *,
+    ssd: str | Path | Ssd = _DEFAULT.ssd,
+    ftl: str | None = None,
+    listen: str = "127.0.0.1:0",
+    nqn: str | None = None,
+    block: int = 4096,
+    clock: str = "none",
+    say: Callable[[str], None] = lambda _line: None,
+    **settings: Unpack[Settings],
+) -> Result:
+    """Serves a drive as an NVMe/TCP target while `command` runs in a shell; see docs/nvme.md.
+
+    >>> ps.serve_nvme("xnvme info $uri", ssd="mga-8k")
+
+    Args:
+        command: gets the address as `$uri`, `nvme+tcp://HOST:PORT/NQN`.
+        ssd: preset, TOML file or `Ssd`.
+        ftl: translation layer; None for the layer of the drive.
+        listen: `HOST:PORT`; port 0 is any free one.
+        nqn: name of the subsystem; None makes one from the drive and the seed.
+        block: bytes of a logical block, 512 or 4096.
+        clock: time of the drive: `none`, `virtual`, `paced` or `scaled:10`.
+        say: called with lines for the user, from any thread.
+        **settings: `overrides`, `precondition` and `seed` of `palimpsest.api.Settings`.
+
+    Raises:
+        InputError: an option is wrong.
+        DeviceError: the simulated drive failed.
+        Error: the command failed.
+    """
+    taken = ("overrides", "precondition", "seed")
+    unknown = sorted(settings.keys() - set(taken))
+    if unknown:
+        raise TypeError(f"unexpected option {unknown[0]!r}; expected one of {', '.join(taken)}")
+    if block not in (512, 4096):
+        raise InputError(f"block: expected 512 or 4096, found {block!r}")
+    given: Settings = {"precondition": "none", **settings, "payload": "bytes", "series": False}
+    given["fidelity"] = "count" if clock == "none" else "timed"
+    options = _options("nvme", ssd, ftl, given)
+    _check([options])
+    serving: dict[str, object] = {
+        "listen": [listen], "nvme": {"nqn": nqn, "hosts": [], "block_bytes": block}, "clock": clock, "page": None,
+        "once": False, "run": command, "image": None, "image_sync": False, "record": None, "timeout_s": 30.0,
+    }  # fmt: skip
+    result, status = engine.serve(options, serving, say)
+    if status:
+        raise Error(f"the command ended with status {status}")
     return result
 
 

@@ -496,10 +496,10 @@ cli.add_command(object_command.objects)
 
 def _add_rest() -> None:
     """Adds images, served drives and crashes late, because importing them takes a quarter of the start of a command."""
-    from . import attaching, images, mounting, serving
+    from . import attaching, images, mounting, nvme, serving
     from .crash import command as crash_command
 
-    for each in (images.image_group, serving.serve, attaching.attach, attaching.detach, mounting.mount):
+    for each in (images.image_group, serving.serve, nvme.nvme, attaching.attach, attaching.detach, mounting.mount):
         cli.add_command(each)
     cli.add_command(crash_command.crash)
 

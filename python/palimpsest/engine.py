@@ -159,10 +159,10 @@ def serve(
 ) -> tuple[Result, int]:
     """Serves a drive to real programs until a signal, or an event that `serving` names.
 
-    `serving` has `listen` (places), `clock`, `page` (`place` and `html`, or None), `once`, `run` (a command or None),
-    `image` (a file or None), `image_sync`, `record` (a file or None), `timeout_s`. `say` receives messages, from any
-    thread; the first names the place of the drive. Returns the result, and the status of the command beside the drive
-    (0 without one, 1 after a signal).
+    `serving` has `listen` (places), `nvme` (a subsystem instead of NBD, or absent), `clock`, `page` (`place` and
+    `html`, or None), `once`, `run` (a command or None), `image` (a file or None), `image_sync`, `record` (a file or
+    None), `timeout_s`. `say` receives messages, from any thread; the first names the place of the drive. Returns the
+    result, and the status of the command beside the drive (0 without one, 1 after a signal).
     """
     configuration = options.described() + _core.show(options.ssd, options.ftl, list(options.overrides))
     try:

@@ -147,6 +147,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "trace info": (_SAME_FORMAT,),
     "trace convert": (_SAME_FORMAT,),
     "serve": _SERVED,
+    "nvme": _SERVED,
     "attach": _SERVED,
     "mount": _SERVED,
     "detach": (_without("names", "everything", "--all ends every attached drive; expected one of them"),),

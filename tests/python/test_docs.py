@@ -23,7 +23,7 @@ pytestmark = pytest.mark.contract
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 COMMANDS = (
     "figure", "rerun", "cite", "why",
-    "run", "compare", "serve", "attach", "detach", "mount", "crash",
+    "run", "compare", "serve", "nvme", "attach", "detach", "mount", "crash",
     "objects", "sweep", "reproduce", "validate", "fit", "report", "list", "show", "completion",
     "trace info", "trace convert", "trace synth", "image info", "image check", "image compact",
 )  # fmt: skip
@@ -41,6 +41,7 @@ LONG = {
     "palimpsest objects": "fills the default drive; docs/objects.md runs one on a smaller drive",
     "palimpsest mount": "needs root; test_mount.py mounts file systems",
     "palimpsest serve": "serves until it is interrupted; test_serve.py runs each of them",
+    "palimpsest nvme": "serves until it is interrupted; test_nvme.py runs each of them",
     "--precondition steady": "takes half a minute; test_cli_unit.py and the model tests run it on small drives",
 }
 SPEC = "rw=randrw,bs=4k,size=64MiB,n=4000,rate_iops=20000,open_loop"

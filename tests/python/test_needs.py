@@ -58,6 +58,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
     "trace info": {"input_format": FORMAT},
     "trace convert": {"input_format": (f"{FORMAT[0]} o.csv", f"{FORMAT[1]} o.csv")},
     "serve": SERVED,
+    "nvme": SERVED,
     "attach": SERVED,
     "mount": {name: (f"{refused} mnt", f"{taken} mnt") for name, (refused, taken) in SERVED.items()},
     "detach": {"names": ("pal0 --all", "pal0")},
@@ -107,6 +108,8 @@ ALONE = {
     "image check": "image as_json",
     "image compact": "image as_json",
     "serve": "ssd ftl overrides listen page once run image record precondition clock seed timeout out as_json",
+    "nvme": "ssd ftl overrides listen nqn hosts block page once run image record precondition clock seed timeout out "
+    "as_json",
     "attach": "ssd ftl overrides name file_only run listen page image record precondition clock seed out as_json",
     "detach": "everything",
     "mount": "folder ssd ftl overrides scheme page run image record precondition clock seed out as_json",

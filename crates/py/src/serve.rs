@@ -8,7 +8,7 @@ use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_server::Settings;
 use palimpsest_server::attach::Wanted;
 use palimpsest_server::clock::Clock;
-use palimpsest_server::page;
+use palimpsest_server::{nvme, page};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 #[serde(deny_unknown_fields)]
 struct ServeOptions {
     listen: Vec<String>,
+    nvme: Option<NvmeOptions>,
     attach: Option<AttachOptions>,
     mount: Option<MountOptions>,
     clock: String,
@@ -39,6 +40,15 @@ struct ServeOptions {
 struct PageOptions {
     place: String,
     html: String,
+}
+
+/// Options of an NVMe subsystem, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NvmeOptions {
+    nqn: Option<String>,
+    hosts: Vec<String>,
+    block_bytes: u32,
 }
 
 /// Options of a block device, as JSON.
@@ -98,6 +108,7 @@ pub fn serve(
     let attach = wanted.attach.map(|AttachOptions { name, file_only }| Wanted { name, file_only });
     let settings = Settings {
         listen: wanted.listen,
+        nvme: wanted.nvme.map(|NvmeOptions { nqn, hosts, block_bytes }| nvme::Wanted { nqn, hosts, block_bytes }),
         attach,
         clock,
         page,

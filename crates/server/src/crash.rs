@@ -7,7 +7,7 @@
 
 use crate::attach::disk::{Answer, Disk};
 use crate::attach::session;
-use crate::transmission::Request;
+use crate::request::Request;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;

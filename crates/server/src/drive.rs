@@ -10,8 +10,7 @@
 //! current request and every later one of the connected clients: their view of the drive may be wrong.
 
 use crate::input::Large;
-use crate::transmission::{Asked, PowerLost, Replies, Request};
-use crate::wire;
+use crate::request::{Answers, Asked, PowerLost, Refusal, Request};
 use palimpsest_lab::command::Command;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::geometry::{Extent, RequestKind};
@@ -37,20 +36,6 @@ pub trait Witness {
 
     /// The power failed, and the drive has recovered.
     fn power_lost(&self);
-}
-
-/// Why a request was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    Failed,
-    PowerLost,
-    Ending,
-}
-
-impl Refusal {
-    fn error(self) -> u32 {
-        if self == Refusal::Ending { wire::ESHUTDOWN } else { wire::EIO }
-    }
 }
 
 /// The bytes of writes.
@@ -139,7 +124,7 @@ impl<'a> Drive<'a> {
         since: u64,
         all: &[Asked],
         mut bytes: Bytes<'_>,
-        replies: &mut Replies,
+        replies: &mut impl Answers,
         witness: &dyn Witness,
     ) -> std::result::Result<(), PowerLost> {
         let mut lost = Ok(());
@@ -152,7 +137,7 @@ impl<'a> Drive<'a> {
             let request = match asked.request {
                 Ok(request) => request,
                 Err(error) => {
-                    replies.refuse(asked, error);
+                    replies.refuse(asked, Refusal::Malformed(error));
                     continue;
                 }
             };
@@ -168,7 +153,7 @@ impl<'a> Drive<'a> {
                 done.map_err(|failure| self.refusal(&mut state, failure, witness))
             };
             if let Err(refusal) = refusal {
-                replies.refuse(asked, refusal.error());
+                replies.refuse(asked, refusal);
                 if refusal == Refusal::PowerLost {
                     lost = Err(PowerLost);
                 }
@@ -184,12 +169,12 @@ impl<'a> Drive<'a> {
                 witness.power_lost();
                 return Refusal::PowerLost;
             }
-            Failure::Unreadable => {}
+            Failure::Unreadable => return Refusal::Unreadable,
             Failure::WornOut(why) => {
-                if !state.worn_out {
+                if !std::mem::replace(&mut state.worn_out, true) {
                     witness.failed(&Error::WornOut(why));
                 }
-                state.worn_out = true;
+                return Refusal::WornOut;
             }
             Failure::Drive(error) => {
                 witness.failed(&error);
@@ -207,18 +192,17 @@ impl<'a> Drive<'a> {
         request: Request,
         asked: &Asked,
         bytes: &mut Bytes<'_>,
-        replies: &mut Replies,
+        replies: &mut impl Answers,
     ) -> (MutexGuard<'s, State<'a>>, Reply<()>) {
         let flush = match request {
-            Request::Read { offset, length } if replies.lends && Large::takes(offset, length) => {
+            Request::Read { offset, length } if replies.lends() && Large::takes(offset, length) => {
                 let extent = widened(offset, length.into());
-                let done = replies
-                    .read_lent(asked, offset, length, |bytes, loans| state.served.read_lent(extent, bytes, loans));
+                let done =
+                    replies.read(asked, offset, length, |bytes, loans| state.served.read_lent(extent, bytes, loans));
                 return (state, done);
             }
             Request::Read { offset, length } => {
-                let read = |bytes: &mut Vec<u8>| state.read(offset, length, bytes);
-                let done = replies.read(asked, offset, length, read);
+                let done = replies.read(asked, offset, length, |bytes, _| state.read(offset, length, bytes));
                 return (state, done);
             }
             Request::Write { offset, length, at, durable } => {

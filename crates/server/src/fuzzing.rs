@@ -1,10 +1,21 @@
-//! The fuzz target of sessions, for the fuzzer and the property test, with a minimal client.
+//! The fuzz targets of NBD sessions and NVMe connections, for the fuzzer and the property tests, with minimal clients.
 
 use crate::handshake::{Chosen, Export, negotiate};
-use crate::transmission::{Asked, PowerLost, Replies, Request, Target, transmit};
+use crate::input::Input;
+use crate::nvme::admin::Context;
+use crate::nvme::connection::{Connection, Port};
+use crate::nvme::controller::{Host, MOST_ENTRIES};
+use crate::nvme::pdu::Terms;
+use crate::nvme::queue::{Completions, Queue};
+use crate::nvme::{self, Facts, Subsystem, Wanted};
+use crate::page::Shown;
+use crate::request::{Answers, Asked, PowerLost, Refusal, Request};
+use crate::transmission::{Replies, Target, transmit};
 use crate::wire::{Fault, Stream};
+use palimpsest_lab::run::served::Served;
 use std::io::{self, Read, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A connection in memory that holds all bytes of the client from the start.
 pub struct Conversation<'a> {
@@ -57,31 +68,37 @@ pub fn converse(said: &[u8], size: usize) -> (Vec<u8>, Result<u64, Fault>) {
 
 struct Array<'a>(&'a Mutex<Vec<u8>>);
 
-impl Target for Array<'_> {
-    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
+impl Array<'_> {
+    fn serve(&self, asked: &[Asked], input: &[u8], answers: &mut impl Answers) {
         let mut array = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for asked in asked {
             let range = |offset: u64, length: u32| offset as usize..offset as usize + length as usize;
             match asked.request {
-                Err(error) => replies.refuse(asked, error),
+                Err(error) => answers.refuse(asked, Refusal::Malformed(error)),
                 Ok(Request::Read { offset, length }) => {
-                    let fill = |bytes: &mut Vec<u8>| {
+                    let fill = |bytes: &mut Vec<u8>, _: &mut Vec<_>| {
                         bytes.extend(&array[range(offset, length)]);
                         Ok::<(), ()>(())
                     };
-                    replies.read(asked, offset, length, fill).expect("an array can be read");
+                    answers.read(asked, offset, length, fill).expect("an array can be read");
                 }
                 Ok(Request::Write { offset, length, at, .. }) => {
                     array[range(offset, length)].copy_from_slice(&input[range(at as u64, length)]);
-                    replies.done(asked);
+                    answers.done(asked);
                 }
                 Ok(Request::Trim { offset, length, .. } | Request::Zero { offset, length, .. }) => {
                     array[range(offset, length)].fill(0);
-                    replies.done(asked);
+                    answers.done(asked);
                 }
-                Ok(Request::Flush) => replies.done(asked),
+                Ok(Request::Flush) => answers.done(asked),
             }
         }
+    }
+}
+
+impl Target for Array<'_> {
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
+        Array::serve(self, asked, input, replies);
         Ok(())
     }
 }
@@ -95,4 +112,100 @@ pub fn fuzz_session(bytes: &[u8]) {
     said.extend([0, 0, 0, 1, 0, 0, 0, 0]);
     said.extend(bytes);
     let _ = converse(&said, SIZE);
+}
+
+/// An array as the drive of an NVMe connection.
+struct ArrayPort<'a> {
+    array: Array<'a>,
+    answered: &'a mut Vec<u8>,
+}
+
+impl Port for ArrayPort<'_> {
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, out: &mut Completions) -> Result<(), PowerLost> {
+        self.array.serve(asked, input, out);
+        Ok(())
+    }
+
+    fn send(&mut self, out: &mut Completions) -> io::Result<()> {
+        out.out.write_to(self.answered)?;
+        out.out.clear();
+        Ok(())
+    }
+}
+
+/// A drive without figures.
+struct NoFigures;
+
+impl Shown for NoFigures {
+    fn look(&self, _look: &mut dyn FnMut(&Served<'_>)) {}
+
+    fn connections(&self) -> usize {
+        0
+    }
+
+    fn is_ending(&self) -> bool {
+        false
+    }
+}
+
+/// A subsystem with an array of `size` bytes.
+pub fn subsystem(size: usize) -> Subsystem {
+    let wanted = Wanted { nqn: Some("nqn.2026-11.org.example:array".into()), hosts: Vec::new(), block_bytes: 512 };
+    let facts = Facts::new("array", size as u64, 4096, true, &wanted, 1);
+    Subsystem::new(facts, &wanted).expect("the name is well-formed")
+}
+
+/// Serves a host that sends `said` over a connection to `subsystem`, from its ICReq on. Returns the bytes of the
+/// target, and the end of the connection.
+pub fn connect(said: &[u8], subsystem: &Subsystem) -> (Vec<u8>, Result<(), Fault>) {
+    let array = Mutex::new(vec![0; subsystem.facts.bytes() as usize]);
+    let (mut stream, mut input, mut answered) = (Conversation::new(said), Input::default(), Vec::new());
+    let ended = nvme::connect::open(&mut stream, &mut answered, &mut input, subsystem, || Ok(None));
+    let ended = ended.and_then(|opened| {
+        let Some(mut opened) = opened else { return Ok(()) };
+        let begun = (Arc::clone(&opened.queue), std::mem::take(&mut opened.response));
+        go_on((&mut stream, input, &mut answered), begun, subsystem, &array)
+    });
+    (answered, ended)
+}
+
+fn go_on(
+    (stream, input, answered): (&mut Conversation<'_>, Input, &mut Vec<u8>),
+    (queue, response): (Arc<Queue>, Vec<u8>),
+    subsystem: &Subsystem,
+    array: &Mutex<Vec<u8>>,
+) -> Result<(), Fault> {
+    let controller = Arc::clone(&queue.controller);
+    let context = Context {
+        subsystem,
+        facts: &subsystem.facts,
+        controller: &controller,
+        shown: &NoFigures,
+        address: Some(([127, 0, 0, 1], 4420).into()),
+    };
+    let port = ArrayPort { array: Array(array), answered };
+    Connection::new((stream, port, input), (queue, response), context, Duration::from_secs(1), false).run()
+}
+
+/// Serves a host that sends `said` on queue `number` of an enabled controller, with `terms`.
+pub fn commands(said: &[u8], number: u16, terms: Terms, subsystem: &Subsystem) -> (Vec<u8>, Result<(), Fault>) {
+    let array = Mutex::new(vec![0; subsystem.facts.bytes() as usize]);
+    let host = Host { name: "nqn.2026-11.org.example:host".into(), id: [0; 16] };
+    let controller = subsystem.add(host, false).expect("a number is free");
+    controller.configure(0x0046_0001);
+    let queue = Arc::new(Queue::new(terms, controller, number, MOST_ENTRIES, true));
+    let (mut stream, mut answered) = (Conversation::new(said), Vec::new());
+    let begun = (&mut stream, Input::default(), &mut answered);
+    let ended = go_on(begun, (queue, Vec::new()), subsystem, &array);
+    (answered, ended)
+}
+
+/// Serves `bytes` as a whole NVMe connection, and as commands of an admin queue and of an I/O queue. Must not panic.
+pub fn fuzz_nvme(bytes: &[u8]) {
+    const SIZE: usize = 1 << 16;
+    let subsystem = subsystem(SIZE);
+    let _ = connect(bytes, &subsystem);
+    for number in [0, 1] {
+        let _ = commands(bytes, number, Terms { alignment: 4, ..Terms::default() }, &subsystem);
+    }
 }

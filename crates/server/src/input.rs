@@ -95,6 +95,12 @@ pub struct Large {
 }
 
 impl Large {
+    /// Memory for a write of `length` bytes; `before`, after a write of the same length, is used again.
+    pub fn of(length: usize, before: Option<Large>) -> Self {
+        let before = before.filter(|before| before.length == length && before.slab.len() == length);
+        before.unwrap_or_else(|| Large { slab: Slab::new(length), fingerprints: Vec::new(), length })
+    }
+
     /// Whether a write of `length` bytes from `offset` on is received apart, and such a read is sent from memory of the
     /// drive.
     pub fn takes(offset: u64, length: u32) -> bool {

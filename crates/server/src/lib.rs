@@ -1,12 +1,13 @@
-//! Serves a simulated drive to real programs: as a network block device, a block device of the kernel, or a mounted
-//! file system.
+//! Serves a simulated drive to real programs: as a network block device, an NVMe drive over TCP, a block device of the
+//! kernel, or a mounted file system.
 //!
 //! The data path is modelled: bytes pass the FTL, garbage collection and faults, and reads are verified. Clients
 //! do not feel the drive's latency unless the [`clock`] is paced. The contents are lost at the end unless an [`image`]
 //! keeps them.
 //!
-//! [`serve`] is the entry. [`wire`] holds the numbers of the NBD protocol, [`handshake`] and [`transmission`] the two
-//! phases over any stream. [`drive`] is the drive behind a lock, [`timed`] the drive with a clock, [`outbox`] the
+//! [`serve`] is the entry. [`request`] holds the requests of every protocol. [`wire`] has the numbers of the NBD
+//! protocol, [`handshake`] and [`transmission`] the two phases over any stream, [`nbd`] a client; [`nvme`](mod@nvme)
+//! is the other protocol. [`drive`] is the drive behind a lock, [`timed`] the drive with a clock, [`outbox`] the
 //! replies. [`listen`] has the sockets, [`patience`] the limits of clients, [`page`] the live figures. [`attach`] makes
 //! the block device, [`mount`](mod@mount) the file system, `crash` a recorded file. Sockets, threads, wall clocks and
 //! files written in place are in this crate only. For Unix.
@@ -24,9 +25,12 @@ pub mod image;
 pub mod input;
 pub mod listen;
 pub mod mount;
+pub mod nbd;
+pub mod nvme;
 pub mod outbox;
 pub mod page;
 pub mod patience;
+pub mod request;
 pub mod socket;
 pub mod timed;
 pub mod transmission;
@@ -40,6 +44,7 @@ use engine::Engine;
 use handshake::Export;
 use image::ImageFile;
 use listen::{Listener, Service};
+use nvme::{Facts, Subsystem};
 use palimpsest_lab::config::Resolved;
 use palimpsest_lab::error::{Error, Result};
 use palimpsest_lab::host::trace::output::Recorder;
@@ -61,6 +66,8 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 pub struct Settings {
     /// Places to listen at: `HOST:PORT`, or `unix:PATH`.
     pub listen: Vec<String>,
+    /// The NVMe subsystem that the places offer; `None` offers NBD.
+    pub nvme: Option<nvme::Wanted>,
     /// The wanted block device.
     pub attach: Option<attach::Wanted>,
     /// The clock; with any but none the options must say that the drive is timed.
@@ -104,7 +111,7 @@ pub fn serve(
     say: &(dyn Fn(&str) + Sync),
     goes_on: &mut (dyn FnMut(Option<Progress>) -> ControlFlow<()> + Send),
 ) -> Result<Ended> {
-    let listeners = Listeners::open(&settings.listen)?;
+    let listeners = Listeners::open(&settings.listen, settings.nvme.is_some())?;
     let place = settings.attach.as_ref().map(|wanted| Place::new(wanted, say)).transpose()?;
     let page = settings.page.as_ref().map(|page| page::open(&page.place)).transpose()?.map(Listener::Tcp);
     let (ask, serving) = (Mutex::new(goes_on), AtomicBool::new(false));
@@ -118,7 +125,8 @@ pub fn serve(
     record.into_iter().for_each(|recorder| served.record(recorder));
     serving.store(true, Ordering::Relaxed);
     let (name, bytes) = (resolved.drive.name.clone(), served.bytes());
-    let uris: Vec<String> = listeners.0.iter().map(Listener::uri).collect();
+    let subsystem = settings.nvme.as_ref().map(|wanted| subsystem(&served, &name, options.seed, wanted)).transpose()?;
+    let uris: Vec<String> = listeners.0.iter().map(|listener| uri_of(listener, subsystem.as_ref())).collect();
     if let Some(Ok(address)) = page.as_ref().map(Listener::address) {
         say(&format!("figures at http://{address}"));
     }
@@ -126,12 +134,15 @@ pub fn serve(
     if !uris.is_empty() {
         say(&format!("serving {what}, at {}", uris.join(" and ")));
     }
+    for address in subsystem.iter().flat_map(|_| &listeners.0).filter_map(|listener| listener.address().ok()) {
+        say(&subsystem.as_ref().map_or_else(String::new, |subsystem| subsystem.connect_line(&address)));
+    }
     let export = Export { name, bytes, preferred_block: handshake::preferred_block(served.unit_bytes()) };
     let engine = match settings.clock {
         Clock::None => Engine::Counted(Drive::new(served)),
         clock => Engine::Timed(Timed::new(served, clock)),
     };
-    let service = Service::new(export, engine, settings.once, settings.timeout, say);
+    let service = Service::new(export, engine, settings.once, settings.timeout, say).with_nvme(subsystem);
     let begin = Instant::now();
     let status = std::thread::scope(|scope| {
         let service = &service;
@@ -161,6 +172,20 @@ pub fn serve(
     })?;
     let served = begin.elapsed();
     Ok(Ended { outcome: service.drive.finish()?, served, status })
+}
+
+/// The subsystem `wanted` with the drive as the namespace.
+fn subsystem(served: &Served<'_>, name: &str, seed: u64, wanted: &nvme::Wanted) -> Result<Subsystem> {
+    let trims_last = !served.may_lose_power();
+    Subsystem::new(Facts::new(name, served.bytes(), served.unit_bytes(), trims_last, wanted, seed), wanted)
+}
+
+/// The address of a socket as a URI, by NVMe/TCP if there is a `subsystem`.
+fn uri_of(listener: &Listener, subsystem: Option<&Subsystem>) -> String {
+    match (subsystem, listener.address()) {
+        (Some(subsystem), Ok(address)) => format!("nvme+tcp://{address}/{}", subsystem.nqn),
+        _ => listener.uri(),
+    }
 }
 
 /// Waits until the service ends, `ask` breaks, or the command `run` ends; returns the status of the command.
@@ -210,9 +235,12 @@ fn open_drive<'a>(
 struct Listeners(Vec<Listener>);
 
 impl Listeners {
-    fn open(places: &[String]) -> Result<Listeners> {
+    fn open(places: &[String], is_nvme: bool) -> Result<Listeners> {
         let mut listeners = Listeners(Vec::new());
         for place in places {
+            if is_nvme && place.starts_with("unix:") {
+                return Err(Error::input(format!("--listen {place}"), "NVMe/TCP has TCP only; expected HOST:PORT"));
+            }
             listeners.0.push(Listener::open(place).map_err(|error| {
                 let expected = "expected HOST:PORT or unix:PATH that this user may open and that is not in use";
                 Error::input(format!("--listen {place}"), format!("{error}; {expected}"))

@@ -3,17 +3,15 @@
 //! If all places are taken, a new client displaces a client in the handshake, else the client that has been idle for
 //! longest. A socket in the file system is for this user alone (mode 0600). Ignored: further access control.
 
-use crate::drive::{Bytes, Drive, Witness};
+use crate::drive::Witness;
 use crate::engine::Engine;
-use crate::handshake::{self, Chosen, Export};
-use crate::input::Large;
-use crate::outbox::Outbox;
+use crate::handshake::Export;
+use crate::nvme::Subsystem;
 use crate::page::Shown;
-use crate::patience::{BUDGET, Budget, Idle, Log, Patient, Replying};
+use crate::patience::{BUDGET, Budget, Idle, Log, Patient};
 use crate::socket::Socket;
-use crate::timed::{self, Timed};
-use crate::transmission::{self, Asked, PowerLost, Replies, Target};
 use crate::wire::Fault;
+use crate::{nbd, nvme};
 use palimpsest_lab::error::Error;
 use palimpsest_lab::run::served::Served;
 use socket2::SockRef;
@@ -162,6 +160,8 @@ pub struct Service<'a> {
     /// The drive that clients see.
     pub export: Export,
     pub drive: Engine<'a>,
+    /// The subsystem that NVMe hosts see; without one clients speak NBD.
+    nvme: Option<Subsystem>,
     /// Whether to end after the last client that used the drive; clients may reconnect after a power cut.
     once: bool,
     /// Connected clients, by number.
@@ -176,7 +176,7 @@ pub struct Service<'a> {
     /// Number of the next client.
     next: AtomicU64,
     /// Time limit of a handshake or a message.
-    timeout: Duration,
+    pub(crate) timeout: Duration,
     /// Memory for large requests and replies.
     pub(crate) budget: Arc<Budget>,
     log: Log,
@@ -195,6 +195,7 @@ impl<'a> Service<'a> {
         Service {
             export,
             drive,
+            nvme: None,
             once,
             connected: Mutex::default(),
             ending: Mutex::new(false),
@@ -207,6 +208,32 @@ impl<'a> Service<'a> {
             log: Log::default(),
             say,
         }
+    }
+
+    /// The service for NVMe hosts, which see `subsystem`, if any.
+    pub fn with_nvme(self, subsystem: Option<Subsystem>) -> Self {
+        Service { nvme: subsystem, ..self }
+    }
+
+    /// Counts a client that uses the drive.
+    pub(crate) fn used(&self) {
+        self.was_used.store(true, Ordering::SeqCst);
+    }
+
+    /// Serves a client; the last client that used the drive may end the service.
+    fn attend(&self, stream: &mut Patient, connected: Connected) -> Result<(), Fault> {
+        // A client in the handshake counts because that client may be the next to use the drive.
+        self.using.fetch_add(1, Ordering::SeqCst);
+        let since = connected.since;
+        let ended = match &self.nvme {
+            None => nbd::serve_client(stream, self, connected),
+            Some(subsystem) => nvme::serve_client(stream, self, subsystem, connected),
+        };
+        let is_last = self.using.fetch_sub(1, Ordering::SeqCst) == 1;
+        if is_last && self.once && self.was_used.load(Ordering::SeqCst) && self.drive.power_cuts() == since {
+            self.stop();
+        }
+        ended
     }
 
     fn clients(&self) -> MutexGuard<'_, BTreeMap<u64, Client>> {
@@ -277,6 +304,7 @@ impl Witness for Service<'_> {
     fn failed(&self, error: &Error) {
         // A worn-out drive can still be read.
         if matches!(error, Error::WornOut(_)) {
+            self.nvme.iter().for_each(Subsystem::worn_out);
             return (self.say)(&format!("error: {error}; every further write is refused"));
         }
         (self.say)(&format!("error: {error}; every further request is refused, and the server ends"));
@@ -298,8 +326,15 @@ impl Witness for Service<'_> {
 /// buffers.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// Most threads of a connection: one receives while the other serves a large request.
-const THREADS: usize = 2;
+/// A connection of a client.
+pub struct Connected {
+    /// Number of the client.
+    pub number: u64,
+    /// Power cuts before the client connected.
+    pub since: u64,
+    /// The connection, for replies.
+    pub socket: Socket,
+}
 
 /// Accepts clients until the service ends.
 pub fn accept<'s>(listener: &'s Listener, service: &'s Service<'_>, scope: &'s Scope<'s, '_>) {
@@ -357,9 +392,7 @@ fn admit<'s>(service: &'s Service<'_>, scope: &'s Scope<'s, '_>, stream: Socket,
     let client = client.to_owned();
     let spawned = std::thread::Builder::new().spawn_scoped(scope, move || {
         let _gone = Gone { service, number };
-        if let Err(fault) =
-            serve_client(&mut stream, service, Terms { queue: number as u32, structured: false, since }, third)
-        {
+        if let Err(fault) = service.attend(&mut stream, Connected { number, since, socket: third }) {
             service.log(&format!("client {client}: {fault}; connection closed"));
         }
     });
@@ -383,113 +416,4 @@ impl Drop for Gone<'_, '_> {
     fn drop(&mut self) {
         self.service.clients().remove(&self.number);
     }
-}
-
-/// The drive for one client.
-struct Own<'s, 'a> {
-    service: &'s Service<'a>,
-    drive: &'s Drive<'a>,
-    terms: Terms,
-}
-
-impl Target for Own<'_, '_> {
-    fn lends(&self) -> bool {
-        true
-    }
-
-    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, replies: &mut Replies) -> Result<(), PowerLost> {
-        self.drive.serve(self.terms.queue, self.terms.since, asked, Bytes::Together(input), replies, self.service)
-    }
-
-    fn serve_large(&mut self, asked: &Asked, large: &mut Large, replies: &mut Replies) -> Result<(), PowerLost> {
-        // The drive is not locked meanwhile.
-        large.seal();
-        let bytes = Bytes::Known(&mut large.slab, &mut large.fingerprints);
-        let Terms { queue, since, .. } = self.terms;
-        self.drive.serve(queue, since, std::slice::from_ref(asked), bytes, replies, self.service)
-    }
-}
-
-/// The drive with a clock for one client.
-struct OwnTimed<'s, 'a> {
-    service: &'s Service<'a>,
-    drive: &'s Timed<'a>,
-    client: Arc<timed::Client>,
-}
-
-impl Target for OwnTimed<'_, '_> {
-    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, _replies: &mut Replies) -> Result<(), PowerLost> {
-        self.drive.serve(&self.client, asked, input, &self.service.budget, self.service)
-    }
-
-    fn send(&mut self, _stream: &mut dyn io::Write, replies: &mut Replies) -> io::Result<()> {
-        let bytes = replies.take();
-        if !bytes.is_empty() {
-            self.client.outbox.deliver(bytes, 0, None);
-        }
-        Ok(())
-    }
-}
-
-/// The terms of a client.
-#[derive(Clone, Copy)]
-struct Terms {
-    /// Number of the client.
-    queue: u32,
-    structured: bool,
-    /// Power cuts before the client connected.
-    since: u64,
-}
-
-/// Serves a client whose replies come later, from the thread of the drive.
-fn serve_timed<'a>(
-    stream: &mut Patient,
-    service: &Service<'a>,
-    drive: &Timed<'a>,
-    Terms { queue, structured, since }: Terms,
-    another: Socket,
-) -> Result<u64, Fault> {
-    let mut writer = another.another()?;
-    let outbox = Outbox::new(Box::new(move |bytes| another.send_now(bytes)));
-    let client = Arc::new(timed::Client { queue, outbox, structured, since });
-    std::thread::scope(|scope| {
-        let outbox = &client.outbox;
-        scope.spawn(move || outbox.run(&mut writer));
-        let own = || OwnTimed { service, drive, client: Arc::clone(&client) };
-        let ended = transmission::transmit((stream, io::sink()), (&service.export, structured), &own, 1, &|| {});
-        outbox.close(service.timeout);
-        ended
-    })
-}
-
-fn serve_client(stream: &mut Patient, service: &Service<'_>, mut terms: Terms, another: Socket) -> Result<(), Fault> {
-    // A client in the handshake counts because that client may be the next to use the drive.
-    service.using.fetch_add(1, Ordering::SeqCst);
-    let ended = negotiate_and_serve(stream, service, &mut terms, another);
-    let is_last = service.using.fetch_sub(1, Ordering::SeqCst) == 1;
-    if is_last && service.once && service.was_used.load(Ordering::SeqCst) && service.drive.power_cuts() == terms.since {
-        service.stop();
-    }
-    ended
-}
-
-fn negotiate_and_serve(
-    stream: &mut Patient,
-    service: &Service<'_>,
-    terms: &mut Terms,
-    another: Socket,
-) -> Result<(), Fault> {
-    let Chosen::Export { structured } = handshake::negotiate(stream, &service.export)? else { return Ok(()) };
-    terms.structured = structured;
-    service.was_used.store(true, Ordering::SeqCst);
-    let ended = match &service.drive {
-        Engine::Counted(drive) => {
-            let (terms, third) = (*terms, another.another()?);
-            let writer = Replying { socket: another, timeout: service.timeout };
-            let (own, hang_up) = (|| Own { service, drive, terms }, || third.hang_up(true));
-            transmission::transmit((stream, writer), (&service.export, structured), &own, THREADS, &hang_up)
-        }
-        Engine::Timed(drive) => serve_timed(stream, service, drive, *terms, another),
-    };
-    ended.map(|_| ())
 }

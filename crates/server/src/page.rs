@@ -122,7 +122,7 @@ fn is_this_machine(host: &str) -> bool {
     name == "localhost" || name == "[::1]" || name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn figures(service: &dyn Shown) -> Value {
+pub(crate) fn figures(service: &dyn Shown) -> Value {
     let mut value = Value::Null;
     service.look(&mut |served: &Served<'_>| {
         value = serde_json::to_value(served.figures()).expect("figures can be printed");
@@ -143,7 +143,7 @@ fn live(service: &dyn Shown, begin: Instant) -> Value {
 
 /// The SMART log of an NVMe drive (NVM Express Base Specification 2.0, Figure 207) as far as simulated, by the
 /// names of `nvme smart-log -o json`.
-fn smart(figures: &Value) -> Value {
+pub(crate) fn smart(figures: &Value) -> Value {
     // A data unit is 1000 units of 512 bytes.
     let units = |bytes: &Value| bytes.as_u64().unwrap_or(0).div_ceil(512_000);
     let endurance = figures["config"]["part"]["endurance"].as_f64().filter(|&cycles| cycles > 0.0);

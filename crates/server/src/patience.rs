@@ -47,6 +47,16 @@ impl Budget {
         Share { budget: Arc::clone(self), bytes }
     }
 
+    /// Takes `bytes` if they are free.
+    pub fn try_take(self: &Arc<Self>, bytes: u64) -> Option<Share> {
+        let mut used = lock(&self.used);
+        if *used + bytes > self.bytes {
+            return None;
+        }
+        *used += bytes;
+        Some(Share { budget: Arc::clone(self), bytes })
+    }
+
     pub fn used(&self) -> u64 {
         *lock(&self.used)
     }
@@ -75,8 +85,12 @@ pub struct Patient {
     budget: Arc<Budget>,
     share: Option<Share>,
     idle: Idle,
-    /// Time limit of the handshake or the current message; `None` between messages.
+    /// Time limit of the handshake, the current message, or the wait for the next.
     until: Option<Instant>,
+    /// Whether no message has begun.
+    waits: bool,
+    /// Whether the client keeps the place while idle.
+    stays: bool,
     /// Whether the socket limits reads now.
     limited: bool,
 }
@@ -122,7 +136,7 @@ impl Patient {
         let now = Instant::now();
         *lock(&idle) = Some((false, now));
         let until = Some(now + timeout);
-        Ok(Patient { socket, timeout, budget, share: None, idle, until, limited: false })
+        Ok(Patient { socket, timeout, budget, share: None, idle, until, waits: false, stays: false, limited: false })
     }
 
     /// Calls `read` within the client's time limit.
@@ -136,9 +150,9 @@ impl Patient {
             self.limited = left.is_some();
         }
         let read = read(&mut self.socket);
-        if self.until.is_none() {
+        if self.waits && read.is_ok() {
             *lock(&self.idle) = None;
-            self.until = Some(Instant::now() + self.timeout);
+            (self.waits, self.until) = (false, Some(Instant::now() + self.timeout));
         }
         explained(self.timeout, read)
     }
@@ -167,15 +181,25 @@ impl Write for Patient {
 
 impl Stream for Patient {
     fn await_message(&mut self) {
+        self.await_until(None);
+    }
+
+    fn await_until(&mut self, until: Option<Instant>) {
         self.share = None;
-        self.until = None;
-        *lock(&self.idle) = Some((true, Instant::now()));
+        (self.waits, self.until) = (true, until);
+        *lock(&self.idle) = if self.stays { None } else { Some((true, Instant::now())) };
+    }
+
+    fn stay(&mut self) {
+        self.stays = true;
+        *lock(&self.idle) = None;
     }
 
     fn hold(&mut self, bytes: u64) {
         // A waiting connection must hold nothing, or two could wait for each other.
         self.share = None;
         self.share = (bytes > 0).then(|| self.budget.take(bytes));
+        self.waits = false;
         self.until = Some(Instant::now() + self.timeout + Duration::from_secs(bytes / LEAST_RATE));
     }
 }

@@ -1,7 +1,7 @@
 //! Connections of clients, by TCP or by a socket in the file system.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 /// Writes to a client that is gone return an error and raise no signal; elsewhere Rust's sockets never raise one.
@@ -21,6 +21,11 @@ impl Socket {
 
     pub(crate) fn another(&self) -> io::Result<Self> {
         self.0.try_clone().map(Socket)
+    }
+
+    /// The address of this end, for TCP.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.0.local_addr().ok()?.as_socket()
     }
 
     /// Sends the bytes that the system takes without a wait; returns their number.

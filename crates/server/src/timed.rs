@@ -8,10 +8,9 @@ use crate::clock::{Clock, Depth, Wall};
 use crate::drive::Witness;
 use crate::outbox::Outbox;
 use crate::patience::{Budget, Share};
-use crate::transmission::{Asked, PowerLost, Replies, Request};
-use crate::wire;
+use crate::request::{Asked, PowerLost, Refusal, Request};
 use palimpsest_lab::command::Command;
-use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::error::Error;
 use palimpsest_lab::geometry::{Extent, RequestKind};
 use palimpsest_lab::run::Outcome;
 use palimpsest_lab::run::served::flight::{Done, Submitted};
@@ -43,12 +42,14 @@ struct Pending {
     share: Option<Share>,
 }
 
+/// Makes the reply to a request in the form of the client's protocol; a read has its bytes.
+pub type Form = dyn Fn(&Asked, Result<Option<Vec<u8>>, Refusal>) -> Vec<u8> + Send + Sync;
+
 /// A connection.
 pub struct Client {
     pub queue: u32,
-    pub outbox: Outbox,
-    /// Whether reads get structured replies.
-    pub structured: bool,
+    pub outbox: Arc<Outbox>,
+    pub form: Box<Form>,
     /// Power cuts before the client connected.
     pub since: u64,
 }
@@ -126,7 +127,7 @@ impl<'a> Timed<'a> {
     ///
     /// # Errors
     /// The first error of the drive, and errors of [`Served::finish`].
-    pub fn finish(self) -> Result<Outcome> {
+    pub fn finish(self) -> palimpsest_lab::error::Result<Outcome> {
         let State { served, failed, wall, .. } = self.state.into_inner().expect("no request has panicked");
         let mut outcome = failed.map_or_else(|| served.finish(), Err)?;
         outcome.summary.notes.extend(wall.and_then(|wall| wall.report()));
@@ -144,7 +145,7 @@ impl<'a> Timed<'a> {
         input: &[u8],
         budget: &Arc<Budget>,
         witness: &dyn Witness,
-    ) -> std::result::Result<(), PowerLost> {
+    ) -> Result<(), PowerLost> {
         let mut lost = Ok(());
         for asked in asked {
             let owed = match asked.request {
@@ -161,7 +162,7 @@ impl<'a> Timed<'a> {
                 self.answer_completed(&mut state, passed, witness);
             }
             if client.since < self.power_cuts() {
-                pending.refuse(wire::EIO);
+                pending.refuse(Refusal::PowerLost);
                 lost = Err(PowerLost);
             } else {
                 state.begin(pending, input);
@@ -178,7 +179,7 @@ impl<'a> Timed<'a> {
         while !state.ending {
             state = if state.wall.is_some() { self.pace(state, witness) } else { self.hurry(state, witness) };
         }
-        state.refuse_all(wire::ESHUTDOWN);
+        state.refuse_all(Refusal::Ending);
     }
 
     /// One turn of a paced clock.
@@ -240,24 +241,27 @@ impl<'a> Timed<'a> {
         while let Some(done) = state.served.pop_done() {
             state.done(done);
         }
-        match state.failure.take() {
+        let refusal = match state.failure.take() {
             None | Some(Failure::Unreadable) => return,
             Some(Failure::PowerLost) => {
                 self.power_cuts.fetch_add(1, Ordering::SeqCst);
                 witness.power_lost();
+                Refusal::PowerLost
             }
             Some(Failure::WornOut(why)) => {
                 if std::mem::replace(&mut state.worn_out, true) {
                     return;
                 }
                 witness.failed(&Error::WornOut(why));
+                Refusal::WornOut
             }
             Some(Failure::Drive(error)) => {
                 witness.failed(&error);
                 state.failed.get_or_insert(error);
+                Refusal::Failed
             }
-        }
-        state.refuse_all(wire::EIO);
+        };
+        state.refuse_all(refusal);
     }
 }
 
@@ -277,10 +281,10 @@ impl State<'_> {
     /// Begins or refuses a request.
     fn begin(&mut self, mut pending: Pending, input: &[u8]) {
         let request = match pending.asked.request {
-            Err(error) => return pending.refuse(error),
-            Ok(_) if self.failed.is_some() => return pending.refuse(wire::EIO),
-            Ok(_) if self.ending => return pending.refuse(wire::ESHUTDOWN),
-            Ok(request) if !is_whole(request) => return pending.refuse(wire::EINVAL),
+            Err(error) => return pending.refuse(Refusal::Malformed(error)),
+            Ok(_) if self.failed.is_some() => return pending.refuse(Refusal::Failed),
+            Ok(_) if self.ending => return pending.refuse(Refusal::Ending),
+            Ok(request) if !is_whole(request) => return pending.refuse(Refusal::Unaligned),
             Ok(request) => request,
         };
         let within = |offset: u64, length: u32| {
@@ -353,9 +357,9 @@ impl State<'_> {
                 self.depth.arrived(self.served.in_flight());
             }
             Ok(Submitted::Read(Ok(bytes))) => pending.answer(Some(bytes)),
-            Ok(Submitted::Read(Err(_))) => pending.refuse(wire::EIO),
+            Ok(Submitted::Read(Err(failure))) => pending.refuse(refusal(&failure)),
             Err(failure) => {
-                pending.refuse(wire::EIO);
+                pending.refuse(refusal(&failure));
                 self.failure.get_or_insert(failure);
             }
         }
@@ -366,7 +370,7 @@ impl State<'_> {
         self.depth.completed(self.served.in_flight());
         let pending = self.pending[flight as usize].take().expect("it was in flight");
         match (reply, pending.then) {
-            (Err(_), _) => pending.refuse(wire::EIO),
+            (Err(failure), _) => pending.refuse(refusal(&failure)),
             (Ok(bytes), Then::Nothing) => {
                 if let Some(wall) = &mut self.wall {
                     wall.answered(at, Instant::now());
@@ -374,35 +378,36 @@ impl State<'_> {
                 pending.answer(Some(bytes));
             }
             // After a power cut a next step must not run, or the request would be answered as if there was none.
-            (Ok(_), _) if self.failure.is_some() => pending.refuse(wire::EIO),
+            (Ok(_), _) if self.failure.is_some() => pending.refuse(Refusal::Failed),
             (Ok(_), _) => self.go_on(pending),
         }
     }
 
-    fn refuse_all(&mut self, error: u32) {
-        self.pending.drain(..).flatten().for_each(|pending| pending.refuse(error));
+    fn refuse_all(&mut self, why: Refusal) {
+        self.pending.drain(..).flatten().for_each(|pending| pending.refuse(why));
+    }
+}
+
+fn refusal(failure: &Failure) -> Refusal {
+    match failure {
+        Failure::Unreadable => Refusal::Unreadable,
+        Failure::WornOut(_) => Refusal::WornOut,
+        Failure::PowerLost => Refusal::PowerLost,
+        Failure::Drive(_) => Refusal::Failed,
     }
 }
 
 impl Pending {
     fn answer(self, bytes: Option<Vec<u8>>) {
-        let mut replies = Replies::new(self.client.structured);
-        match (self.asked.request, bytes) {
-            (Ok(Request::Read { offset, length }), Some(bytes)) => {
-                let fill = |into: &mut Vec<u8>| {
-                    into.extend_from_slice(&bytes);
-                    Ok::<(), ()>(())
-                };
-                replies.read(&self.asked, offset, length, fill).expect("the bytes are there");
-            }
-            _ => replies.done(&self.asked),
-        }
-        self.client.outbox.deliver(replies.take(), self.owed, self.share);
+        self.reply(Ok(bytes));
     }
 
-    fn refuse(self, error: u32) {
-        let mut replies = Replies::new(self.client.structured);
-        replies.refuse(&self.asked, error);
-        self.client.outbox.deliver(replies.take(), self.owed, self.share);
+    fn refuse(self, why: Refusal) {
+        self.reply(Err(why));
+    }
+
+    fn reply(self, answer: Result<Option<Vec<u8>>, Refusal>) {
+        let reply = (self.client.form)(&self.asked, answer);
+        self.client.outbox.deliver(reply, self.owed, self.share);
     }
 }

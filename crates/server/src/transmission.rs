@@ -9,44 +9,14 @@
 
 use crate::handshake::Export;
 use crate::input::{HEADER, Input, KEPT, LARGE, Large};
+use crate::request::{Answers, Asked, Outgoing, PowerLost, Refusal, Request};
 use crate::wire::{self, Fault, Fields, Stream};
 use palimpsest_lab::nand::data::buffers::slabs::Loan;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of messages served together: read data is still in the caches when sent.
 const TOGETHER: usize = 160 << 10;
-
-/// A request to the drive: bytes at any alignment, within the size of the drive, `length` at least one. The reply to a
-/// `durable` request comes when the change is durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
-    /// Reads a range.
-    Read { offset: u64, length: u32 },
-    /// Writes the bytes that begin at `at` in the received memory.
-    Write { offset: u64, length: u32, at: usize, durable: bool },
-    /// Zeroes a range, which `unmap` allows to unmap.
-    Zero { offset: u64, length: u32, unmap: bool, durable: bool },
-    /// Unmaps a range.
-    Trim { offset: u64, length: u32, durable: bool },
-    /// Makes all writes durable.
-    Flush,
-}
-
-/// A message of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// The client's name of the message.
-    pub cookie: u64,
-    /// The request, or the error of a refused one.
-    pub request: Result<Request, u32>,
-    /// Whether the message is a read, refused or not: the form of the reply differs.
-    pub is_read: bool,
-}
-
-/// The power failed since the client connected: the connection must end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PowerLost;
 
 /// A server of requests.
 pub trait Target {
@@ -76,7 +46,7 @@ pub trait Target {
 
     /// Sends the replies, and forgets them.
     fn send(&mut self, stream: &mut dyn io::Write, replies: &mut Replies) -> io::Result<()> {
-        let sent = replies.write_to(stream);
+        let sent = replies.out.write_to(stream);
         replies.clear();
         sent
     }
@@ -85,12 +55,10 @@ pub trait Target {
 /// Replies in the form agreed with the client.
 #[derive(Default)]
 pub struct Replies {
-    bytes: Vec<u8>,
+    out: Outgoing,
     structured: bool,
     /// Whether replies may lend memory of the drive.
     pub lends: bool,
-    /// Lent memory, each with a place in `bytes`.
-    loans: Vec<(usize, Loan)>,
     /// Loans of the current read.
     found: Vec<Loan>,
 }
@@ -102,7 +70,7 @@ impl Replies {
 
     /// Takes the bytes of the replies.
     pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
+        std::mem::take(&mut self.out.bytes)
     }
 
     /// The cookie of the simple reply in `bytes`, with the data of a read or the error.
@@ -115,106 +83,91 @@ impl Replies {
 
     /// The bytes of the replies.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.out.bytes
     }
 
     /// Forgets the replies and their loans, and keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.loans.clear();
-    }
-
-    fn write_to(&self, stream: &mut dyn Write) -> io::Result<()> {
-        if self.loans.is_empty() {
-            return stream.write_all(&self.bytes);
-        }
-        let (mut pieces, mut from) = (Vec::with_capacity(2 * self.loans.len() + 1), 0);
-        for (at, loan) in &self.loans {
-            pieces.extend([IoSlice::new(&self.bytes[from..*at]), IoSlice::new(loan)]);
-            from = *at;
-        }
-        pieces.push(IoSlice::new(&self.bytes[from..]));
-        let mut rest = &mut pieces[..];
-        // Skips empty pieces at the front.
-        IoSlice::advance_slices(&mut rest, 0);
-        while !rest.is_empty() {
-            match stream.write_vectored(rest) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                written => IoSlice::advance_slices(&mut rest, written?),
-            }
-        }
-        Ok(())
+        self.out.clear();
     }
 
     fn simple(&mut self, cookie: u64, error: u32) {
-        self.bytes.extend(wire::REPLY_MAGIC.to_be_bytes());
-        self.bytes.extend(error.to_be_bytes());
-        self.bytes.extend(cookie.to_be_bytes());
+        let bytes = &mut self.out.bytes;
+        bytes.extend(wire::REPLY_MAGIC.to_be_bytes());
+        bytes.extend(error.to_be_bytes());
+        bytes.extend(cookie.to_be_bytes());
     }
 
     fn chunk(&mut self, cookie: u64, kind: u16, length: u32) {
-        self.bytes.extend(wire::CHUNK_MAGIC.to_be_bytes());
-        self.bytes.extend(wire::CHUNK_DONE.to_be_bytes());
-        self.bytes.extend(kind.to_be_bytes());
-        self.bytes.extend(cookie.to_be_bytes());
-        self.bytes.extend(length.to_be_bytes());
+        let bytes = &mut self.out.bytes;
+        bytes.extend(wire::CHUNK_MAGIC.to_be_bytes());
+        bytes.extend(wire::CHUNK_DONE.to_be_bytes());
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend(cookie.to_be_bytes());
+        bytes.extend(length.to_be_bytes());
     }
 
-    /// Answers a request without data.
-    pub fn done(&mut self, asked: &Asked) {
+    /// The answer to `asked`: `answer` has the bytes of a read.
+    pub fn of(structured: bool, asked: &Asked, answer: Result<Option<Vec<u8>>, Refusal>) -> Vec<u8> {
+        let mut replies = Replies::new(structured);
+        match (asked.request, answer) {
+            (_, Err(why)) => replies.refuse(asked, why),
+            (Ok(Request::Read { offset, length }), Ok(Some(bytes))) => {
+                let fill = |into: &mut Vec<u8>, _: &mut Vec<Loan>| {
+                    into.extend_from_slice(&bytes);
+                    Ok::<(), ()>(())
+                };
+                replies.read(asked, offset, length, fill).expect("the bytes are there");
+            }
+            _ => replies.done(asked),
+        }
+        replies.take()
+    }
+}
+
+impl Answers for Replies {
+    fn done(&mut self, asked: &Asked) {
         self.simple(asked.cookie, 0);
     }
 
-    /// Refuses a request with `error`.
-    pub fn refuse(&mut self, asked: &Asked, error: u32) {
+    fn refuse(&mut self, asked: &Asked, why: Refusal) {
+        let error = why.errno();
         if !(self.structured && asked.is_read) {
             return self.simple(asked.cookie, error);
         }
         self.chunk(asked.cookie, wire::CHUNK_ERROR, 6);
-        self.bytes.extend(error.to_be_bytes());
-        self.bytes.extend(0u16.to_be_bytes());
+        self.out.bytes.extend(error.to_be_bytes());
+        self.out.bytes.extend(0u16.to_be_bytes());
     }
 
-    /// Answers a read of `length` bytes from `offset` on with the bytes that `fill` appends.
-    ///
-    /// # Errors
-    /// The error of `fill`; the read has no answer then.
-    pub fn read<E>(
-        &mut self,
-        asked: &Asked,
-        offset: u64,
-        length: u32,
-        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.read_lent(asked, offset, length, |bytes, _| fill(bytes))
+    fn lends(&self) -> bool {
+        self.lends
     }
 
-    /// As [`Self::read`], where `fill` may lend memory instead of bytes.
-    pub fn read_lent<E>(
+    fn read<E>(
         &mut self,
         asked: &Asked,
         offset: u64,
         length: u32,
         fill: impl FnOnce(&mut Vec<u8>, &mut Vec<Loan>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let begin = self.bytes.len();
+        let begin = self.out.bytes.len();
         if self.structured {
             self.chunk(asked.cookie, wire::CHUNK_DATA, length + 8);
-            self.bytes.extend(offset.to_be_bytes());
+            self.out.bytes.extend(offset.to_be_bytes());
         } else {
             self.simple(asked.cookie, 0);
         }
-        let data = self.bytes.len();
-        let filled = fill(&mut self.bytes, &mut self.found);
+        let data = self.out.bytes.len();
+        let filled = fill(&mut self.out.bytes, &mut self.found);
         match filled {
             Ok(()) => {
                 let lent: usize = self.found.iter().map(|loan| loan.len()).sum();
-                let bytes = self.bytes.len() - data + lent;
+                let bytes = self.out.bytes.len() - data + lent;
                 assert_eq!(bytes, length as usize, "a read has the bytes that were asked for");
-                self.loans.extend(self.found.drain(..).map(|loan| (data, loan)));
+                self.out.lend(self.found.drain(..));
             }
-            Err(_) => self.bytes.truncate(begin),
+            Err(_) => self.out.bytes.truncate(begin),
         }
         filled
     }
@@ -338,7 +291,7 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
                     return;
                 }
                 Ok(Came::Refused(asked)) => {
-                    replies.refuse(&asked, wire::EINVAL);
+                    replies.refuse(&asked, Refusal::Malformed(wire::EINVAL));
                     let sent = self.finish(target, &mut replies, Ok(()));
                     incoming.stream.await_message();
                     sent
@@ -385,7 +338,7 @@ impl<S: Stream, W: Write> Shared<'_, S, W> {
         let lost = target.serve(batch, &mut incoming.input.bytes, replies);
         let finished = self.finish(target, replies, lost);
         if large.is_some() {
-            replies.bytes.shrink_to(KEPT);
+            replies.out.bytes.shrink_to(KEPT);
             incoming.input.shrink();
         }
         finished?;

@@ -6,11 +6,20 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::time::Instant;
 
 /// A connection to a client.
 pub trait Stream: Read + Write {
     /// The last message is answered; the next may come at any time.
     fn await_message(&mut self) {}
+
+    /// As [`Self::await_message`]; the next message must begin before `until`.
+    fn await_until(&mut self, _until: Option<Instant>) {
+        self.await_message();
+    }
+
+    /// The client keeps the place while idle.
+    fn stay(&mut self) {}
 
     /// A message has begun. May wait for `bytes` of memory.
     fn hold(&mut self, _bytes: u64) {}

@@ -15,8 +15,8 @@ use palimpsest_server::drive::Drive;
 use palimpsest_server::engine::Engine;
 use palimpsest_server::handshake::Export;
 use palimpsest_server::listen::Service;
+use palimpsest_server::request::Request;
 use palimpsest_server::timed::Timed;
-use palimpsest_server::transmission::Request;
 use palimpsest_server::{Settings, serve};
 use std::fs::{self, File};
 use std::io;
@@ -269,6 +269,7 @@ fn measured_against_a_file_in_memory() {
     let (end, ended) = channel::<()>();
     let attach = Some(Wanted { name: Some(format!("speed-{}", std::process::id())), file_only: false });
     let settings = Settings {
+        nvme: None,
         listen: Vec::new(),
         attach,
         clock: Clock::None,

@@ -9,7 +9,8 @@ use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::served::Served;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
 use palimpsest_server::drive::{Bytes, Drive, Witness};
-use palimpsest_server::transmission::{Asked, PowerLost, Replies, Request};
+use palimpsest_server::request::{Asked, PowerLost, Request};
+use palimpsest_server::transmission::Replies;
 use std::ops::ControlFlow;
 
 /// Bytes of a write.

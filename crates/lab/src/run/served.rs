@@ -214,6 +214,11 @@ impl<'a> Served<'a> {
         self.session.unit_bytes()
     }
 
+    /// Bytes of a page of flash.
+    pub fn page_bytes(&self) -> u64 {
+        self.resolved.drive.geometry.page_bytes().into()
+    }
+
     /// Whether the power may fail, so that a trim may be undone. For a drive in an image, the end of the server is a
     /// power cut.
     pub fn may_lose_power(&self) -> bool {

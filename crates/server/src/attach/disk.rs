@@ -6,9 +6,11 @@
 use crate::drive::{Bytes, Drive};
 use crate::engine::Engine;
 use crate::listen::Service;
+use crate::nbd;
 use crate::outbox::Outbox;
+use crate::request::{Asked, Request};
 use crate::timed::{self, Timed};
-use crate::transmission::{Asked, Replies, Request};
+use crate::transmission::Replies;
 use crate::wire;
 use std::collections::BTreeMap;
 use std::io;
@@ -130,11 +132,11 @@ struct InFlight<'s, 'a> {
 /// A new connection to the drive, whose replies answer waiting operations.
 fn connect(service: &Service<'_>, since: u64, waiting: &AllWaiting) -> Arc<timed::Client> {
     let waiting = Arc::clone(waiting);
-    let outbox = Outbox::new(Box::new(move |reply| {
+    let outbox = Arc::new(Outbox::new(Box::new(move |reply| {
         deliver(&waiting, reply);
         Ok::<usize, io::Error>(reply.len())
-    }));
-    Arc::new(timed::Client { queue: service.number() as u32, outbox, structured: false, since })
+    })));
+    Arc::new(timed::Client { queue: service.number() as u32, outbox, form: nbd::form(false), since })
 }
 
 /// Counts the reply to a request; the last reply answers the operation.

@@ -5,7 +5,7 @@
 //! read as zeroes; a loop device punches one for each discard. A range zeroed otherwise is written. Ignored: times,
 //! owners and sparse files.
 
-use crate::transmission::Request;
+use crate::request::Request;
 use std::ops::Range;
 
 /// Bytes that one request zeroes: requests count them in 32 bits.

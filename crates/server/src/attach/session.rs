@@ -9,7 +9,7 @@ use super::disk::{Answer, Disk};
 use super::file;
 use super::messages::{self, Attributes, Body, Message, Operation};
 use crate::drive::EXPECTED;
-use crate::transmission::Request;
+use crate::request::Request;
 use fuser::{Config, INodeNo, InitFlags, KernelConfig, MountOption, Notifier};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};

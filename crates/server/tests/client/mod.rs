@@ -9,7 +9,7 @@ use palimpsest_lab::run::image::resolve_to_keep;
 use palimpsest_lab::run::precondition::Precondition;
 use palimpsest_lab::run::{Fidelity, Options, Warmup};
 use palimpsest_server::clock::Clock;
-use palimpsest_server::{Ended, Settings, page, serve, wire};
+use palimpsest_server::{Ended, Settings, nvme, page, serve, wire};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
@@ -88,7 +88,8 @@ pub fn settings(options: &[&str]) -> Settings {
     let timeout = Duration::from_millis(timeout);
     let image = of("--image=").last().map(PathBuf::from);
     let image_sync = options.contains(&"--image-sync");
-    Settings { listen, attach: None, clock, page, image, image_sync, once, run, timeout }
+    let nvme = options.contains(&"--nvme").then(|| nvme::Wanted { nqn: None, hosts: Vec::new(), block_bytes: 4096 });
+    Settings { listen, nvme, attach: None, clock, page, image, image_sync, once, run, timeout }
 }
 
 impl Server {

@@ -1,0 +1,325 @@
+//! An NVMe/TCP target in user space: the served drive as a namespace of an NVMe subsystem, for unmodified hosts.
+//!
+//! A connection is a queue with a thread. [`pdu`] holds the transport, [`connect`] the begin of a connection,
+//! [`connection`] the commands of a queue, [`queue`] their answers. [`controller`] is the association of a host,
+//! [`admin`] its commands with [`identify`], [`logs`] and [`features`]; [`io`] the commands of the drive.
+//! [`discovery`] names the subsystem to hosts. The drive, its clock, image and page are those of the NBD server.
+//!
+//! Ignored: several namespaces and subsystems, zones and reclaim units, authentication, TLS.
+
+pub mod admin;
+pub mod connect;
+pub mod connection;
+pub mod controller;
+pub mod discovery;
+pub mod entry;
+pub mod features;
+pub mod identify;
+pub mod io;
+pub mod logs;
+pub mod pdu;
+pub mod queue;
+pub mod status;
+
+use crate::drive::Bytes;
+use crate::engine::Engine;
+use crate::input::{Input, Large};
+use crate::listen::{Connected, Service};
+use crate::outbox::Outbox;
+use crate::patience::{Budget, Patient, Replying};
+use crate::request::{Asked, PowerLost};
+use crate::socket::Socket;
+use crate::timed;
+use crate::wire::{Fault, Stream};
+use admin::Context;
+use connection::{Connection, Port};
+use controller::{Controller, Event, Host};
+use palimpsest_lab::error::{Error, Result};
+use palimpsest_lab::rng::{Rng, mix};
+use queue::{Completions, Queue};
+use status::Status;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Most bytes of data of a command (MDTS), a power of two.
+pub const MOST_TRANSFER: u32 = 1 << 20;
+
+/// Memory of writes that wait for data, for all hosts, beside one write of each queue.
+const TRANSFERS: u64 = 64 << 20;
+
+/// The wanted subsystem.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Name of the subsystem; `None` names it after the drive.
+    pub nqn: Option<String>,
+    /// Names of the hosts that may connect; empty for all.
+    pub hosts: Vec<String>,
+    /// Bytes of a block: 512 or 4096.
+    pub block_bytes: u32,
+}
+
+/// The namespace.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub blocks: u64,
+    pub block_bytes: u32,
+    /// Bytes of a unit of the layer's map.
+    pub unit_bytes: u64,
+    /// Whether no power cut can bring unmapped data back.
+    pub trims_last: bool,
+    pub model: String,
+    pub serial: String,
+    pub uuid: [u8; 16],
+}
+
+impl Facts {
+    /// The namespace of a drive of `bytes` bytes.
+    pub fn new(name: &str, bytes: u64, unit_bytes: u64, trims_last: bool, wanted: &Wanted, seed: u64) -> Self {
+        // Another subsystem has another identity.
+        let named = wanted.nqn.iter().flat_map(|nqn| nqn.bytes()).chain(name.bytes());
+        let mut rng = Rng::new(named.fold(seed, |seed, byte| mix(seed ^ u64::from(byte))), bytes);
+        let mut uuid = [0; 16];
+        uuid[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
+        uuid[8..].copy_from_slice(&rng.next_u64().to_be_bytes());
+        // A random UUID (RFC 9562, version 4).
+        uuid[6] = uuid[6] & 0x0F | 0x40;
+        uuid[8] = uuid[8] & 0x3F | 0x80;
+        let serial = uuid[..10].iter().map(|byte| format!("{byte:02x}")).collect();
+        Facts {
+            blocks: bytes / u64::from(wanted.block_bytes),
+            block_bytes: wanted.block_bytes,
+            unit_bytes,
+            trims_last,
+            model: format!("palimpsest {name}"),
+            serial,
+            uuid,
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.blocks * u64::from(self.block_bytes)
+    }
+
+    /// The bytes of `count` blocks from block `first` on: offset and length.
+    ///
+    /// # Errors
+    /// The status of a range beyond the namespace.
+    pub fn range(&self, first: u64, count: u64) -> std::result::Result<(u64, u64), Status> {
+        match first.checked_add(count) {
+            Some(end) if end <= self.blocks => {
+                let block = u64::from(self.block_bytes);
+                Ok((first * block, count * block))
+            }
+            _ => Err(status::LBA_OUT_OF_RANGE),
+        }
+    }
+}
+
+/// The subsystem that hosts see.
+pub struct Subsystem {
+    pub nqn: String,
+    pub facts: Facts,
+    hosts: Vec<String>,
+    controllers: Mutex<BTreeMap<u16, Arc<Controller>>>,
+    /// Memory of writes that wait for data.
+    transfers: Arc<Budget>,
+    begin: Instant,
+}
+
+impl Subsystem {
+    /// The subsystem `wanted` with one namespace.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a malformed name.
+    pub fn new(facts: Facts, wanted: &Wanted) -> Result<Self> {
+        let default = || format!("nqn.2026-11.org.palimpsest:{}", facts.serial);
+        let nqn = wanted.nqn.clone().unwrap_or_else(default);
+        for name in wanted.hosts.iter().chain([&nqn]) {
+            let is_name = name.starts_with("nqn.") && name.len() < 224 && !name.contains(char::is_whitespace);
+            if !is_name || *name == discovery::NQN {
+                let what = "expected an NVMe qualified name such as nqn.2026-11.org.example:drive, below 224 bytes";
+                return Err(Error::input(format!("--nqn or --host {name}"), what));
+            }
+        }
+        let (hosts, transfers) = (wanted.hosts.clone(), Budget::new(TRANSFERS));
+        Ok(Subsystem { nqn, facts, hosts, controllers: Mutex::default(), transfers, begin: Instant::now() })
+    }
+
+    fn controllers(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<Controller>>> {
+        self.controllers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn allows(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|allowed| allowed == host)
+    }
+
+    /// A new controller; `None` if there is no free number.
+    pub(crate) fn add(&self, host: Host, is_discovery: bool) -> Option<Arc<Controller>> {
+        let mut all = self.controllers();
+        let id = (1..0xFFF0).find(|id| !all.contains_key(id))?;
+        let controller = Arc::new(Controller::new(id, host, is_discovery));
+        all.insert(id, Arc::clone(&controller));
+        Some(controller)
+    }
+
+    fn find(&self, id: u16) -> Option<Arc<Controller>> {
+        self.controllers().get(&id).cloned()
+    }
+
+    fn remove(&self, id: u16) {
+        self.controllers().remove(&id);
+    }
+
+    /// Number of controllers.
+    pub fn associations(&self) -> usize {
+        self.controllers().len()
+    }
+
+    /// Tells all hosts that the drive takes no further writes.
+    pub fn worn_out(&self) {
+        let all: Vec<_> = self.controllers().values().cloned().collect();
+        all.iter().for_each(|controller| controller.report(Event::WORN_OUT));
+    }
+
+    /// The command that connects a host to `address`.
+    pub fn connect_line(&self, address: &std::net::SocketAddr) -> String {
+        format!("nvme connect -t tcp -a {} -s {} -n {}", address.ip(), address.port(), self.nqn)
+    }
+}
+
+/// Where the answers of a queue go.
+enum Route {
+    /// To the socket, from the thread of the connection.
+    Direct(Replying),
+    /// To the outbox, from any thread.
+    Outbox(Arc<Outbox>),
+}
+
+/// The served drive for one queue.
+struct Served<'s, 'a> {
+    service: &'s Service<'a>,
+    client: Arc<timed::Client>,
+    route: Route,
+}
+
+impl Port for Served<'_, '_> {
+    fn serve(
+        &mut self,
+        asked: &[Asked],
+        input: &mut Vec<u8>,
+        out: &mut Completions,
+    ) -> std::result::Result<(), PowerLost> {
+        let (service, client) = (self.service, &self.client);
+        match &service.drive {
+            Engine::Counted(drive) => {
+                drive.serve(client.queue, client.since, asked, Bytes::Together(input), out, service)
+            }
+            Engine::Timed(drive) => drive.serve(client, asked, input, &service.budget, service),
+        }
+    }
+
+    fn serve_large(
+        &mut self,
+        asked: &Asked,
+        large: &mut Large,
+        out: &mut Completions,
+    ) -> std::result::Result<(), PowerLost> {
+        let (service, client) = (self.service, &self.client);
+        match &service.drive {
+            Engine::Counted(drive) => {
+                // The drive is not locked meanwhile.
+                large.seal();
+                let bytes = Bytes::Known(&mut large.slab, &mut large.fingerprints);
+                drive.serve(client.queue, client.since, std::slice::from_ref(asked), bytes, out, service)
+            }
+            Engine::Timed(drive) => {
+                let (bytes, begin) = large.slab.lend();
+                let mut asked = *asked;
+                if let Ok(crate::request::Request::Write { at, .. }) = &mut asked.request {
+                    *at += begin;
+                }
+                let served = drive.serve(client, &[asked], &bytes, &service.budget, service);
+                large.slab.take_back(bytes);
+                served
+            }
+        }
+    }
+
+    fn send(&mut self, out: &mut Completions) -> std::io::Result<()> {
+        match &mut self.route {
+            Route::Direct(writer) => {
+                let sent = out.out.write_to(writer);
+                out.out.clear();
+                sent
+            }
+            Route::Outbox(outbox) => {
+                let bytes = std::mem::take(&mut out.out.bytes);
+                if !bytes.is_empty() {
+                    outbox.deliver(bytes, 0, None);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Serves one queue of a host until the connection ends.
+///
+/// # Errors
+/// [`Fault`]: the connection must be closed.
+pub fn serve_client(
+    stream: &mut Patient,
+    service: &Service<'_>,
+    subsystem: &Subsystem,
+    connected: Connected,
+) -> std::result::Result<(), Fault> {
+    let Connected { number, since, socket } = connected;
+    let (mut input, mut writer) = (Input::default(), Replying { socket: socket.another()?, timeout: service.timeout });
+    let another = || socket.another().map(Some);
+    let Some(mut opened) = connect::open(stream, &mut writer, &mut input, subsystem, another)? else { return Ok(()) };
+    let (queue, response) = (Arc::clone(&opened.queue), std::mem::take(&mut opened.response));
+    if !queue.controller.is_discovery {
+        service.used();
+    }
+    // A host that sends no keep-alive commands may be gone, so another host may take the place.
+    if queue.controller.keep_alive_ms() > 0 {
+        stream.stay();
+    }
+    let client = client_of(&queue, &socket, number, since)?;
+    // Events, and completions of a drive with a clock, come from other threads.
+    let is_direct = queue.number > 0 && matches!(service.drive, Engine::Counted(_));
+    let outbox = (!is_direct).then(|| Arc::clone(&client.outbox));
+    let route = outbox.clone().map_or(Route::Direct(Replying { socket: socket.another()?, ..writer }), Route::Outbox);
+    let context = Context {
+        subsystem,
+        facts: &subsystem.facts,
+        controller: &queue.controller,
+        shown: service,
+        address: socket.address(),
+    };
+    let port = Served { service, client, route };
+    let lends = is_direct;
+    let mut connection =
+        Connection::new((stream, port, input), (Arc::clone(&queue), response), context, service.timeout, lends);
+    let Some(outbox) = outbox else { return connection.run() };
+    let mut sender = socket.another()?;
+    std::thread::scope(|scope| {
+        let sending = &outbox;
+        scope.spawn(move || sending.run(&mut sender));
+        if queue.number == 0 {
+            queue.controller.attach_admin(Arc::clone(&queue), Arc::clone(&outbox));
+        }
+        let ended = connection.run();
+        outbox.close(service.timeout);
+        ended
+    })
+}
+
+/// The queue as a client of the drive.
+fn client_of(queue: &Arc<Queue>, socket: &Socket, number: u64, since: u64) -> std::io::Result<Arc<timed::Client>> {
+    let (another, answering) = (socket.another()?, Arc::clone(queue));
+    let outbox = Arc::new(Outbox::new(Box::new(move |bytes| another.send_now(bytes))));
+    let form = Box::new(move |asked: &Asked, answer| answering.answer(asked, answer));
+    Ok(Arc::new(timed::Client { queue: number as u32, outbox, form, since }))
+}

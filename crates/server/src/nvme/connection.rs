@@ -1,0 +1,470 @@
+//! A connected queue: receives commands and data, and serves them in batches.
+//!
+//! All whole commands that arrived together are served together, and answered in one write. The controller asks for the
+//! data of a write that is not in the capsule by one R2T for all of it; the data is received into memory that becomes
+//! memory of the drive. One write may always wait for data; more of them share a budget of all hosts, and commands
+//! beyond it wait for their R2T. A malformed PDU is answered with a C2HTermReq and ends the connection.
+
+use super::admin::{self, Context, Outcome};
+use super::connect::disconnects;
+use super::entry::{Command, FABRICS, Place};
+use super::io::{self, Plan};
+use super::pdu::{self, Broken, Next, Pdu, broken};
+use super::queue::{Completions, Queue};
+use super::status;
+use crate::input::{Input, Large};
+use crate::patience::Share;
+use crate::request::{Asked, PowerLost, Request};
+use crate::wire::{Fault, Stream};
+use std::collections::VecDeque;
+use std::io as std_io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of requests served together: read data is still in the caches when sent.
+const TOGETHER: u64 = 160 << 10;
+
+/// Memory of received writes that is kept for the next ones.
+const SPARE: usize = 4;
+
+/// The drive and the replies of a connection.
+pub trait Port {
+    /// Serves `asked`, whose bytes are in `input`; `input` must be given back unchanged.
+    ///
+    /// # Errors
+    /// [`PowerLost`]: the connection must end.
+    fn serve(&mut self, asked: &[Asked], input: &mut Vec<u8>, out: &mut Completions) -> Result<(), PowerLost>;
+
+    /// As [`Self::serve`], for one write of whole sectors that was received apart.
+    ///
+    /// # Errors
+    /// As [`Self::serve`].
+    fn serve_large(&mut self, asked: &Asked, large: &mut Large, out: &mut Completions) -> Result<(), PowerLost> {
+        let (mut bytes, begin) = large.slab.lend();
+        let mut asked = *asked;
+        if let Ok(Request::Write { at, .. }) = &mut asked.request {
+            *at += begin;
+        }
+        let served = self.serve(&[asked], &mut bytes, out);
+        large.slab.take_back(bytes);
+        served
+    }
+
+    /// Sends the answers, and forgets them.
+    ///
+    /// # Errors
+    /// Errors of the connection.
+    fn send(&mut self, out: &mut Completions) -> std_io::Result<()>;
+}
+
+/// A command whose data the host sends.
+struct Transfer {
+    command: u16,
+    plan: Plan,
+    large: Large,
+    got: usize,
+    /// Whether a data digest was wrong.
+    is_damaged: bool,
+    _share: Option<Share>,
+}
+
+/// A connected queue.
+pub struct Connection<'c, S, P> {
+    pub stream: &'c mut S,
+    pub port: P,
+    pub queue: Arc<Queue>,
+    pub context: Context<'c>,
+    /// Time limit of data that the controller asked for.
+    pub timeout: Duration,
+    input: Input,
+    out: Completions,
+    batch: Vec<Asked>,
+    batch_bytes: u64,
+    /// Transfers, by tag.
+    transfers: Vec<Option<Transfer>>,
+    /// Commands that wait for their R2T.
+    waiting: VecDeque<(u16, Plan)>,
+    spare: Vec<Large>,
+    /// Whether the last PDU brought data, so that more data probably follows.
+    had_data: bool,
+}
+
+/// Why a connection ends, beside faults.
+enum Stop {
+    /// The host leaves.
+    Left,
+    Broken(Broken),
+    Fault(Fault),
+}
+
+impl From<Broken> for Stop {
+    fn from(broken: Broken) -> Self {
+        Stop::Broken(broken)
+    }
+}
+
+impl From<std_io::Error> for Stop {
+    fn from(error: std_io::Error) -> Self {
+        Stop::Fault(Fault::Io(error))
+    }
+}
+
+impl From<PowerLost> for Stop {
+    fn from(PowerLost: PowerLost) -> Self {
+        Stop::Fault(Fault::PowerLost)
+    }
+}
+
+impl<'c, S: Stream, P: Port> Connection<'c, S, P> {
+    /// A connection whose unserved bytes are in `input`, and unsent answers in `response`.
+    pub fn new(
+        (stream, port, input): (&'c mut S, P, Input),
+        (queue, response): (Arc<Queue>, Vec<u8>),
+        context: Context<'c>,
+        timeout: Duration,
+        lends: bool,
+    ) -> Self {
+        let mut out = Completions::new(Arc::clone(&queue), lends);
+        out.out.bytes = response;
+        let (batch, transfers, waiting, spare) = (Vec::new(), Vec::new(), VecDeque::new(), Vec::new());
+        let (batch_bytes, had_data) = (0, false);
+        Connection {
+            stream,
+            port,
+            queue,
+            context,
+            timeout,
+            input,
+            out,
+            batch,
+            batch_bytes,
+            transfers,
+            waiting,
+            spare,
+            had_data,
+        }
+    }
+
+    /// Serves the queue until the host leaves.
+    ///
+    /// # Errors
+    /// [`Fault`]: the connection must be closed.
+    pub fn run(&mut self) -> Result<(), Fault> {
+        let stop = loop {
+            if let Err(stop) = self.turn() {
+                break stop;
+            }
+        };
+        match stop {
+            Stop::Left => Ok(()),
+            Stop::Fault(fault) => Err(fault),
+            Stop::Broken(broken) => {
+                let served = self.serve_batch();
+                self.out.out.bytes.extend(pdu::terminate(&broken));
+                let sent = self.port.send(&mut self.out);
+                match (served, sent) {
+                    (Err(Stop::Fault(fault)), _) => Err(fault),
+                    (_, Err(error)) => Err(error.into()),
+                    _ => Err(Fault::Protocol(broken.what)),
+                }
+            }
+        }
+    }
+
+    fn is_admin(&self) -> bool {
+        self.queue.number == 0
+    }
+
+    /// Handles the next PDU, or waits for more bytes.
+    fn turn(&mut self) -> Result<(), Stop> {
+        match pdu::next(&self.input.bytes[self.input.begin..self.input.end], &self.queue.terms)? {
+            Next::Needs(needed) => self.wait(needed),
+            Next::Pdu(pdu) => {
+                self.had_data = pdu.kind == pdu::H2C_DATA;
+                match pdu.kind {
+                    pdu::COMMAND => self.receive_command(&pdu),
+                    pdu::H2C_DATA => self.receive_data(&pdu),
+                    pdu::H2C_TERM => Err(Stop::Left),
+                    _ => Err(broken(pdu::WRONG_SEQUENCE, 0, self.header(&pdu), "a second ICReq").into()),
+                }
+            }
+        }
+    }
+
+    fn header(&self, pdu: &Pdu) -> &[u8] {
+        &self.input.bytes[self.input.begin..][pdu.header.clone()]
+    }
+
+    /// Serves and answers all that has arrived, and waits until `needed` bytes of the next PDU are there.
+    fn wait(&mut self, needed: usize) -> Result<(), Stop> {
+        self.serve_batch()?;
+        if !self.out.out.is_empty() {
+            self.port.send(&mut self.out)?;
+        }
+        // The bytes of data must not be received into the memory of messages.
+        let alone = self.had_data && self.transfers.iter().any(Option::is_some);
+        let needed = if alone { pdu::SHORT.max(needed) } else { needed };
+        let is_begun = self.input.end > self.input.begin;
+        if is_begun {
+            self.stream.hold(0);
+        } else {
+            self.stream.await_until(self.deadline());
+        }
+        loop {
+            let filled = self.input.fill(self.stream, needed, alone);
+            let is_late = !is_begun && filled.as_ref().is_err_and(|error| error.kind() == std_io::ErrorKind::TimedOut);
+            if is_late && self.transfers.iter().all(Option::is_none) {
+                let what = "no keep-alive command came in time";
+                return Err(Stop::Fault(Fault::Protocol(what.into())));
+            }
+            if !filled? {
+                return Err(Stop::Left);
+            }
+            if !is_begun || self.input.end - self.input.begin >= needed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// When the next PDU must begin.
+    fn deadline(&self) -> Option<Instant> {
+        let keep_alive = if self.is_admin() { self.queue.controller.keep_alive_deadline() } else { None };
+        let asks = self.transfers.iter().any(Option::is_some);
+        let data = asks.then(|| Instant::now() + self.timeout);
+        keep_alive.into_iter().chain(data).min()
+    }
+
+    fn serve_batch(&mut self) -> Result<(), Stop> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let served = self.port.serve(&self.batch, &mut self.input.bytes, &mut self.out);
+        self.batch.clear();
+        self.batch_bytes = 0;
+        if served.is_err() {
+            self.port.send(&mut self.out)?;
+        }
+        Ok(served?)
+    }
+
+    /// Adds a request to the batch; serves and answers the batch if there are enough.
+    fn ask(&mut self, asked: &[Asked]) -> Result<(), Stop> {
+        for asked in asked {
+            self.batch.push(*asked);
+            self.batch_bytes += match asked.request {
+                Ok(Request::Read { length, .. } | Request::Write { length, .. }) => u64::from(length),
+                _ => 0,
+            };
+        }
+        if self.batch_bytes >= TOGETHER {
+            self.serve_batch()?;
+            self.port.send(&mut self.out)?;
+        }
+        Ok(())
+    }
+
+    fn receive_command(&mut self, pdu: &Pdu) -> Result<(), Stop> {
+        let command = Command::new(self.header(pdu));
+        if !self.queue.receive() {
+            let what = "more commands are in flight than the queue has entries";
+            return Err(broken(pdu::WRONG_SEQUENCE, 0, self.header(pdu), what).into());
+        }
+        let begin = self.input.begin + pdu.data.start;
+        let data = &self.input.bytes[begin..self.input.begin + pdu.data.end];
+        let digest = self.input.begin + pdu.data.end;
+        let is_damaged = pdu.has_data_digest && crc32c::crc32c(data) != pdu::u32_at(&self.input.bytes, digest);
+        self.input.begin += pdu.end;
+        if is_damaged {
+            self.out.complete(command.id(), status::TRANSIENT_TRANSPORT_ERROR, 0);
+            return Ok(());
+        }
+        if let Err(wrong) = command.check_flags() {
+            self.out.complete(command.id(), wrong, 0);
+            return Ok(());
+        }
+        if self.is_admin() {
+            return self.execute(&command);
+        }
+        self.plan(&command, begin, pdu.data.len())
+    }
+
+    /// Executes an admin command.
+    fn execute(&mut self, command: &Command) -> Result<(), Stop> {
+        let id = command.id();
+        match admin::execute(command, &self.context) {
+            Err(status) => self.out.complete(id, status, 0),
+            Ok(Outcome::Done(result)) => self.out.complete(id, status::SUCCESS, result),
+            Ok(Outcome::Data(data)) => self.queue.complete_with(&mut self.out.out.bytes, id, &data),
+            Ok(Outcome::Flushed) => return self.ask(&[self.queue.ask(id, Request::Flush)]),
+            Ok(Outcome::Later) => {}
+        }
+        Ok(())
+    }
+
+    /// Begins an I/O command, with `in_capsule` bytes of data from `begin` of the input on.
+    fn plan(&mut self, command: &Command, begin: usize, in_capsule: usize) -> Result<(), Stop> {
+        let id = command.id();
+        if command.opcode() == FABRICS {
+            if disconnects(command) {
+                self.serve_batch()?;
+                self.out.complete(id, status::SUCCESS, 0);
+                self.port.send(&mut self.out)?;
+                return Err(Stop::Left);
+            }
+            self.out.complete(id, status::INVALID_OPCODE, 0);
+            return Ok(());
+        }
+        let planned = match self.queue.controller.is_ready() {
+            true => Plan::new(command, self.context.facts, self.queue.controller.writes_through()),
+            false => Err(status::SEQUENCE_ERROR),
+        };
+        let placed = planned.and_then(|plan| match plan.brings() {
+            0 => Ok((plan, Place::Capsule(0))),
+            bytes => command.data_from_host(bytes, in_capsule).map(|place| (plan, place)),
+        });
+        match placed {
+            Err(status) => self.out.complete(id, status, 0),
+            Ok((plan, Place::Transport)) => {
+                self.waiting.push_back((id, plan));
+                self.request_data();
+            }
+            Ok((plan, Place::Capsule(at))) => return self.begin(id, plan, begin + at),
+        }
+        Ok(())
+    }
+
+    /// Asks the drive for a command whose data begins at `at` of the input.
+    fn begin(&mut self, id: u16, plan: Plan, at: usize) -> Result<(), Stop> {
+        match plan {
+            Plan::Ask(request) => return self.ask(&[self.queue.ask(id, request)]),
+            Plan::Write { offset, length, durable } => {
+                return self.ask(&[self.queue.ask(id, Request::Write { offset, length, at, durable })]);
+            }
+            _ => {}
+        }
+        let data = at..at + plan.brings() as usize;
+        let asked = asked_and_held(id, plan, &self.queue, &self.context, &self.input.bytes[data]);
+        self.ask_or_complete(id, asked)
+    }
+
+    fn ask_or_complete(&mut self, id: u16, asked: Result<Vec<Asked>, status::Status>) -> Result<(), Stop> {
+        match asked {
+            Err(status) => self.out.complete(id, status, 0),
+            Ok(asked) if asked.is_empty() => self.out.complete(id, status::SUCCESS, 0),
+            Ok(asked) => return self.ask(&asked),
+        }
+        Ok(())
+    }
+
+    /// Asks the host for data of waiting commands, as far as there is memory.
+    fn request_data(&mut self) {
+        while let Some(&(command, plan)) = self.waiting.front() {
+            let length = plan.brings();
+            let is_first = self.transfers.iter().all(Option::is_none);
+            let share = self.context.subsystem.transfers.try_take(length.into());
+            if share.is_none() && !is_first {
+                return;
+            }
+            self.waiting.pop_front();
+            let tag = self.transfers.iter().position(Option::is_none).unwrap_or(self.transfers.len());
+            if tag == self.transfers.len() {
+                self.transfers.push(None);
+            }
+            let large = Large::of(length as usize, self.spare.pop());
+            let (got, is_damaged) = (0, false);
+            self.transfers[tag] = Some(Transfer { command, plan, large, got, is_damaged, _share: share });
+            self.had_data = true;
+            pdu::append_r2t(&mut self.out.out.bytes, &self.queue.terms, command, tag as u16, length);
+        }
+    }
+
+    /// Receives data that the controller asked for.
+    fn receive_data(&mut self, pdu: &Pdu) -> Result<(), Stop> {
+        let header = self.header(pdu).to_vec();
+        let (command, tag) = (pdu::u16_at(&header, 8), usize::from(pdu::u16_at(&header, 10)));
+        let (offset, length) = (pdu::u32_at(&header, 12) as usize, pdu::u32_at(&header, 16) as usize);
+        let wrong = |field, what: &str| Err(broken(pdu::WRONG_FIELD, field, &header, what).into());
+        let Some(transfer) = self.transfers.get_mut(tag).and_then(Option::as_mut) else {
+            return wrong(10, "data for a tag that no R2T has");
+        };
+        let wanted = transfer.plan.brings() as usize;
+        if command != transfer.command {
+            return wrong(8, "data for another command than the R2T's");
+        }
+        if offset != transfer.got || length > wanted - transfer.got {
+            return Err(broken(pdu::OUT_OF_RANGE, 12, &header, "data out of order, or beyond the R2T").into());
+        }
+        if length != pdu.data.len() || pdu.is_last != (offset + length == wanted) {
+            return wrong(16, "a length of data that does not fit its PDU, or its last PDU");
+        }
+        self.stream.hold(0);
+        self.input.begin += pdu.data.start;
+        let into = &mut transfer.large.slab[offset..offset + length];
+        receive(self.stream, &mut self.input, into)?;
+        if pdu.has_data_digest {
+            let mut digest = [0; 4];
+            receive(self.stream, &mut self.input, &mut digest)?;
+            transfer.is_damaged |= crc32c::crc32c(into) != u32::from_le_bytes(digest);
+        }
+        transfer.got += length;
+        match transfer.got == wanted {
+            true => self.finish(tag),
+            false => Ok(()),
+        }
+    }
+
+    /// Serves a command whose data is complete.
+    fn finish(&mut self, tag: usize) -> Result<(), Stop> {
+        let Some(mut transfer) = self.transfers[tag].take() else { return Ok(()) };
+        let id = transfer.command;
+        if transfer.is_damaged {
+            self.out.complete(id, status::TRANSIENT_TRANSPORT_ERROR, 0);
+        } else if let Plan::Write { offset, length, durable } = transfer.plan {
+            let asked = self.queue.ask(id, Request::Write { offset, length, at: 0, durable });
+            let served = self.port.serve_large(&asked, &mut transfer.large, &mut self.out);
+            if served.is_err() {
+                self.port.send(&mut self.out)?;
+            }
+            served?;
+        } else {
+            let data = &transfer.large.slab[..transfer.plan.brings() as usize];
+            let asked = asked_and_held(id, transfer.plan, &self.queue, &self.context, data);
+            self.ask_or_complete(id, asked)?;
+        }
+        if self.spare.len() < SPARE {
+            self.spare.push(transfer.large);
+        }
+        self.request_data();
+        Ok(())
+    }
+}
+
+/// The requests of a command whose answer is held, with its `data`; none for a command without an effect.
+fn asked_and_held(
+    id: u16,
+    plan: Plan,
+    queue: &Queue,
+    context: &Context<'_>,
+    data: &[u8],
+) -> Result<Vec<Asked>, status::Status> {
+    match plan {
+        Plan::Verify(read) => Ok(queue.ask_all(id, &[read], None)),
+        Plan::Compare { offset, length } => {
+            Ok(queue.ask_all(id, &[Request::Read { offset, length }], Some(data.to_vec())))
+        }
+        Plan::Deallocate { acts: false, .. } => Ok(Vec::new()),
+        Plan::Deallocate { used, .. } => {
+            let requests = io::deallocations(&data[..used as usize], context.facts)?;
+            Ok(if requests.is_empty() { Vec::new() } else { queue.ask_all(id, &requests, None) })
+        }
+        Plan::Ask(_) | Plan::Write { .. } => unreachable!("one request answers the command"),
+    }
+}
+
+/// Fills `into` with the next bytes of the host.
+fn receive(stream: &mut impl Stream, input: &mut Input, into: &mut [u8]) -> Result<(), Stop> {
+    let here = (input.end - input.begin).min(into.len());
+    into[..here].copy_from_slice(&input.bytes[input.begin..input.begin + here]);
+    input.begin += here;
+    Ok(stream.read_exact(&mut into[here..])?)
+}

@@ -1,0 +1,218 @@
+//! Log pages, whose figures are those of the simulated drive.
+//!
+//! Sources: NVM Express Base Specification 2.0, section 5.16; OCP Datacenter NVMe SSD Specification 2.0, section 4.8.6
+//! (log page C0). Counters begin when the drive is served, as in the result. Ignored: temperature, controller busy
+//! time, telemetry; their fields are zero.
+
+use super::admin::Context;
+use super::controller::Controller;
+use super::entry::{Command, Structure};
+use super::identify::{ALL_NAMESPACES, NAMESPACE};
+use super::status::{self, Status};
+use crate::page::figures;
+use serde_json::Value;
+
+pub const SUPPORTED: u8 = 0x00;
+pub const ERRORS: u8 = 0x01;
+pub const SMART: u8 = 0x02;
+pub const FIRMWARE: u8 = 0x03;
+pub const CHANGED_NAMESPACES: u8 = 0x04;
+pub const EFFECTS: u8 = 0x05;
+pub const ENDURANCE_GROUP: u8 = 0x09;
+pub const DISCOVERY: u8 = 0x70;
+/// SMART / health information of the Open Compute Project.
+pub const OCP_SMART: u8 = 0xC0;
+
+/// The endurance group: the whole drive.
+pub const ENDURANCE_GROUP_ID: u16 = 1;
+
+/// The identifier of log page C0, from its last byte on.
+const OCP_SMART_ID: u128 = 0xAFD5_14C9_7C6F_4F9C_A4F2_BFEA_2810_AFC5;
+
+/// A request for a part of a log page.
+pub struct Wanted {
+    pub log: u8,
+    /// Bytes of the part.
+    length: usize,
+    offset: u64,
+    /// The subject of some logs.
+    pub subject: u16,
+    /// Whether the event that led to the log stays reported.
+    retains_event: bool,
+}
+
+/// Most bytes of one part.
+const MOST: usize = super::MOST_TRANSFER as usize;
+
+impl Wanted {
+    /// The part that `command` asks for.
+    ///
+    /// # Errors
+    /// The status of a wrong field.
+    pub fn new(command: &Command) -> Result<Self, Status> {
+        let (what, more) = (command.dword(10), command.dword(11));
+        let dwords = u64::from(what >> 16) + (u64::from(more & 0xFFFF) << 16) + 1;
+        let length = usize::try_from(dwords * 4).ok().filter(|&length| length <= MOST);
+        let length = length.ok_or(status::INVALID_FIELD)?;
+        let offset = command.qword(12);
+        // An index into a list of entries (bit 23 of dword 14) is not offered.
+        if !offset.is_multiple_of(4) || command.dword(14) & 1 << 23 != 0 {
+            return Err(status::INVALID_FIELD);
+        }
+        command.check_data_to_host(length as u32)?;
+        let subject = (more >> 16) as u16;
+        Ok(Wanted { log: what as u8, length, offset, subject, retains_event: what & 1 << 15 != 0 })
+    }
+
+    /// The wanted part of `log`; zeroes beyond its end.
+    ///
+    /// # Errors
+    /// The status of an offset beyond the end.
+    pub fn part(&self, log: &[u8]) -> Result<Vec<u8>, Status> {
+        let begin = usize::try_from(self.offset).ok().filter(|&begin| begin <= log.len());
+        let begin = begin.ok_or(status::INVALID_FIELD)?;
+        let mut part = log[begin..log.len().min(begin + self.length)].to_vec();
+        part.resize(self.length, 0);
+        Ok(part)
+    }
+
+    /// Notes that the host has read the log.
+    pub fn read_by(&self, controller: &Controller) {
+        if !self.retains_event {
+            controller.clear_event(self.log);
+        }
+    }
+}
+
+/// A log page of a controller with a drive.
+///
+/// # Errors
+/// The status of an unknown page, namespace or endurance group.
+pub fn log(wanted: &Wanted, namespace: u32, context: &Context<'_>) -> Result<Vec<u8>, Status> {
+    let (log, controller, shown) = (wanted.log, context.controller, context.shown);
+    if log == SMART && !matches!(namespace, 0 | NAMESPACE | ALL_NAMESPACES) {
+        return Err(status::INVALID_NAMESPACE);
+    }
+    match log {
+        SUPPORTED => Ok(supported()),
+        ERRORS => Ok(errors(controller)),
+        SMART => Ok(smart(&figures(shown), controller.errors().1, context.subsystem.begin.elapsed().as_secs())),
+        FIRMWARE => Ok(firmware()),
+        CHANGED_NAMESPACES => Ok(vec![0; 4096]),
+        EFFECTS => Ok(effects()),
+        ENDURANCE_GROUP if wanted.subject != ENDURANCE_GROUP_ID => Err(status::INVALID_FIELD),
+        ENDURANCE_GROUP => Ok(endurance_group(&figures(shown), media_bytes(context), context.facts.bytes())),
+        OCP_SMART => Ok(ocp_smart(&figures(shown), media_bytes(context))),
+        _ => Err(status::INVALID_LOG_PAGE),
+    }
+}
+
+fn supported() -> Vec<u8> {
+    let mut page = Structure::new(1024);
+    for log in [SUPPORTED, ERRORS, SMART, FIRMWARE, CHANGED_NAMESPACES, EFFECTS, ENDURANCE_GROUP, OCP_SMART] {
+        page.u32(usize::from(log) * 4, 1);
+    }
+    page.0
+}
+
+fn errors(controller: &Controller) -> Vec<u8> {
+    let mut page = Structure::new(64 * super::controller::ERROR_ENTRIES);
+    for (at, error) in controller.errors().0.iter().enumerate() {
+        let at = at * 64;
+        page.u64(at, error.count).u16(at + 8, error.queue).u16(at + 10, error.command);
+        // No parameter is named as wrong.
+        page.u16(at + 12, error.status << 1).u16(at + 14, 0xFFFF);
+    }
+    page.0
+}
+
+fn count(value: &Value) -> u128 {
+    u128::from(value.as_u64().unwrap_or(0))
+}
+
+/// The SMART log of the drive's `figures`, after `errors` failed commands.
+fn smart(figures: &Value, errors: u64, served_s: u64) -> Vec<u8> {
+    let mut page = Structure::new(512);
+    let known = crate::page::smart(figures);
+    let failed_reads = &figures["reliability"]["failed_reads"];
+    page.u8(0, known["critical_warning"].as_u64().unwrap_or(0) as u8);
+    page.u8(3, 100).u8(4, 0).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
+    let counters = [
+        (32, count(&known["data_units_read"])),
+        (48, count(&known["data_units_written"])),
+        (64, count(&known["host_read_commands"])),
+        (80, count(&known["host_write_commands"])),
+        (112, 1 + count(&known["unsafe_shutdowns"])),
+        (128, u128::from(served_s / 3600)),
+        (144, count(&known["unsafe_shutdowns"])),
+        (160, count(failed_reads)),
+        (176, errors.into()),
+    ];
+    for (at, value) in counters {
+        page.bytes(at, &value.to_le_bytes());
+    }
+    page.0
+}
+
+fn firmware() -> Vec<u8> {
+    let mut page = Structure::new(512);
+    page.u8(0, 1).ascii(8, 8, env!("CARGO_PKG_VERSION"));
+    page.0
+}
+
+/// Effects of commands: supported; writes change the contents.
+fn effects() -> Vec<u8> {
+    let mut page = Structure::new(4096);
+    let (supported, changes) = (1, 1 << 1);
+    for opcode in super::admin::OPCODES {
+        page.u32(usize::from(opcode) * 4, supported);
+    }
+    for opcode in super::io::OPCODES {
+        let changed = if super::io::changes(opcode) { changes } else { 0 };
+        page.u32(1024 + usize::from(opcode) * 4, supported | changed);
+    }
+    page.0
+}
+
+/// Bytes that the drive programmed and sensed.
+fn media_bytes(context: &Context<'_>) -> (u128, u128) {
+    let (mut page_bytes, figures) = (0, figures(context.shown));
+    context.shown.look(&mut |served| page_bytes = served.page_bytes());
+    let flash = &figures["flash"];
+    (count(&flash["page_programs"]) * u128::from(page_bytes), count(&flash["bytes_sensed"]))
+}
+
+/// Log page 09: units are thousands of millions of bytes, rounded up.
+fn endurance_group(figures: &Value, (programmed, _): (u128, u128), capacity: u64) -> Vec<u8> {
+    let mut page = Structure::new(512);
+    let known = crate::page::smart(figures);
+    let billions = |bytes: u128| bytes.div_ceil(1_000_000_000);
+    page.u8(0, known["critical_warning"].as_u64().unwrap_or(0) as u8 & 0b1000);
+    page.u8(3, 100).u8(5, known["percent_used"].as_u64().unwrap_or(0) as u8);
+    let counters = [
+        (48, billions(count(&figures["host"]["bytes_read"]))),
+        (64, billions(count(&figures["host"]["bytes_written"]))),
+        (80, billions(programmed)),
+        (96, count(&known["host_read_commands"])),
+        (112, count(&known["host_write_commands"])),
+        (128, count(&figures["reliability"]["failed_reads"])),
+        (160, capacity.into()),
+    ];
+    for (at, value) in counters {
+        page.bytes(at, &value.to_le_bytes());
+    }
+    page.0
+}
+
+/// Log page C0: media units are bytes.
+fn ocp_smart(figures: &Value, (programmed, sensed): (u128, u128)) -> Vec<u8> {
+    let mut page = Structure::new(512);
+    page.bytes(0, &programmed.to_le_bytes()).bytes(16, &sensed.to_le_bytes());
+    page.u64(32, figures["lifetime"]["retired_blocks"].as_u64().unwrap_or(0));
+    page.u64(56, count(&figures["reliability"]["failed_reads"]) as u64);
+    page.u32(88, figures["lifetime"]["max_erases"].as_u64().unwrap_or(0) as u32);
+    page.u32(92, figures["lifetime"]["min_erases"].as_u64().unwrap_or(0) as u32);
+    page.u32(112, count(&figures["power"]["cuts"]) as u32);
+    page.u16(494, 2).bytes(496, &OCP_SMART_ID.to_le_bytes());
+    page.0
+}

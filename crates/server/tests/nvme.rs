@@ -1,0 +1,140 @@
+//! NVMe/TCP over streams in memory: no bytes of a host make a connection panic or break the order of the protocol.
+//!
+//! `tests/python/test_nvme.py` tests the commands, with an independent initiator over sockets.
+
+#[path = "../../../tests/kept_inputs.rs"]
+mod kept_inputs;
+
+use kept_inputs::kept;
+use palimpsest_server::fuzzing::{commands, connect, fuzz_nvme, subsystem};
+use palimpsest_server::nvme::pdu::{self, Terms};
+use palimpsest_server::wire::Fault;
+use proptest::prelude::*;
+
+const SIZE: usize = 1 << 16;
+const PLAIN: Terms = Terms { header_digest: false, data_digest: false, alignment: 4 };
+
+/// A command capsule: opcode, identifier, dwords 10 to 15, length and kind of the data, data in the capsule.
+fn capsule(opcode: u8, id: u16, words: [u32; 6], (length, kind): (u32, u8), data: &[u8]) -> Vec<u8> {
+    let offset = if data.is_empty() { 0 } else { 72 };
+    let mut pdu = vec![pdu::COMMAND, 0, 72, offset];
+    pdu.extend((72 + data.len() as u32).to_le_bytes());
+    pdu.extend([opcode, 0x40]);
+    pdu.extend(id.to_le_bytes());
+    pdu.extend(1u32.to_le_bytes());
+    pdu.resize(40, 0);
+    pdu.extend(length.to_le_bytes());
+    pdu.extend([0, 0, 0, kind]);
+    words.iter().for_each(|word| pdu.extend(word.to_le_bytes()));
+    pdu.extend(data);
+    pdu
+}
+
+fn data(id: u16, tag: u16, offset: u32, bytes: &[u8], flags: u8) -> Vec<u8> {
+    let mut pdu = vec![pdu::H2C_DATA, flags, 24, 24];
+    pdu.extend((24 + bytes.len() as u32).to_le_bytes());
+    pdu.extend(id.to_le_bytes());
+    pdu.extend(tag.to_le_bytes());
+    pdu.extend(offset.to_le_bytes());
+    pdu.extend((bytes.len() as u32).to_le_bytes());
+    pdu.extend([0; 4]);
+    pdu.extend(bytes);
+    pdu
+}
+
+/// Types and completion statuses of the PDUs in `answered`.
+fn parts(mut answered: &[u8]) -> Vec<(u8, Option<u16>)> {
+    let mut parts = Vec::new();
+    while !answered.is_empty() {
+        let end = pdu::u32_at(answered, 4) as usize;
+        let status = (answered[0] == pdu::RESPONSE).then(|| pdu::u16_at(answered, 22) >> 1 & 0x3FFF);
+        parts.push((answered[0], status));
+        answered = &answered[end..];
+    }
+    parts
+}
+
+#[test]
+fn kept_connections_do_not_panic() {
+    for (name, bytes) in kept("nvme") {
+        println!("{name}");
+        fuzz_nvme(&bytes);
+    }
+}
+
+#[test]
+fn data_is_asked_for_and_written() {
+    let write = capsule(1, 5, [0, 0, 7, 0, 0, 0], (4096, 0x5A), &[]);
+    let read = capsule(2, 6, [4, 0, 0, 0, 0, 0], (512, 0x5A), &[]);
+    let said = [write, data(5, 0, 0, &[1; 2048], 0), data(5, 0, 2048, &[2; 2048], 4), read].concat();
+    let (answered, ended) = commands(&said, 1, PLAIN, &subsystem(SIZE));
+    ended.unwrap();
+    assert_eq!(parts(&answered), [(pdu::R2T, None), (pdu::RESPONSE, Some(0)), (pdu::C2H_DATA, None)]);
+    assert_eq!(answered[answered.len() - 512..], [2; 512]);
+}
+
+#[test]
+fn a_queue_takes_as_many_commands_as_it_has_entries() {
+    let one = |id| capsule(1, id, [0, 0, 7, 0, 0, 0], (4096, 0x5A), &[]);
+    let all: Vec<u8> = (0..128).flat_map(one).collect();
+    let (answered, ended) = commands(&all, 1, PLAIN, &subsystem(SIZE));
+    ended.unwrap();
+    assert_eq!(parts(&answered).len(), 128, "an R2T for each");
+    let (answered, ended) = commands(&[all, one(128)].concat(), 1, PLAIN, &subsystem(SIZE));
+    let Err(Fault::Protocol(what)) = ended else { panic!("the connection must end") };
+    assert!(what.contains("more commands"), "{what}");
+    assert_eq!(parts(&answered).last(), Some(&(pdu::C2H_TERM, None)));
+}
+
+#[test]
+fn a_connection_begins_with_an_icreq_and_a_connect() {
+    for said in [capsule(2, 1, [0; 6], (512, 0x5A), &[]), vec![9; 200], vec![0, 0, 128, 0, 127, 0, 0, 0]] {
+        let (answered, ended) = connect(&said, &subsystem(SIZE));
+        assert!(matches!(ended, Err(Fault::Protocol(_))), "{ended:?}");
+        assert_eq!(parts(&answered), [(pdu::C2H_TERM, None)]);
+    }
+    let mut said = vec![0, 0, 128, 0, 128, 0, 0, 0];
+    said.resize(128, 0);
+    said.extend(capsule(2, 1, [0; 6], (512, 0x5A), &[]));
+    let (answered, ended) = connect(&said, &subsystem(SIZE));
+    ended.unwrap();
+    assert_eq!(parts(&answered), [(pdu::IC_RESP, None), (pdu::RESPONSE, Some(0x0C))]);
+}
+
+/// PDUs that are often nearly right.
+fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
+    let small = prop_oneof![4 => 0u32..20, 1 => Just(u32::MAX), 1 => any::<u32>()];
+    let words = prop::array::uniform6(small);
+    let opcode = prop_oneof![4 => 0u8..13, 1 => Just(0x7F), 1 => Just(0x18), 1 => any::<u8>()];
+    let kind = prop_oneof![Just(1u8), Just(0x5A), any::<u8>()];
+    let length = prop_oneof![Just(512u32), Just(4096), Just(16), 0u32..9000];
+    let command = (opcode, 0u16..6, words, (length, kind), 0usize..1100)
+        .prop_map(|(opcode, id, words, named, bytes)| capsule(opcode, id, words, named, &vec![1; bytes & !3]));
+    let sent = (0u16..6, 0u16..4, prop_oneof![Just(0u32), 0u32..5000], 0usize..4200, 0u8..8)
+        .prop_map(|(id, tag, offset, bytes, flags)| data(id, tag, offset, &vec![2; bytes], flags & 4));
+    let noise = prop::collection::vec(any::<u8>(), 0..40);
+    prop::collection::vec(prop_oneof![6 => command, 4 => sent, 1 => noise], 0..12).prop_map(|all| all.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_bytes_make_a_connection_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fuzz_nvme(&bytes);
+    }
+
+    #[test]
+    fn nor_do_pdus_that_are_nearly_right(bytes in nearly_right()) {
+        fuzz_nvme(&bytes);
+    }
+
+    #[test]
+    fn every_command_has_at_most_one_completion(bytes in nearly_right()) {
+        let (answered, _) = commands(&bytes, 1, PLAIN, &subsystem(SIZE));
+        let completes = |part: &&(u8, _)| matches!(part.0, pdu::RESPONSE | pdu::C2H_DATA);
+        let completions = parts(&answered).iter().filter(completes).count();
+        let commands = bytes.windows(3).filter(|head| head[0] == pdu::COMMAND && head[2] == 72).count();
+        prop_assert!(completions <= commands, "{completions} completions of {commands} commands");
+    }
+}

@@ -1,0 +1,67 @@
+"""The command `palimpsest nvme`: a simulated drive as an NVMe/TCP target, for hosts without a kernel module."""
+
+from typing import Any
+
+import click
+
+from .commands import command
+from .parameters import DURATION, Parsed
+from .run_options import in_order, seed_option
+from .serving import CLOCK, DRIVE, KEPT, OUTCOME, PAGE, listen_option, run_drive, run_option
+
+PLACE = "127.0.0.1:4420"
+"""The default place: the port of NVMe over Fabrics, for programs of this machine only."""
+
+BLOCKS = ("512", "4096")
+
+
+def _qualified(text: str) -> str:
+    if not text.startswith("nqn.") or len(text.encode()) >= 224 or any(mark.isspace() for mark in text):
+        what = "expected an NVMe qualified name such as nqn.2026-11.org.example:drive, below 224 bytes"
+        raise ValueError(f"{text!r} is no name of a subsystem or host; {what}")
+    return text
+
+
+_OPTIONS = (
+    *DRIVE,
+    listen_option(f"HOST:PORT (port 0: any free one); may be repeated.  [default: {PLACE}]"),
+    click.option(
+        "--nqn", type=Parsed("NQN", _qualified), help="Name of the subsystem.  [default: made from drive and seed]"
+    ),
+    click.option(
+        "--host", "hosts", type=Parsed("NQN", _qualified), multiple=True, help="Only this host may connect; repeatable."
+    ),
+    click.option("--block", type=click.Choice(BLOCKS), default="4096", help="Bytes of a logical block."),
+    PAGE,
+    click.option("--once", is_flag=True, help="End when the last host that used the drive has gone."),
+    run_option("the address as $uri"),
+    *KEPT,
+    CLOCK,
+    seed_option,
+    click.option("--timeout", type=DURATION, default="30s", help="Most time for a connect, a message or asked data."),
+    *OUTCOME,
+)
+
+
+@command(short_help="Serve a drive to NVMe hosts (NVMe/TCP).")
+@in_order(*_OPTIONS)
+def nvme(
+    listen: tuple[str, ...], *, nqn: str | None, hosts: tuple[str, ...], block: str, once: bool, timeout: float,
+    **options: Any,  # noqa: ANN401
+) -> None:  # fmt: skip
+    """Serve a simulated drive as an NVMe/TCP target, and print its figures at the end.
+
+    Any Linux connects to the drive with nvme-cli (the printed line), and gets /dev/nvmeXn1. The target needs no root
+    and no kernel module. Without --image the data is lost at the end.
+
+    \b
+    Examples:
+      palimpsest nvme
+      palimpsest nvme --ssd mga-16k --ftl mga --nqn nqn.2026-11.org.example:drive --json
+      palimpsest nvme --clock paced --ssd tlc-32g --page 127.0.0.1:8080
+      palimpsest nvme --image drive.pal --ssd mga-16k --block 512
+      palimpsest nvme --record run.parquet --once
+    """
+    subsystem = {"nqn": nqn, "hosts": list(hosts), "block_bytes": int(block)}
+    serving = {"listen": list(listen or [PLACE]), "nvme": subsystem, "once": once, "timeout_s": timeout}
+    run_drive("nvme", options, serving)
