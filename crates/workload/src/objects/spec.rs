@@ -197,10 +197,8 @@ impl ObjectSpec {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let (name, value) = (name.trim(), value.trim());
             let Some(&(key, expected, _, set)) = KEYS.iter().find(|key| key.0 == name) else {
-                let names = KEYS.iter().map(|key| key.0);
-                let hint = near(name, names.clone());
-                let hint =
-                    if hint.is_empty() { format!("; expected {}", names.collect::<Vec<_>>().join(" ")) } else { hint };
+                let hint = near(name, KEYS.iter().map(|key| key.0));
+                let hint = if hint.is_empty() { "; expected a key of docs/objects.md" } else { hint.as_str() };
                 return Err(Error::input(wrong(text), format!("no key of object workloads is called {name:?}{hint}")));
             };
             if set(&mut spec, value).is_none() {
